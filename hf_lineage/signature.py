@@ -1,0 +1,154 @@
+"""Signature and Recipe: plain values, NumPy only.
+
+A signature holds, for every path and layer, what a comparison needs of the centred residual R (width x width) of the
+branch product M, and the recipe that says how those numbers were made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.errors import OptionError, SignatureError
+
+PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
+"""Every path through a layer, the canonical one first."""
+
+SKETCH_VERSION = 1
+"""Raised whenever probe signs or test coordinates are drawn in another way."""
+
+Array = NDArray[np.float32]
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a branch product M is formed, centred and sketched: every parameter that changes a number."""
+
+    name: str
+    gains: bool
+    """Fold the norm gains into the matrices that read, or write through, the norm."""
+    means: bool
+    """Replace M by C M C with C = I - 11ᵀ/d where the norm is a LayerNorm."""
+    cap: float | None
+    """Scale units (or heads) whose Frobenius norm exceeds `cap` times the median down to that; None: leave them."""
+    ones: bool
+    """Centre on span{I, 11ᵀ} instead of on the identity alone."""
+    probes: int | None = 64
+    """k, the number of random sign probes; None is the exact method (Z = I)."""
+    coordinates: int = 128
+    """m, how many residual coordinates the permutation test keeps."""
+    sketch_version: int = SKETCH_VERSION
+
+    def __post_init__(self) -> None:
+        if self.probes is not None and not 1 <= self.probes <= 65536:
+            raise OptionError(f"probes must be between 1 and 65536, not {self.probes}; use exact mode for more")
+        if not 2 <= self.coordinates <= 4096:
+            raise OptionError(f"coordinates must be between 2 and 4096, not {self.coordinates}")
+
+    def probe_matrix(self, width: int) -> Array | None:
+        """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.
+
+        With k >= width the identity costs no more than the sketch and has no error, so it is taken instead.
+        """
+        if self.probes is None or self.probes >= width:
+            return None
+        words = _random_words(f"probes {self.sketch_version} {width} {self.probes}", -(-width * self.probes // 64))
+        bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=width * self.probes, bitorder="little")
+        signs = bits.astype(np.float32).reshape(width, self.probes) * 2 - 1
+        return signs / np.float32(np.sqrt(self.probes))
+
+    def test_coordinates(self, width: int) -> NDArray[np.int64]:
+        """Return the sorted residual coordinates S, at most m of them, on which the permutation test is run."""
+        words = _random_words(f"coordinates {self.sketch_version} {width}", width)
+        return np.sort(np.argsort(words, kind="stable")[: self.coordinates])
+
+
+RECIPES = {
+    "robust": Recipe("robust", gains=True, means=True, cap=2.0, ones=True),
+    "paper": Recipe("paper", gains=False, means=False, cap=None, ones=False),
+}
+
+
+@dataclass(frozen=True)
+class PathSignature:
+    """What one path of a model leaves: L layers, width d, k sketch columns (d when exact), m test coordinates.
+
+    A layer whose branch is zero or not finite keeps zeros in `sketch` and `corner`, and that norm (0 or NaN).
+    """
+
+    sketch: Array
+    """(L, d, k): R Z, the centred residual seen through the probes."""
+    corner: Array
+    """(L, m, m): R[S, S], what the permutation test sees."""
+    trace: Vector
+    """(L,): tr M."""
+    norm: Vector
+    """(L,): ‖M‖_F, estimated from the probes unless exact."""
+
+    @property
+    def concentration(self) -> Vector:
+        """(L,): s(M) = |tr M| / ‖M‖_F, the paper's equation 3; 0 for a branch without weight."""
+        return np.divide(np.abs(self.trace), self.norm, out=np.zeros_like(self.norm), where=self.usable)
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """(L,): whether the layer's branch is finite and not zero."""
+        residual = np.any(self.sketch, axis=(1, 2)) & np.any(self.corner, axis=(1, 2))
+        return np.isfinite(self.norm) & np.isfinite(self.trace) & (self.norm > 0) & residual
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One model at one commit, seen through one recipe."""
+
+    model: str
+    revision: str | None
+    architecture: str
+    """The transformers class that `config.json` names."""
+    factorization: str
+    width: int
+    layers: int
+    recipe: Recipe
+    paths: Mapping[str, PathSignature]
+
+    def __post_init__(self) -> None:
+        probes = self.recipe.probes
+        columns = self.width if probes is None else min(probes, self.width)
+        m = min(self.recipe.coordinates, self.width)
+        shapes = {
+            "sketch": (self.layers, self.width, columns),
+            "corner": (self.layers, m, m),
+            "trace": (self.layers,),
+            "norm": (self.layers,),
+        }
+        for path, parts in self.paths.items():
+            for part, shape in shapes.items():
+                found = getattr(parts, part).shape
+                if found != shape:
+                    raise SignatureError(f"{self.model}: {path}.{part} has shape {found}, its recipe asks for {shape}")
+
+
+def same_recipe(a: Signature, b: Signature) -> None:
+    """Raise SignatureError unless every parameter that changes a number is the same in both signatures."""
+    ours, theirs = (_parameters(signature.recipe) for signature in (a, b))
+    unlike = [f"{key} {ours[key]} and {theirs[key]}" for key in ours if ours[key] != theirs[key]]
+    if unlike:
+        raise SignatureError(
+            f"{a.model} and {b.model} were extracted with different recipes ({', '.join(unlike)}); extract both with one"
+        )
+
+
+def _parameters(recipe: Recipe) -> dict[str, Any]:
+    return asdict(recipe)
+
+
+def _random_words(purpose: str, count: int) -> NDArray[np.uint64]:
+    """Raw 64-bit words of Philox 4x64 under a key made from `purpose`: defined by the generator alone, for ever."""
+    key = int.from_bytes(hashlib.sha256(f"hf-lineage {purpose}".encode()).digest()[:16], "little")
+    return np.asarray(np.random.Philox(key=key).random_raw(count), dtype=np.uint64)
