@@ -70,7 +70,8 @@ def working_sets(layout: Layout, shapes: Mapping[str, Shape], recipe: Recipe) ->
     products = 3 * layout.width * columns
     sets = zip(layout.mlp, layout.attention, strict=True)
     sizes = [
-        max(sum(math.prod(shapes[name]) for name in found.tensors) for found in mlp + attention) for mlp, attention in sets
+        max(sum(math.prod(shapes[name]) for name in found.tensors) for found in mlp + attention)
+        for mlp, attention in sets
     ]
     return [4 * (COPIES * size + products) for size in sizes]
 

@@ -61,9 +61,7 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
 
     Raise CheckpointError where a tensor is missing or its shape does not fit the others or `config.json`.
     """
-    heads = config.get(factorization.heads)
-    if not isinstance(heads, int) or isinstance(heads, bool) or heads < 1:
-        raise CheckpointError(f"config.json: `{factorization.heads}` must be a positive integer, not {heads!r}")
+    heads = _heads(factorization, config)
     stored = {name: _oriented(shape, factorization) for name, shape in shapes.items()}
     layers = list(_layers(factorization, stored))
     mlp = tuple(tuple(_find_sets(as_sets(factorization.branches.mlp), layer)) for layer in layers)
@@ -77,6 +75,15 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
     claimed = {name for layer in mlp + attention for found in layer for name in found.tensors}
     unclaimed = tuple(_unclaimed(layers, width, claimed, factorization.ignores))
     return Layout(factorization, width, heads, mlp, attention, unclaimed)
+
+
+def _heads(factorization: Factorization, config: Mapping[str, Any]) -> int:
+    keys = as_names(factorization.heads)
+    key = next((key for key in keys if key in config), keys[0])
+    heads = config.get(key)
+    if not isinstance(heads, int) or isinstance(heads, bool) or heads < 1:
+        raise CheckpointError(f"config.json: `{key}` must be a positive integer, not {heads!r}")
+    return heads
 
 
 @dataclass(frozen=True)

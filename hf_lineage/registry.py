@@ -65,7 +65,7 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     stored: Literal["out_in", "in_out"] = "out_in"
     gain: Literal["plain", "one_plus"] = "plain"
     """`one_plus`: the file holds γ - 1."""
-    heads: str = "num_attention_heads"
+    heads: Names = "num_attention_heads"
     """The key of `config.json` that counts the query heads."""
     requires: dict[str, bool | int | str] = {}
     """What `config.json` must say for this file to apply; tells apart variants of one class."""

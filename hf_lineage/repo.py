@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -9,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hf_lineage import hub
 from hf_lineage.errors import RepositoryError
 
 LARGEST_SMALL_FILE = 4 * 2**20
-"""Bytes: no honest config, card or index comes near it."""
+"""Bytes: no honest config or index comes near it."""
+SMALL_FILES = ("config.json", "README.md", "adapter_config.json", "mergekit_config.yml", "model.safetensors.index.json")
+"""What is fetched from the Hub to know a model; its weights follow when they are needed."""
 
 _HUB_NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
 
@@ -24,6 +28,8 @@ class RepoRef:
     name: str
     folder: Path
     revision: str | None = None
+    remote: str | None = None
+    """The Hub name whose snapshot `folder` is; None for a folder of the user's own."""
 
     def __str__(self) -> str:
         return self.name
@@ -37,23 +43,45 @@ class RepoRef:
         return self.path(file).is_file()
 
     def files(self) -> list[str]:
-        """Return the names of the files at the root of the repository, sorted."""
+        """Return the names of the files at the root of the repository, sorted; offline, of those in the cache."""
+        if self.remote is not None:
+            with contextlib.suppress(RepositoryError):
+                return sorted(name for name in hub.listing(self.remote, self.revision) if "/" not in name)
         return sorted(entry.name for entry in os.scandir(self.folder) if entry.is_file())
+
+    def fetch(self, *files: str) -> None:
+        """Download those of these files that the Hub has and the cache has not; nothing to do for a folder.
+
+        Raise RepositoryError if the Hub refuses or cannot be reached.
+        """
+        if self.remote is not None:
+            hub.snapshot(self.remote, self.revision, files)
 
     def read_text(self, file: str) -> str | None:
         """Return a small text file, None if there is none; raise RepositoryError if it is unreadable or too large."""
-        if not self.has(file):
+        content = self._read(file, LARGEST_SMALL_FILE + 1)
+        if content is None:
             return None
+        if len(content) > LARGEST_SMALL_FILE:
+            raise RepositoryError(f"{self}: {file} is larger than {LARGEST_SMALL_FILE >> 20} MiB; shorten it")
         try:
-            with self.path(file).open("rb") as stream:
-                content = stream.read(LARGEST_SMALL_FILE + 1)
-            if len(content) > LARGEST_SMALL_FILE:
-                raise RepositoryError(f"{self}: {file} is larger than {LARGEST_SMALL_FILE >> 20} MiB; shorten it")
             return content.decode("utf-8")
-        except OSError as error:
-            raise RepositoryError(f"{self}: {file} cannot be read: {error.strerror or error}") from None
         except UnicodeDecodeError as error:
             raise RepositoryError(f"{self}: {file} is not UTF-8 text ({error.reason} at byte {error.start})") from None
+
+    def read_head(self, file: str, size: int) -> str | None:
+        """Return the first `size` bytes of a text file whatever its length, None if there is no such file."""
+        content = self._read(file, size)
+        return None if content is None else content.decode("utf-8-sig", errors="replace")
+
+    def _read(self, file: str, size: int) -> bytes | None:
+        try:
+            with self.path(file).open("rb") as stream:
+                return stream.read(size)
+        except (FileNotFoundError, IsADirectoryError):
+            return None
+        except OSError as error:
+            raise RepositoryError(f"{self}: {file} cannot be read: {error.strerror or error}") from None
 
     def read_json(self, file: str) -> dict[str, Any] | None:
         """Return a JSON object, None if there is no such file; raise RepositoryError if it is anything else."""
@@ -76,22 +104,33 @@ class RepoRef:
         return config
 
 
-def resolve(model: str, local_hub: Path | None = None) -> RepoRef:
+def is_file(path: str) -> bool:
+    """Return whether this names a file; False as well for what cannot be a path at all."""
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for names too long or with a null
+
+
+def is_folder(path: str) -> bool:
+    """Return whether this names a folder; False as well for what cannot be a path at all."""
+    return os.path.isdir(path)  # noqa: PTH112 - see above
+
+
+def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> RepoRef:
     """Return the repository that `org/name`, `org/name@revision` or a folder means.
 
-    `local_hub` is a folder of `org/name` folders that is looked into before anything else.
+    `local_hub` is a folder of `org/name` folders that is looked into before anything else; without `folders` no other
+    folder counts, as for names that a stranger wrote.
     Raise RepositoryError if there is no such repository.
     """
-    if local_hub is not None and not local_hub.is_dir():
+    if local_hub is not None and not is_folder(str(local_hub)):
         raise RepositoryError(f"{local_hub} is no folder, so it is no local hub")
     named = _HUB_NAME.fullmatch(model)
-    if named and local_hub is not None and (local_hub / named["name"]).is_dir():
+    if named and local_hub is not None and is_folder(str(local_hub / named["name"])):
         return RepoRef(model, local_hub / named["name"], named["revision"])
-    folder = Path(model).expanduser()
-    if folder.is_dir():
-        return RepoRef(model, folder)
-    if folder.exists():
+    if folders and is_folder(model):
+        return RepoRef(model, Path(model))
+    if folders and is_file(model):
         raise RepositoryError(f"{model} is a file; give the folder that holds config.json and the weights")
     if named is None:
         raise RepositoryError(f"{model} is neither a folder nor a Hub name such as org/model or org/model@revision")
-    raise RepositoryError(f"{model} was not found")
+    downloaded, commit = hub.snapshot(named["name"], named["revision"], SMALL_FILES)
+    return RepoRef(model, downloaded, commit, remote=named["name"])

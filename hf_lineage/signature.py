@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +99,8 @@ class PathSignature:
     def usable(self) -> NDArray[np.bool_]:
         """(L,): whether the layer's branch is finite and not zero."""
         residual = np.any(self.sketch, axis=(1, 2)) & np.any(self.corner, axis=(1, 2))
-        return np.isfinite(self.norm) & np.isfinite(self.trace) & (self.norm > 0) & residual
+        usable: NDArray[np.bool_] = np.isfinite(self.norm) & np.isfinite(self.trace) & (self.norm > 0) & residual
+        return usable
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,8 @@ class Signature:
     architecture: str
     """The transformers class that `config.json` names."""
     factorization: str
+    exchangeable: bool
+    """Whether the architecture treats all residual coordinates alike, so that the permutation null holds."""
     width: int
     layers: int
     recipe: Recipe
@@ -136,16 +138,10 @@ class Signature:
 
 def same_recipe(a: Signature, b: Signature) -> None:
     """Raise SignatureError unless every parameter that changes a number is the same in both signatures."""
-    ours, theirs = (_parameters(signature.recipe) for signature in (a, b))
+    ours, theirs = asdict(a.recipe), asdict(b.recipe)
     unlike = [f"{key} {ours[key]} and {theirs[key]}" for key in ours if ours[key] != theirs[key]]
     if unlike:
-        raise SignatureError(
-            f"{a.model} and {b.model} were extracted with different recipes ({', '.join(unlike)}); extract both with one"
-        )
-
-
-def _parameters(recipe: Recipe) -> dict[str, Any]:
-    return asdict(recipe)
+        raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
 
 
 def _random_words(purpose: str, count: int) -> NDArray[np.uint64]:

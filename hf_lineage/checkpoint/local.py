@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import safetensors
 
@@ -32,13 +34,19 @@ class TensorInfo:
     """In safetensors' spelling: F32, BF16, I8 ..."""
     shape: tuple[int, ...]
 
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        bits = re.search(r"\d+", self.dtype)
+        return math.prod(self.shape) * int(bits[0] if bits else 8) // 8
+
 
 class Checkpoint:
     """The tensors of one model; nothing but headers is read until `read`."""
 
     def __init__(self, tensors: Mapping[str, TensorInfo]) -> None:
         self.tensors = tensors
-        self._open: dict[Path, safetensors.safe_open] = {}
+        self._open: dict[Path, Any] = {}
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -67,6 +75,7 @@ def open_checkpoint(repo: RepoRef) -> Checkpoint:
 
     Raise NothingToCompare if it holds no safetensors weights, CheckpointError if they are damaged or lie.
     """
+    repo.fetch(SINGLE)
     index = repo.read_json(INDEX) if not repo.has(SINGLE) else None
     if repo.has(SINGLE):
         return Checkpoint(dict(_header(repo.path(SINGLE))))
@@ -79,15 +88,20 @@ def _sharded(repo: RepoRef, index: Mapping[str, object]) -> dict[str, TensorInfo
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
         raise CheckpointError(f"{repo}: {INDEX} has no `weight_map` from tensor names to file names; download it again")
+    shards = sorted(set(weight_map.values()))
+    outside = next((shard for shard in shards if Path(shard).name != shard or "\\" in shard or "\0" in shard), None)
+    if outside is not None:
+        raise CheckpointError(f"{repo}: {INDEX} names a shard outside the folder: {outside}; do not trust this model")
+    repo.fetch(*shards)
     tensors: dict[str, TensorInfo] = {}
-    for shard in sorted(set(weight_map.values())):
-        if Path(shard).name != shard or shard in ("", ".", ".."):
-            raise CheckpointError(f"{repo}: {INDEX} names a shard outside the folder: {shard}; do not trust this model")
+    for shard in shards:
         if not repo.has(shard):
             raise CheckpointError(f"{repo}: {INDEX} names the shard {shard}, which is missing; download it again")
         for name, info in _header(repo.path(shard)):
             if name in tensors:
-                raise CheckpointError(f"{repo}: {name} is in both {tensors[name].file.name} and {shard}; which one counts?")
+                raise CheckpointError(
+                    f"{repo}: {name} is in both {tensors[name].file.name} and {shard}; which one counts?"
+                )
             tensors[name] = info
     lost = sorted(set(weight_map) - set(tensors))
     if lost:

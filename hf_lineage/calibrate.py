@@ -1,0 +1,111 @@
+"""Calibration: how large a score gets between models that share nothing.
+
+The permutation null needs no other model. Initialisation and the usual training steps treat all residual coordinates
+alike, so an independent B may be relabelled by any permutation P, the same in every layer, without changing the
+distribution of (A, B). The empirical null is the paper's: scores against models known to be independent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from hf_lineage.comparison import assign, gate, unit_rows
+from hf_lineage.errors import RegistryError
+from hf_lineage.registry import registry_root
+from hf_lineage.signature import PathSignature, Vector
+
+
+@dataclass(frozen=True)
+class PermutationNull:
+    """The score on the test coordinates, as it is and under n relabellings of B."""
+
+    observed: float
+    scores: Vector
+    """(n,)"""
+    seed: int
+    coordinates: int
+    """m, how many residual coordinates were permuted."""
+
+    @property
+    def p_value(self) -> float:
+        """(1 + #{permuted score >= observed}) / (n + 1): exact whatever the distribution, at least 1 / (n + 1)."""
+        return (1 + int(np.sum(self.scores >= self.observed))) / (len(self.scores) + 1)
+
+    @property
+    def z(self) -> float:
+        """How many standard deviations of the null the observed score lies above its mean; a picture, not a test."""
+        deviation = float(self.scores.std())
+        return (self.observed - float(self.scores.mean())) / deviation if deviation > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class EmpiricalNull:
+    """Scores of the base against named models that are independent of it (equation 7)."""
+
+    scores: Mapping[str, float]
+    source: str
+
+    @property
+    def threshold(self) -> float:
+        """τ, the largest score an independent model reached."""
+        return max(self.scores.values())
+
+    def p_value(self, score: float) -> float:
+        """Return the conformal p-value (#{score_j >= score} + 1) / (n + 1), never below 1 / (n + 1)."""
+        return (sum(other >= score for other in self.scores.values()) + 1) / (len(self.scores) + 1)
+
+
+class PublishedNull(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One file of `registry/nulls`: scores that somebody published, with their source."""
+
+    reference: str
+    path: str
+    recipe: str
+    source: str
+    scores: dict[str, float]
+    remark: str = ""
+
+
+def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed: int) -> PermutationNull:
+    """Return the null of the lineage score on the test coordinates, alignment and gate included.
+
+    The gate stays as it is: trace and norm do not change under a permutation.
+    """
+    size = a.corner.shape[1]
+    ours, theirs, gates = unit_rows(a.corner), unit_rows(b.corner), gate(a, b)
+    scores = np.empty(permutations)
+    for number, order in enumerate(_orders(size, permutations, seed)):
+        relabelled = (order[:, None] * size + order).ravel()
+        scores[number] = _score(ours @ theirs[:, relabelled].T, gates)
+    return PermutationNull(_score(ours @ theirs.T, gates), scores, seed, size)
+
+
+def _score(similarity: Vector, gates: Vector) -> float:
+    columns = assign(similarity * gates)
+    return float(similarity[np.arange(len(columns)), columns].mean())
+
+
+def _orders(size: int, count: int, seed: int) -> NDArray[np.int64]:
+    """(count, size) permutations from raw Philox words, the same on every platform for one seed."""
+    key = int.from_bytes(hashlib.sha256(f"hf-lineage permutations {seed}".encode()).digest()[:16], "little")
+    words = np.random.Philox(key=key).random_raw(count * size).reshape(count, size)
+    return np.argsort(words, axis=1, kind="stable")
+
+
+def published_null(name: str, root: Path | None = None) -> PublishedNull | None:
+    """Return the published null of this name, None if there is none; raise RegistryError if its file is malformed."""
+    file = (root or registry_root()) / "nulls" / f"{Path(name).name}.yaml"
+    if Path(name).name != name or not file.is_file():
+        return None
+    try:
+        return msgspec.convert(yaml.safe_load(file.read_text(encoding="utf-8")), PublishedNull)
+    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        raise RegistryError(f"nulls/{file.name}: {error}") from None

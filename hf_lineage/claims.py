@@ -1,0 +1,120 @@
+"""Claims: what a repository says about its ancestry, and which of its files says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from huggingface_hub.repocard import REGEX_YAML_BLOCK
+
+from hf_lineage.errors import RepositoryError
+from hf_lineage.repo import RepoRef
+
+CARD, LORA_CONFIG, MERGE_CONFIG = "README.md", "adapter_config.json", "mergekit_config.yml"
+LARGEST_FRONT_MATTER = 2**20
+"""Bytes of a model card that are looked at; cards with pictures inside are longer, their metadata is not."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """ "This repository says that its base is `base`": the relation it names, and every file that says so."""
+
+    base: str
+    relation: str | None
+    sources: tuple[str, ...]
+    problem: str = ""
+    """Why the claim cannot be followed; empty if it can."""
+
+
+@dataclass(frozen=True)
+class Claims:
+    """Everything a repository declares; `conflicts` says where its files disagree."""
+
+    claims: tuple[Claim, ...]
+    conflicts: tuple[str, ...]
+
+
+def read_claims(repo: RepoRef) -> Claims:
+    """Return what a repository declares in its card, its LoRA adapter's and its merge's configuration.
+
+    Raise RepositoryError if one of these files cannot be parsed.
+    """
+    card = _front_matter(repo)
+    relation = card.get("base_model_relation")
+    declared = {
+        CARD: (relation if isinstance(relation, str) else None, list(_bases(card.get("base_model")))),
+        LORA_CONFIG: ("adapter", list(_bases((repo.read_json(LORA_CONFIG) or {}).get("base_model_name_or_path")))),
+        MERGE_CONFIG: ("merge", list(dict.fromkeys(_merged(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG)))))),
+    }
+    claims: dict[str, Claim] = {}
+    for file, (relation, bases) in declared.items():
+        for base, problem in bases:
+            known = claims.get(base, Claim(base, relation, (), problem))
+            claims[base] = Claim(base, known.relation or relation, (*known.sources, file), problem)
+    said = {file: sorted({base for base, _ in bases}) for file, (_, bases) in declared.items() if bases}
+    agree = len({tuple(bases) for bases in said.values()}) <= 1
+    conflicts = () if agree else ("; ".join(f"{file} declares {', '.join(bases)}" for file, bases in said.items()),)
+    return Claims(tuple(claims.values()), conflicts)
+
+
+def _front_matter(repo: RepoRef) -> dict[str, Any]:
+    """The metadata of the model card, empty if there is none."""
+    head = repo.read_head(CARD, LARGEST_FRONT_MATTER)
+    if head is None or not head.lstrip().startswith("---"):
+        return {}
+    block = REGEX_YAML_BLOCK.match(head)
+    if block is None:
+        raise RepositoryError(
+            f"{repo}: the metadata at the top of {CARD} does not end in a line of ---; end it with one"
+        )
+    return _yaml(repo, CARD, block.group(2))
+
+
+def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(text or "")
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1} of its YAML" if mark else ""
+        what = getattr(error, "problem", None) or error
+        raise RepositoryError(f"{repo}: {file}{where}: {what}; mend it, or name the base with --base") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise RepositoryError(f"{repo}: {file} holds a {type(content).__name__} where keys and values belong")
+    return content
+
+
+def _bases(value: object) -> Iterator[tuple[str, str]]:
+    """Each declared base with the problem it has, if any."""
+    for entry in value if isinstance(value, list) else [value]:
+        if isinstance(entry, str) and entry.strip():
+            yield entry.strip(), ""
+        elif entry is not None and entry != "":
+            shown = entry if isinstance(entry, str | int | float) else type(entry).__name__
+            yield str(shown), f"base_model must be a model name such as org/model, not {shown!r}"
+
+
+def _merged(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The parents in a mergekit configuration: `base_model`, `models`, and the `sources` of `slices`."""
+    yield from _model_name(config.get("base_model"))
+    for entry in _entries(config.get("models")):
+        yield from _model_name(entry.get("model"))
+    for piece in _entries(config.get("slices")):
+        for entry in _entries(piece.get("sources")):
+            yield from _model_name(entry.get("model"))
+
+
+def _entries(value: object) -> Iterator[dict[str, Any]]:
+    yield from (entry for entry in (value if isinstance(value, list) else []) if isinstance(entry, dict))
+
+
+def _model_name(value: object) -> Iterator[tuple[str, str]]:
+    """mergekit writes `org/model`, `org/model+org/lora`, or the parts as a mapping."""
+    if isinstance(value, dict):
+        value = value.get("path") or value.get("model")
+        value = value.get("path") if isinstance(value, dict) else value
+    for base, problem in _bases(value):
+        yield base.split("+", 1)[0], problem

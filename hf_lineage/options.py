@@ -1,0 +1,41 @@
+"""Options: what a check depends on besides the models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hf_lineage.errors import OptionError
+from hf_lineage.signature import PATHS, RECIPES, Recipe
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a check depends on besides the models; out of range raises OptionError."""
+
+    recipe: Recipe = RECIPES["robust"]
+    paths: tuple[str, ...] = ("mlp",)
+    alpha: float = 0.01
+    permutations: int = 999
+    seed: int = 0
+    nulls: tuple[str, ...] = ()
+    """Models known to be independent of the base, or names of published nulls."""
+    max_memory: str | None = None
+    local_hub: Path | None = None
+
+    def __post_init__(self) -> None:
+        unknown = [path for path in self.paths if path not in PATHS]
+        if unknown or not self.paths or len(set(self.paths)) != len(self.paths):
+            raise OptionError(
+                f"paths must be one or more of {', '.join(PATHS)}, each once, not {', '.join(self.paths)}"
+            )
+        if not 0 < self.alpha < 1:
+            raise OptionError(f"alpha must lie between 0 and 1, not {self.alpha}")
+        if not 1 <= self.permutations <= 1_000_000:
+            raise OptionError(f"permutations must be between 1 and 1000000, not {self.permutations}")
+        if len(self.paths) / (self.permutations + 1) > self.alpha:
+            least = -int(-len(self.paths) // self.alpha) - 1
+            raise OptionError(
+                f"alpha {self.alpha:g} cannot be reached with {self.permutations} permutations over "
+                f"{len(self.paths)} path(s); use at least {least}"
+            )

@@ -1,0 +1,212 @@
+"""The pipeline: what the commands do, as four short functions of the model names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hf_lineage import verdict
+from hf_lineage.calibrate import EmpiricalNull, PublishedNull, permutation_null, published_null
+from hf_lineage.claims import Claim, Claims, read_claims
+from hf_lineage.comparison import compare_paths
+from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, RepositoryError
+from hf_lineage.options import Options
+from hf_lineage.repo import RepoRef, resolve
+from hf_lineage.signature import RECIPES, Signature, same_recipe
+from hf_lineage.subject import Subject, locate, open_model, open_subject
+
+if TYPE_CHECKING:
+    from hf_lineage.inspection import Inspection
+
+NAMED = ("--base",)
+"""The source of a claim that the user makes, not the model."""
+NOT_EXCHANGEABLE = (
+    "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
+    "name independent models with --null"
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One claim and what became of it."""
+
+    claim: Claim
+    verdict: verdict.Verdict
+
+
+@dataclass(frozen=True)
+class Report:
+    """Every claim about one model, judged."""
+
+    model: str
+    revision: str | None
+    rows: tuple[Row, ...]
+    conflicts: tuple[str, ...]
+    options: Options
+
+    @property
+    def exit_code(self) -> verdict.ExitCode:
+        """The worst of the rows; undecided where nothing is declared."""
+        codes = [row.verdict.exit_code for row in self.rows] or [verdict.ExitCode.UNDECIDED]
+        return max(codes, key=verdict.SEVERITY.index)
+
+
+def check(model: str, bases: Sequence[str] = (), options: Options | None = None) -> Report:
+    """Judge what a model declares about its base, or the bases named instead: one row for each claim.
+
+    Raise LineageError if the model itself cannot be found or read; what is wrong with a base stands in its row.
+
+    >>> from hf_lineage import Options, check
+    >>> report = check("examples/hub/acme/llama-base", bases=["examples/hub/acme/llama-base"])
+    >>> report.rows[0].verdict.name, report.exit_code
+    ('RELATED', <ExitCode.RELATED: 0>)
+    """
+    options = options or Options()
+    source = locate(model, options.local_hub)
+    declared = _named(bases) if bases else _declared(source)
+    suspect = _judgeable(source, options)
+    rows = tuple(Row(claim, _judge_claim(suspect, claim, options)) for claim in declared.claims)
+    return Report(model, source.revision, rows, declared.conflicts, options)
+
+
+def compare(a: str, b: str, options: Options | None = None) -> Report:
+    """Compare two models, whatever they declare; A is the reference whose weakest layer sets the gate.
+
+    Raise LineageError if either cannot be found or read.
+    """
+    options = options or Options()
+    base, suspect = (_judgeable(locate(name, options.local_hub), options) for name in (a, b))
+    return Report(b, None, (Row(Claim(a, None, NAMED), _judge(base, suspect, options)),), (), options)
+
+
+def extract(model: str, options: Options | None = None) -> Signature:
+    """Return the signature of a model along the paths asked for; raise LineageError if there is none to be had."""
+    options = options or Options()
+    return open_subject(locate(model, options.local_hub), options).signature()
+
+
+def inspect(model: str, options: Options | None = None) -> Inspection:
+    """Return what one model shows by itself along every path it has; raise LineageError if it cannot be read."""
+    from hf_lineage.inspection import inspect_model
+
+    source = locate(model, (options or Options()).local_hub)
+    if isinstance(source, Signature):
+        raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
+    return inspect_model(source, *open_model(source))
+
+
+def _named(bases: Sequence[str]) -> Claims:
+    return Claims(tuple(Claim(base, None, NAMED) for base in bases), ())
+
+
+def _declared(source: RepoRef | Signature) -> Claims:
+    """A stored signature declares nothing: claims stand in the files of a repository."""
+    return read_claims(source) if isinstance(source, RepoRef) else Claims((), ())
+
+
+def _judgeable(source: RepoRef | Signature, options: Options) -> Subject | verdict.Unverifiable:
+    """The opened model, or the verdict that says why there is nothing to judge."""
+    try:
+        return open_subject(source, options)
+    except NothingToCompare as error:
+        return verdict.Unverifiable(str(error))
+
+
+def _judge_claim(suspect: Subject | verdict.Unverifiable, claim: Claim, options: Options) -> verdict.Verdict:
+    """What is wrong with the base becomes a verdict; what is wrong with the suspect is raised."""
+    if claim.problem:
+        return verdict.Unverifiable(claim.problem)
+    if isinstance(suspect, verdict.Unverifiable):
+        return suspect
+    try:
+        base = _judgeable(_base(claim, suspect, options), options)
+    except RepositoryError as error:
+        return verdict.Unverifiable(str(error))
+    except CheckpointError as error:
+        return verdict.Unreadable(str(error))
+    if isinstance(base, Subject) and base.folder == suspect.folder is not None and claim.sources != NAMED:
+        return verdict.Unverifiable("the model declares itself as its base")
+    return _judge(base, suspect, options)
+
+
+def _base(claim: Claim, suspect: Subject, options: Options) -> RepoRef | Signature:
+    """Where a base is: a model downloaded from the Hub cannot name a folder of this machine in its card."""
+    if claim.sources == NAMED:
+        return locate(claim.base, options.local_hub)
+    return resolve(claim.base, options.local_hub, folders=suspect.local)
+
+
+def _judge(
+    base: Subject | verdict.Unverifiable, suspect: Subject | verdict.Unverifiable, options: Options
+) -> verdict.Verdict:
+    if isinstance(base, verdict.Unverifiable):
+        return base
+    if isinstance(suspect, verdict.Unverifiable):
+        return suspect
+    if (base.layers, base.width) != (suspect.layers, suspect.width):
+        return verdict.Incompatible(
+            f"{base.name} has {base.layers} layers of width {base.width}, "
+            f"{suspect.name} has {suspect.layers} of width {suspect.width}"
+        )
+    try:
+        ours, theirs = base.signature(), suspect.signature()
+    except NothingToCompare as error:
+        return verdict.Unverifiable(str(error))
+    same_recipe(ours, theirs)
+    evidence = _measured(ours, theirs, _empirical_nulls(base, options), options)
+    valid = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
+    return verdict.judge(evidence, options.alpha, valid=valid)
+
+
+def _measured(
+    ours: Signature, theirs: Signature, empirical: Mapping[str, EmpiricalNull], options: Options
+) -> dict[str, verdict.Evidence]:
+    """Everything that is measured between two signatures, by path."""
+    pairs = {path: (ours.paths[path], theirs.paths[path]) for path in options.paths}
+    nulls = {path: permutation_null(a, b, options.permutations, options.seed) for path, (a, b) in pairs.items()}
+    adjusted = verdict.holm({path: null.p_value for path, null in nulls.items()})
+    return {
+        path: verdict.Evidence(compare_paths(a, b), nulls[path], empirical.get(path), adjusted[path])
+        for path, (a, b) in pairs.items()
+    }
+
+
+def _empirical_nulls(base: Subject, options: Options) -> dict[str, EmpiricalNull]:
+    """The base's scores against every `--null`, by path; OptionError for one that cannot serve."""
+    scores: dict[str, dict[str, float]] = {path: {} for path in options.paths}
+    sources = []
+    for name in options.nulls:
+        published = published_null(name)
+        if published is None:
+            found = _null_scores(base, name, options)
+            sources.append(name)
+        else:
+            found = _published_scores(base, name, published, options)
+            sources.append(published.source)
+        for path, by_model in found.items():
+            scores[path] |= by_model
+    return {path: EmpiricalNull(found, "; ".join(sources)) for path, found in scores.items() if found}
+
+
+def _null_scores(base: Subject, name: str, options: Options) -> dict[str, dict[str, float]]:
+    outcome = _judge(base, _judgeable(locate(name, options.local_hub), options), replace(options, nulls=()))
+    if not outcome.evidence:
+        raise OptionError(f"--null {name} cannot serve: {outcome.reason}")
+    if isinstance(outcome, verdict.Related):
+        raise OptionError(f"--null {name} is itself related to {base.name}; a null model must be independent of it")
+    return {path: {name: found.comparison.score} for path, found in outcome.evidence.items()}
+
+
+def _published_scores(
+    base: Subject, name: str, published: PublishedNull, options: Options
+) -> dict[str, dict[str, float]]:
+    plain = options.recipe == replace(RECIPES[published.recipe], probes=options.recipe.probes)
+    if not plain or published.path not in options.paths:
+        raise OptionError(
+            f"--null {name} was measured with --recipe {published.recipe} --paths {published.path}; use both"
+        )
+    if base.name.partition("@")[0] != published.reference and not Path(base.name).is_dir():
+        raise OptionError(f"--null {name} holds scores of {published.reference}, not of {base.name}")
+    return {published.path: published.scores}

@@ -1,0 +1,15 @@
+"""Reports: each format is a function from a Report to text, found by its name in FORMATS."""
+
+from collections.abc import Callable
+
+from hf_lineage.pipeline import Report
+from hf_lineage.report import json, markdown, text
+
+FORMATS: dict[str, Callable[[Report, bool], str]] = {
+    "text": text.render,
+    "json": json.render,
+    "markdown": markdown.render,
+}
+"""Name -> render(report, explain); `explain` adds each layer, the null and the limits where they are not there anyway."""
+
+__all__ = ["FORMATS"]

@@ -1,0 +1,42 @@
+"""A report for step summaries, comments and model cards; names written by strangers are escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from hf_lineage.errors import printable
+from hf_lineage.pipeline import Report
+from hf_lineage.report import wording
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as GitHub-flavoured Markdown."""
+    blocks = [f"### Lineage of {escaped(report.model)}"]
+    if report.revision:
+        blocks.append(f"At commit {escaped(report.revision)}.")
+    if report.rows:
+        blocks.append(table(wording.COLUMNS, (line for row in report.rows for line in wording.cells(row))))
+    blocks += [escaped(sentence) for sentence in wording.reasons(report)]
+    if explain:
+        for row in report.rows:
+            for path, found in row.verdict.evidence.items():
+                rows = [tuple(f"{cell:.3g}" for cell in line) for line in wording.layer_rows(found)]
+                blocks.append(f"#### {escaped(row.claim.base)}, {escaped(path)}")
+                blocks.append(table(("Layer", "Paired with", "Cosine", "s of the base", "s of the model"), rows))
+                blocks += [escaped(sentence) for sentence in wording.null_sentences(found)]
+        blocks.append("\n".join(f"- {limit}" for limit in wording.LIMITS))
+    blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING}</sub>")
+    return "\n\n".join(blocks) + "\n"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table, every cell escaped."""
+    lines = [columns, ["---"] * len(columns), *([escaped(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escaped(text: str) -> str:
+    """Return text on one line in which nothing means anything to Markdown, HTML, or a GitHub mention."""
+    plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;")
+    return re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("://", "&#58;//")

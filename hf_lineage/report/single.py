@@ -1,0 +1,105 @@
+"""What concerns no claim: the inspection of one model, and the registry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from hf_lineage.errors import RegistryError, printable
+from hf_lineage.inspection import Inspection, Pairing
+from hf_lineage.registry import Factorization, factorizations
+from hf_lineage.report.text import bar, table, wrapped
+
+
+def inspection_text(found: Inspection) -> str:
+    """Return what one model shows by itself: a table of paths, then each layer's trace concentration."""
+    share = found.bytes_read / max(found.bytes_stored, 1)
+    head = (
+        f"{printable(found.model, 200)}: {printable(found.architecture, 100)}, factorization {found.factorization}, "
+        f"{found.layers} layers, width {found.width}, {found.heads} heads; branches take {share:.0%} of "
+        f"{found.bytes_stored / 1e6:.1f} MB"
+    )
+    rows = [
+        (path, "-", "-", printable(result))
+        if isinstance(result, str)
+        else (path, f"{result.accuracy:.0%}", f"{result.auc:.2f}", f"{(result.signs < 0).mean():.0%}")
+        for path, result in found.pairings.items()
+    ]
+    blocks = [wrapped(head), table(("Path", "Pairing accuracy", "AUC", "Negative traces"), rows, numeric=(1, 2, 3))]
+    for path, result in found.pairings.items():
+        if isinstance(result, Pairing):
+            blocks.append(f"{path}: trace concentration s = |tr M| / ‖M‖\n{_layers(result)}")
+    if found.unclaimed:
+        blocks.append(wrapped(f"Not read, and not known: {printable(', '.join(found.unclaimed))}"))
+    return "\n".join(blocks) + "\n"
+
+
+def inspection_json(found: Inspection) -> str:
+    """Return the same as JSON, with the whole matrix of scores."""
+    plain: dict[str, Any] = {name: getattr(found, name) for name in Inspection.__dataclass_fields__}
+    plain["pairings"] = {
+        path: {"reason": result}
+        if isinstance(result, str)
+        else {
+            "accuracy": result.accuracy,
+            "auc": None if math.isnan(result.auc) else result.auc,
+            "concentration": result.concentration.tolist(),
+            "trace_signs": result.signs.tolist(),
+            "scores": result.scores.tolist(),
+        }
+        for path, result in found.pairings.items()
+    }
+    return _json(plain)
+
+
+def registry_text(architecture: str | None) -> str:
+    """Return the table of factorizations, or how one class is read; RegistryError if it is not there."""
+    if architecture is None:
+        rows = [(found.name, ", ".join(found.classes)) for found in factorizations()]
+        return table(("Factorization", "Classes"), rows) + "\n"
+    return "\n".join(f"{found.name}\n{msgspec.yaml.encode(_known(found)).decode()}" for found in _find(architecture))
+
+
+def registry_json(architecture: str | None) -> str:
+    """Return the factorizations as JSON, all of them or those of one class."""
+    found = factorizations() if architecture is None else _find(architecture)
+    return _json([_known(factorization) for factorization in found])
+
+
+INSPECTIONS: dict[str, Callable[[Inspection], str]] = {"text": inspection_text, "json": inspection_json}
+REGISTRIES: dict[str, Callable[[str | None], str]] = {"text": registry_text, "json": registry_json}
+
+
+def _find(architecture: str) -> list[Factorization]:
+    found = [factorization for factorization in factorizations() if architecture in factorization.classes]
+    if not found:
+        raise RegistryError(f"{architecture} is not in the registry; registry/README.md tells how to add a class")
+    return found
+
+
+def _known(factorization: Factorization) -> dict[str, Any]:
+    """A factorization as plain values, without what is left at its default."""
+    known: dict[str, Any] = _pruned(msgspec.to_builtins(factorization))
+    return known
+
+
+def _pruned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _pruned(item) for key, item in value.items() if item not in (None, [], {}, ())}
+    return [_pruned(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+
+
+def _layers(result: Pairing) -> str:
+    top = float(result.concentration.max())
+    rows = [
+        (str(layer), f"{value:.2f}", {1.0: "+", -1.0: "-"}.get(float(sign), " "), bar(float(value), top))
+        for layer, (value, sign) in enumerate(zip(result.concentration, result.signs, strict=True))
+    ]
+    return table(("Layer", "s", "Sign", ""), rows, numeric=(0, 1))

@@ -1,0 +1,85 @@
+"""A report for people: one table that fits 80 columns, and the sentences that belong to it."""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hf_lineage.errors import printable
+from hf_lineage.pipeline import Report
+from hf_lineage.report import wording
+from hf_lineage.verdict import Evidence
+
+WIDTH = 80
+BAR = 20
+_COLOURS = {
+    "RELATED": 32,
+    "UNRELATED": 31,
+    "UNREADABLE": 31,
+    "INCONCLUSIVE": 33,
+    "INCOMPATIBLE": 33,
+    "UNVERIFIABLE": 33,
+}
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as plain text, no line over 80 columns."""
+    at = f" @ {report.revision}" if report.revision else ""
+    lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
+    if report.rows:
+        lines.append(
+            table(wording.COLUMNS, (line for row in report.rows for line in wording.cells(row)), numeric=(3, 4))
+        )
+    paragraphs = list(wording.reasons(report))
+    if explain:
+        for row in report.rows:
+            for path, found in row.verdict.evidence.items():
+                lines.append(_explained(f"{printable(row.claim.base, 200)}, {path}", found))
+        paragraphs += [wording.settings(report), wording.MEANING, *wording.LIMITS]
+    return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = ()) -> str:
+    """Return a table of at most 80 columns; a long cell is folded, nothing is cut off."""
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for number, column in enumerate(columns):
+        last = number == len(columns) - 1
+        grid.add_column(column, justify="right" if number in numeric else "left", overflow="fold", no_wrap=last)
+    for row in rows:
+        grid.add_row(*(Text(cell) for cell in row))
+    page = io.StringIO()
+    Console(file=page, width=WIDTH, color_system=None, legacy_windows=False).print(grid)
+    return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
+
+
+def wrapped(paragraph: str) -> str:
+    """Return a paragraph in lines of at most 80 columns."""
+    return textwrap.fill(paragraph, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def colour(text: str) -> str:
+    """Return text with every verdict in its colour, for a terminal."""
+    pattern = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
+    return pattern.sub(lambda match: f"\x1b[{_COLOURS[match[1]]}m{match[1]}\x1b[0m", text)
+
+
+def bar(value: float, top: float) -> str:
+    """Return a bar of up to 20 columns for a value between 0 and `top`."""
+    return "█" * round(BAR * min(max(value / top, 0.0), 1.0)) if top > 0 else ""
+
+
+def _explained(title: str, found: Evidence) -> str:
+    rows = [
+        (str(layer), str(partner), f"{cosine:.3f}", f"{ours:.2f}", f"{theirs:.2f}", bar(cosine, 1.0))
+        for layer, partner, cosine, ours, theirs in wording.layer_rows(found)
+    ]
+    columns = ("Layer", "Pair", "Cosine", "s base", "s model", "")
+    sentences = "\n".join(wrapped(sentence) for sentence in wording.null_sentences(found))
+    return f"{wrapped(title)}\n{table(columns, rows, numeric=(0, 1, 2, 3, 4))}\n{sentences}\n"

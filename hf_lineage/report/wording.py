@@ -1,0 +1,89 @@
+"""What every format says in the same words: cells, sentences, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hf_lineage.errors import printable
+from hf_lineage.pipeline import Report, Row
+from hf_lineage.verdict import Evidence
+
+COLUMNS = ("Declared base", "Relation", "Path", "Score", "p", "Verdict")
+
+MEANING = "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that anyone did wrong."
+
+LIMITS = (
+    "A low score is no proof of independence against every attacker: suppression at a cost in quality, a rotation of "
+    "the residual stream, and very heavy continued pretraining all lower it.",
+    "A low but significant score can come from a shared initialisation (two runs from one seed), which is a shared "
+    "ancestor here.",
+    "The permutation p-value holds for training that treats all residual coordinates alike; fixed sinusoidal positions "
+    "and nested (Matryoshka) training do not.",
+    "A distilled model trained from fresh weights is not a descendant, however alike it behaves.",
+)
+
+
+def cells(row: Row) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of one claim: a line for each path, or a single line where nothing was measured."""
+    base, relation = printable(row.claim.base, 200), printable(row.claim.relation or "-", 40)
+    if not row.verdict.evidence:
+        yield base, relation, "-", "-", "-", row.verdict.name
+    for number, (path, found) in enumerate(row.verdict.evidence.items()):
+        name = row.verdict.by_path[path].name
+        first = (base, relation) if number == 0 else ("", "")
+        yield *first, path, score(found), f"{found.p_value:.3g}", name
+
+
+def score(found: Evidence) -> str:
+    """Return the lineage score as it is printed."""
+    return f"{found.comparison.score:.3f}"
+
+
+def reasons(report: Report) -> Iterator[str]:
+    """Yield the sentences that belong under the table: why a row is undecided, what several paths say together."""
+    for row in report.rows:
+        base = printable(row.claim.base, 200)
+        if row.verdict.reason:
+            yield f"{base}: {printable(row.verdict.reason)}"
+        if len(row.verdict.evidence) > 1:
+            yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
+    if not report.rows:
+        yield "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
+    for conflict in report.conflicts:
+        yield f"Conflicting claims: {printable(conflict)}"
+
+
+def settings(report: Report) -> str:
+    """Return the recipe and the test in one sentence: what has to be the same for a number to come out again."""
+    recipe, options = report.options.recipe, report.options
+    probes = "exact" if recipe.probes is None else f"{recipe.probes} probes"
+    return (
+        f"Recipe {recipe.name}, {probes}; {options.permutations} permutations of {recipe.coordinates} coordinates "
+        f"(seed {options.seed}); alpha {options.alpha:g}."
+    )
+
+
+def null_sentences(found: Evidence) -> Iterator[str]:
+    """Yield what the score of one path was held against."""
+    null = found.permutation
+    error = found.comparison.standard_error
+    yield f"score {found.comparison.score:.4f}" + (f", standard error of the sketch {error:.1g}" if error else "")
+    yield (
+        f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates, {len(null.scores)} relabellings reach "
+        f"{null.scores.min():.4f} to {null.scores.max():.4f}, p = {null.p_value:.3g}"
+        + (f", {found.p_value:.3g} after Holm" if found.p_value != null.p_value else "")
+    )
+    if found.empirical is not None:
+        known = found.empirical
+        yield (
+            f"empirical null: {len(known.scores)} independent models reach {known.threshold:.2g}, "
+            f"p = {known.p_value(found.comparison.score):.3g} (never below {1 / (len(known.scores) + 1):.2g}); {printable(known.source)}"
+        )
+
+
+def layer_rows(found: Evidence) -> Iterator[tuple[int, int, float, float, float]]:
+    """Yield for each layer of the base: its number, the layer it is paired with, their cosine, and both concentrations."""
+    comparison = found.comparison
+    ours, theirs = comparison.concentration
+    for layer, (partner, cosine) in enumerate(zip(comparison.assignment, comparison.by_layer, strict=True)):
+        yield layer, int(partner), float(cosine), float(ours[layer]), float(theirs[partner])

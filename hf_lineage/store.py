@@ -1,0 +1,80 @@
+"""A Signature as one safetensors file: the arrays as tensors, recipe and provenance as metadata."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import safetensors
+from safetensors.numpy import save
+
+from hf_lineage.errors import SignatureError
+from hf_lineage.signature import PathSignature, Recipe, Signature
+
+FORMAT, VERSION = "hf-lineage signature", 1
+PARTS = ("sketch", "corner", "trace", "norm")
+
+
+class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The metadata of a file, as JSON under the key `signature`."""
+
+    format: str
+    version: int
+    model: str
+    revision: str | None
+    architecture: str
+    factorization: str
+    exchangeable: bool
+    width: int
+    layers: int
+    paths: tuple[str, ...]
+    recipe: Recipe
+
+
+def save_signature(signature: Signature, file: Path) -> None:
+    """Write a signature, whole or not at all; raise SignatureError if the file cannot be written."""
+    fields = {name: getattr(signature, name) for name in _Provenance.__struct_fields__ if hasattr(signature, name)}
+    provenance = _Provenance(**{**fields, "format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)})
+    tensors = {
+        f"{path}.{part}": np.ascontiguousarray(getattr(found, part))
+        for path, found in signature.paths.items()
+        for part in PARTS
+    }
+    content = save(tensors, metadata={"signature": msgspec.json.encode(provenance).decode()})
+    write_atomically(file, content)
+
+
+def load_signature(file: Path) -> Signature:
+    """Read a signature back, bit for bit; raise SignatureError if the file is no signature, or one of another version."""
+    try:
+        with safetensors.safe_open(file, framework="numpy") as opened:
+            metadata = (opened.metadata() or {}).get("signature")
+            if metadata is None:
+                raise SignatureError(f"{file} is no signature; write one with `hf-lineage extract MODEL -o FILE`")
+            provenance = msgspec.json.decode(metadata, type=_Provenance)
+            if (provenance.format, provenance.version) != (FORMAT, VERSION):
+                raise SignatureError(f"{file} has format version {provenance.version}, not {VERSION}; extract it again")
+            paths = {
+                path: PathSignature(**{part: opened.get_tensor(f"{path}.{part}") for part in PARTS})
+                for path in provenance.paths
+            }
+    except (OSError, safetensors.SafetensorError, msgspec.DecodeError) as error:
+        raise SignatureError(f"{file} cannot be read as a signature: {error}; extract it again") from None
+    if not all(np.isfinite(part).all() for found in paths.values() for part in (found.sketch, found.corner)):
+        raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
+    known = {name: getattr(provenance, name) for name in Signature.__dataclass_fields__ if name != "paths"}
+    return Signature(**known, paths=paths)
+
+
+def write_atomically(file: Path, content: bytes) -> None:
+    """Replace a file by new content in one step, so that no reader and no crash ever meets half of it."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(file)
+    except OSError as error:
+        raise SignatureError(f"{file} cannot be written: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)

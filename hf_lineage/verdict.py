@@ -1,0 +1,129 @@
+"""Verdict: what the evidence allows to say about shared ancestry, or why nothing can be said.
+
+A verdict is about ancestry that two models share: never about direction, ownership or wrongdoing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from hf_lineage.calibrate import EmpiricalNull, PermutationNull
+from hf_lineage.comparison import Comparison
+
+FLOOR = 0.02
+"""The least score called RELATED, however significant."""
+
+
+class ExitCode(IntEnum):
+    """What the command returns; of several claims the error outranks the contradiction, and that the undecided."""
+
+    RELATED = 0
+    UNRELATED = 1
+    ERROR = 2
+    UNDECIDED = 3
+
+
+SEVERITY = (ExitCode.RELATED, ExitCode.UNDECIDED, ExitCode.UNRELATED, ExitCode.ERROR)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured along one path."""
+
+    comparison: Comparison
+    permutation: PermutationNull
+    empirical: EmpiricalNull | None
+    p_value: float
+    """The permutation p-value after Holm's correction over the paths asked for."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Base of the six verdicts; `reason` is empty where the evidence speaks for itself."""
+
+    reason: str = ""
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    """By path."""
+    by_path: Mapping[str, Verdict] = field(default_factory=dict)
+    """What each path says by itself."""
+
+    exit_code = ExitCode.UNDECIDED
+
+    @property
+    def name(self) -> str:
+        """The word that reports print."""
+        return type(self).__name__.upper()
+
+
+class Related(Verdict):
+    """The two models share weights: p <= alpha and a score above the floor and above any empirical threshold."""
+
+    exit_code = ExitCode.RELATED
+
+
+class Unrelated(Verdict):
+    """Nothing tells the two models from independent ones."""
+
+    exit_code = ExitCode.UNRELATED
+
+
+class Inconclusive(Verdict):
+    """Measured, but the numbers do not decide."""
+
+
+class Incompatible(Verdict):
+    """Models of different depth or width, which the method does not compare."""
+
+
+class Unverifiable(Verdict):
+    """There is nothing to compare."""
+
+
+class Unreadable(Verdict):
+    """The base is there but damaged."""
+
+    exit_code = ExitCode.ERROR
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Return p-values adjusted for having looked at several paths (Holm 1979)."""
+    adjusted: dict[str, float] = {}
+    least = 0.0
+    for rank, path in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[path]))
+        adjusted[path] = least
+    return adjusted
+
+
+def judge(evidence: Mapping[str, Evidence], alpha: float, floor: float = FLOOR, valid: str = "") -> Verdict:
+    """Return the verdict over all paths: RELATED where any of them is, UNRELATED where all of them are.
+
+    `valid` says why the permutation null does not hold for this architecture, and is empty where it does.
+    """
+    singles = {path: judge_path(found, alpha, floor, valid) for path, found in evidence.items()}
+    for kind in (Related, Inconclusive):
+        for single in singles.values():
+            if isinstance(single, kind):
+                return kind(single.reason, evidence, singles)
+    return Unrelated("", evidence, singles)
+
+
+def judge_path(found: Evidence, alpha: float, floor: float = FLOOR, valid: str = "") -> Verdict:
+    """Return the verdict of one path, without evidence attached."""
+    comparison = found.comparison
+    usable, layers = int(comparison.usable.sum()), len(comparison.usable)
+    if usable * 2 <= layers:
+        return Inconclusive(f"only {usable} of {layers} layers hold finite weights that are not zero")
+    if found.empirical and comparison.score <= found.empirical.threshold:
+        return Unrelated()
+    if valid and not found.empirical:
+        return Inconclusive(valid)
+    if not valid and found.p_value > alpha:
+        return Unrelated()
+    if comparison.score < floor:
+        return Inconclusive(
+            f"significant, but the score is below {floor:g}: a shared initialisation or very distant ancestry can do that"
+        )
+    return Related()
