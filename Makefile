@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint clean
+.PHONY: help demo test lint docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' Makefile
@@ -28,6 +28,9 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/typos
 	$(BIN)/zizmor --offline --quiet .github $(wildcard action.yml)
+
+docs: $(VENV)/.test ## write the generated parts of README.md anew
+	@$(BIN)/python -m tests.readme
 
 clean: ## remove caches and build products; the environment in .venv stays
 	@rm -rf build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -91,7 +91,9 @@ def _gain(layout: Layout, norm: str, read: Read) -> torch.Tensor:
 
 def _term(layout: Layout, path: str, found: LayerSet, read: Read) -> Term:
     if path.startswith("mlp"):
-        return Term(_mlp_matrix(layout, found, "down", read), _mlp_matrix(layout, found, _READER[path], read), found.part)
+        return Term(
+            _mlp_matrix(layout, found, "down", read), _mlp_matrix(layout, found, _READER[path], read), found.part
+        )
     inn = _head_matrix(layout, found, _READER[path], read)
     if path == "query_key":
         out = _head_matrix(layout, found, "query", read).mT

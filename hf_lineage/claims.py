@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
-from huggingface_hub.repocard import REGEX_YAML_BLOCK
 
-from hf_lineage.errors import RepositoryError
+from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.repo import RepoRef
 
 CARD, LORA_CONFIG, MERGE_CONFIG = "README.md", "adapter_config.json", "mergekit_config.yml"
 LARGEST_FRONT_MATTER = 2**20
 """Bytes of a model card that are looked at; cards with pictures inside are longer, their metadata is not."""
+MOST_CLAIMS = 100
+"""Each may be a download."""
+NULL = frozenset({"", "~", "null", "Null", "NULL"})
+"""How YAML writes that there is no value."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """ "This repository says that its base is `base`": the relation it names, and every file that says so."""
+    """What a repository says: that its base is `base`, by which relation, and every file that says so."""
 
     base: str
     relation: str | None
@@ -39,20 +43,22 @@ class Claims:
 def read_claims(repo: RepoRef) -> Claims:
     """Return what a repository declares in its card, its LoRA adapter's and its merge's configuration.
 
-    Raise RepositoryError if one of these files cannot be parsed.
+    Raise CheckpointError if one of these files cannot be parsed.
     """
     card = _front_matter(repo)
-    relation = card.get("base_model_relation")
+    relation = _said(card.get("base_model_relation"))
     declared = {
-        CARD: (relation if isinstance(relation, str) else None, list(_bases(card.get("base_model")))),
+        CARD: (relation and printable(relation, 40), list(_bases(card.get("base_model")))),
         LORA_CONFIG: ("adapter", list(_bases((repo.read_json(LORA_CONFIG) or {}).get("base_model_name_or_path")))),
         MERGE_CONFIG: ("merge", list(dict.fromkeys(_merged(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG)))))),
     }
     claims: dict[str, Claim] = {}
     for file, (relation, bases) in declared.items():
-        for base, problem in bases:
+        for base, problem in dict.fromkeys(bases):
             known = claims.get(base, Claim(base, relation, (), problem))
             claims[base] = Claim(base, known.relation or relation, (*known.sources, file), problem)
+    if len(claims) > MOST_CLAIMS:
+        raise CheckpointError(f"{repo} declares {len(claims)} bases; name those to check with --base")
     said = {file: sorted({base for base, _ in bases}) for file, (_, bases) in declared.items() if bases}
     agree = len({tuple(bases) for bases in said.values()}) <= 1
     conflicts = () if agree else ("; ".join(f"{file} declares {', '.join(bases)}" for file, bases in said.items()),)
@@ -61,40 +67,48 @@ def read_claims(repo: RepoRef) -> Claims:
 
 def _front_matter(repo: RepoRef) -> dict[str, Any]:
     """The metadata of the model card, empty if there is none."""
-    head = repo.read_head(CARD, LARGEST_FRONT_MATTER)
-    if head is None or not head.lstrip().startswith("---"):
+    head = repo.read_head(CARD, LARGEST_FRONT_MATTER) or ""
+    lines = [line.rstrip() for line in re.split(r"\r\n|\r|\n", head.lstrip())]
+    if lines[0] != "---":
         return {}
-    block = REGEX_YAML_BLOCK.match(head)
-    if block is None:
-        raise RepositoryError(
-            f"{repo}: the metadata at the top of {CARD} does not end in a line of ---; end it with one"
+    if "---" not in lines[1:]:
+        raise CheckpointError(
+            f"{repo}: the metadata at the top of {CARD} does not end in a line of --- within "
+            f"{LARGEST_FRONT_MATTER >> 20} MiB; end it with one"
         )
-    return _yaml(repo, CARD, block.group(2))
+    return _yaml(repo, CARD, "\n".join(lines[1 : lines.index("---", 1)]))
 
 
 def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
+    """Mappings and lists of plain text: names are all that is wanted, and a hostile file can ask for nothing more."""
     try:
-        content = yaml.safe_load(text or "")
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        content = yaml.load(text or "", Loader=yaml.BaseLoader)  # noqa: S506 - makes even less of a file than SafeLoader
+    except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1} of its YAML" if mark else ""
         what = getattr(error, "problem", None) or error
-        raise RepositoryError(f"{repo}: {file}{where}: {what}; mend it, or name the base with --base") from None
-    if content is None:
+        raise CheckpointError(f"{repo}: {file}{where}: {what}; mend it, or name the base with --base") from None
+    if not content:
         return {}
     if not isinstance(content, dict):
-        raise RepositoryError(f"{repo}: {file} holds a {type(content).__name__} where keys and values belong")
+        raise CheckpointError(f"{repo}: {file} holds a {type(content).__name__} where keys and values belong; mend it")
     return content
+
+
+def _said(value: object) -> str | None:
+    """A value that is text."""
+    return value.strip() if isinstance(value, str) and value.strip() not in NULL else None
 
 
 def _bases(value: object) -> Iterator[tuple[str, str]]:
     """Each declared base with the problem it has, if any."""
     for entry in value if isinstance(value, list) else [value]:
-        if isinstance(entry, str) and entry.strip():
-            yield entry.strip(), ""
-        elif entry is not None and entry != "":
-            shown = entry if isinstance(entry, str | int | float) else type(entry).__name__
-            yield str(shown), f"base_model must be a model name such as org/model, not {shown!r}"
+        name = _said(entry)
+        if name is not None and name.isprintable():
+            yield name, ""
+        elif name is not None or not (entry is None or isinstance(entry, str)):
+            shown = printable(name or type(entry).__name__, 200)
+            yield shown, f"base_model must be a model name such as org/model, not {shown}"
 
 
 def _merged(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -112,7 +126,7 @@ def _entries(value: object) -> Iterator[dict[str, Any]]:
 
 
 def _model_name(value: object) -> Iterator[tuple[str, str]]:
-    """mergekit writes `org/model`, `org/model+org/lora`, or the parts as a mapping."""
+    """What mergekit writes: `org/model`, `org/model+org/lora`, or the parts as a mapping."""
     if isinstance(value, dict):
         value = value.get("path") or value.get("model")
         value = value.get("path") if isinstance(value, dict) else value

@@ -25,10 +25,25 @@ EPILOG = (
 )
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+def _writable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
+    """Refuse at once what would fail after an hour of extraction."""
+    if file is not None and not file.exists() and not os.access(file.parent, os.W_OK):
+        raise click.BadParameter(f"there is no folder {str(file.parent)!r} that can be written to; make it first")
+    return file
+
+
 _LOCAL_HUB = click.option(
     "--local-hub", type=click.Path(path_type=Path), metavar="DIR", help="Folder of org/name folders to look into first."
 )
-_OUTPUT = click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write here instead.")
+_OUTPUT = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    callback=_writable,
+    metavar="FILE",
+    help="Write here instead.",
+)
 _RECIPE = (
     click.option(
         "--recipe",
@@ -142,22 +157,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; every error is one line on standard error."""
     try:
         code = cli.main(arguments, standalone_mode=False)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return ERROR
+    except click.ClickException as error:
+        return _failed(f"{error.format_message()} (--help shows what there is)")
     except (click.Abort, KeyboardInterrupt):
         click.echo("hf-lineage: interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit:
+        # click leaves like this, with 1, where nobody reads standard output any more; here 1 means UNRELATED.
         return ERROR
+    except UnicodeEncodeError as error:
+        return _failed(f"a name or the report cannot be written as {error.encoding}; try PYTHONIOENCODING=utf-8")
     except LineageError as error:
-        click.echo(f"hf-lineage: {error}", err=True)
-        return ERROR
+        return _failed(error)
     except (OSError, MemoryError) as error:
-        click.echo(f"hf-lineage: {printable(error) or 'not enough memory; try --max-memory'}", err=True)
-        return ERROR
+        return _failed(str(error) or "not enough memory; try --max-memory")
     return int(code or 0)
+
+
+def _failed(why: object) -> int:
+    click.echo(f"hf-lineage: {printable(why)}", err=True)
+    return ERROR
 
 
 def _options(recipe: str, paths: str, probes: int, exact: bool, **rest: Any) -> Options:

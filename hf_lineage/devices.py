@@ -26,7 +26,7 @@ def budgets(max_memory: str | None = None) -> dict[int | str, int]:
         return free
     try:
         limit = convert_file_size_to_int(max_memory)
-    except ValueError:
+    except (ValueError, OverflowError):
         limit = 0
     if limit <= 0:
         raise OptionError(f"--max-memory {max_memory} is no size; write 8GiB, 500MB or the like")

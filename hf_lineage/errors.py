@@ -2,7 +2,7 @@
 
 LineageError
 ├── RepositoryError    no such model, or not a model repository
-├── CheckpointError    weights that are there but damaged, hostile or unreadable
+├── CheckpointError    files of a model that are there but damaged, hostile or unreadable
 ├── RegistryError      a registry file that says something it must not
 ├── SignatureError     not a signature, or two signatures that must not be compared
 ├── OptionError        an option out of its range
@@ -15,7 +15,7 @@ LONGEST = 2000
 def printable(text: object, limit: int = LONGEST) -> str:
     """Return `text` on one line, with control and direction-changing characters escaped, cut at `limit` characters.
 
-    File names, cards and headers are written by strangers; what they say reaches a terminal or a CI log only through here.
+    File names, cards and headers are written by strangers; only through here does it reach a terminal or a CI log.
     """
     line = str(text)
     cut = line if len(line) <= limit else f"{line[: limit - 1]}…"
@@ -34,7 +34,7 @@ class RepositoryError(LineageError):
 
 
 class CheckpointError(LineageError):
-    """Weights that are there but damaged, hostile or unreadable."""
+    """Files of a model that are there but damaged, hostile or unreadable."""
 
 
 class RegistryError(LineageError):

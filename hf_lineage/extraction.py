@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,9 +28,18 @@ class Probes:
     matrix: torch.Tensor | None
     coordinates: torch.Tensor
 
+    @classmethod
+    def of(cls, recipe: Recipe, width: int, device: torch.device) -> Probes:
+        """Return a recipe's probes on a device."""
+        matrix = recipe.probe_matrix(width)
+        return cls(
+            None if matrix is None else torch.from_numpy(matrix).to(device),
+            torch.from_numpy(recipe.test_coordinates(width)).to(device),
+        )
+
 
 @dataclass(frozen=True)
-class _Block:
+class Block:
     """One branch's share of a PathSignature."""
 
     sketch: torch.Tensor
@@ -46,7 +55,7 @@ def extract_paths(
     paths: Iterable[str] = ("mlp",),
     max_memory: str | None = None,
 ) -> dict[str, PathSignature]:
-    """Return the signature of each path. One layer is in memory at a time; progress goes to a terminal's standard error.
+    """Return the signature of each path. One layer is in memory at a time; a terminal's standard error shows progress.
 
     Raise NothingToCompare for a path that the model does not have, OptionError where no device can hold a layer.
     """
@@ -55,13 +64,13 @@ def extract_paths(
     if absent:
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
     placed = devices.place(working_sets(layout, checkpoint.shapes, recipe), devices.budgets(max_memory))
-    blocks: dict[str, list[_Block]] = {path: [] for path in wanted}
+    blocks: dict[str, list[Block]] = {path: [] for path in wanted}
     for layer, device in enumerate(tqdm(placed, desc="layers", unit="layer", leave=False, disable=None)):
         read = _reader(checkpoint, torch.device(device))
-        probes = _probes(recipe, layout.width, torch.device(device))
+        probes = Probes.of(recipe, layout.width, torch.device(device))
         for path in wanted:
             blocks[path].append(summarise(terms(layout, path, layer, recipe, read), layout.width, probes, recipe))
-    return {path: _stack(found) for path, found in blocks.items()}
+    return {path: stack(found) for path, found in blocks.items()}
 
 
 def working_sets(layout: Layout, shapes: Mapping[str, Shape], recipe: Recipe) -> list[int]:
@@ -76,7 +85,7 @@ def working_sets(layout: Layout, shapes: Mapping[str, Shape], recipe: Recipe) ->
     return [4 * (COPIES * size + products) for size in sizes]
 
 
-def summarise(branch: Iterator[Term], width: int, probes: Probes, recipe: Recipe) -> _Block:
+def summarise(branch: Iterable[Term], width: int, probes: Probes, recipe: Recipe) -> Block:
     """Return what the signature keeps of one branch: its centred residual R seen through the probes, tr M and ‖M‖_F.
 
     R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
@@ -96,23 +105,16 @@ def summarise(branch: Iterator[Term], width: int, probes: Probes, recipe: Recipe
     sketch = product - identity.float() * eye - ones.float() * eye.sum(dim=0)
     corner = corner - identity.float() * torch.eye(len(chosen), device=chosen.device) - ones.float()
     if not (torch.isfinite(sketch).all() and torch.isfinite(corner).all() and torch.isfinite(norm)):
-        return _Block(torch.zeros_like(sketch), torch.zeros_like(corner), math.nan, math.nan)
-    return _Block(sketch.cpu(), corner.cpu(), float(trace), float(norm))
+        return Block(torch.zeros_like(sketch), torch.zeros_like(corner), math.nan, math.nan)
+    return Block(sketch.cpu(), corner.cpu(), float(trace), float(norm))
 
 
 def _reader(checkpoint: Checkpoint, device: torch.device) -> Read:
     return lambda name: checkpoint.read(name).to(device=device, dtype=torch.float32)
 
 
-def _probes(recipe: Recipe, width: int, device: torch.device) -> Probes:
-    matrix = recipe.probe_matrix(width)
-    return Probes(
-        None if matrix is None else torch.from_numpy(matrix).to(device),
-        torch.from_numpy(recipe.test_coordinates(width)).to(device),
-    )
-
-
-def _stack(blocks: list[_Block]) -> PathSignature:
+def stack(blocks: Sequence[Block]) -> PathSignature:
+    """Return the blocks of all layers as one PathSignature."""
     return PathSignature(
         sketch=torch.stack([block.sketch for block in blocks]).cpu().numpy(),
         corner=torch.stack([block.corner for block in blocks]).cpu().numpy(),

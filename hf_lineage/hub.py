@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hf_lineage.errors import RepositoryError
 
@@ -20,9 +20,18 @@ def snapshot(name: str, revision: str | None, files: Iterable[str]) -> tuple[Pat
     Raise RepositoryError if there is no such repository or revision, it is gated, or the Hub cannot be reached.
     """
     from huggingface_hub import snapshot_download
+    from huggingface_hub.utils.tqdm import tqdm
+
+    class Progress(tqdm):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            # None: only on a terminal.
+            super().__init__(*args, **{"disable": None} | kwargs)  # type: ignore[no-untyped-call]
+
+    def download() -> str:
+        return snapshot_download(name, revision=revision, allow_patterns=patterns, tqdm_class=Progress)
 
     patterns = [file.translate({ord(c): f"[{c}]" for c in "*?["}) for file in files]
-    folder = Path(_ask(name, lambda: snapshot_download(name, revision=revision, allow_patterns=patterns)))
+    folder = Path(_ask(name, download))
     return folder, folder.name
 
 
@@ -42,9 +51,13 @@ def _ask(name: str, question: Callable[[], Answer]) -> Answer:
     except errors.GatedRepoError:
         raise RepositoryError(f"{name} is gated: ask for access on its page and set HF_TOKEN") from None
     except errors.RevisionNotFoundError:
-        raise RepositoryError(f"{name} has no such revision on the Hub") from None
+        raise RepositoryError(f"{name} has no such revision on the Hub: check what stands after the @") from None
     except errors.RepositoryNotFoundError:
-        raise RepositoryError(f"{name} is not on the Hub, or is private: check the name, or set HF_TOKEN") from None
+        raise RepositoryError(
+            f"{name} is neither a folder nor on the Hub, or is private: check the name, or set HF_TOKEN"
+        ) from None
     except (OSError, ValueError, httpx.HTTPError) as error:
         said = str(error).partition("\n")[0]
-        raise RepositoryError(f"{name} is neither a folder nor to be had from the Hub: {said}") from None
+        raise RepositoryError(
+            f"{name} is neither a folder nor to be had from the Hub ({said}); check the connection"
+        ) from None

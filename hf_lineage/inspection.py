@@ -7,7 +7,7 @@ layers, S_ij = s(W_out,i W_in,j); the Hungarian assignment on S should find ever
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from hf_lineage.layout import Layout
 from hf_lineage.repo import RepoRef
 from hf_lineage.signature import RECIPES, Vector
 
-PLAIN = RECIPES["paper"]
+PLAIN = replace(RECIPES["paper"], probes=256)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def inspect_model(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layo
 def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
     """Return the pairing experiment of one path, or why it cannot be done. Two layers are in memory at a time.
 
-    Traces are exact; ‖M‖_F is estimated from the probes where the model is wider than there are probes.
+    Traces are exact; ‖M‖_F is estimated from the probes from 256 probes in models wider than that.
     """
     signs = np.zeros(layout.layers)
     scores = np.zeros((layout.layers, layout.layers))

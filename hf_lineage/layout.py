@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hf_lineage.errors import CheckpointError
-from hf_lineage.registry import Factorization, MatrixSet, Slot, as_names, as_sets, slots
+from hf_lineage.registry import Factorization, MatrixSet, Norms, Slot, as_names, as_sets, slots
 
 Shape = tuple[int, ...]
 _NUMBER = r"(\d{1,6})"
@@ -69,7 +69,10 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
     for found in (found for layer in mlp for found in layer):
         _check_mlp(found, stored, width)
     attention = tuple(
-        tuple(_in_heads(found, stored, width, heads) for found in _find_sets(as_sets(factorization.branches.attention), layer))
+        tuple(
+            _in_heads(found, stored, width, heads)
+            for found in _find_sets(as_sets(factorization.branches.attention), layer)
+        )
         for layer in layers
     )
     claimed = {name for layer in mlp + attention for found in layer for name in found.tensors}
@@ -97,10 +100,23 @@ class _Layer:
         full = f"{self.prefix}.{name}"
         return next((found for found in (f"{full}.weight", full) if found in self.shapes), None)
 
-    def experts(self, name: str) -> list[int]:
-        """Return the numbers that stand for `{expert}` in the names on disk."""
-        pattern = re.compile(re.escape(f"{self.prefix}.{name}").replace(r"\{expert\}", _NUMBER) + r"(\.weight)?")
-        return sorted({int(match[1]) for match in map(pattern.fullmatch, self.shapes) if match})
+    def experts(self, names: Iterable[str]) -> range:
+        """Return the numbers that `{expert}` stands for in the names on disk; a single one where no name has it."""
+        patterns = [re.escape(f"{self.prefix}.{name}") for name in names if "{expert}" in name]
+        if not patterns:
+            return range(1)
+        pattern = re.compile(f"(?:{'|'.join(patterns)})(?:\\.weight)?".replace(r"\{expert\}", _NUMBER))
+        found = {int(match[match.lastindex or 0]) for match in map(pattern.fullmatch, self.shapes) if match}
+        return _without_gap(found, f"{self.prefix} has", "expert")
+
+
+def _without_gap(found: set[int], where: str, what: str) -> range:
+    """0 to the largest number found; raise CheckpointError if one between is missing."""
+    everything = range(max(found, default=-1) + 1)
+    missing = next((number for number in everything if number not in found), None)
+    if missing is not None:
+        raise CheckpointError(f"{where} no {what} {missing} but {what} {everything[-1]}; download the weights again")
+    return everything
 
 
 def _oriented(shape: Shape, factorization: Factorization) -> Shape:
@@ -118,10 +134,8 @@ def _layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> Iterat
             if match := matcher.match(name):
                 found.setdefault(int(match[2]), {})[name] = shape
         if found:
-            missing = sorted(set(range(max(found) + 1)) - set(found))
-            if missing:
-                raise CheckpointError(f"the weights have no layer {missing[0]} but a layer {max(found)}")
-            yield from (_Layer(pattern.format(layer=number), found[number]) for number in sorted(found))
+            numbers = _without_gap(set(found), "the weights have", "layer")
+            yield from (_Layer(pattern.format(layer=number), found[number]) for number in numbers)
             return
     raise CheckpointError(
         f"no tensor is named like {' or '.join(patterns)}, as factorization {factorization.name} expects: "
@@ -135,44 +149,48 @@ def _find_sets(alternatives: Iterable[MatrixSet], layer: _Layer) -> Iterator[Lay
     complete = 0
     for matrices in alternatives:
         declared = list(slots(matrices))
-        pattern = next((slot.tensor for slot in declared if "{expert}" in slot.tensor), None)
-        for expert in layer.experts(pattern) if pattern else [0]:
-            named = {slot.role: (slot, layer.find(slot.tensor.replace("{expert}", str(expert)))) for slot in declared}
-            absent = [slot.tensor for slot, name in named.values() if name is None]
-            missing += absent
-            if len(absent) == len(named):
-                continue
+        missing.append(declared[0].tensor)
+        for expert in layer.experts(slot.tensor for slot in declared):
+            wanted = {
+                slot.role: replace(slot, tensor=slot.tensor.replace("{expert}", str(expert))) for slot in declared
+            }
+            named = {role: layer.find(slot.tensor) for role, slot in wanted.items()}
+            absent = [slot.tensor for role, slot in wanted.items() if named[role] is None]
+            if absent and any(named.values()):
+                raise CheckpointError(
+                    f"{layer.prefix} has no tensor {absent[0]}, though others of its branch are there"
+                )
             if absent:
-                raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, though others of its branch are there")
+                continue
             complete += 1
-            yield LayerSet(
-                {role: replace(slot, tensor=name) for role, (slot, name) in named.items() if name},
-                _first(matrices.norm, layer),
-                _first(matrices.output_norm, layer),
-            )
+            found = {role: replace(wanted[role], tensor=name) for role, name in named.items() if name}
+            yield LayerSet(found, _first(matrices.norm, layer), _first(matrices.output_norm, layer))
     if not complete:
-        raise CheckpointError(f"{layer.prefix} has no tensor {missing[0] if missing else 'of its branch'}")
+        raise CheckpointError(f"{layer.prefix} has no tensor {' or '.join(missing)}")
 
 
-def _first(names: str | tuple[str, ...], layer: _Layer) -> str | None:
-    candidates = as_names(names)
-    found = next((full for full in map(layer.find, candidates) if full), None)
-    if candidates and not found:
-        raise CheckpointError(f"{layer.prefix} has no norm {' or '.join(candidates)}")
+def _first(names: Norms, layer: _Layer) -> str | None:
+    candidates = (names,) if isinstance(names, str) else names
+    found = next((full for name in candidates if name and (full := layer.find(name))), None)
+    if candidates and not found and None not in candidates:
+        raise CheckpointError(f"{layer.prefix} has no norm {' or '.join(map(str, candidates))}")
     return found
 
 
+def _matrix(name: str, shapes: Mapping[str, Shape]) -> Shape:
+    """The shape of a matrix, or of a stack of them."""
+    if len(shapes[name]) not in (2, 3) or 0 in shapes[name]:
+        raise CheckpointError(f"{name} has shape {shapes[name]}, which is no matrix")
+    return shapes[name]
+
+
 def _width(found: LayerSet, shapes: Mapping[str, Shape]) -> int:
-    down = found.slots["down"].tensor
-    if len(shapes[down]) not in (2, 3) or 0 in shapes[down]:
-        raise CheckpointError(f"{down} has shape {shapes[down]}, which is no matrix")
-    return shapes[down][-2]
+    return _matrix(found.slots["down"].tensor, shapes)[-2]
 
 
 def _check_mlp(found: LayerSet, shapes: Mapping[str, Shape], width: int) -> None:
     """Writers are (..., width, hidden), readers (..., hidden x roles packed, width)."""
-    hidden = shapes[found.slots["down"].tensor][-1]
-    experts = shapes[found.slots["down"].tensor][:-2]
+    *experts, _, hidden = _matrix(found.slots["down"].tensor, shapes)
     for role, slot in found.slots.items():
         rows, columns = (width, hidden) if role == "down" else (hidden * len(slot.roles), width)
         _expect(slot.tensor, shapes, (*experts, rows, columns))
@@ -180,17 +198,19 @@ def _check_mlp(found: LayerSet, shapes: Mapping[str, Shape], width: int) -> None
 
 
 def _in_heads(found: LayerSet, shapes: Mapping[str, Shape], width: int, heads: int) -> LayerSet:
-    """The set, its shapes checked and its head size known: the writer is (width, heads x head size), readers (heads packed x head size, width)."""
+    """The set with its head size; writers are (width, heads x size), readers (heads packed x size, width)."""
     output = found.slots["output"].tensor
-    if len(shapes[output]) != 2 or 0 in shapes[output] or shapes[output][1] % heads:
+    size, rest = divmod(_matrix(output, shapes)[-1], heads)
+    if rest:
         raise CheckpointError(f"{output} has shape {shapes[output]} (out, in), which {heads} heads do not make")
-    size = shapes[output][1] // heads
     _expect(output, shapes, (width, heads * size))
     counts = {}
     for role, slot in found.slots.items():
         if role != "output":
-            _expect(slot.tensor, shapes, (shapes[slot.tensor][0] // size * size, width))
-            counts[role] = head_count(slot, role, shapes[slot.tensor][0] // size, heads)
+            stacked = _matrix(slot.tensor, shapes)[0] // size
+            counts[role] = head_count(slot, role, stacked, heads)
+            whole = sum(head_count(slot, packed, stacked, heads) for packed in slot.roles)
+            _expect(slot.tensor, shapes, (whole * size, width))
     if counts["query"] != heads or counts["key"] != counts["value"] or not counts["key"] or heads % counts["key"]:
         said = ", ".join(f"{count} {role}" for role, count in counts.items())
         raise CheckpointError(f"{output}: {said} heads do not line up with the {heads} heads of config.json")
@@ -224,6 +244,6 @@ def _unclaimed(layers: Iterable[_Layer], width: int, claimed: set[str], ignores:
         ignored = [re.escape(f"{layer.prefix}.{name}").replace(r"\{expert\}", _NUMBER) for name in ignores]
         pattern = re.compile(f"({'|'.join(ignored)})(\\.weight)?") if ignored else None
         for name, shape in layer.shapes.items():
-            matrix = len(shape) >= 2 and width in shape
+            matrix = len(shape) in (2, 3) and width in shape
             if matrix and name not in claimed and not (pattern and pattern.fullmatch(name)):
                 yield name

@@ -29,8 +29,8 @@ class Options:
             raise OptionError(
                 f"paths must be one or more of {', '.join(PATHS)}, each once, not {', '.join(self.paths)}"
             )
-        if not 0 < self.alpha < 1:
-            raise OptionError(f"alpha must lie between 0 and 1, not {self.alpha}")
+        if not 1e-6 <= self.alpha < 1:
+            raise OptionError(f"alpha must lie between 0.000001 and 1, not {self.alpha:g}")
         if not 1 <= self.permutations <= 1_000_000:
             raise OptionError(f"permutations must be between 1 and 1000000, not {self.permutations}")
         if len(self.paths) / (self.permutations + 1) > self.alpha:

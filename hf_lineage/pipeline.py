@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, Re
 from hf_lineage.options import Options
 from hf_lineage.repo import RepoRef, resolve
 from hf_lineage.signature import RECIPES, Signature, same_recipe
-from hf_lineage.subject import Subject, locate, open_model, open_subject
+from hf_lineage.subject import Subject, locate, model_config, open_model, open_subject
 
 if TYPE_CHECKING:
     from hf_lineage.inspection import Inspection
@@ -66,8 +67,10 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None)
     options = options or Options()
     source = locate(model, options.local_hub)
     declared = _named(bases) if bases else _declared(source)
-    suspect = _judgeable(source, options)
-    rows = tuple(Row(claim, _judge_claim(suspect, claim, options)) for claim in declared.claims)
+    rows: tuple[Row, ...] = ()
+    if declared.claims:
+        suspect = _judgeable(source, options)
+        rows = tuple(Row(claim, _judge_claim(suspect, claim, options)) for claim in declared.claims)
     return Report(model, source.revision, rows, declared.conflicts, options)
 
 
@@ -102,8 +105,17 @@ def _named(bases: Sequence[str]) -> Claims:
 
 
 def _declared(source: RepoRef | Signature) -> Claims:
-    """A stored signature declares nothing: claims stand in the files of a repository."""
-    return read_claims(source) if isinstance(source, RepoRef) else Claims((), ())
+    """A stored signature declares nothing: claims stand in the files of a repository.
+
+    Nothing declared is nothing to download, yet a folder that holds no model at all is an error.
+    """
+    if isinstance(source, Signature):
+        return Claims((), ())
+    found = read_claims(source)
+    if not found.claims:
+        with contextlib.suppress(NothingToCompare):
+            model_config(source)
+    return found
 
 
 def _judgeable(source: RepoRef | Signature, options: Options) -> Subject | verdict.Unverifiable:

@@ -17,6 +17,7 @@ import yaml
 from hf_lineage.errors import NothingToCompare, RegistryError
 
 Names = str | tuple[str, ...]
+Norms = str | tuple[str | None, ...]
 
 MLP_ROLES = ("up", "gate", "down")
 ATTENTION_ROLES = ("query", "key", "value", "output")
@@ -29,9 +30,9 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class MatrixSet(_Strict, frozen=True, kw_only=True):
     """Matrices that form one branch together; names are relative to the layer, without `.weight`."""
 
-    norm: Names = ()
-    """The norm whose output the branch reads; of several names the first on disk."""
-    output_norm: Names = ()
+    norm: Norms = ()
+    """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
+    output_norm: Norms = ()
     """The norm that sits on the branch's output, before it is added to the stream."""
     packed: dict[str, tuple[str, ...]] = {}
     """One stored matrix that holds several roles, one after the other."""
@@ -67,8 +68,8 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     """`one_plus`: the file holds γ - 1."""
     heads: Names = "num_attention_heads"
     """The key of `config.json` that counts the query heads."""
-    requires: dict[str, bool | int | str] = {}
-    """What `config.json` must say for this file to apply; tells apart variants of one class."""
+    requires: dict[str, bool | int | str | None] = {}
+    """What `config.json` must say for this file to apply (null: nothing); tells apart variants of one class."""
     ignores: tuple[str, ...] = ()
     """Matrices of the residual width that belong to no branch, such as routers."""
 
@@ -93,21 +94,33 @@ def registry_root() -> Path:
 @functools.cache
 def factorizations(root: Path | None = None) -> tuple[Factorization, ...]:
     """Return every factorization of the registry, by name; raise RegistryError where a file breaks the schema."""
-    return tuple(_parse(path) for path in sorted((root or registry_root()).glob("*.yaml")))
+    everything = tuple(_parse(path) for path in sorted((root or registry_root()).glob("*.yaml")))
+    listed: dict[tuple[str, str], str] = {}
+    for found in everything:
+        for name in found.classes:
+            other = listed.setdefault((name, repr(sorted(found.requires.items()))), found.name)
+            if other is not found.name:
+                raise RegistryError(
+                    f"{found.name}.yaml: {name} is listed in {other}.yaml too, and `requires` is the same"
+                )
+    return everything
 
 
 def _parse(path: Path) -> Factorization:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        found = msgspec.convert({"name": path.stem, **content}, Factorization)
+        found = msgspec.convert(dict(**content, name=path.stem), Factorization)
     except (yaml.YAMLError, msgspec.ValidationError, TypeError) as error:
         raise RegistryError(f"{path.name}: {error}; registry/README.md documents the schema") from None
+    if not all("{layer}" in pattern for pattern in as_names(found.layers)):
+        raise RegistryError(f"{path.name}: `layers` needs {{layer}} where the number of a layer stands")
     for kind, roles in (("mlp", MLP_ROLES), ("attention", ATTENTION_ROLES)):
         for matrices in as_sets(getattr(found.branches, kind)):
-            needed = set(roles) - {"gate"}
-            named = {name.role for name in slots(matrices)}
-            if not needed <= named <= set(roles):
-                raise RegistryError(f"{path.name}: {kind} names the roles {sorted(named)}, it needs {sorted(needed)}")
+            needed, named = set(roles) - {"gate"}, [name.role for name in slots(matrices)]
+            if not needed <= set(named) <= set(roles) or len(named) != len(set(named)):
+                raise RegistryError(
+                    f"{path.name}: {kind} names the roles {sorted(named)}, it needs {sorted(needed)} once"
+                )
     return found
 
 

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage import hub
-from hf_lineage.errors import RepositoryError
+from hf_lineage.errors import CheckpointError, RepositoryError, printable
 
-LARGEST_SMALL_FILE = 4 * 2**20
-"""Bytes: no honest config or index comes near it."""
+LARGEST_SMALL_FILE = 64 * 2**20
+"""Bytes: the index of a model with a hundred thousand tensors takes ten million."""
 SMALL_FILES = ("config.json", "README.md", "adapter_config.json", "mergekit_config.yml", "model.safetensors.index.json")
 """What is fetched from the Hub to know a model; its weights follow when they are needed."""
 
-_HUB_NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
+_HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
+"""The organisation may be missing: many cards still say `gpt2`, a name from before there were any."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,16 @@ class RepoRef:
         return self.folder / file
 
     def has(self, file: str) -> bool:
-        """Return whether the repository has this file."""
-        return self.path(file).is_file()
+        """Return whether the repository has this file.
+
+        Raise CheckpointError for what bears its name but is none: opening a pipe or a device would wait for ever.
+        """
+        path = str(self.path(file))
+        if os.path.lexists(path) and not is_file(path):
+            raise CheckpointError(
+                f"{self}: {file} is no readable file but a folder, a pipe, or a link to nothing; mend it"
+            )
+        return is_file(path)
 
     def files(self) -> list[str]:
         """Return the names of the files at the root of the repository, sorted; offline, of those in the cache."""
@@ -55,19 +64,22 @@ class RepoRef:
         Raise RepositoryError if the Hub refuses or cannot be reached.
         """
         if self.remote is not None:
-            hub.snapshot(self.remote, self.revision, files)
+            # Asked for together with what is in the cache already: the client warns where a request matches nothing.
+            hub.snapshot(self.remote, self.revision, (*SMALL_FILES, *files))
 
     def read_text(self, file: str) -> str | None:
-        """Return a small text file, None if there is none; raise RepositoryError if it is unreadable or too large."""
+        """Return a small text file, None if there is none; raise CheckpointError if it is unreadable or too large."""
         content = self._read(file, LARGEST_SMALL_FILE + 1)
         if content is None:
             return None
         if len(content) > LARGEST_SMALL_FILE:
-            raise RepositoryError(f"{self}: {file} is larger than {LARGEST_SMALL_FILE >> 20} MiB; shorten it")
+            raise CheckpointError(f"{self}: {file} is larger than {LARGEST_SMALL_FILE >> 20} MiB; shorten it")
         try:
-            return content.decode("utf-8")
+            return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise RepositoryError(f"{self}: {file} is not UTF-8 text ({error.reason} at byte {error.start})") from None
+            raise CheckpointError(
+                f"{self}: {file} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8"
+            ) from None
 
     def read_head(self, file: str, size: int) -> str | None:
         """Return the first `size` bytes of a text file whatever its length, None if there is no such file."""
@@ -75,25 +87,27 @@ class RepoRef:
         return None if content is None else content.decode("utf-8-sig", errors="replace")
 
     def _read(self, file: str, size: int) -> bytes | None:
+        if not self.has(file):
+            return None
         try:
             with self.path(file).open("rb") as stream:
                 return stream.read(size)
-        except (FileNotFoundError, IsADirectoryError):
-            return None
         except OSError as error:
-            raise RepositoryError(f"{self}: {file} cannot be read: {error.strerror or error}") from None
+            raise CheckpointError(
+                f"{self}: {file} cannot be read: {error.strerror or error}; check its permissions"
+            ) from None
 
     def read_json(self, file: str) -> dict[str, Any] | None:
-        """Return a JSON object, None if there is no such file; raise RepositoryError if it is anything else."""
+        """Return a JSON object, None if there is no such file; raise CheckpointError if it is anything else."""
         text = self.read_text(file)
         if text is None:
             return None
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise RepositoryError(f"{self}: {file} is not JSON: {error}") from None
+            raise CheckpointError(f"{self}: {file} is not JSON: {error}; download it again") from None
         if not isinstance(content, dict):
-            raise RepositoryError(f"{self}: {file} holds a {type(content).__name__}, not an object")
+            raise CheckpointError(f"{self}: {file} holds a {type(content).__name__}, not an object; download it again")
         return content
 
     def config(self) -> dict[str, Any]:
@@ -122,7 +136,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     Raise RepositoryError if there is no such repository.
     """
     if local_hub is not None and not is_folder(str(local_hub)):
-        raise RepositoryError(f"{local_hub} is no folder, so it is no local hub")
+        raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
     named = _HUB_NAME.fullmatch(model)
     if named and local_hub is not None and is_folder(str(local_hub / named["name"])):
         return RepoRef(model, local_hub / named["name"], named["revision"])
@@ -131,6 +145,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     if folders and is_file(model):
         raise RepositoryError(f"{model} is a file; give the folder that holds config.json and the weights")
     if named is None:
-        raise RepositoryError(f"{model} is neither a folder nor a Hub name such as org/model or org/model@revision")
+        shown = printable(model, 200)
+        raise RepositoryError(f"{shown} is neither a folder nor a Hub name such as org/model or org/model@revision")
     downloaded, commit = hub.snapshot(named["name"], named["revision"], SMALL_FILES)
     return RepoRef(model, downloaded, commit, remote=named["name"])

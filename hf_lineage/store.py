@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -27,8 +29,8 @@ class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     architecture: str
     factorization: str
     exchangeable: bool
-    width: int
-    layers: int
+    width: Annotated[int, msgspec.Meta(ge=2)]
+    layers: Annotated[int, msgspec.Meta(ge=1)]
     paths: tuple[str, ...]
     recipe: Recipe
 
@@ -47,7 +49,7 @@ def save_signature(signature: Signature, file: Path) -> None:
 
 
 def load_signature(file: Path) -> Signature:
-    """Read a signature back, bit for bit; raise SignatureError if the file is no signature, or one of another version."""
+    """Read a signature back, bit for bit; raise SignatureError if the file is none, or of another version."""
     try:
         with safetensors.safe_open(file, framework="numpy") as opened:
             metadata = (opened.metadata() or {}).get("signature")
@@ -69,12 +71,19 @@ def load_signature(file: Path) -> Signature:
 
 
 def write_atomically(file: Path, content: bytes) -> None:
-    """Replace a file by new content in one step, so that no reader and no crash ever meets half of it."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    """Replace a file by new content in one step, so that no reader and no crash ever meets half of it.
+
+    What is no plain file, such as /dev/null or a link, is written through, never replaced.
+    """
+    temporary = file.parent / f".{file.name}.{os.getpid()}"
     try:
-        temporary.write_bytes(content)
-        temporary.replace(file)
+        if file.is_symlink() or (file.exists() and not file.is_file()):
+            file.write_bytes(content)
+        else:
+            temporary.write_bytes(content)
+            temporary.replace(file)
     except OSError as error:
-        raise SignatureError(f"{file} cannot be written: {error.strerror or error}") from None
+        raise SignatureError(f"{file} cannot be written: {error.strerror or error}; name another file") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from hf_lineage.checkpoint import Checkpoint, open_checkpoint
-from hf_lineage.errors import SignatureError
+from hf_lineage.checkpoint import FLOATS, Checkpoint, open_checkpoint, other_format
+from hf_lineage.errors import CheckpointError, NothingToCompare, SignatureError
 from hf_lineage.layout import Layout, bind
 from hf_lineage.options import Options
 from hf_lineage.registry import lookup
@@ -45,22 +47,53 @@ def open_subject(source: RepoRef | Signature, options: Options) -> Subject:
         return Subject(source.model, source.revision, None, True, source.width, source.layers, stored)
     architecture, checkpoint, layout = open_model(source)
     extracted = functools.cache(lambda: _extracted(source, architecture, checkpoint, layout, options))
-    return Subject(
-        source.name, source.revision, source.folder, source.remote is None, layout.width, layout.layers, extracted
-    )
+    folder, local = source.folder.resolve(), source.remote is None
+    return Subject(source.name, source.revision, folder, local, layout.width, layout.layers, extracted)
 
 
 def open_model(repo: RepoRef) -> tuple[str, Checkpoint, Layout]:
     """Return the class that config.json names, the checkpoint, and where everything is in it."""
-    config = repo.config()
-    architecture, factorization = lookup(config)
+    config = model_config(repo)
+    with _about(repo):
+        architecture, factorization = lookup(config)
     checkpoint = open_checkpoint(repo)
-    return architecture, checkpoint, bind(factorization, checkpoint.shapes, config)
+    with _about(repo):
+        _refuse_quantized(checkpoint, config)
+        return architecture, checkpoint, bind(factorization, checkpoint.shapes, config)
+
+
+def model_config(repo: RepoRef) -> dict[str, Any]:
+    """Return `config.json`; raise NothingToCompare for a LoRA adapter or a format that is complete without one."""
+    instead = None if repo.has("config.json") else other_format(repo)
+    if instead:
+        raise NothingToCompare(instead)
+    return repo.config()
+
+
+@contextlib.contextmanager
+def _about(repo: RepoRef) -> Iterator[None]:
+    """Name the model in errors of what knows only its values."""
+    try:
+        yield
+    except (CheckpointError, NothingToCompare) as error:
+        raise type(error)(f"{repo}: {error}") from None
+
+
+def _refuse_quantized(checkpoint: Checkpoint, config: Mapping[str, Any]) -> None:
+    """Packed weights have other names and shapes: what is wrong is their format, not the file."""
+    packed = sorted({info.dtype for info in checkpoint.tensors.values()} - FLOATS)
+    if packed and config.get("quantization_config"):
+        raise NothingToCompare(
+            f"the weights are quantized ({', '.join(packed)}), which is not decoded yet; "
+            "check the release in F16, BF16 or F32 instead"
+        )
 
 
 def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout: Layout, options: Options) -> Signature:
     from hf_lineage.extraction import extract_paths
 
+    with _about(repo):
+        paths = extract_paths(checkpoint, layout, options.recipe, options.paths, options.max_memory)
     return Signature(
         model=repo.name,
         revision=repo.revision,
@@ -70,7 +103,7 @@ def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout:
         width=layout.width,
         layers=layout.layers,
         recipe=options.recipe,
-        paths=extract_paths(checkpoint, layout, options.recipe, options.paths, options.max_memory),
+        paths=paths,
     )
 
 

@@ -124,6 +124,6 @@ def judge_path(found: Evidence, alpha: float, floor: float = FLOOR, valid: str =
         return Unrelated()
     if comparison.score < floor:
         return Inconclusive(
-            f"significant, but the score is below {floor:g}: a shared initialisation or very distant ancestry can do that"
+            f"significant, but the score is below {floor:g}; a shared initialisation or distant ancestry can do that"
         )
     return Related()

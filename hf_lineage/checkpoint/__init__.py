@@ -1,5 +1,5 @@
 """Checkpoint: the names, shapes and values of a model's tensors, read one at a time; one module for each source."""
 
-from hf_lineage.checkpoint.local import Checkpoint, TensorInfo, open_checkpoint
+from hf_lineage.checkpoint.local import FLOATS, Checkpoint, TensorInfo, open_checkpoint, other_format
 
-__all__ = ["Checkpoint", "TensorInfo", "open_checkpoint"]
+__all__ = ["FLOATS", "Checkpoint", "TensorInfo", "open_checkpoint", "other_format"]

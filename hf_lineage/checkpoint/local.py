@@ -22,6 +22,8 @@ SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 LARGEST_HEADER = 25_000_000
 """Bytes, the bound that huggingface_hub sets as well."""
+LFS_POINTER = b"version "
+"""How the text file begins that git leaves in place of the weights where git-lfs is missing."""
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
@@ -81,7 +83,7 @@ def open_checkpoint(repo: RepoRef) -> Checkpoint:
         return Checkpoint(dict(_header(repo.path(SINGLE))))
     if index is not None:
         return Checkpoint(_sharded(repo, index))
-    raise NothingToCompare(_why_no_weights(repo))
+    raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({SINGLE} or {INDEX})")
 
 
 def _sharded(repo: RepoRef, index: Mapping[str, object]) -> dict[str, TensorInfo]:
@@ -113,15 +115,17 @@ def _header(file: Path) -> Iterator[tuple[str, TensorInfo]]:
     """The tensors that a file's header describes; safetensors itself refuses offsets that overlap or leave the file."""
     try:
         with file.open("rb") as stream:
-            length = int.from_bytes(stream.read(8), "little")
-            size = os.fstat(stream.fileno()).st_size
+            start = stream.read(8)
+            length, size = int.from_bytes(start, "little"), os.fstat(stream.fileno()).st_size
+        if start == LFS_POINTER:
+            raise CheckpointError(f"{file} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
         if not 2 <= length <= min(size - 8, LARGEST_HEADER):
             raise CheckpointError(
-                f"{file}: the header claims {length} bytes of a file of {size}; it is truncated or no safetensors file, "
-                "download it again"
+                f"{file}: the header claims {length} bytes of a file of {size}; "
+                "it is truncated or no safetensors file, download it again"
             )
         with safetensors.safe_open(file, framework="numpy") as opened:
-            for name in opened.keys():
+            for name in opened.keys():  # noqa: SIM118 - no mapping
                 view = opened.get_slice(name)
                 yield name, TensorInfo(file, view.get_dtype(), tuple(view.get_shape()))
     except OSError as error:
@@ -130,7 +134,8 @@ def _header(file: Path) -> Iterator[tuple[str, TensorInfo]]:
         raise CheckpointError(f"{file} is damaged: {error}; download it again") from None
 
 
-def _why_no_weights(repo: RepoRef) -> str:
+def other_format(repo: RepoRef) -> str | None:
+    """Return what a repository without usable weights holds instead and what to do about it, None if nothing known."""
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"
@@ -143,4 +148,4 @@ def _why_no_weights(repo: RepoRef) -> str:
     gguf = next((name for name in files if name.endswith(".gguf")), None)
     if gguf:
         return f"{repo} holds its weights as GGUF ({gguf}), which is not decoded yet; check the safetensors release"
-    return f"{repo} holds no weights ({SINGLE} or {INDEX})"
+    return None

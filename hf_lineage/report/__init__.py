@@ -10,6 +10,6 @@ FORMATS: dict[str, Callable[[Report, bool], str]] = {
     "json": json.render,
     "markdown": markdown.render,
 }
-"""Name -> render(report, explain); `explain` adds each layer, the null and the limits where they are not there anyway."""
+"""Name -> render(report, explain); `explain` adds each layer, the null and the limits where they are not there yet."""
 
 __all__ = ["FORMATS"]

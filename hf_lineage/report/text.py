@@ -48,7 +48,7 @@ def render(report: Report, explain: bool = False) -> str:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = ()) -> str:
     """Return a table of at most 80 columns; a long cell is folded, nothing is cut off."""
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False)
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for number, column in enumerate(columns):
         last = number == len(columns) - 1
         grid.add_column(column, justify="right" if number in numeric else "left", overflow="fold", no_wrap=last)

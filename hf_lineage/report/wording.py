@@ -10,7 +10,10 @@ from hf_lineage.verdict import Evidence
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "p", "Verdict")
 
-MEANING = "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that anyone did wrong."
+MEANING = (
+    "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that "
+    "anyone did wrong."
+)
 
 LIMITS = (
     "A low score is no proof of independence against every attacker: suppression at a cost in quality, a rotation of "
@@ -48,7 +51,10 @@ def reasons(report: Report) -> Iterator[str]:
         if len(row.verdict.evidence) > 1:
             yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
     if not report.rows:
-        yield "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
+        yield (
+            "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. "
+            "Name one with --base."
+        )
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
 
@@ -69,20 +75,21 @@ def null_sentences(found: Evidence) -> Iterator[str]:
     error = found.comparison.standard_error
     yield f"score {found.comparison.score:.4f}" + (f", standard error of the sketch {error:.1g}" if error else "")
     yield (
-        f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates, {len(null.scores)} relabellings reach "
-        f"{null.scores.min():.4f} to {null.scores.max():.4f}, p = {null.p_value:.3g}"
+        f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates, {len(null.scores)} relabellings "
+        f"reach {null.scores.min():.4f} to {null.scores.max():.4f}, p = {null.p_value:.3g}"
         + (f", {found.p_value:.3g} after Holm" if found.p_value != null.p_value else "")
     )
     if found.empirical is not None:
         known = found.empirical
         yield (
             f"empirical null: {len(known.scores)} independent models reach {known.threshold:.2g}, "
-            f"p = {known.p_value(found.comparison.score):.3g} (never below {1 / (len(known.scores) + 1):.2g}); {printable(known.source)}"
+            f"p = {known.p_value(found.comparison.score):.3g} (never below {1 / (len(known.scores) + 1):.2g}); "
+            f"{printable(known.source)}"
         )
 
 
 def layer_rows(found: Evidence) -> Iterator[tuple[int, int, float, float, float]]:
-    """Yield for each layer of the base: its number, the layer it is paired with, their cosine, and both concentrations."""
+    """Yield for each layer of the base: its number, its partner's, their cosine, and the concentration of both."""
     comparison = found.comparison
     ours, theirs = comparison.concentration
     for layer, (partner, cosine) in enumerate(zip(comparison.assignment, comparison.by_layer, strict=True)):

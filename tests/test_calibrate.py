@@ -1,0 +1,100 @@
+"""The permutation null is exact: its p-values are uniform over pairs that share nothing, and small over pairs that do."""
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, kstest
+
+from hf_lineage.calibrate import EmpiricalNull, permutation_null, published_null
+from hf_lineage.errors import RegistryError
+from hf_lineage.registry import factorizations, registry_root
+from hf_lineage.signature import RECIPES
+from tests.networks import LAYERS, WIDTH, signatures
+
+SIGNIFICANCE = 0.001
+"""Of the tests of the test: a right implementation fails each of them once in a thousand seeds, and the seed is fixed."""
+NETWORKS = 240
+
+
+@pytest.fixture(scope="module", params=["robust", "paper"])
+def independent(request):
+    return signatures(NETWORKS, RECIPES[request.param])
+
+
+def test_the_networks_are_trained_enough_to_show_trace_concentration(independent):
+    concentration = np.mean([found.concentration for found in independent], axis=0)
+    assert (concentration > 1.0).all(), "an untrained product of this size has about 0.8 / sqrt(width) = 0.16"
+
+
+def test_p_values_of_independent_pairs_are_uniform(independent):
+    pairs = [(independent[number], independent[number + 1]) for number in range(0, NETWORKS, 2)]
+    p_values = [permutation_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
+    assert len(p_values) >= 100
+    assert kstest(p_values, "uniform").pvalue > SIGNIFICANCE
+    assert 0.4 < np.mean(p_values) < 0.6
+
+
+def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(independent):
+    pairs = [(i, (i + step) % NETWORKS) for step in range(1, 7) for i in range(NETWORKS)]
+    rejected = sum(
+        permutation_null(independent[i], independent[j], 99, seed).p_value <= 0.01
+        for seed, (i, j) in enumerate(pairs)
+    )
+    assert binomtest(rejected, len(pairs), 0.01).pvalue > SIGNIFICANCE
+    assert rejected > 0
+
+
+def test_the_spread_of_the_null_is_about_one_over_m_root_l(independent):
+    null = permutation_null(independent[0], independent[1], 499, seed=1)
+    assert null.coordinates == WIDTH
+    assert 0.5 < null.scores.std() * WIDTH * np.sqrt(LAYERS) < 2.5, "trained products have a low rank, which widens it"
+
+
+def test_a_model_against_itself_reaches_the_smallest_p(independent):
+    null = permutation_null(independent[3], independent[3], 999, seed=0)
+    assert null.p_value == pytest.approx(0.001)
+    assert null.observed == pytest.approx(1.0)
+    assert null.z > 10
+
+
+def test_one_seed_gives_one_null_and_another_seed_another(independent):
+    a, b = independent[:2]
+    assert (permutation_null(a, b, 50, 7).scores == permutation_null(a, b, 50, 7).scores).all()
+    assert (permutation_null(a, b, 50, 7).scores != permutation_null(a, b, 50, 8).scores).any()
+
+
+def test_an_empirical_null_gives_a_threshold_and_a_conformal_p_value():
+    null = EmpiricalNull({"a": 0.01, "b": -0.02, "c": 0.03}, "three seeds")
+    assert null.threshold == 0.03
+    assert null.p_value(0.5) == 1 / 4
+    assert null.p_value(0.02) == 2 / 4
+    assert null.p_value(-1.0) == 1.0
+
+
+def test_the_published_null_of_the_paper_has_its_seven_models_and_its_source():
+    null = published_null("llama-2-7b")
+    assert null.reference == "meta-llama/Llama-2-7b-hf"
+    assert len(null.scores) == 7
+    assert max(null.scores.values()) == 4e-4
+    assert "Training Leaves Traces" in null.source
+
+
+def test_every_published_null_is_well_formed():
+    files = sorted((registry_root() / "nulls").glob("*.yaml"))
+    assert files
+    for file in files:
+        null = published_null(file.stem)
+        assert null.path in ("mlp", "mlp_gate", "value_output", "query_key")
+        assert null.recipe in RECIPES
+    assert factorizations(), "nulls are no factorizations and do not disturb them"
+
+
+@pytest.mark.parametrize("name", ["no-such-null", "../llama", "org/model", ""])
+def test_a_name_that_is_no_published_null_is_none(name):
+    assert published_null(name) is None
+
+
+def test_a_malformed_published_null_is_named(tmp_path):
+    (tmp_path / "nulls").mkdir()
+    (tmp_path / "nulls" / "odd.yaml").write_text("reference: a/b\nscores: 3\n")
+    with pytest.raises(RegistryError, match=r"nulls/odd\.yaml"):
+        published_null("odd", tmp_path)

@@ -1,0 +1,102 @@
+"""Similarity, gate, assignment and score are what the paper's equations say."""
+
+import numpy as np
+import pytest
+
+from hf_lineage.comparison import assign, compare_paths, gate, unit_rows
+from hf_lineage.signature import PathSignature
+
+GENERATOR = np.random.default_rng(0)
+
+
+def path_signature(sketch, trace=None, norm=None):
+    layers = len(sketch)
+    return PathSignature(
+        sketch=sketch.astype(np.float32),
+        corner=sketch[:, :4, :4].astype(np.float32),
+        trace=np.ones(layers) if trace is None else np.asarray(trace, float),
+        norm=np.ones(layers) if norm is None else np.asarray(norm, float),
+    )
+
+
+def random_layers(layers=5, width=12, columns=8):
+    return GENERATOR.standard_normal((layers, width, columns))
+
+
+def test_a_model_scores_one_against_itself_layer_by_layer():
+    found = path_signature(random_layers())
+    same = compare_paths(found, found)
+    assert same.score == pytest.approx(1.0, abs=1e-12)
+    assert same.assignment.tolist() == [0, 1, 2, 3, 4]
+    assert same.standard_error == pytest.approx(0.0, abs=1e-7)
+
+
+def test_reordered_layers_are_found_again():
+    layers, order = random_layers(), [3, 0, 4, 1, 2]
+    found = compare_paths(path_signature(layers), path_signature(layers[order]))
+    assert found.score == pytest.approx(1.0)
+    assert [order[partner] for partner in found.assignment] == [0, 1, 2, 3, 4]
+
+
+def test_scaling_a_layer_changes_nothing_and_negating_it_changes_the_sign():
+    layers = random_layers(layers=1)
+    assert compare_paths(path_signature(layers), path_signature(7 * layers)).score == pytest.approx(1.0)
+    assert compare_paths(path_signature(layers), path_signature(-layers)).score == pytest.approx(-1.0)
+
+
+def test_the_score_is_the_mean_of_the_ungated_cosines():
+    a, b = path_signature(random_layers(), trace=[5, 4, 3, 2, 1]), path_signature(random_layers(), trace=[0.1] * 5)
+    found = compare_paths(a, b)
+    cosines = unit_rows(a.sketch) @ unit_rows(b.sketch).T
+    assert found.score == pytest.approx(np.mean([cosines[i, j] for i, j in enumerate(found.assignment)]))
+
+
+def test_the_gate_is_the_papers_with_the_references_weakest_layer_as_threshold():
+    a, b = path_signature(random_layers(2), trace=[4, 2]), path_signature(random_layers(2), trace=[-1, 8])
+    assert gate(a, b).tolist() == [[0.5, 1.0], [0.5, 1.0]]
+    assert gate(b, a).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_the_gate_can_steer_the_assignment_but_not_the_score():
+    layers = random_layers(2)
+    a = path_signature(layers, trace=[1, 1])
+    b = path_signature(np.stack([layers[0], layers[1]]), trace=[1, 1])
+    assert compare_paths(a, b).score == pytest.approx(1.0)
+    assert (compare_paths(a, b).gate == 1.0).all()
+
+
+def test_the_assignment_maximises_the_sum():
+    assert assign(np.array([[0.9, 0.8], [0.8, 0.1]])).tolist() == [1, 0]
+
+
+def test_an_unusable_layer_counts_as_zero_and_is_marked():
+    layers = random_layers(4)
+    broken = layers.copy()
+    broken[2] = 0
+    found = compare_paths(path_signature(layers), path_signature(broken, norm=[1, 1, 0, 1]))
+    assert found.usable.tolist() == [True, True, False, True]
+    assert found.score == pytest.approx(0.75)
+
+
+def test_two_models_without_a_single_usable_layer_still_compare():
+    nothing = path_signature(np.zeros((3, 12, 8)), norm=[0, np.nan, 0])
+    found = compare_paths(nothing, nothing)
+    assert found.score == 0.0
+    assert not found.usable.any()
+
+
+def test_the_standard_error_is_the_scatter_of_the_score_over_probes():
+    a, b = GENERATOR.standard_normal((2, 3, 40, 40))
+    b = a + 2 * b
+    scores, errors = [], []
+    for _ in range(200):
+        probes = GENERATOR.choice([-1.0, 1.0], (40, 16)) / 4
+        found = compare_paths(path_signature(a @ probes), path_signature(b @ probes))
+        scores.append(found.score)
+        errors.append(found.standard_error)
+    assert np.mean(errors) == pytest.approx(np.std(scores), rel=0.2)
+
+
+def test_an_exact_signature_has_no_standard_error():
+    square = random_layers(columns=12)
+    assert compare_paths(path_signature(square), path_signature(random_layers(columns=12))).standard_error == 0.0

@@ -1,0 +1,120 @@
+"""The proof behind the registry: for every class every product is what the real transformers module computes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from hf_lineage.registry import Factorization, factorizations
+from tests.conformance import (
+    FOLDED,
+    PLAIN,
+    Specimen,
+    against_plan,
+    differences,
+    norms_left_out,
+    output_norms_mistaken,
+    specimen,
+    variants,
+    wrong_normalization,
+)
+
+ROUNDING = 1e-4
+
+
+def cases() -> Iterator[Any]:
+    for factorization in factorizations():
+        for name in factorization.classes:
+            for number, wanted in enumerate(variants(name)):
+                label = f"{factorization.name}-{name}" + (f"-{number}" if number else "")
+                yield pytest.param(name, factorization, {**wanted, **factorization.requires}, id=label)
+
+
+def deviations(found: Specimen) -> dict[str, float]:
+    """Path and recipe -> how far the worst product is from what the module computes, where that is not rounding."""
+    everything = {
+        f"{path} {'folded' if recipe.gains else 'plain'}": list(differences(found, path, recipe))
+        for path in found.layout.paths
+        for recipe in (PLAIN, FOLDED)
+    }
+    return {label: max(seen) for label, seen in everything.items() if not all(each < ROUNDING for each in seen)}
+
+
+@pytest.mark.parametrize(("name", "factorization", "wanted"), list(cases()))
+def test_every_product_is_what_the_module_computes(name, factorization, wanted, tmp_path):
+    found = specimen(name, tmp_path, wanted)
+    assert found.layout.factorization == factorization
+    assert found.layout.layers == 2
+    assert found.layout.unclaimed == ()
+    assert deviations(found) == {}
+    assert norms_left_out(found) == []
+    assert output_norms_mistaken(found) == []
+    assert wrong_normalization(found) == []
+    assert against_plan(found) == []
+
+
+def pretend(name: str, **changes: Any) -> Factorization:
+    """A factorization with its branches, or anything else about it, said differently."""
+    found = next(found for found in factorizations() if found.name == name)
+    branches = {kind: changes.pop(kind) for kind in ("mlp", "attention") if kind in changes}
+    edited = {kind: msgspec.structs.replace(getattr(found.branches, kind), **said) for kind, said in branches.items()}
+    return msgspec.structs.replace(found, branches=msgspec.structs.replace(found.branches, **edited), **changes)
+
+
+NEOX = "attention.query_key_value"
+LIES = {
+    "gate and up exchanged": ("LlamaForCausalLM", "llama", {"mlp": {"up": "mlp.gate_proj", "gate": "mlp.up_proj"}}),
+    "query and value exchanged": (
+        "GPT2LMHeadModel",
+        "gpt2",
+        {"attention": {"packed": {"attn.c_attn": ("value", "key", "query")}}},
+    ),
+    "heads packed by turns said to follow one another": (
+        "GPTNeoXForCausalLM",
+        "gpt_neox",
+        {"attention": {"interleaved": {}, "packed": {NEOX: ("query", "key", "value")}}},
+    ),
+    "the other branch's norm": ("LlamaForCausalLM", "llama", {"mlp": {"norm": "input_layernorm"}}),
+    "a gain said to be stored less one": ("LlamaForCausalLM", "llama", {"gain": "one_plus"}),
+    "a gain stored less one said to be plain": ("GemmaForCausalLM", "gemma", {"gain": "plain"}),
+    "an output norm said to be an input norm": (
+        "Olmo2ForCausalLM",
+        "olmo2",
+        {"mlp": {"norm": "post_feedforward_layernorm", "output_norm": ()}},
+    ),
+    "a norm inside the branch": ("BitNetForCausalLM", "llama", {}),
+    "two attentions, one subtracted from the other": ("DiffLlamaForCausalLM", "llama", {}),
+    "attention with a gate on its output": ("BeamForCausalLM", "gemma2", {"gain": "plain"}),
+}
+
+
+@pytest.mark.parametrize(("name", "registered", "changes"), LIES.values(), ids=LIES.keys())
+def test_a_factorization_that_is_not_the_module_is_refuted(name, registered, changes, tmp_path):
+    assert deviations(specimen(name, tmp_path, variants(name)[0], pretend(registered, **changes)))
+
+
+def test_a_norm_left_out_is_noticed(tmp_path):
+    said = pretend("llama", mlp={"norm": ()})
+    assert norms_left_out(specimen("LlamaForCausalLM", tmp_path, {}, said)) == [
+        "model.layers.0.post_attention_layernorm",
+        "model.layers.1.post_attention_layernorm",
+    ]
+
+
+def test_an_output_norm_left_out_is_noticed(tmp_path):
+    said = pretend("gemma2", attention={"output_norm": ()})
+    assert output_norms_mistaken(specimen("Gemma2ForCausalLM", tmp_path, {}, said)) == ["value_output"]
+
+
+def test_the_wrong_kind_of_norm_is_noticed(tmp_path):
+    said = pretend("llama", normalization="layer_norm")
+    assert "model.layers.0.input_layernorm" in wrong_normalization(specimen("LlamaForCausalLM", tmp_path, {}, said))
+
+
+def test_reader_and_writer_exchanged_are_noticed_by_the_tensor_parallel_plan(tmp_path):
+    found = specimen("LlamaForCausalLM", tmp_path, {"intermediate_size": 32})
+    first = found.layout.mlp[0][0]
+    exchanged = {"up": first.slots["down"], "down": first.slots["up"]}
+    object.__setattr__(first, "slots", exchanged)
+    assert against_plan(found) == ["model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.up_proj.weight"]

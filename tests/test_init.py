@@ -1,0 +1,50 @@
+"""Importing the package costs nothing, and each command imports no more than it needs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hf_lineage
+from hf_lineage import Options, extract, save_signature
+
+HUB = Path(__file__).parents[1] / "examples" / "hub"
+HEAVY = ("torch", "accelerate", "transformers", "numpy", "scipy", "huggingface_hub", "rich")
+
+
+def heavy_modules_after(program, *arguments):
+    """Run a program in a fresh interpreter and return which of the heavy packages it has imported."""
+    ending = f"\nimport sys; print(*({set(HEAVY)!r} & set(sys.modules)), file=sys.stderr)"
+    command = [sys.executable, "-c", program + ending, *map(str, arguments)]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["check", "--help"], ["--version"]])
+def test_help_imports_none_of_the_heavy_packages(arguments):
+    assert heavy_modules_after(f"from hf_lineage.cli import main; main({arguments!r})") == set()
+
+
+def test_importing_the_package_imports_none_of_them_either():
+    assert heavy_modules_after("import hf_lineage") == set()
+
+
+def test_two_stored_signatures_are_compared_without_torch(tmp_path):
+    files = [tmp_path / name for name in ("base", "tuned")]
+    for file, name in zip(files, ("acme/llama-base", "fern/llama-finetune-a"), strict=True):
+        save_signature(extract(name, Options(local_hub=HUB)), file)
+    program = "import sys; from hf_lineage.cli import main; assert main(['compare', *sys.argv[1:]]) == 0"
+    assert heavy_modules_after(program, *files).isdisjoint({"torch", "accelerate", "transformers"})
+
+
+def test_every_public_name_is_there_and_an_unknown_one_is_not():
+    for name in hf_lineage.__all__:
+        assert getattr(hf_lineage, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = hf_lineage.no_such_name
+
+
+def test_the_version_is_that_of_the_distribution():
+    from importlib.metadata import version
+
+    assert hf_lineage.__version__ == version("hf-lineage")

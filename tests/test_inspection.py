@@ -1,0 +1,76 @@
+"""Pairing follows the paper: right partners in a trained model, chance in a random one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hf_lineage.inspection import Pairing, pairing
+from hf_lineage.pipeline import inspect
+from hf_lineage.repo import resolve
+from hf_lineage.subject import open_model
+
+HUB = Path(__file__).parents[1] / "examples" / "hub"
+LLAMA = HUB / "acme" / "llama-base"
+
+
+def opened(folder):
+    _, checkpoint, layout = open_model(resolve(str(folder)))
+    return checkpoint, layout
+
+
+@pytest.mark.parametrize("base", ["llama-base", "gpt2-base"])
+def test_every_mlp_of_a_trained_base_finds_its_own_partner(base):
+    found = inspect(str(HUB / "acme" / base)).pairings["mlp"]
+    assert found.accuracy == 1.0
+    assert found.auc == 1.0
+
+
+def test_the_scores_are_the_trace_over_the_norm_of_every_pair_of_layers():
+    found = pairing(*opened(LLAMA), "mlp")
+    weights = load_file(LLAMA / "model.safetensors")
+
+    def weight(layer, name):
+        return weights[f"model.layers.{layer}.mlp.{name}.weight"].double()
+
+    for i, j in ((0, 0), (0, 3), (5, 2)):
+        m = weight(i, "down_proj") @ weight(j, "up_proj")
+        # The norm is estimated from 64 probes, the trace is exact.
+        assert found.scores[i, j] == pytest.approx(float(m.trace().abs() / m.norm()), rel=0.1)
+    assert found.signs[0] == np.sign(float((weight(0, "down_proj") @ weight(0, "up_proj")).trace()))
+
+
+def test_layers_with_unlike_hidden_sizes_have_a_reason_instead_of_a_pairing(tmp_path):
+    weights = load_file(LLAMA / "model.safetensors")
+    for name, dim in (("up_proj", 0), ("gate_proj", 0), ("down_proj", 1)):
+        key = f"model.layers.2.mlp.{name}.weight"
+        weights[key] = weights[key].narrow(dim, 0, 100).contiguous()
+    save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
+    found = inspect(str(tmp_path))
+    assert found.pairings["mlp"] == "layers 0 and 2 have 256 and 100 hidden units"
+    assert isinstance(found.pairings["value_output"], Pairing)
+
+
+def test_random_weights_pair_at_chance():
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.rand(40, 40, generator=generator).double().numpy()
+    found = Pairing(scores, np.ones(40))
+    assert found.accuracy < 0.15
+    assert 0.3 < found.auc < 0.7
+
+
+def test_a_matrix_the_registry_does_not_know_is_reported(tmp_path):
+    weights = load_file(LLAMA / "model.safetensors")
+    weights["model.layers.0.mlp.extra.weight"] = torch.zeros(5, 96)
+    save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
+    assert inspect(str(tmp_path)).unclaimed == ("model.layers.0.mlp.extra.weight",)
+
+
+def test_what_is_read_is_less_than_what_is_stored():
+    found = inspect(str(LLAMA))
+    assert found.bytes_stored == sum(t.nbytes for t in load_file(LLAMA / "model.safetensors").values())
+    assert 0.5 < found.bytes_read / found.bytes_stored < 1

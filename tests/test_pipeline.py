@@ -1,0 +1,147 @@
+"""From names to verdicts, on the really trained models of the example Hub."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hf_lineage import Options, check, compare, extract, save_signature
+from hf_lineage.errors import OptionError, RepositoryError, SignatureError
+from hf_lineage.signature import RECIPES
+
+HUB = Path(__file__).parents[1] / "examples" / "hub"
+BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
+ALL_PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
+OPTIONS = Options(local_hub=HUB)
+
+
+def only_row(report):
+    (row,) = report.rows
+    return row
+
+
+def test_a_true_claim_is_related_and_names_where_it_stands():
+    report = check(TUNED, options=OPTIONS)
+    row = only_row(report)
+    assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "finetune", ("README.md",))
+    assert (row.verdict.name, report.exit_code) == ("RELATED", 0)
+    assert row.verdict.evidence["mlp"].p_value == 0.001
+
+
+def test_a_false_claim_is_unrelated():
+    report = check("magpie/llama-liar", options=OPTIONS)
+    assert (only_row(report).verdict.name, report.exit_code) == ("UNRELATED", 1)
+
+
+def test_a_base_named_instead_is_checked_instead():
+    assert only_row(check(OTHER, [BASE], OPTIONS)).verdict.name == "UNRELATED"
+    assert only_row(check(TUNED, [OTHER], OPTIONS)).claim.base == OTHER
+
+
+def test_nothing_declared_is_undecided():
+    report = check(BASE, options=OPTIONS)
+    assert (report.rows, report.exit_code) == ((), 3)
+
+
+def test_a_merge_has_a_row_for_each_parent():
+    report = check("fern/llama-merge-a-b", options=OPTIONS)
+    assert [(row.claim.base, row.verdict.name) for row in report.rows] == [
+        ("fern/llama-finetune-a", "RELATED"),
+        ("fern/llama-finetune-b", "RELATED"),
+    ]
+    assert report.rows[0].claim.sources == ("README.md", "mergekit_config.yml")
+
+
+@pytest.mark.parametrize("recipe", ["paper", "robust"])
+def test_every_path_tells_descendants_from_independent_models(recipe):
+    options = replace(OPTIONS, paths=ALL_PATHS, recipe=RECIPES[recipe])
+    related = only_row(check(TUNED, options=options)).verdict
+    assert {path: single.name for path, single in related.by_path.items()} == dict.fromkeys(ALL_PATHS, "RELATED")
+    assert related.evidence["mlp"].p_value == pytest.approx(0.004), "0.001 after Holm's correction over four paths"
+    unrelated = only_row(check(OTHER, [BASE], options)).verdict
+    assert {path: single.name for path, single in unrelated.by_path.items()} == dict.fromkeys(ALL_PATHS, "UNRELATED")
+
+
+def test_an_empirical_null_from_a_named_model_is_applied():
+    row = only_row(check(TUNED, options=replace(OPTIONS, nulls=(OTHER,))))
+    null = row.verdict.evidence["mlp"].empirical
+    assert row.verdict.name == "RELATED"
+    assert list(null.scores) == [OTHER]
+    assert abs(null.threshold) < 0.1
+    assert null.p_value(row.verdict.evidence["mlp"].comparison.score) == 0.5
+
+
+def test_a_null_model_that_is_related_to_the_base_is_refused():
+    with pytest.raises(OptionError, match=f"{TUNED} is itself related to {BASE}"):
+        check("magpie/llama-liar", options=replace(OPTIONS, nulls=(TUNED,)))
+
+
+def test_a_null_model_of_another_shape_is_refused(tmp_path):
+    with pytest.raises(OptionError, match="cannot serve: .* has no path|cannot serve: .* layers of width"):
+        check(TUNED, options=replace(OPTIONS, nulls=(shallower(tmp_path),)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (Options(nulls=("llama-2-7b",)), "was measured with --recipe paper --paths mlp"),
+        (Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"], paths=("query_key",)), "was measured with"),
+        (Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"]), "holds scores of meta-llama/Llama-2-7b-hf, not of"),
+    ],
+)
+def test_a_published_null_is_used_only_for_what_it_was_measured_on(options, message):
+    with pytest.raises(OptionError, match=message):
+        check(TUNED, options=replace(options, local_hub=HUB))
+
+
+def test_a_published_null_serves_a_folder_of_its_reference():
+    options = Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"])
+    row = only_row(compare(str(HUB / BASE), str(HUB / TUNED), options))
+    assert row.verdict.evidence["mlp"].empirical.threshold == 4e-4
+
+
+def shallower(folder):
+    """A copy of the base that says and has one layer less."""
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(HUB / BASE / "model.safetensors")
+    save_file({name: t for name, t in weights.items() if ".layers.5." not in name}, folder / "model.safetensors")
+    shutil.copy(HUB / BASE / "config.json", folder)
+    return str(folder)
+
+
+def test_models_of_unlike_depth_are_incompatible(tmp_path):
+    report = compare(str(HUB / BASE), shallower(tmp_path))
+    verdict = only_row(report).verdict
+    assert (verdict.name, report.exit_code) == ("INCOMPATIBLE", 3)
+    assert "has 6 layers of width 96" in verdict.reason
+    assert "has 5 of width 96" in verdict.reason
+
+
+def test_a_model_that_declares_itself_is_unverifiable(tmp_path):
+    folder = tmp_path / "org" / "selfish"
+    shutil.copytree(HUB / TUNED, folder)
+    (folder / "README.md").write_text("---\nbase_model: org/selfish\n---\n")
+    verdict = only_row(check("org/selfish", options=Options(local_hub=tmp_path))).verdict
+    assert (verdict.name, verdict.reason) == ("UNVERIFIABLE", "the model declares itself as its base")
+
+
+def test_a_stored_signature_stands_for_its_model(tmp_path):
+    for name in (BASE, TUNED):
+        save_signature(extract(name, OPTIONS), tmp_path / Path(name).name)
+    stored = only_row(compare(str(tmp_path / "llama-base"), str(tmp_path / "llama-finetune-a")))
+    direct = only_row(compare(BASE, TUNED, OPTIONS))
+    assert stored.verdict.evidence["mlp"].comparison.score == direct.verdict.evidence["mlp"].comparison.score
+    assert stored.verdict.evidence["mlp"].permutation.p_value == direct.verdict.evidence["mlp"].permutation.p_value
+
+
+def test_a_stored_signature_of_another_recipe_is_refused(tmp_path):
+    save_signature(extract(BASE, OPTIONS), tmp_path / "base")
+    with pytest.raises(SignatureError, match="extract it again"):
+        compare(str(tmp_path / "base"), TUNED, replace(OPTIONS, recipe=RECIPES["paper"]))
+
+
+def test_a_suspect_that_is_not_there_is_an_error():
+    with pytest.raises(RepositoryError, match="no/where/at/all is neither a folder nor a Hub name"):
+        check("no/where/at/all")

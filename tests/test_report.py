@@ -1,0 +1,152 @@
+"""Reports: the text fits 80 columns, the JSON keeps to its schema, the Markdown cannot be broken out of."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from hf_lineage.calibrate import EmpiricalNull
+from hf_lineage.claims import Claim
+from hf_lineage.options import Options
+from hf_lineage.pipeline import Report, Row
+from hf_lineage.report import FORMATS
+from hf_lineage.report.json import SCHEMA
+from hf_lineage.report.markdown import escaped
+from hf_lineage.report.text import bar, colour
+from hf_lineage.verdict import Incompatible, Inconclusive, Related, Unreadable, Unrelated, Unverifiable, judge
+from tests.test_verdict import evidence
+
+HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
+
+
+def row(verdict, base="org/base", relation="finetune"):
+    return Row(Claim(base, relation, ("README.md",)), verdict)
+
+
+def report(*rows, conflicts=(), options=None):
+    return Report("org/model", "0123456789abcdef", tuple(rows), conflicts, options or Options())
+
+
+@pytest.fixture
+def every_verdict():
+    measured = {"mlp": evidence(score=0.973), "value_output": replace(evidence(score=0.4, p=0.5), empirical=EmpiricalNull({"x/y": 0.1}, "a paper"))}
+    return report(
+        row(judge(measured, 0.01)),
+        row(Unrelated("", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Unrelated()}), base="a" * 96 + "/" + "b" * 96),
+        row(Inconclusive("only 1 of 6 layers hold finite weights")),
+        row(Incompatible("6 layers of width 96 against 4 of width 64")),
+        row(Unverifiable("no weights"), relation=None),
+        row(Unreadable("truncated"), base=HOSTILE),
+        conflicts=("README.md declares a/b; adapter_config.json declares c/d",),
+    )
+
+
+def test_the_text_report_is_what_the_readme_promises():
+    found = report(row(judge({"mlp": evidence(score=0.9734, p=0.001)}, 0.01)))
+    assert FORMATS["text"](found, False) == (
+        "org/model @ 0123456789abcdef\n"
+        "\n"
+        " Declared base  Relation  Path  Score      p  Verdict\n"
+        " ────────────────────────────────────────────────────\n"
+        " org/base       finetune  mlp   0.973  0.001  RELATED\n"
+    )
+
+
+def test_no_line_of_the_text_is_longer_than_80_columns_and_nothing_is_cut(every_verdict):
+    text = FORMATS["text"](every_verdict, True)
+    assert max(map(len, text.splitlines())) <= 80
+    squeezed = re.sub(r"\s", "", text)
+    assert "Inconclusive" not in text
+    for word in ("RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE"):
+        assert word in text
+    assert "Conflictingclaims:README.mddeclaresa/b;adapter_config.jsondeclaresc/d" in squeezed
+
+
+def test_explaining_adds_layers_null_and_limits(every_verdict):
+    plain, explained = FORMATS["text"](every_verdict, False), FORMATS["text"](every_verdict, True)
+    assert "permutation null" not in plain
+    for words in ("permutation null", "empirical null: 1 independent models", "Recipe robust", "It never says", "distilled"):
+        assert words in explained
+
+
+def test_nothing_declared_is_said_with_the_remedy():
+    text = FORMATS["text"](report(), False)
+    assert text.startswith("org/model @ 0123456789abcdef\nNothing is declared")
+    assert "--base" in text
+
+
+def test_several_paths_are_summed_up_with_the_correction(every_verdict):
+    assert "org/base: RELATED over 2 paths, p-values after Holm's correction" in FORMATS["text"](every_verdict, False)
+
+
+def test_the_json_report_keeps_to_its_schema(every_verdict):
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for found in (every_verdict, report()):
+        jsonschema.validate(json.loads(FORMATS["json"](found, False)), schema)
+
+
+def test_the_schema_would_notice_a_wrong_report(every_verdict):
+    document = json.loads(FORMATS["json"](every_verdict, False))
+    document["claims"][0]["paths"][0]["p_value"] = 0
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+
+
+def test_the_json_report_has_the_numbers_of_the_text(every_verdict):
+    document = json.loads(FORMATS["json"](every_verdict, False))
+    assert document["exit_code"] == 2
+    assert document["claims"][0]["paths"][0]["score"] == pytest.approx(0.973)
+    assert [claim["verdict"] for claim in document["claims"]] == [
+        "RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE",
+    ]  # fmt: skip
+
+
+def test_an_error_without_bound_is_null_in_json():
+    unbounded = evidence()
+    unbounded = replace(unbounded, comparison=replace(unbounded.comparison, standard_error=np.inf))
+    document = json.loads(FORMATS["json"](report(row(judge({"mlp": unbounded}, 0.01))), False))
+    assert document["claims"][0]["paths"][0]["standard_error"] is None
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_a_hostile_name_cannot_leave_its_line(every_verdict, form):
+    text = FORMATS[form](every_verdict, True)
+    assert "\x1b" not in text
+    assert not any(line.startswith("::") for line in text.splitlines())
+
+
+def test_markdown_of_a_hostile_name_is_only_text(every_verdict):
+    text = FORMATS["markdown"](every_verdict, False)
+    assert "<img" not in text
+    assert "](http" not in text
+    assert "@team" not in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {7}
+    assert escaped("a|b`c`") == r"a\|b\`c\`"
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ([], 3),
+        ([Related()], 0),
+        ([Related(), Incompatible()], 3),
+        ([Related(), Unverifiable(), Unrelated()], 1),
+        ([Unrelated(), Unreadable(), Inconclusive()], 2),
+    ],
+)
+def test_the_worst_row_decides_the_exit_code(rows, code):
+    assert report(*map(row, rows)).exit_code == code
+
+
+def test_verdicts_are_coloured_as_whole_words():
+    assert colour("UNRELATED RELATED") == "\x1b[31mUNRELATED\x1b[0m \x1b[32mRELATED\x1b[0m"
+
+
+def test_a_bar_is_between_nothing_and_full():
+    assert (bar(0.5, 1.0), bar(-1.0, 1.0), bar(9.0, 1.0), bar(1.0, 0.0)) == ("█" * 10, "", "█" * 20, "")
