@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
-from hf_lineage.layout import Layout, LayerSet, head_count
+from hf_lineage.layout import LayerSet, Layout, head_count
 from hf_lineage.signature import Recipe
 
 Read = Callable[[str], torch.Tensor]
@@ -35,10 +35,11 @@ class Term:
     def part_norms(self) -> torch.Tensor:
         """Return ‖C_g‖_F (h / part,) of every part C_g = out_g @ inn_g, by its two small Gram matrices."""
         if self.part == 1:
-            return self.out.norm(dim=0) * self.inn.norm(dim=1)
+            outer: torch.Tensor = self.out.norm(dim=0) * self.inn.norm(dim=1)
+            return outer
         writers = self.out.mT.reshape(-1, self.part, self.out.shape[0])
         readers = self.inn.reshape(-1, self.part, self.inn.shape[1])
-        squares = ((writers @ writers.mT) * (readers @ readers.mT)).sum(dim=(1, 2))
+        squares: torch.Tensor = ((writers @ writers.mT) * (readers @ readers.mT)).sum(dim=(1, 2))
         return squares.clamp(min=0).sqrt()
 
     def scaled(self, scales: torch.Tensor) -> Term:
@@ -125,13 +126,13 @@ def _head_matrix(layout: Layout, found: LayerSet, role: str, read: Read) -> torc
     """Query, key or value as (heads x head size, width), a key or value head repeated for each query head it serves."""
     slot = found.slots[role]
     matrix = _oriented(layout, slot.tensor, read)
-    stacked = matrix.unflatten(0, (-1, found.part))
+    stacked = matrix.reshape(-1, found.part, layout.width)
     counts = {part: head_count(slot, part, stacked.shape[0], layout.heads) for part in slot.roles}
     index = slot.roles.index(role)
     if slot.interleaved:
         groups = min(counts.values())
         turns = [count // groups for count in counts.values()]
-        stacked = stacked.unflatten(0, (groups, -1)).split(turns, dim=1)[index].flatten(0, 1)
+        mine = torch.split(stacked.reshape(groups, -1, found.part, layout.width), turns, dim=1)[index].flatten(0, 1)
     else:
-        stacked = stacked.split(list(counts.values()))[index]
-    return stacked.repeat_interleave(layout.heads // stacked.shape[0], dim=0).flatten(0, 1)
+        mine = torch.split(stacked, list(counts.values()))[index]
+    return mine.repeat_interleave(layout.heads // mine.shape[0], dim=0).flatten(0, 1)

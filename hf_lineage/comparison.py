@@ -10,6 +10,9 @@ from scipy.optimize import linear_sum_assignment
 
 from hf_lineage.signature import Array, PathSignature, Vector
 
+PIECE = 8192
+"""Columns of a block that are summed at a time."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -41,8 +44,7 @@ class Comparison:
 
 def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
     """Return how similar two models are along one path; both must have the same recipe, width and depth."""
-    units_a, units_b = unit_rows(a.sketch), unit_rows(b.sketch)
-    similarity = np.clip(units_a @ units_b.T, -1.0, 1.0)
+    similarity = cosines(a.sketch, b.sketch)
     gates = gate(a, b)
     assignment = assign(similarity * gates)
     exact = a.sketch.shape[1] == a.sketch.shape[2]
@@ -56,12 +58,21 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
     )
 
 
-def unit_rows(blocks: Array) -> Vector:
-    """Return vec(block) / ‖block‖ for every block (L, r, c), as (L, r c); a zero block stays zero."""
-    rows = blocks.reshape(len(blocks), -1).astype(np.float64)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    units: Vector = np.divide(rows, norms, out=rows, where=norms > 0)
-    return units
+def cosines(ours: Array, theirs: Array) -> Vector:
+    """Return the cosine between every block of one model and every block of another, (L, L); 0 for a zero block.
+
+    The float32 blocks (L, r, c) are summed in float64, a piece that fits the cache at a time.
+    """
+    left, right = ours.reshape(len(ours), -1), theirs.reshape(len(theirs), -1)
+    inner = np.zeros((len(left), len(right)))
+    squares = np.zeros(len(left)), np.zeros(len(right))
+    for start in range(0, left.shape[1], PIECE):
+        pieces = [rows[:, start : start + PIECE].astype(np.float64) for rows in (left, right)]
+        inner += pieces[0] @ pieces[1].T
+        for square, piece in zip(squares, pieces, strict=True):
+            square += np.einsum("ln,ln->l", piece, piece)
+    norms = np.sqrt(np.outer(*squares))
+    return np.clip(np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0), -1.0, 1.0)
 
 
 def gate(a: PathSignature, b: PathSignature) -> Vector:
@@ -84,9 +95,8 @@ def _standard_error(ours: Array, theirs: Array) -> float:
     probes = ours.shape[2]
     if probes < 2:
         return float("inf")
-    cross, left, right = (
-        np.einsum("ldk,ldk->lk", x, y, dtype=np.float64) for x, y in ((ours, theirs), (ours, ours), (theirs, theirs))
-    )
+    pairs = ((ours, theirs), (ours, ours), (theirs, theirs))
+    cross, left, right = (np.einsum("ldk,ldk->lk", x, y).astype(np.float64) for x, y in pairs)
     left_sum, right_sum = left.sum(axis=1, keepdims=True), right.sum(axis=1, keepdims=True)
     live = ((left_sum > 0) & (right_sum > 0))[:, 0]
     if not live.any():

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import safetensors
 
-from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.repo import RepoRef
 
 if TYPE_CHECKING:
     import torch
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+SHARD = re.compile(r"[^/\\:\0]+\.safetensors")
+"""A file of the folder itself on every platform."""
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 LARGEST_HEADER = 25_000_000
 """Bytes, the bound that huggingface_hub sets as well."""
@@ -91,9 +93,12 @@ def _sharded(repo: RepoRef, index: Mapping[str, object]) -> dict[str, TensorInfo
     if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
         raise CheckpointError(f"{repo}: {INDEX} has no `weight_map` from tensor names to file names; download it again")
     shards = sorted(set(weight_map.values()))
-    outside = next((shard for shard in shards if Path(shard).name != shard or "\\" in shard or "\0" in shard), None)
-    if outside is not None:
-        raise CheckpointError(f"{repo}: {INDEX} names a shard outside the folder: {outside}; do not trust this model")
+    strange = next((shard for shard in shards if not SHARD.fullmatch(shard)), None)
+    if strange is not None:
+        raise CheckpointError(
+            f"{repo}: {INDEX} names a shard that is no safetensors file of this folder: {printable(strange, 200)}; "
+            "do not trust this model"
+        )
     repo.fetch(*shards)
     tensors: dict[str, TensorInfo] = {}
     for shard in shards:
@@ -139,7 +144,7 @@ def other_format(repo: RepoRef) -> str | None:
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"
-    loose = next((name for name in files if name.endswith(".safetensors")), None)
+    loose = next((name for name in files if name.endswith(".safetensors") and name != SINGLE), None)
     if loose:
         return f"{repo} has {loose} but neither {SINGLE} nor {INDEX}; add the index that save_pretrained writes"
     pickled = next((name for name in files if name.endswith((".bin", ".pt", ".pth", ".ckpt"))), None)

@@ -47,7 +47,7 @@ def reasons(report: Report) -> Iterator[str]:
     for row in report.rows:
         base = printable(row.claim.base, 200)
         if row.verdict.reason:
-            yield f"{base}: {printable(row.verdict.reason)}"
+            yield f"{base}: {printable(row.verdict.reason).removeprefix(f'{base}: ')}"
         if len(row.verdict.evidence) > 1:
             yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
     if not report.rows:
