@@ -156,7 +156,7 @@ def registry(architecture: str | None, form: str, output: Path | None) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; every error is one line on standard error."""
     try:
-        code = cli.main(arguments, standalone_mode=False)
+        code = cli.main(arguments, prog_name="hf-lineage", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return ERROR

@@ -66,6 +66,8 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     stored: Literal["out_in", "in_out"] = "out_in"
     gain: Literal["plain", "one_plus"] = "plain"
     """`one_plus`: the file holds γ - 1."""
+    exchangeable: bool = True
+    """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not."""
     heads: Names = "num_attention_heads"
     """The key of `config.json` that counts the query heads."""
     requires: dict[str, bool | int | str | None] = {}

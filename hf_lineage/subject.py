@@ -99,7 +99,7 @@ def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout:
         revision=repo.revision,
         architecture=architecture,
         factorization=layout.factorization.name,
-        exchangeable=True,
+        exchangeable=layout.factorization.exchangeable,
         width=layout.width,
         layers=layout.layers,
         recipe=options.recipe,

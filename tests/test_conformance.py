@@ -1,12 +1,13 @@
 """The proof behind the registry: for every class every product is what the real transformers module computes."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
 
-from hf_lineage.registry import Factorization, factorizations
+from hf_lineage.registry import Factorization, as_names, as_sets, factorizations, slots
 from tests.conformance import (
     FOLDED,
     PLAIN,
@@ -52,6 +53,32 @@ def test_every_product_is_what_the_module_computes(name, factorization, wanted, 
     assert output_norms_mistaken(found) == []
     assert wrong_normalization(found) == []
     assert against_plan(found) == []
+
+
+def names_said(factorization: Factorization) -> set[str]:
+    """Every name that a registry file says, prefixes with their trailing dot."""
+    said = {f"{prefix}." for prefix in as_names(factorization.layers)} | set(factorization.ignores)
+    for kind in (factorization.branches.mlp, factorization.branches.attention):
+        for each in as_sets(kind):
+            norms = [(norm,) if isinstance(norm, str) else norm for norm in (each.norm, each.output_norm)]
+            said |= {slot.tensor for slot in slots(each)} | {name for names in norms for name in names if name}
+    return said
+
+
+@pytest.mark.parametrize("factorization", factorizations(), ids=lambda found: found.name)
+def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factorization, tmp_path):
+    unseen = names_said(factorization)
+    witnesses = [(name, wanted) for name in factorization.classes for wanted in variants(name)]
+    while unseen and witnesses:
+        name, wanted = witnesses.pop()
+        found = specimen(name, tmp_path / str(len(witnesses)), {**wanted, **factorization.requires})
+        stored = {re.sub(r"\.\d+\.", ".0.", f".{tensor}").removesuffix(".weight") for tensor in found.tensors}
+        for said in set(unseen):
+            shown = said.replace("{layer}", "0").replace("{expert}", "0")
+            prefix = said.endswith(".")
+            if any(t.startswith(f".{shown}") if prefix else t.endswith(f".{shown}") for t in stored):
+                unseen.discard(said)
+    assert unseen == set()
 
 
 def pretend(name: str, **changes: Any) -> Factorization:

@@ -60,7 +60,8 @@ class Checkpoint:
     def read(self, name: str) -> torch.Tensor:
         """Return one tensor as stored, memory-mapped on the CPU: its bytes are read when they are used.
 
-        Raise NothingToCompare for a number format that is not plain floating point.
+        Raise NothingToCompare for a number format that is not plain floating point, CheckpointError if the file has
+        changed since it was opened.
         """
         info = self.tensors[name]
         if info.dtype not in FLOATS:
@@ -68,9 +69,13 @@ class Checkpoint:
                 f"{name} is stored as {info.dtype}; quantized formats are not decoded yet, "
                 "check the release in F16, BF16 or F32 instead"
             )
-        if info.file not in self._open:
-            self._open[info.file] = safetensors.safe_open(info.file, framework="pt", device="cpu")
-        tensor: torch.Tensor = self._open[info.file].get_tensor(name)
+        try:
+            if info.file not in self._open:
+                self._open[info.file] = safetensors.safe_open(info.file, framework="pt", device="cpu")
+            tensor: torch.Tensor = self._open[info.file].get_tensor(name)
+        except (OSError, ValueError, safetensors.SafetensorError) as error:
+            # ValueError is what torch makes of an interrupt that meets it while it measures a storage.
+            raise CheckpointError(f"{name} cannot be read: {error}; check that nothing changes the file") from None
         return tensor
 
 

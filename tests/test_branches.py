@@ -1,0 +1,239 @@
+"""Branches: products unpacked, oriented and prepared as the recipe says, against small matrices written out by hand."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from hf_lineage.branches import Term, terms
+from hf_lineage.layout import Layout, bind
+from hf_lineage.registry import Factorization
+from hf_lineage.signature import RECIPES
+
+PAPER = RECIPES["paper"]
+WIDTH, HEADS, SIZE = 6, 4, 3
+
+MLP = {"up": "up", "down": "down"}
+ATTENTION = {"query": "q", "key": "k", "value": "v", "output": "o"}
+
+
+def model(mlp: Any = MLP, attention: Any = ATTENTION, **said: Any) -> Factorization:
+    content = {"name": "tiny", "classes": [], "layers": "h.{layer}", "normalization": "rms_norm"} | said
+    return msgspec.convert(content | {"branches": {"mlp": mlp, "attention": attention}}, Factorization)
+
+
+def random(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) * 31 + len(shape)))
+
+
+def weights(**others: torch.Tensor) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    shapes = {
+        "up": (5, WIDTH),
+        "gate": (5, WIDTH),
+        "down": (WIDTH, 5),
+        "q": (HEADS * SIZE, WIDTH),
+        "k": (2 * SIZE, WIDTH),
+        "v": (2 * SIZE, WIDTH),
+        "o": (WIDTH, HEADS * SIZE),
+        "ln": (WIDTH,),
+        "post": (WIDTH,),
+    }
+    return {name: torch.randn(*shape, generator=generator) for name, shape in shapes.items()} | others
+
+
+def product(found: Factorization, stored: dict[str, torch.Tensor], path: str, recipe: Any = PAPER) -> torch.Tensor:
+    """M of the only layer."""
+    return sum((term.out @ term.inn for term in branch(found, stored, path, recipe)), torch.zeros(()))
+
+
+def branch(found: Factorization, stored: dict[str, torch.Tensor], path: str, recipe: Any = PAPER) -> list[Term]:
+    named = {f"h.0.{name}.weight": tensor for name, tensor in stored.items()}
+    shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
+    layout: Layout = bind(found, shapes, {"num_attention_heads": HEADS})
+    return list(terms(layout, path, 0, recipe, named.__getitem__))
+
+
+def equal(a: torch.Tensor, b: Any) -> bool:
+    return torch.allclose(a, b, atol=1e-5)
+
+
+def test_the_mlp_product_is_down_times_up_and_the_gate_product_down_times_gate():
+    stored = weights()
+    found = model(mlp=MLP | {"gate": "gate"})
+    assert equal(product(found, stored, "mlp"), stored["down"] @ stored["up"])
+    assert equal(product(found, stored, "mlp_gate"), stored["down"] @ stored["gate"])
+
+
+def test_a_value_head_serves_the_query_heads_next_to_each_other():
+    stored = weights()
+    served = [0, 0, 1, 1]  # 4 query heads, 2 value heads
+    by_hand = sum(
+        stored["o"][:, head * SIZE : (head + 1) * SIZE] @ stored["v"][value * SIZE : (value + 1) * SIZE]
+        for head, value in enumerate(served)
+    )
+    assert equal(product(model(), stored, "value_output"), by_hand)
+
+
+def test_the_query_key_product_is_summed_over_the_heads():
+    stored = weights()
+    by_hand = sum(
+        stored["q"][head * SIZE : (head + 1) * SIZE].T @ stored["k"][key * SIZE : (key + 1) * SIZE]
+        for head, key in enumerate([0, 0, 1, 1])
+    )
+    assert equal(product(model(), stored, "query_key"), by_hand)
+
+
+def test_roles_packed_one_after_the_other_are_taken_apart_in_order():
+    stored = weights()
+    stored["gate_up"] = torch.cat([stored["gate"], stored["up"]])
+    stored["qkv"] = torch.cat([stored["q"], stored["k"], stored["v"]])
+    found = model(
+        {"packed": {"gate_up": ["gate", "up"]}, "down": "down"},
+        {"packed": {"qkv": ["query", "key", "value"]}, "output": "o"},
+    )
+    for path in ("mlp", "mlp_gate", "value_output", "query_key"):
+        assert equal(product(found, stored, path), product(model(MLP | {"gate": "gate"}), stored, path))
+
+
+def test_roles_packed_by_turns_are_taken_apart_by_row_and_by_key_head():
+    stored = weights()
+    stored["gate_up"] = torch.stack([stored["gate"], stored["up"]], dim=1).flatten(0, 1)
+    query, key, value = (stored[name].unflatten(0, (2, -1)) for name in ("q", "k", "v"))
+    stored["qkv"] = torch.cat([query, key, value], dim=1).flatten(
+        0, 1
+    )  # two query heads, their key, their value; again
+    found = model(
+        {"interleaved": {"gate_up": ["gate", "up"]}, "down": "down"},
+        {"interleaved": {"qkv": ["query", "key", "value"]}, "output": "o"},
+    )
+    for path in ("mlp", "mlp_gate", "value_output", "query_key"):
+        assert equal(product(found, stored, path), product(model(MLP | {"gate": "gate"}), stored, path))
+
+
+def test_with_one_key_head_by_turns_and_one_after_the_other_are_the_same():
+    stored = weights(k=random(SIZE, WIDTH), v=2 * random(SIZE, WIDTH))
+    stored["qkv"] = torch.cat([stored["q"], stored["k"], stored["v"]])
+    roles = {"qkv": ["query", "key", "value"]}
+    by_turns = model(attention={"interleaved": roles, "output": "o"})
+    in_order = model(attention={"packed": roles, "output": "o"})
+    for path in ("value_output", "query_key"):
+        assert torch.equal(product(by_turns, stored, path), product(in_order, stored, path))
+
+
+def test_matrices_stored_in_out_give_the_same_products():
+    stored = weights()
+    turned = {name: tensor.T if tensor.ndim == 2 else tensor for name, tensor in stored.items()}
+    for path in ("mlp", "value_output", "query_key"):
+        assert equal(product(model(stored="in_out"), turned, path), product(model(), stored, path))
+
+
+def test_experts_by_number_and_stacked_experts_give_the_sum_over_the_experts():
+    up, down = random(3, 5, WIDTH), random(3, WIDTH, 5)
+    by_hand = sum(down[expert] @ up[expert] for expert in range(3))
+    numbered = {f"e.{n}.up": up[n] for n in range(3)} | {f"e.{n}.down": down[n] for n in range(3)}
+    assert equal(
+        product(model({"up": "e.{expert}.up", "down": "e.{expert}.down"}), weights(**numbered), "mlp"), by_hand
+    )
+    stacked = weights(ups=up, downs=down)
+    assert equal(product(model({"up": "ups", "down": "downs"}), stacked, "mlp"), by_hand)
+    assert len(branch(model({"up": "ups", "down": "downs"}), stacked, "mlp")) == 1
+
+
+def test_packed_stacked_experts_are_taken_apart_expert_by_expert():
+    gate, up, down = random(3, 5, WIDTH), random(3, 5, WIDTH) * 2, random(3, WIDTH, 5)
+    stored = weights(packs=torch.cat([gate, up], dim=1), downs=down)
+    found = model({"packed": {"packs": ["gate", "up"]}, "down": "downs"})
+    assert equal(product(found, stored, "mlp"), sum(down[expert] @ up[expert] for expert in range(3)))
+    assert equal(product(found, stored, "mlp_gate"), sum(down[expert] @ gate[expert] for expert in range(3)))
+
+
+def test_gains_are_folded_into_what_reads_the_norm():
+    stored, recipe = weights(), replace(PAPER, gains=True)
+    gain = torch.diag(stored["ln"])
+    found = model(MLP | {"norm": "ln"}, ATTENTION | {"norm": "ln"})
+    bare = {path: product(model(), stored, path) for path in ("mlp", "value_output", "query_key")}
+    assert equal(product(found, stored, "mlp", recipe), bare["mlp"] @ gain)
+    assert equal(product(found, stored, "value_output", recipe), bare["value_output"] @ gain)
+    assert equal(product(found, stored, "query_key", recipe), gain @ bare["query_key"] @ gain)
+    assert equal(product(found, stored, "mlp"), bare["mlp"])
+
+
+def test_a_gain_stored_less_one_is_one_more():
+    stored, recipe = weights(), replace(PAPER, gains=True)
+    found = model(MLP | {"norm": "ln"}, gain="one_plus")
+    assert equal(product(found, stored, "mlp", recipe), stored["down"] @ stored["up"] @ torch.diag(1 + stored["ln"]))
+
+
+def test_gains_of_an_output_norm_are_folded_into_what_writes():
+    stored, recipe = weights(), replace(PAPER, gains=True)
+    gain = torch.diag(stored["post"])
+    found = model(MLP | {"output_norm": "post"}, ATTENTION | {"output_norm": "post"})
+    for path in ("mlp", "value_output"):
+        assert equal(product(found, stored, path, recipe), gain @ product(model(), stored, path))
+    assert equal(product(found, stored, "query_key", recipe), product(model(), stored, "query_key"))
+
+
+@pytest.mark.parametrize("path", ["mlp", "value_output", "query_key"])
+def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
+    stored, recipe = weights(), replace(PAPER, means=True)
+    centre = torch.eye(WIDTH) - torch.ones(WIDTH, WIDTH) / WIDTH
+    bare = product(model(), stored, path)
+    assert equal(product(model(normalization="layer_norm"), stored, path, recipe), centre @ bare @ centre)
+    assert equal(product(model(), stored, path, recipe), bare)
+
+
+def test_the_norm_of_a_part_is_that_of_its_own_product():
+    term = Term(random(WIDTH, 8), random(8, WIDTH), part=4)
+    by_hand = torch.stack([(term.out[:, :4] @ term.inn[:4]).norm(), (term.out[:, 4:] @ term.inn[4:]).norm()])
+    assert equal(term.part_norms(), by_hand)
+    units = replace(term, part=1)
+    assert equal(units.part_norms(), torch.stack([torch.outer(units.out[:, u], units.inn[u]).norm() for u in range(8)]))
+
+
+def capped(norms: list[float]) -> torch.Tensor:
+    """The norms of an MLP's units after the cap of two medians."""
+    count = len(norms)
+    up = torch.zeros(count, WIDTH)
+    up[:, 0] = torch.tensor(norms)
+    down = torch.zeros(WIDTH, count)
+    down[1] = 1.0
+    (term,) = branch(model(), weights(up=up, down=down), "mlp", replace(PAPER, cap=2.0))
+    return term.part_norms()
+
+
+def test_a_unit_with_huge_weights_is_scaled_to_twice_the_median():
+    assert equal(capped([1.0, 1.0, 1.0, 2.0, 1000.0]), torch.tensor([1.0, 1.0, 1.0, 2.0, 2.0]))
+
+
+def test_units_without_weight_do_not_count_for_the_median():
+    assert equal(capped([0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 30.0]), torch.tensor([0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 6.0]))
+
+
+def test_a_branch_without_weight_stays_without():
+    assert torch.equal(capped([0.0, 0.0, 0.0]), torch.zeros(3))
+
+
+def test_the_median_is_taken_over_all_the_experts_together():
+    up, down = torch.zeros(4, 1, WIDTH), torch.zeros(4, WIDTH, 1)
+    up[:, 0, 0] = torch.tensor([1.0, 1.0, 1.0, 50.0])
+    down[:, 1, 0] = 1.0
+    numbered = {f"e.{n}.up": up[n] for n in range(4)} | {f"e.{n}.down": down[n] for n in range(4)}
+    found = model({"up": "e.{expert}.up", "down": "e.{expert}.down"})
+    norms = [term.part_norms().item() for term in branch(found, weights(**numbered), "mlp", replace(PAPER, cap=2.0))]
+    assert norms == [1.0, 1.0, 1.0, 2.0]
+
+
+def test_the_cap_acts_on_whole_heads():
+    stored = weights()
+    stored["o"][:, :SIZE] *= 1000
+    (term,) = branch(model(), stored, "value_output", replace(PAPER, cap=2.0))
+    norms = term.part_norms()
+    assert term.part == SIZE
+    assert norms[0] == pytest.approx(
+        2 * branch(model(), stored, "value_output")[0].part_norms().median().item(), rel=1e-5
+    )
+    (bare,) = branch(model(), stored, "value_output")
+    assert equal(term.inn[SIZE:], bare.inn[SIZE:])

@@ -1,0 +1,236 @@
+"""Layout: a factorization bound to a checkpoint's header, and what is said where the two do not fit."""
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from hf_lineage.errors import CheckpointError
+from hf_lineage.layout import Layout, bind
+from hf_lineage.registry import Factorization
+
+WIDTH, HIDDEN, HEADS, SIZE = 8, 12, 4, 3
+CONFIG = {"num_attention_heads": HEADS}
+
+PLAIN = """
+layers: h.{layer}
+normalization: rms_norm
+branches:
+  mlp: {norm: ln_2, up: up, gate: gate, down: down}
+  attention: {norm: ln_1, query: q, key: k, value: v, output: o}
+"""
+EXPERTS = PLAIN.replace(
+    "mlp: {norm: ln_2, up: up, gate: gate, down: down}",
+    "mlp: [{up: 'e.{expert}.up', down: 'e.{expert}.down'}, {up: up, down: down}, {up: stack.up, down: stack.down}]",
+)
+
+
+def factorization(text: str) -> Factorization:
+    return msgspec.convert({"name": "tiny", "classes": ["Tiny"], **yaml.safe_load(text)}, Factorization)
+
+
+def layer(number: int = 0, /, **others: Any) -> dict[str, tuple[int, ...]]:
+    """The shapes of one layer; `others` are put in their place, or taken out."""
+    shapes: dict[str, Any] = {
+        "ln_1": (WIDTH,),
+        "ln_2": (WIDTH,),
+        "up": (HIDDEN, WIDTH),
+        "gate": (HIDDEN, WIDTH),
+        "down": (WIDTH, HIDDEN),
+        "q": (HEADS * SIZE, WIDTH),
+        "k": (2 * SIZE, WIDTH),
+        "v": (2 * SIZE, WIDTH),
+        "o": (WIDTH, HEADS * SIZE),
+    } | others
+    return {f"h.{number}.{name}.weight": shape for name, shape in shapes.items() if shape is not None}
+
+
+def bound(text: str = PLAIN, shapes: dict[str, tuple[int, ...]] | None = None, **config: Any) -> Layout:
+    return bind(factorization(text), layer() if shapes is None else shapes, CONFIG | config)
+
+
+def refusal(shapes: dict[str, tuple[int, ...]], text: str = PLAIN, **config: Any) -> str:
+    with pytest.raises(CheckpointError) as refused:
+        bound(text, shapes, **config)
+    return str(refused.value)
+
+
+def test_layers_width_and_heads_are_read_from_the_header():
+    layout = bound(shapes=layer(0) | layer(1) | {"embed.weight": (100, WIDTH)})
+    assert (layout.layers, layout.width, layout.heads) == (2, WIDTH, HEADS)
+    assert layout.mlp[1][0].norm == "h.1.ln_2.weight"
+    assert layout.mlp[1][0].part == 1
+    assert layout.attention[0][0].part == SIZE
+    assert layout.unclaimed == ()
+
+
+def test_the_gate_path_is_there_only_where_every_set_has_a_gate():
+    assert bound().paths == ("mlp", "mlp_gate", "value_output", "query_key")
+    assert bound(PLAIN.replace("gate: gate, ", "")).paths == ("mlp", "value_output", "query_key")
+
+
+def test_a_name_may_stand_on_disk_without_weight():
+    shapes = {name.removesuffix(".weight"): shape for name, shape in layer().items()}
+    assert bound(shapes=shapes).mlp[0][0].slots["up"].tensor == "h.0.up"
+
+
+def test_of_several_prefixes_the_first_on_disk_counts():
+    text = PLAIN.replace("layers: h.{layer}", "layers: ['model.h.{layer}', 'h.{layer}']")
+    assert bound(text).layers == 1
+
+
+@pytest.mark.parametrize("heads", [None, 0, -4, "4", True, 4.0, [4]])
+def test_a_number_of_heads_that_is_none_is_refused(heads):
+    assert refusal(layer(), num_attention_heads=heads) == (
+        f"config.json: `num_attention_heads` must be a positive integer, not {heads!r}"
+    )
+
+
+def test_of_several_keys_for_the_heads_the_first_in_the_configuration_counts():
+    found = factorization(f"heads: [n_head, num_attention_heads]\n{PLAIN}")
+    assert bind(found, layer(), {"num_attention_heads": HEADS}).heads == HEADS
+    assert bind(found, layer(), {"n_head": HEADS, "num_attention_heads": 1}).heads == HEADS
+    with pytest.raises(CheckpointError, match=r"config\.json: `n_head` must be a positive integer, not None"):
+        bind(found, layer(), {})
+
+
+def test_heads_that_do_not_divide_the_output_are_refused():
+    said = "h.0.o.weight has shape (8, 12) (out, in), which 5 heads do not make"
+    assert refusal(layer(), num_attention_heads=5) == said
+
+
+def test_key_heads_that_do_not_line_up_with_the_query_heads_are_refused():
+    assert refusal(layer(k=(3 * SIZE, WIDTH), v=(3 * SIZE, WIDTH))) == (
+        "h.0.o.weight: 4 query, 3 key, 3 value heads do not line up with the 4 heads of config.json"
+    )
+    assert "4 query, 2 key, 1 value heads" in refusal(layer(v=(SIZE, WIDTH)))
+    assert "3 query" in refusal(layer(q=(3 * SIZE, WIDTH)))
+
+
+def test_a_missing_layer_is_named():
+    assert refusal(layer(0) | layer(2)) == "the weights have no layer 1 but layer 2; download the weights again"
+
+
+def test_weights_of_another_class_are_refused():
+    said = refusal({"model.layers.0.mlp.up.weight": (HIDDEN, WIDTH)})
+    assert said.startswith("no tensor is named like h.{layer}, as factorization tiny expects")
+
+
+def test_a_branch_of_which_a_part_is_missing_is_refused():
+    assert refusal(layer(gate=None)) == "h.0 has no tensor gate, though others of its branch are there"
+
+
+def test_a_layer_without_a_branch_is_refused():
+    assert refusal(layer(0) | layer(1, up=None, gate=None, down=None)) == "h.1 has no tensor up"
+
+
+def test_a_missing_norm_is_refused_unless_null_is_among_its_names():
+    assert refusal(layer(ln_2=None)) == "h.0 has no norm ln_2"
+    assert bound(PLAIN.replace("norm: ln_2", "norm: [ln_2, null]"), layer(ln_2=None)).mlp[0][0].norm is None
+    assert bound(PLAIN.replace("norm: ln_2", "norm: [ln_3, ln_2]")).mlp[0][0].norm == "h.0.ln_2.weight"
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "said"),
+    [
+        (
+            "up",
+            (HIDDEN + 1, WIDTH),
+            "h.0.up.weight has shape (13, 8), the rest of the model asks for (12, 8) (out, in)",
+        ),
+        ("up", (), "h.0.up.weight has shape (), the rest of the model asks for (12, 8) (out, in)"),
+        ("down", (WIDTH,), "h.0.down.weight has shape (8,), which is no matrix"),
+        ("down", (WIDTH, 0), "h.0.down.weight has shape (8, 0), which is no matrix"),
+        ("ln_1", (WIDTH + 1,), "h.0.ln_1.weight has shape (9,), the rest of the model asks for (8,) (out, in)"),
+        ("o", (), "h.0.o.weight has shape (), which is no matrix"),
+        (
+            "o",
+            (WIDTH + 1, HEADS * SIZE),
+            "h.0.o.weight has shape (9, 12), the rest of the model asks for (8, 12) (out, in)",
+        ),
+        ("q", (), "h.0.q.weight has shape (), which is no matrix"),
+        ("k", (2 * SIZE + 1, WIDTH), "h.0.k.weight has shape (7, 8), the rest of the model asks for (6, 8) (out, in)"),
+        (
+            "v",
+            (2, 2 * SIZE, WIDTH),
+            "h.0.v.weight has shape (2, 6, 8), the rest of the model asks for (0, 8) (out, in)",
+        ),
+    ],
+)
+def test_a_shape_that_does_not_fit_is_refused(name, shape, said):
+    assert refusal(layer(**{name: shape})) == said
+
+
+def test_matrices_stored_in_out_are_read_the_other_way_round():
+    turned = {name: shape[::-1] for name, shape in layer().items()}
+    assert bound(f"stored: in_out\n{PLAIN}", turned).width == WIDTH
+    assert "rest of the model asks for" in refusal(turned)
+
+
+def test_packed_heads_are_counted_with_equally_many_keys_and_values():
+    text = PLAIN.replace("query: q, key: k, value: v", "packed: {qkv: [query, key, value]}")
+    whole = {"q": None, "k": None, "v": None}
+    assert bound(text, layer(qkv=((HEADS + 2 + 2) * SIZE, WIDTH), **whole)).attention[0][0].part == SIZE
+    assert refusal(layer(qkv=((HEADS + 3) * SIZE, WIDTH), **whole), text) == (
+        "h.0.qkv.weight has shape (21, 8), the rest of the model asks for (18, 8) (out, in)"
+    )
+    assert "4 query, 3 key, 3 value heads" in refusal(layer(qkv=((HEADS + 6) * SIZE, WIDTH), **whole), text)
+    assert "heads do not line up" in refusal(layer(qkv=(HEADS * SIZE, WIDTH), **whole), text)
+
+
+def experts(*numbers: int) -> dict[str, tuple[int, ...]]:
+    sizes = {"up": (HIDDEN, WIDTH), "down": (WIDTH, HIDDEN)}
+    return {f"h.0.e.{number}.{role}.weight": size for number in numbers for role, size in sizes.items()}
+
+
+def without(*names: str) -> dict[str, tuple[int, ...]]:
+    return layer(gate=None, **dict.fromkeys(names))
+
+
+def test_every_expert_is_a_set_of_its_own_in_the_order_of_their_numbers():
+    found = bound(EXPERTS, without("up", "down") | experts(*range(11))).mlp[0]
+    assert [each.slots["up"].tensor for each in found] == [f"h.0.e.{number}.up.weight" for number in range(11)]
+
+
+def test_a_shared_expert_counts_beside_the_others():
+    assert len(bound(EXPERTS, without() | experts(0, 1)).mlp[0]) == 3
+
+
+def test_a_missing_expert_is_named():
+    said = refusal(without() | experts(0, 2), EXPERTS)
+    assert said == "h.0 has no expert 1 but expert 2; download the weights again"
+
+
+def test_an_expert_of_which_a_part_is_missing_is_refused():
+    whole = without() | experts(0, 1)
+    for lost in ("up", "down"):
+        rest = {name: shape for name, shape in whole.items() if name != f"h.0.e.1.{lost}.weight"}
+        assert refusal(rest, EXPERTS) == f"h.0 has no tensor e.1.{lost}, though others of its branch are there"
+
+
+def test_a_layer_with_none_of_the_alternatives_is_refused():
+    assert refusal(without("up", "down"), EXPERTS) == "h.0 has no tensor e.{expert}.up or up or stack.up"
+
+
+def test_stacked_experts_must_be_equally_many_in_every_tensor():
+    stacked = {"stack.up": (5, HIDDEN, WIDTH), "stack.down": (5, WIDTH, HIDDEN)}
+    shapes = without("up", "down") | layer(gate=None, up=None, down=None, **stacked)
+    assert bound(EXPERTS, shapes).width == WIDTH
+    assert refusal(shapes | {"h.0.stack.up.weight": (4, HIDDEN, WIDTH)}, EXPERTS) == (
+        "h.0.stack.up.weight has shape (4, 12, 8), the rest of the model asks for (5, 12, 8) (out, in)"
+    )
+
+
+def test_a_matrix_of_the_residual_width_that_nothing_reads_is_unclaimed():
+    others = {"router": (5, WIDTH), "bias": (WIDTH,), "q_norm": (SIZE,), "mask": (1, 1, WIDTH, WIDTH)}
+    assert bound(shapes=layer(**others)).unclaimed == ("h.0.router.weight",)
+    assert bound(f"ignores: [router]\n{PLAIN}", layer(**others)).unclaimed == ()
+    assert bound(f"ignores: ['e.{{expert}}.r']\n{PLAIN}", layer(**{"e.17.r": (5, WIDTH)})).unclaimed == ()
+
+
+def test_a_set_names_every_tensor_that_it_reads_once():
+    text = PLAIN.replace("query: q, key: k, value: v", "packed: {qkv: [query, key, value]}")
+    whole = layer(q=None, k=None, v=None, qkv=(3 * math.prod((HEADS, SIZE)), WIDTH))
+    assert bound(text, whole).attention[0][0].tensors == ("h.0.o.weight", "h.0.qkv.weight", "h.0.ln_1.weight")

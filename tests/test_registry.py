@@ -1,0 +1,148 @@
+"""The registry: its files say what they must and nothing else, and a class finds the one that is meant for it."""
+
+import re
+from pathlib import Path
+
+import pytest
+import transformers
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+import hf_lineage
+from hf_lineage.errors import NothingToCompare, RegistryError
+from hf_lineage.registry import as_sets, factorizations, lookup, slots
+
+TINY = """
+classes: [TinyModel]
+layers: h.{layer}
+normalization: rms_norm
+branches:
+  mlp: {up: fc_in, down: fc_out}
+  attention: {query: q, key: k, value: v, output: o}
+"""
+
+
+def registry(folder: Path, **files: str) -> Path:
+    for name, content in files.items():
+        (folder / f"{name}.yaml").write_text(content)
+    return folder
+
+
+def refusal(folder: Path, **files: str) -> str:
+    with pytest.raises(RegistryError) as refused:
+        factorizations(registry(folder, **files))
+    return str(refused.value)
+
+
+def test_a_file_is_named_after_its_factorization(tmp_path):
+    (found,) = factorizations(registry(tmp_path, tiny=TINY))
+    assert (found.name, found.classes, found.layers) == ("tiny", ("TinyModel",), "h.{layer}")
+    assert (found.stored, found.gain, found.heads) == ("out_in", "plain", "num_attention_heads")
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "said"),
+    [
+        ("normalization: rms_norm", "normalization: rms_norm\ncolour: red", "unknown field `colour`"),
+        ("up: fc_in", "up: fc_in, sideways: fc", "unknown field `sideways`"),
+        ("normalization: rms_norm", "normalization: batch_norm", "Invalid enum value 'batch_norm'"),
+        ("normalization: rms_norm", "", "missing required field `normalization`"),
+        ("classes: [TinyModel]", "name: other\nclasses: [TinyModel]", "keyword argument 'name'"),
+        ("layers: h.{layer}", "layers: h.0", "`layers` needs {layer} where the number of a layer stands"),
+        ("up: fc_in, ", "", "mlp names the roles ['down'], it needs ['down', 'up'] once"),
+        ("up: fc_in", "up: fc_in, query: q", "mlp names the roles ['down', 'query', 'up']"),
+        ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'] once"),
+        ("up: fc_in", "up: fc_in, packed: {fc: [gate, up]}", "mlp names the roles ['down', 'gate', 'up', 'up']"),
+        ("branches:", "branches: [", "while parsing a flow"),
+        (TINY, "- a list", "must be a mapping"),
+        (TINY, "", "must be a mapping"),
+    ],
+)
+def test_a_file_that_breaks_the_schema_is_refused_by_name(line, instead, said, tmp_path):
+    message = refusal(tmp_path, tiny=TINY.replace(line, instead))
+    assert message.startswith("tiny.yaml: ")
+    assert said in message
+
+
+def test_a_class_must_not_be_listed_twice_with_the_same_requirements(tmp_path):
+    assert refusal(tmp_path, one=TINY, two=TINY) == (
+        "two.yaml: TinyModel is listed in one.yaml too, and `requires` is the same"
+    )
+
+
+def test_of_two_files_the_one_whose_requirements_are_met_is_taken(tmp_path):
+    root = registry(tmp_path, plain=TINY, special=f"requires: {{post_norm: true}}\n{TINY}")
+    config = {"architectures": ["TinyModel"]}
+    assert lookup(config, root)[1].name == "plain"
+    assert lookup(config | {"post_norm": False}, root)[1].name == "plain"
+    assert lookup(config | {"post_norm": True}, root)[1].name == "special"
+
+
+def test_a_required_null_is_a_key_that_is_null_or_not_there(tmp_path):
+    root = registry(tmp_path, tiny=f"requires: {{rms_norm_eps: null}}\n{TINY}")
+    config = {"architectures": ["TinyModel"]}
+    assert lookup(config, root)[1].name == "tiny"
+    assert lookup(config | {"rms_norm_eps": None}, root)[1].name == "tiny"
+    with pytest.raises(NothingToCompare, match=r"only where config\.json says \{'rms_norm_eps': None\}"):
+        lookup(config | {"rms_norm_eps": 1e-5}, root)
+
+
+def test_a_class_that_is_not_listed_is_nothing_to_compare():
+    with pytest.raises(NothingToCompare, match="MambaForCausalLM is not in the registry; `hf-lineage registry` lists"):
+        lookup({"architectures": ["MambaForCausalLM"]})
+
+
+def test_remote_code_is_named_as_the_reason():
+    with pytest.raises(NothingToCompare, match=r"it is remote code \(auto_map\), which is never run"):
+        lookup({"architectures": ["TheirOwn"], "auto_map": {"AutoModel": "theirs.py"}})
+
+
+@pytest.mark.parametrize("named", [None, [], "LlamaForCausalLM", [1]])
+def test_a_configuration_without_a_class_is_nothing_to_compare(named):
+    with pytest.raises(NothingToCompare, match="names no class under `architectures`"):
+        lookup({"architectures": named})
+
+
+def test_every_listed_class_is_in_transformers():
+    listed = {name for found in factorizations() for name in found.classes}
+    assert [name for name in sorted(listed) if not hasattr(transformers, name)] == []
+
+
+def test_classes_are_listed_in_order():
+    unsorted = [found.name for found in factorizations() if list(found.classes) != sorted(set(found.classes))]
+    assert unsorted == []
+
+
+def test_most_causal_language_models_are_covered():
+    listed = {name for found in factorizations() for name in found.classes}
+    assert len(factorizations()) >= 40
+    assert len(listed & set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())) >= 90
+
+
+def test_no_class_of_the_registry_is_named_in_the_package():
+    listed = {name for found in factorizations() for name in found.classes}
+    sources = "".join(path.read_text() for path in Path(hf_lineage.__file__).parent.rglob("*.py"))
+    assert sorted(listed & set(re.findall(r"\w+", sources))) == []
+
+
+def test_every_key_of_the_schema_is_used_by_some_file():
+    everything = factorizations()
+    sets = [
+        each for found in everything for kind in ("mlp", "attention") for each in as_sets(getattr(found.branches, kind))
+    ]
+    for key in ("norm", "output_norm", "packed", "interleaved"):
+        assert any(getattr(each, key) for each in sets), key
+    for key in ("requires", "ignores"):
+        assert any(getattr(found, key) for found in everything), key
+    assert {found.stored for found in everything} == {"out_in", "in_out"}
+    assert {found.gain for found in everything} == {"plain", "one_plus"}
+
+
+def test_the_roles_of_a_set_are_found_wherever_they_are_stored():
+    gpt2 = next(found for found in factorizations() if found.name == "gpt2")
+    (attention,) = as_sets(gpt2.branches.attention)
+    assert {slot.role: slot.tensor for slot in slots(attention)} == {
+        "output": "attn.c_proj",
+        "query": "attn.c_attn",
+        "key": "attn.c_attn",
+        "value": "attn.c_attn",
+    }
