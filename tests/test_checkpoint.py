@@ -7,10 +7,11 @@ import torch
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.repo import RepoRef
-from tests.models import WEIGHTS, edit_json, raw_safetensors, shard, spoil, tiny_llama
+from tests.models import WEIGHTS, Trap, edit_json, raw_safetensors, shard, spoil, tiny_llama
 
 INDEX = "model.safetensors.index.json"
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+STRANGE = "names a shard that is no safetensors file of this folder"
 
 
 def opened(folder):
@@ -74,10 +75,13 @@ def test_the_single_file_counts_where_there_is_an_index_as_well(sharded, tmp_pat
         ({"a": {"shape": [1], "data_offsets": [0, 4]}}, b"\0" * 4, None),
         ({"a": 7}, b"", None),
     ],
-    ids=["header beyond the file", "no length", "one byte", "2**63", "2**64 - 1", "empty", "text", "list", "nested"]
-    + ["not UTF-8", "truncated", "bytes left over", "overlap", "gap", "backwards", "negative offset", "offset 2**63"]
-    + ["too small", "negative shape", "2**62 by 2**62", "2**70", "text as shape", "unknown dtype", "no dtype", "number"],
-)  # fmt: skip
+    ids=[
+        *("header beyond the file", "no length", "one byte", "2**63", "2**64 - 1", "empty", "text", "list", "nested"),
+        *("not UTF-8", "truncated", "bytes left over", "overlap", "gap", "backwards", "negative offset"),
+        *("offset 2**63", "too small", "negative shape", "2**62 by 2**62", "2**70", "text as shape", "unknown dtype"),
+        *("no dtype", "number"),
+    ],
+)
 def test_a_header_that_lies_is_refused(tmp_path, header, data, length):
     raw_safetensors(tmp_path / WEIGHTS, header, data, length)
     with pytest.raises(CheckpointError, match=r"model\.safetensors.*download it again"):
@@ -85,7 +89,9 @@ def test_a_header_that_lies_is_refused(tmp_path, header, data, length):
 
 
 def test_of_a_name_that_comes_twice_nothing_is_believed(tmp_path):
-    twice = b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+    twice = (
+        b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+    )
     raw_safetensors(tmp_path / WEIGHTS, twice, b"\0" * 8)
     with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged: .*; download it again"):
         opened(tmp_path)
@@ -107,7 +113,9 @@ def test_a_pointer_of_git_lfs_says_what_to_run(tmp_path):
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: path.symlink_to("gone")])
 def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
     make(tmp_path / WEIGHTS)
-    with pytest.raises(CheckpointError, match=r"org/model: model\.safetensors is no readable file but a folder, a pipe"):
+    with pytest.raises(
+        CheckpointError, match=r"org/model: model\.safetensors is no readable file but a folder, a pipe"
+    ):
         opened(tmp_path)
 
 
@@ -118,16 +126,18 @@ def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
         ("text", "has no `weight_map` from tensor names to file names"),
         ({"a": 7}, "has no `weight_map` from tensor names to file names"),
         ({"a": ["x"]}, "has no `weight_map` from tensor names to file names"),
-        ({"a": "../x.safetensors"}, "names a shard outside the folder: ../x.safetensors; do not trust this model"),
-        ({"a": "/etc/passwd"}, "names a shard outside the folder: /etc/passwd"),
-        ({"a": "sub/x.safetensors"}, "names a shard outside the folder: sub/x.safetensors"),
-        ({"a": "..\\x.safetensors"}, "names a shard outside the folder: ..\\\\x.safetensors"),
-        ({"a": "x\0.safetensors"}, r"names a shard outside the folder: x\x00.safetensors"),
+        ({"a": "../x.safetensors"}, f"{STRANGE}: ../x.safetensors; do not trust this model"),
+        ({"a": "/etc/x.safetensors"}, f"{STRANGE}: /etc/x.safetensors"),
+        ({"a": "sub/x.safetensors"}, f"{STRANGE}: sub/x.safetensors"),
+        ({"a": "..\\x.safetensors"}, rf"{STRANGE}: ..\x.safetensors"),
+        ({"a": "C:x.safetensors"}, f"{STRANGE}: C:x.safetensors"),
+        ({"a": "x\0.safetensors"}, rf"{STRANGE}: x\x00.safetensors"),
+        ({"a": "pytorch_model.bin"}, f"{STRANGE}: pytorch_model.bin"),
+        ({"a": ""}, f"{STRANGE}: ; do not trust this model"),
+        ({"a": ".."}, f"{STRANGE}: ..; do not trust this model"),
         ({"a": "gone.safetensors"}, "names the shard gone.safetensors, which is missing; download it again"),
-        ({"a": ""}, "names the shard , which is missing"),
-        ({"a": "x" * 300}, f"names the shard {'x' * 300}, which is missing"),
-        ({"a": "\ud800"}, r"names the shard \ud800, which is missing"),
-        ({"a": ".."}, "..: is no readable file"),
+        ({"a": f"{'x' * 300}.safetensors"}, f"names the shard {'x' * 300}.safetensors, which is missing"),
+        ({"a": "\ud800.safetensors"}, r"names the shard \ud800.safetensors, which is missing"),
         ({"a": FIRST}, "names the tensor a, which no shard holds; download them again"),
     ],
 )
@@ -136,7 +146,7 @@ def test_an_index_that_lies_is_refused(sharded, weight_map, message):
     with pytest.raises(CheckpointError) as error:
         opened(sharded)
     assert str(error.value).startswith("org/model: ")
-    assert message.replace("..: is", ".. is").replace("\\\\", "\\") in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_tensor_in_two_shards_is_refused(sharded):
@@ -154,23 +164,17 @@ def test_a_number_format_that_is_not_decoded_is_nothing_to_compare(tmp_path):
         found.read("model.norm.weight")
 
 
-class Trap:
-    """A pickle that leaves a file behind where it is loaded."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (str(self.path), "w")
-
-
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.pth", "model.ckpt"])
 def test_a_pickle_is_never_loaded(tmp_path, name):
     trap = tmp_path / "sprung"
     (tmp_path / name).write_bytes(pickle.dumps(Trap(trap)))
-    with pytest.raises(NothingToCompare, match=rf"its weights as a pickle \({name}\), which is never loaded; convert it"):
+    with pytest.raises(
+        NothingToCompare, match=rf"its weights as a pickle \({name}\), which is never loaded; convert it"
+    ):
         opened(tmp_path)
     assert not trap.exists()
+    pickle.loads((tmp_path / name).read_bytes())
+    assert trap.exists()
 
 
 @pytest.mark.parametrize(

@@ -145,3 +145,21 @@ def test_a_stored_signature_of_another_recipe_is_refused(tmp_path):
 def test_a_suspect_that_is_not_there_is_an_error():
     with pytest.raises(RepositoryError, match="no/where/at/all is neither a folder nor a Hub name"):
         check("no/where/at/all")
+
+
+def test_fixed_sinusoidal_positions_leave_the_decision_to_an_empirical_null(tmp_path):
+    import torch
+    from transformers import XGLMConfig, XGLMForCausalLM
+
+    shape = XGLMConfig(vocab_size=64, d_model=32, ffn_dim=48, num_layers=2, attention_heads=4, max_position_embeddings=32)
+    for seed, name in enumerate(("one", "other")):
+        torch.manual_seed(seed)
+        XGLMForCausalLM(shape).save_pretrained(tmp_path / name)
+    one, other = str(tmp_path / "one"), str(tmp_path / "other")
+    undecided = only_row(compare(one, one)).verdict
+    assert (undecided.name, undecided.reason.partition(",")[0]) == (
+        "INCONCLUSIVE",
+        "the architecture does not treat all residual coordinates alike",
+    )
+    assert only_row(compare(one, one, Options(nulls=(other,)))).verdict.name == "RELATED"
+    assert only_row(compare(one, other, Options(nulls=(other,)))).verdict.name == "UNRELATED"

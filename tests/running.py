@@ -1,0 +1,68 @@
+"""Running the command line, in this process or in one of its own."""
+
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from itertools import takewhile
+from typing import Any
+
+from hf_lineage.cli import main
+
+COMMAND = [sys.executable, "-m", "hf_lineage.cli"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The one line on standard error of a run that failed: no traceback, no usage, no half a report."""
+        assert (self.code, self.out) == (2, ""), self
+        assert self.err.startswith("hf-lineage: "), self
+        assert self.err.endswith("\n"), self
+        assert self.err.count("\n") == 1, self
+        assert self.err.strip("\n").isprintable(), self
+        return self.err.removeprefix("hf-lineage: ").rstrip("\n")
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The cells of every row of the text report's table."""
+        _, rule, table = self.out.partition("─\n")
+        assert rule, self
+        return [line.split() for line in takewhile(lambda line: line.startswith(" "), table.splitlines())]
+
+    @property
+    def sentences(self) -> str:
+        """Everything that is written, on one line."""
+        return " ".join(self.out.split())
+
+
+def lineage(*arguments: object) -> Outcome:
+    """Run the command line in this process."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([str(argument) for argument in arguments])
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """The environment of a process of its own: no account, one thread."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGING"))}
+    return inherited | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"} | changes
+
+
+def process(*arguments: object, **kwargs: Any) -> Outcome:
+    """Run the command line in a process of its own; `kwargs` are those of subprocess.run."""
+    settings: dict[str, Any] = {"env": environment(), "timeout": 60} | kwargs
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, encoding="utf-8", check=False, **settings
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,179 @@
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hf_lineage import cli
+from tests.models import family, tiny_gpt2
+from tests.running import lineage
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A local hub of one base and one model that declares it; nothing is asked of the real one."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    return family(tmp_path)
+
+
+def check(hub, *arguments):
+    return lineage("check", "fern/child", "--local-hub", hub, *arguments)
+
+
+def test_the_report_is_one_table(hub, monkeypatch):
+    monkeypatch.chdir(hub)
+    found = lineage("check", "fern/child")
+    assert found.sentences.replace("─", "").split() == [
+        *("fern/child", "Declared", "base", "Relation", "Path", "Score", "p", "Verdict"),
+        *("acme/base", "finetune", "mlp", found.rows[0][3], "0.001", "RELATED"),
+    ]
+
+
+def test_each_path_is_a_line_and_the_row_says_what_they_say_together(hub):
+    found = check(hub, "--paths", "mlp, mlp_gate,value_output,query_key")
+    assert found.code == 0
+    assert [row[-4] for row in found.rows] == ["mlp", "mlp_gate", "value_output", "query_key"]
+    assert "acme/base: RELATED over 4 paths, p-values after Holm's correction" in found.sentences
+
+
+def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
+    model = tiny_gpt2(tmp_path / "gpt2")
+    found = lineage("compare", model, model, "--paths", "mlp_gate")
+    assert (found.code, found.rows[0][-1]) == (3, "UNVERIFIABLE")
+    assert "gpt2 has no path mlp_gate; it has mlp, value_output, query_key" in found.sentences
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--nose"], "No such option '--nose'"),
+        (["--format", "xml"], "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
+        (["--recipe", "soup"], "Invalid value for '--recipe': 'soup' is not one of 'robust', 'paper'"),
+        (["--probes", "many"], "Invalid value for '--probes': 'many' is not a valid integer"),
+        (["--probes", "0"], "probes must be between 1 and 65536, not 0; use exact mode for more"),
+        (["--probes", "-1"], "probes must be between 1 and 65536, not -1"),
+        (["--probes", "65537"], "probes must be between 1 and 65536, not 65537"),
+        (["--probes", "9" * 5000], "Invalid value for '--probes'"),
+        (["--alpha", "0"], "alpha must lie between 0.000001 and 1, not 0"),
+        (["--alpha", "1.5"], "alpha must lie between 0.000001 and 1, not 1.5"),
+        (["--alpha", "nan"], "alpha must lie between 0.000001 and 1, not nan"),
+        (["--alpha", "1e-320"], "alpha must lie between 0.000001 and 1, not 9.99989e-321"),
+        (["--alpha", "small"], "Invalid value for '--alpha': 'small' is not a valid float"),
+        (
+            ["--alpha", "0.0001"],
+            "alpha 0.0001 cannot be reached with 999 permutations over 1 path(s); use at least 9999",
+        ),
+        (["--permutations", "0"], "permutations must be between 1 and 1000000, not 0"),
+        (["--permutations", "10"], "cannot be reached with 10 permutations over 1 path(s); use at least 99"),
+        (["--permutations", "2000000"], "permutations must be between 1 and 1000000, not 2000000"),
+        (["--paths", ""], "paths must be one or more of mlp, mlp_gate, value_output, query_key, each once, not "),
+        (["--paths", "mlp,nose"], "each once, not mlp, nose"),
+        (["--paths", "mlp,mlp"], "each once, not mlp, mlp"),
+        (["--max-memory", "lots"], "--max-memory lots is no size; write 8GiB, 500MB or the like"),
+        (["--max-memory", "-1GB"], "--max-memory -1GB is no size"),
+        (["--max-memory", "infGB"], "--max-memory infGB is no size"),
+        (["--max-memory", "nanGB"], "--max-memory nanGB is no size"),
+        (["--max-memory", "1KB"], "one layer needs 0 MiB and no device has that much; raise --max-memory"),
+        (["--null", "/no/such"], "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
+        (["--null", "acme/base"], "--null acme/base is itself related to acme/base; a null model must be independent"),
+        (["--local-hub", "/no/such"], "/no/such is no folder, so it is no local hub; check --local-hub"),
+        (["-o", "/no/such/report"], "there is no folder '/no/such' that can be written to; make it first"),
+        (["-o", "/"], "Invalid value for '-o' / '--output': File '/' is a directory"),
+        (["-o", ""], ". cannot be written: Is a directory; name another file"),
+        (["extra"], "Got unexpected extra argument (extra)"),
+    ],
+)
+def test_an_option_out_of_range_is_one_line(hub, options, message):
+    assert message in check(hub, *options).error
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check"], ["compare", "a"], ["extract"], ["inspect"], ["nose"], ["check", "--base"]]
+)
+def test_wrong_usage_is_one_line_that_names_the_help(arguments):
+    assert lineage(*arguments).error.endswith("(--help shows what there is)")
+
+
+def test_no_command_at_all_shows_the_help():
+    found = lineage()
+    assert (found.code, found.out) == (2, "")
+    assert found.err.startswith("Usage: hf-lineage ")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], *([c, "-h"] for c in ("check", "compare", "extract"))]
+)
+def test_help_and_version_are_no_error(arguments):
+    found = lineage(*arguments)
+    assert (found.code, found.err) == (0, "")
+
+
+def test_a_class_that_is_not_in_the_registry_is_one_line():
+    assert lineage("registry", "NoseForCausalLM").error == (
+        "NoseForCausalLM is not in the registry; registry/README.md tells how to add a class"
+    )
+
+
+@pytest.mark.parametrize("command", ["check", "extract", "inspect"])
+def test_a_model_that_is_not_there_is_one_line(command, tmp_path):
+    assert lineage(command, tmp_path / "gone").error == (
+        f"{tmp_path / 'gone'} is neither a folder nor a Hub name such as org/model or org/model@revision"
+    )
+
+
+class TestOutput:
+    def test_the_report_goes_into_the_file_alone(self, hub):
+        assert check(hub, "--format", "json", "-o", hub / "report.json").out == ""
+        assert json.loads((hub / "report.json").read_text())["claims"][0]["verdict"] == "RELATED"
+        assert not list(hub.glob(".*"))
+
+    def test_an_old_report_is_replaced(self, hub):
+        (hub / "report").write_text("ancient " * 10_000)
+        assert check(hub, "-o", hub / "report").code == 0
+        assert "ancient" not in (hub / "report").read_text()
+
+    def test_a_failed_check_leaves_the_old_report_alone(self, hub):
+        (hub / "report").write_text("old")
+        (hub / "fern/child/config.json").write_text("{")
+        assert check(hub, "-o", hub / "report").error
+        assert (hub / "report").read_text() == "old"
+
+    def test_a_device_is_written_through_and_stays_one(self, hub):
+        os.mkfifo(hub / "pipe")
+        with subprocess.Popen(["cat", hub / "pipe"], stdout=subprocess.PIPE) as reader:
+            assert check(hub, "-o", hub / "pipe").code == 0
+            assert b"RELATED" in (reader.stdout.read() if reader.stdout else b"")
+        assert stat.S_ISFIFO((hub / "pipe").stat().st_mode)
+        assert check(hub, "-o", os.devnull).code == 0
+        assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+    def test_a_link_is_written_through_and_stays_one(self, hub):
+        (hub / "link").symlink_to("report")
+        assert check(hub, "-o", hub / "link").code == 0
+        assert (hub / "link").is_symlink()
+        assert "RELATED" in (hub / "report").read_text()
+
+    def test_a_folder_without_permission_is_refused_before_anything_is_read(self, hub, monkeypatch):
+        monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write whatever the mode is
+        found = lineage("extract", "/no/such/model", "-o", hub / "model.sig")
+        assert f"there is no folder {str(hub)!r} that can be written to; make it first" in found.error
+
+    def test_a_file_that_cannot_be_written_in_the_end_leaves_nothing_behind(self, hub):
+        name = hub / ("x" * 250)  # longer by the process number it is too long
+        assert "cannot be written: File name too long; name another file" in check(hub, "-o", name).error
+        assert sorted(hub.iterdir()) == [hub / "acme", hub / "fern"]
+
+
+def test_running_out_of_memory_is_one_line(hub, monkeypatch):
+    def exhaust(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("hf_lineage.pipeline.check", exhaust)
+    assert check(hub).error == "not enough memory; try --max-memory"
+
+
+def test_every_command_says_which_exit_codes_there_are():
+    for name, command in cli.cli.commands.items():
+        assert name == "registry" or command.epilog == cli.EPILOG

@@ -1,0 +1,129 @@
+"""A stored signature in the place of a model, through the command line."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from tests.models import family
+from tests.running import lineage
+
+
+@pytest.fixture
+def hub(tmp_path):
+    return family(tmp_path)
+
+
+@pytest.fixture
+def stored(hub):
+    assert lineage("extract", hub / "acme/base", "-o", hub / "base.sig").out == f"{hub / 'base.sig'}\n"
+    return hub / "base.sig"
+
+
+def test_it_stands_for_its_model(hub, stored):
+    numbers = [
+        json.loads(lineage("compare", a, hub / "fern/child", "--format", "json").out)["claims"][0]["paths"]
+        for a in (hub / "acme/base", stored)
+    ]
+    assert numbers[0] == numbers[1]
+
+
+def test_it_can_be_the_model_that_is_checked(hub, stored):
+    assert lineage("check", stored, "--base", hub / "fern/child").code == 0
+    assert "Nothing is declared" in lineage("check", stored).out
+
+
+def test_the_same_model_gives_the_same_bytes(hub, stored):
+    lineage("extract", hub / "acme/base", "-o", hub / "again.sig")
+    assert stored.read_bytes() == (hub / "again.sig").read_bytes()
+
+
+def test_by_default_it_stands_beside_you_under_the_name_of_the_model(hub, monkeypatch):
+    monkeypatch.chdir(hub)
+    assert lineage("extract", "acme/base").out == "base.lineage.safetensors\n"
+    assert (hub / "base.lineage.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--paths", "query_key"], "does not hold what is asked for (path query_key); extract it again"),
+        (["--recipe", "paper"], "does not hold what is asked for (recipe robust with other parameters); extract"),
+        (["--probes", "16"], "does not hold what is asked for (recipe robust with other parameters); extract"),
+    ],
+)
+def test_it_serves_only_what_it_was_made_for(hub, stored, options, message):
+    assert message in lineage("compare", stored, hub / "fern/child", *options).error
+
+
+def test_it_holds_no_weights_to_inspect(stored):
+    assert lineage("inspect", stored).error == (
+        f"{stored} is a signature, which holds no weights to inspect; give the model"
+    )
+
+
+def test_one_that_is_not_there_is_an_error(hub):
+    assert lineage("compare", hub / "gone.sig", hub / "fern/child").error == (
+        f"{hub / 'gone.sig'} is neither a folder nor a Hub name such as org/model or org/model@revision"
+    )
+
+
+@pytest.mark.parametrize("size", [0, 5, 100, 20_000])
+def test_cut_off_it_is_an_error(hub, stored, size):
+    os.truncate(stored, size)
+    error = lineage("compare", stored, hub / "fern/child").error
+    assert error.startswith(f"{stored} cannot be read as a signature: ")
+    assert error.endswith("; extract it again")
+
+
+def test_the_weights_of_a_model_are_no_signature(hub):
+    weights = hub / "acme/base/model.safetensors"
+    assert lineage("compare", weights, hub / "fern/child").error == (
+        f"{weights} is no signature; write one with `hf-lineage extract MODEL -o FILE`"
+    )
+
+
+def edited(stored, change=lambda arrays: None, **provenance):
+    """Rewrite arrays and provenance of a stored signature."""
+    raw = stored.read_bytes()
+    metadata = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])["__metadata__"]
+    said = json.loads(metadata["signature"]) | provenance
+    arrays = load_file(stored)
+    change(arrays)
+    save_file(arrays, stored, metadata={"signature": json.dumps(said)})
+
+
+@pytest.mark.parametrize(
+    ("provenance", "message"),
+    [
+        ({"version": 99}, "has format version 99, not 1; extract it again"),
+        ({"layers": 3}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (3, 32, 32)"),
+        ({"width": 64}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (2, 64, 64)"),
+        ({"layers": 0}, "cannot be read as a signature: Expected `int` >= 1"),
+        ({"width": -1}, "cannot be read as a signature: Expected `int` >= 2"),
+        ({"width": "wide"}, "cannot be read as a signature: Expected `int`, got `str`"),
+        ({"paths": ["mlp", "nose"]}, "cannot be read as a signature: "),
+        ({"surplus": 1}, "cannot be read as a signature: Object contains unknown field `surplus`"),
+        ({"recipe": {}}, "cannot be read as a signature: Object missing required field `name`"),
+    ],
+)
+def test_what_it_says_of_itself_has_to_be_true(hub, stored, provenance, message):
+    edited(stored, **provenance)
+    assert message in lineage("compare", stored, hub / "fern/child").error
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("mlp.sketch", np.full((2, 32, 32), np.nan, np.float32), "holds numbers that are not finite; extract"),
+        ("mlp.corner", np.full((2, 32, 32), np.inf, np.float32), "holds numbers that are not finite; extract"),
+        ("mlp.sketch", np.zeros((2, 32, 31), np.float32), "mlp.sketch has shape (2, 32, 31), its recipe asks for"),
+        ("mlp.trace", np.zeros(()), "mlp.trace has shape (), its recipe asks for (2,)"),
+        ("mlp.norm", np.zeros((2, 2)), "mlp.norm has shape (2, 2), its recipe asks for (2,)"),
+    ],
+)
+def test_its_numbers_have_to_be_usable(hub, stored, part, value, message):
+    edited(stored, lambda arrays: arrays.update({part: value}))
+    assert message in lineage("compare", stored, hub / "fern/child").error

@@ -1,0 +1,82 @@
+import pytest
+
+from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError, SignatureError
+from hf_lineage.options import Options
+from hf_lineage.pipeline import extract
+from hf_lineage.repo import RepoRef
+from hf_lineage.signature import RECIPES, Signature
+from hf_lineage.store import save_signature
+from hf_lineage.subject import locate, open_model, open_subject
+from tests.models import WEIGHTS, edit_json, tiny_gpt2, tiny_llama
+
+
+@pytest.fixture
+def model(tmp_path):
+    return tiny_llama(tmp_path / "model")
+
+
+def test_a_folder_is_a_repository_and_a_file_is_a_stored_signature(model, tmp_path):
+    save_signature(extract(str(model)), tmp_path / "model.sig")
+    assert isinstance(locate(str(model)), RepoRef)
+    assert isinstance(locate(str(tmp_path / "model.sig")), Signature)
+
+
+def test_opening_a_model_reads_its_headers_and_extracts_once(model):
+    subject = open_subject(locate(str(model)), Options())
+    assert (subject.layers, subject.width, subject.local) == (2, 32, True)
+    assert subject.folder == model
+    assert subject.signature() is subject.signature()
+
+
+def test_a_stored_signature_has_no_folder_and_is_as_large_as_its_model(model, tmp_path):
+    save_signature(extract(str(model)), tmp_path / "model.sig")
+    subject = open_subject(locate(str(tmp_path / "model.sig")), Options())
+    assert (subject.name, subject.folder, subject.layers, subject.width) == (str(model), None, 2, 32)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (Options(paths=("mlp", "query_key")), "path query_key"),
+        (Options(recipe=RECIPES["paper"]), "recipe robust with other parameters"),
+    ],
+)
+def test_a_stored_signature_serves_only_what_it_was_made_for(model, tmp_path, options, what):
+    save_signature(extract(str(model)), tmp_path / "model.sig")
+    subject = open_subject(locate(str(tmp_path / "model.sig")), options)
+    with pytest.raises(SignatureError) as error:
+        subject.signature()
+    assert str(error.value) == (
+        f"{model}: the stored signature does not hold what is asked for ({what}); extract it again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"architectures": ["NoseForCausalLM"]}, NothingToCompare),
+        ({"num_attention_heads": 0}, CheckpointError),
+        ({"num_attention_heads": 5}, CheckpointError),
+    ],
+)
+def test_what_is_wrong_with_a_model_names_it_once(model, changes, kind):
+    edit_json(model / "config.json", **changes)
+    with pytest.raises(kind) as error:
+        open_model(RepoRef("org/model", model))
+    assert str(error.value).startswith("org/model: ")
+    assert str(error.value).count("org/model") == 1
+
+
+def test_a_path_that_the_model_has_not_names_the_model(tmp_path):
+    subject = open_subject(RepoRef("org/model", tiny_gpt2(tmp_path / "gpt2")), Options(paths=("mlp_gate",)))
+    with pytest.raises(NothingToCompare, match=r"^org/model: gpt2 has no path mlp_gate; it has mlp, value_output"):
+        subject.signature()
+
+
+def test_a_folder_without_config_is_an_error_but_a_lora_adapter_is_nothing_to_compare(model):
+    (model / "config.json").unlink()
+    with pytest.raises(RepositoryError, match=r"has no config\.json"):
+        open_model(RepoRef("org/model", model))
+    (model / WEIGHTS).rename(model / "adapter_model.safetensors")
+    with pytest.raises(NothingToCompare, match=r"org/model holds only a LoRA adapter"):
+        open_model(RepoRef("org/model", model))
