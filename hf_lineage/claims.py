@@ -19,6 +19,7 @@ MOST_CLAIMS = 100
 """Each may be a download."""
 NULL = frozenset({"", "~", "null", "Null", "NULL"})
 """How YAML writes that there is no value."""
+_NUMBER = re.compile(r"[-+]?[\d_.]+")
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def _bases(value: object) -> Iterator[tuple[str, str]]:
     """Each declared base with the problem it has, if any."""
     for entry in value if isinstance(value, list) else [value]:
         name = _said(entry)
-        if name is not None and name.isprintable():
+        if name is not None and name.isprintable() and not _NUMBER.fullmatch(name):
             yield name, ""
         elif name is not None or not (entry is None or isinstance(entry, str)):
             shown = printable(name or type(entry).__name__, 200)

@@ -139,7 +139,9 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
         raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
     named = _HUB_NAME.fullmatch(model)
     if named and local_hub is not None and is_folder(str(local_hub / named["name"])):
-        return RepoRef(model, local_hub / named["name"], named["revision"])
+        if named["revision"]:
+            raise RepositoryError(f"{model}: a local hub has no revisions; leave @{named['revision']} out")
+        return RepoRef(model, local_hub / named["name"])
     if folders and is_folder(model):
         return RepoRef(model, Path(model))
     if folders and is_file(model):

@@ -14,6 +14,8 @@ from hf_lineage.comparison import Comparison
 
 FLOOR = 0.02
 """The least score called RELATED, however significant."""
+FEWEST_COORDINATES = 8
+"""Fewer can be relabelled in so few ways that a p-value says little."""
 
 
 class ExitCode(IntEnum):
@@ -120,6 +122,8 @@ def judge_path(found: Evidence, alpha: float, floor: float = FLOOR, valid: str =
         return Unrelated()
     if valid and not found.empirical:
         return Inconclusive(valid)
+    if not found.empirical and found.permutation.coordinates < FEWEST_COORDINATES:
+        return Inconclusive(f"{found.permutation.coordinates} residual coordinates are too few to relabel")
     if not valid and found.p_value > alpha:
         return Unrelated()
     if comparison.score < floor:

@@ -46,7 +46,9 @@ def laundering_block() -> str:
 
 def launder(base: str, edit: Callable) -> dict[str, float]:
     """Return the exact scores of a base against its edited self, by recipe."""
-    model = AutoModelForCausalLM.from_pretrained(ROOT / "examples/hub/acme" / base, dtype="float32", local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(
+        ROOT / "examples/hub/acme" / base, dtype="float32", local_files_only=True
+    )
     with tempfile.TemporaryDirectory() as before, tempfile.TemporaryDirectory() as after:
         model.save_pretrained(before)
         laundering.laundered(model, edit)

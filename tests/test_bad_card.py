@@ -50,6 +50,8 @@ def test_a_card_that_is_no_file_is_an_error_and_never_waited_for(hub, make):
     ("base_model", "shown", "message"),
     [
         ({"name": "acme/base"}, "dict", "base_model must be a model name such as org/model, not dict"),
+        (7, "7", "base_model must be a model name such as org/model, not 7"),
+        (2.5, "2.5", "base_model must be a model name such as org/model, not 2.5"),
         ("/nowhere/base", "/nowhere/base", "/nowhere/base is neither a folder nor a Hub name such as org/model"),
         (
             "acme/base\n# RELATED",
@@ -61,7 +63,17 @@ def test_a_card_that_is_no_file_is_an_error_and_never_waited_for(hub, make):
         ("acme/\ud800", r"acme/\ud800", r"such as org/model, not acme/\ud800"),
         ("x" * 5000, "", "is neither a folder nor a Hub name such as org/model or org/model@revision"),
     ],
-    ids=["mapping", "missing folder", "two lines", "escape sequence", "null byte", "half a pair", "5,000 characters"],
+    ids=[
+        "mapping",
+        "integer",
+        "number",
+        "missing folder",
+        "two lines",
+        "escape sequence",
+        "null byte",
+        "half a pair",
+        "5,000 characters",
+    ],
 )
 @pytest.mark.parametrize("form", ["text", "json", "markdown"])
 def test_a_base_that_cannot_be_followed_is_unverifiable(hub, base_model, shown, message, form):
@@ -128,6 +140,8 @@ def test_a_model_that_declares_itself_is_unverifiable(hub, way):
     assert "the model declares itself as its base" in found.sentences
 
 
-def test_a_revision_of_a_base_is_found_in_the_local_hub(hub):
+def test_a_revision_that_a_local_hub_cannot_have_is_unverifiable(hub):
     card(hub / "fern/child", "acme/base@v1")
-    assert check(hub).rows[0][-1] == "RELATED"
+    found = check(hub)
+    assert (found.code, found.rows[0][-1]) == (3, "UNVERIFIABLE")
+    assert "a local hub has no revisions; leave @v1 out" in found.sentences

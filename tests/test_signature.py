@@ -18,7 +18,10 @@ def digest(array):
 
 def path_signature(layers=2, width=6, columns=6, m=6):
     return PathSignature(
-        np.ones((layers, width, columns), np.float32), np.ones((layers, m, m), np.float32), np.ones(layers), np.ones(layers)
+        np.ones((layers, width, columns), np.float32),
+        np.ones((layers, m, m), np.float32),
+        np.ones(layers),
+        np.ones(layers),
     )
 
 
@@ -41,7 +44,9 @@ def test_probes_are_plus_or_minus_one_over_root_k():
 
 
 def test_probes_of_another_width_or_number_are_other_probes():
-    assert not np.array_equal(replace(ROBUST, probes=8).probe_matrix(96), replace(ROBUST, probes=9).probe_matrix(96)[:, :8])
+    assert not np.array_equal(
+        replace(ROBUST, probes=8).probe_matrix(96), replace(ROBUST, probes=9).probe_matrix(96)[:, :8]
+    )
 
 
 @pytest.mark.parametrize("probes", [None, 96, 97])
@@ -57,7 +62,9 @@ def test_test_coordinates_are_sorted_distinct_and_at_most_the_width():
     assert ROBUST.test_coordinates(32).tolist() == list(range(32))
 
 
-@pytest.mark.parametrize("wrong", [{"probes": 0}, {"probes": -3}, {"probes": 65537}, {"coordinates": 1}, {"coordinates": 4097}])
+@pytest.mark.parametrize(
+    "wrong", [{"probes": 0}, {"probes": -3}, {"probes": 65537}, {"coordinates": 1}, {"coordinates": 4097}]
+)
 def test_a_recipe_out_of_range_is_refused(wrong):
     with pytest.raises(OptionError, match=f"{next(iter(wrong))} must be between"):
         replace(ROBUST, **wrong)
@@ -69,7 +76,8 @@ def test_the_paper_recipe_changes_nothing_of_the_product():
 
 
 @pytest.mark.parametrize(
-    "change", [{"gains": False}, {"cap": 3.0}, {"probes": 32}, {"coordinates": 4}, {"sketch_version": 2}, {"ones": False}]
+    "change",
+    [{"gains": False}, {"cap": 3.0}, {"probes": 32}, {"coordinates": 4}, {"sketch_version": 2}, {"ones": False}],
 )
 def test_signatures_of_unlike_recipes_are_not_compared(change):
     columns = min(change.get("probes", 64), 6)

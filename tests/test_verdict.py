@@ -8,7 +8,7 @@ from hf_lineage.comparison import Comparison
 from hf_lineage.verdict import Evidence, ExitCode, Inconclusive, Related, Unrelated, holm, judge
 
 
-def evidence(score=0.9, p=0.001, usable=4, empirical=None):
+def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128):
     layers = 4
     return Evidence(
         comparison=Comparison(
@@ -19,7 +19,7 @@ def evidence(score=0.9, p=0.001, usable=4, empirical=None):
             concentration=(np.ones(layers), np.ones(layers)),
             standard_error=0.0,
         ),
-        permutation=PermutationNull(score, np.zeros(999), seed=0, coordinates=128),
+        permutation=PermutationNull(score, np.zeros(999), seed=0, coordinates=coordinates),
         empirical=empirical and EmpiricalNull({"other": empirical}, "a test"),
         p_value=p,
     )
@@ -35,6 +35,8 @@ def evidence(score=0.9, p=0.001, usable=4, empirical=None):
         pytest.param(evidence(score=0.02), Related, id="exactly the floor"),
         pytest.param(evidence(usable=2), Inconclusive, id="half of the layers usable"),
         pytest.param(evidence(usable=3), Related, id="most of the layers usable"),
+        pytest.param(evidence(coordinates=7), Inconclusive, id="too narrow to relabel"),
+        pytest.param(evidence(coordinates=8), Related, id="just wide enough to relabel"),
         pytest.param(evidence(empirical=0.95), Unrelated, id="under the empirical threshold"),
         pytest.param(evidence(empirical=0.5), Related, id="over the empirical threshold"),
         pytest.param(evidence(empirical=0.5, p=0.5), Unrelated, id="over the empirical threshold, not significant"),

@@ -27,7 +27,9 @@ def run(unpacked, *arguments):
 
 
 def test_it_carries_the_whole_registry(unpacked):
-    packed = {path.relative_to(unpacked / "hf_lineage/data/registry") for path in unpacked.rglob("data/registry/**/*.yaml")}
+    packed = {
+        path.relative_to(unpacked / "hf_lineage/data/registry") for path in unpacked.rglob("data/registry/**/*.yaml")
+    }
     assert packed == {path.relative_to(ROOT / "registry") for path in (ROOT / "registry").rglob("*.yaml")}
 
 
