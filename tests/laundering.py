@@ -6,24 +6,24 @@ are (hidden, width), writers (width, hidden), as views, so that an edit of them 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
 class Block:
     """One layer's MLP with the norm in front of it; `gate` and the biases only where the family has them."""
 
-    mlp: torch.nn.Module
-    norm: torch.nn.Module
+    mlp: Any
+    norm: Any
     up: torch.Tensor
-    gate: torch.Tensor | None
+    gate: Any
     down: torch.Tensor
-    up_bias: torch.Tensor | None
+    up_bias: Any
 
 
-def blocks(model: PreTrainedModel) -> Iterator[Block]:
+def blocks(model: Any) -> Iterator[Block]:
     """Yield the MLP blocks of a Llama or a GPT-2 model."""
     if model.config.model_type == "gpt2":
         for layer in model.transformer.h:
@@ -35,7 +35,7 @@ def blocks(model: PreTrainedModel) -> Iterator[Block]:
             yield Block(layer.mlp, layer.post_attention_layernorm, up, gate, down, None)
 
 
-def permute_hidden(model: PreTrainedModel) -> None:
+def permute_hidden(model: Any) -> None:
     """Reorder the hidden units of every MLP."""
     for block in blocks(model):
         order = torch.randperm(block.up.shape[0])
@@ -45,7 +45,7 @@ def permute_hidden(model: PreTrainedModel) -> None:
         block.down.copy_(block.down[:, order].clone())
 
 
-def rescale(model: PreTrainedModel) -> None:
+def rescale(model: Any) -> None:
     """Scale every hidden unit of a gated MLP by its own factor between 1/8 and 8, and undo it on the way out."""
     for block in blocks(model):
         scales = torch.exp2(6 * torch.rand(block.up.shape[0]) - 3)
@@ -53,7 +53,7 @@ def rescale(model: PreTrainedModel) -> None:
         block.down.div_(scales)
 
 
-def swap_gains(model: PreTrainedModel) -> None:
+def swap_gains(model: Any) -> None:
     """Move a factor between 1/4 and 4 of every coordinate from the norm into the matrices that read its output."""
     for block in blocks(model):
         moved = torch.exp2(4 * torch.rand(block.up.shape[1]) - 2)
@@ -65,7 +65,7 @@ def swap_gains(model: PreTrainedModel) -> None:
                 matrix.mul_(moved)
 
 
-def shift_means(model: PreTrainedModel) -> None:
+def shift_means(model: Any) -> None:
     """Add c 1ᵀ to W_in diag(γ) and 1 vᵀ to W_out: every LayerNorm subtracts both."""
     for block in blocks(model):
         readers, writers = block.up.abs().mean(), block.down.abs().mean()
@@ -76,7 +76,7 @@ def shift_means(model: PreTrainedModel) -> None:
         block.down.add_(5 * writers * torch.randn(block.down.shape[1]))
 
 
-def add_dead_units(model: PreTrainedModel) -> None:
+def add_dead_units(model: Any) -> None:
     """Give every MLP 4 % more hidden units that never fire, with weights ten times too large."""
     for block in blocks(model):
         extra = round(0.04 * block.up.shape[0])
@@ -95,14 +95,14 @@ def add_dead_units(model: PreTrainedModel) -> None:
 
 
 @torch.no_grad()
-def outputs(model: PreTrainedModel) -> torch.Tensor:
+def outputs(model: Any) -> torch.Tensor:
     """Return what a model says to a fixed batch of tokens: logits, or the last hidden state of an encoder."""
     tokens = torch.randint(model.config.vocab_size, (4, 32), generator=torch.Generator().manual_seed(5))
     answer = model.eval()(tokens)
     return answer.logits if hasattr(answer, "logits") else answer.last_hidden_state
 
 
-def laundered(model: PreTrainedModel, edit: Callable[[PreTrainedModel], None], seed: int = 0) -> float:
+def laundered(model: Any, edit: Callable[[Any], None], seed: int = 0) -> float:
     """Apply an edit in place and return by how much the outputs moved, in units of their standard deviation."""
     before = outputs(model)
     torch.manual_seed(seed)

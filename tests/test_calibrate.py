@@ -1,4 +1,4 @@
-"""The permutation null is exact: its p-values are uniform over pairs that share nothing, and small over pairs that do."""
+"""The permutation null is exact: p-values are uniform over pairs that share nothing, and small over pairs that do."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from hf_lineage.signature import RECIPES
 from tests.networks import LAYERS, WIDTH, signatures
 
 SIGNIFICANCE = 0.001
-"""Of the tests of the test: a right implementation fails each of them once in a thousand seeds, and the seed is fixed."""
+"""Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
 NETWORKS = 240
 
 
