@@ -82,4 +82,4 @@ def _explained(title: str, found: Evidence) -> str:
     ]
     columns = ("Layer", "Pair", "Cosine", "s base", "s model", "")
     sentences = "\n".join(wrapped(sentence) for sentence in wording.null_sentences(found))
-    return f"{wrapped(title)}\n{table(columns, rows, numeric=(0, 1, 2, 3, 4))}\n{sentences}\n"
+    return f"\n{wrapped(title)}\n{table(columns, rows, numeric=(0, 1, 2, 3, 4))}\n{sentences}\n"

@@ -64,7 +64,7 @@ def settings(report: Report) -> str:
     recipe, options = report.options.recipe, report.options
     probes = "exact" if recipe.probes is None else f"{recipe.probes} probes"
     return (
-        f"Recipe {recipe.name}, {probes}; {options.permutations} permutations of {recipe.coordinates} coordinates "
+        f"Recipe {recipe.name}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} coordinates "
         f"(seed {options.seed}); alpha {options.alpha:g}."
     )
 
