@@ -64,8 +64,8 @@ def settings(report: Report) -> str:
     recipe, options = report.options.recipe, report.options
     probes = "exact" if recipe.probes is None else f"{recipe.probes} probes"
     return (
-        f"Recipe {recipe.name}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} coordinates "
-        f"(seed {options.seed}); alpha {options.alpha:g}."
+        f"Recipe {recipe.name}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "
+        f"coordinates (seed {options.seed}); alpha {options.alpha:g}."
     )
 
 
