@@ -10,7 +10,7 @@ Every path has the same form, M = Σ out @ inn with `out` (width, h) and `inn` (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -18,47 +18,92 @@ from hf_lineage.layout import LayerSet, Layout, head_count
 from hf_lineage.signature import Recipe
 
 Read = Callable[[str], torch.Tensor]
-"""Name of a tensor -> its values as float32, on the device where the layer is computed."""
+"""Name of a tensor -> its values as stored, on the device where the layer is computed."""
+
+TILE = 256
+"""Hidden units that a CPU prepares at a time: a piece of both matrices that stays in its cache."""
 
 _READER = {"mlp": "up", "mlp_gate": "gate", "value_output": "value", "query_key": "key"}
 
 
 @dataclass(frozen=True)
 class Term:
-    """One addend of M: `out` (width, h) @ `inn` (h, width); `part` consecutive hidden units are interchangeable."""
+    """One addend of M, out (width, h) @ inn (h, width): two matrices as stored, and what is to be done to them.
 
-    out: torch.Tensor
-    inn: torch.Tensor
+    Nothing is converted before `tiles`, so that a term costs no memory beyond its file's.
+    """
+
+    writer: torch.Tensor
+    """(width, h)"""
+    reader: torch.Tensor
+    """(h, width)"""
     part: int
-    """1 for an MLP's units, the head size for attention."""
+    """How many consecutive hidden units are interchangeable together: 1 for an MLP's, the head size for attention."""
+    writer_gain: torch.Tensor | None = None
+    reader_gain: torch.Tensor | None = None
+    centred: bool = False
+    """Whether the mean over the width is removed from both."""
+    scales: torch.Tensor | None = None
+    """(h / part,): the factor of every part; None for ones."""
+
+    def tiles(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Yield outᵀ and inn in float32, prepared, (t, width) for the same t hidden units, whole parts at a time."""
+        hidden = self.reader.shape[0]
+        size = max(TILE // self.part, 1) * self.part if self.reader.device.type == "cpu" else hidden
+        for start in range(0, hidden, max(size, 1)):
+            units = slice(start, start + size)
+            out, inn = _float_rows(self.writer.mT[units]), _float_rows(self.reader[units])
+            for rows, gain in ((out, self.writer_gain), (inn, self.reader_gain)):
+                if gain is not None:
+                    rows.mul_(gain)
+                if self.centred:
+                    rows.sub_(rows.mean(dim=1, keepdim=True))
+            if self.scales is not None:
+                scales = self.scales[start // self.part : (start + size) // self.part]
+                inn.mul_(scales.repeat_interleave(self.part)[:, None])
+            yield out, inn
+
+    @property
+    def out(self) -> torch.Tensor:
+        """(width, h): the prepared writer as a whole."""
+        return torch.cat([out for out, _ in self.tiles()]).mT
+
+    @property
+    def inn(self) -> torch.Tensor:
+        """(h, width): the prepared reader as a whole."""
+        return torch.cat([inn for _, inn in self.tiles()])
 
     def part_norms(self) -> torch.Tensor:
-        """Return ‖C_g‖_F (h / part,) of every part C_g = out_g @ inn_g, by its two small Gram matrices."""
+        """Return ‖C_g‖_F (h / part,) of every part C_g = out_g @ inn_g."""
+        return torch.cat([self._norms(out, inn) for out, inn in self.tiles()])
+
+    def _norms(self, out: torch.Tensor, inn: torch.Tensor) -> torch.Tensor:
+        """By the two small Gram matrices of a part, which for a single unit are two squared norms."""
         if self.part == 1:
-            outer: torch.Tensor = self.out.norm(dim=0) * self.inn.norm(dim=1)
-            return outer
-        writers = self.out.mT.reshape(-1, self.part, self.out.shape[0])
-        readers = self.inn.reshape(-1, self.part, self.inn.shape[1])
+            units: torch.Tensor = out.norm(dim=1) * inn.norm(dim=1)
+            return units
+        writers, readers = (rows.reshape(-1, self.part, rows.shape[1]) for rows in (out, inn))
         squares: torch.Tensor = ((writers @ writers.mT) * (readers @ readers.mT)).sum(dim=(1, 2))
         return squares.clamp(min=0).sqrt()
 
-    def scaled(self, scales: torch.Tensor) -> Term:
-        """Return the term with every part multiplied by its scale (h / part,)."""
-        return Term(self.out, self.inn * scales.repeat_interleave(self.part)[:, None], self.part)
+
+def _float_rows(rows: torch.Tensor) -> torch.Tensor:
+    """A fresh float32 copy, row by row in memory.
+
+    Rows stored as columns are turned before they are widened: half the bytes, and torch's fast path for it.
+    """
+    if rows.stride(-1) == 1:
+        return rows.to(torch.float32, copy=True)
+    return rows.mT.contiguous().mT.contiguous().float()
 
 
 def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:
-    """Yield the terms of one branch with the recipe's `gains`, `means` and `cap` applied.
-
-    With a cap the terms are read twice, first for the norms: no more than one term is in memory at a time.
-    """
-    if recipe.cap is None:
-        yield from _prepared(layout, path, layer, recipe, read)
-        return
-    norms = [term.part_norms() for term in _prepared(layout, path, layer, recipe, read)]
-    scales = _cap(norms, recipe.cap)
-    for term, scale in zip(_prepared(layout, path, layer, recipe, read), scales, strict=True):
-        yield term.scaled(scale)
+    """Yield the terms of one branch with the recipe's `gains`, `means` and `cap` applied; a cap reads them twice."""
+    found = [_prepared(layout, path, each, recipe, read) for each in _sets(layout, path, layer)]
+    if recipe.cap is not None:
+        scales = _cap([term.part_norms() for term in found], recipe.cap)
+        found = [replace(term, scales=scale) for term, scale in zip(found, scales, strict=True)]
+    yield from found
 
 
 def _cap(norms: list[torch.Tensor], cap: float) -> list[torch.Tensor]:
@@ -69,25 +114,26 @@ def _cap(norms: list[torch.Tensor], cap: float) -> list[torch.Tensor]:
     return [torch.where(norm > limit, limit / norm, 1.0) for norm in norms]
 
 
-def _prepared(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:
-    means = recipe.means and layout.factorization.normalization == "layer_norm"
-    for found in (layout.mlp if path.startswith("mlp") else layout.attention)[layer]:
-        term = _term(layout, path, found, read)
-        out, inn = term.out, term.inn
-        if recipe.gains and found.norm:
-            gain = _gain(layout, found.norm, read)
-            inn = inn * gain
-            out = out * gain[:, None] if path == "query_key" else out
-        if recipe.gains and found.output_norm and path != "query_key":
-            out = out * _gain(layout, found.output_norm, read)[:, None]
-        if means:
-            out, inn = out - out.mean(dim=0), inn - inn.mean(dim=1, keepdim=True)
-        yield Term(out, inn, term.part)
+def _sets(layout: Layout, path: str, layer: int) -> tuple[LayerSet, ...]:
+    return (layout.mlp if path.startswith("mlp") else layout.attention)[layer]
+
+
+def _prepared(layout: Layout, path: str, found: LayerSet, recipe: Recipe, read: Read) -> Term:
+    """A term with the gains and means of its norms; query and key both read the stream, and neither writes it."""
+    gain = _gain(layout, found.norm, read) if recipe.gains and found.norm else None
+    output_gain = _gain(layout, found.output_norm, read) if recipe.gains and found.output_norm else None
+    return replace(
+        _term(layout, path, found, read),
+        reader_gain=gain,
+        writer_gain=gain if path == "query_key" else output_gain,
+        centred=recipe.means and layout.factorization.normalization == "layer_norm",
+    )
 
 
 def _gain(layout: Layout, norm: str, read: Read) -> torch.Tensor:
     """γ of a norm (width,)."""
-    return read(norm) + 1 if layout.factorization.gain == "one_plus" else read(norm)
+    stored = read(norm).float()
+    return stored + 1 if layout.factorization.gain == "one_plus" else stored
 
 
 def _term(layout: Layout, path: str, found: LayerSet, read: Read) -> Term:
@@ -135,4 +181,4 @@ def _head_matrix(layout: Layout, found: LayerSet, role: str, read: Read) -> torc
         mine = torch.split(stacked.reshape(groups, -1, found.part, layout.width), turns, dim=1)[index].flatten(0, 1)
     else:
         mine = torch.split(stacked, list(counts.values()))[index]
-    return mine.repeat_interleave(layout.heads // mine.shape[0], dim=0).flatten(0, 1)
+    return mine[:, None].expand(-1, layout.heads // mine.shape[0], -1, -1).reshape(-1, layout.width)

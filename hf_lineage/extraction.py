@@ -17,8 +17,8 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.layout import Layout, Shape
 from hf_lineage.signature import PathSignature, Recipe
 
-COPIES = 4
-"""Float32 copies of its largest matrix set that a layer needs at a time: read, prepared, scaled, and half-products."""
+COPIES = 2
+"""A layer needs its largest matrix set as stored, at most float32, and once more where key heads are repeated."""
 
 
 @dataclass(frozen=True)
@@ -91,26 +91,28 @@ def summarise(branch: Iterable[Term], width: int, probes: Probes, recipe: Recipe
     R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
     """
     chosen = probes.coordinates
-    product = corner = trace = total = torch.zeros((), device=chosen.device)
-    for term in branch:
-        through = term.inn if probes.matrix is None else term.inn @ probes.matrix
-        product = product + term.out @ through
-        corner = corner + term.out[chosen] @ term.inn[:, chosen]
-        trace = trace + (term.out.mT * term.inn).sum(dim=1).double().sum()
-        total = total + (term.out.sum(dim=0).double() * term.inn.sum(dim=1).double()).sum()
+    device = chosen.device
+    product = torch.zeros(width, width if probes.matrix is None else probes.matrix.shape[1], device=device)
+    corner = torch.zeros(len(chosen), len(chosen), device=device)
+    trace = total = torch.zeros((), dtype=torch.float64, device=device)
+    for out, inn in (tile for term in branch for tile in term.tiles()):
+        product.addmm_(out.mT, inn if probes.matrix is None else inn @ probes.matrix)
+        corner.addmm_(out[:, chosen].mT, inn[:, chosen])
+        trace = trace + torch.linalg.vecdot(out, inn).double().sum()
+        total = total + torch.dot(out.sum(dim=1).double(), inn.sum(dim=1).double())
     ones = (total - trace) / (width * (width - 1)) if recipe.ones else torch.zeros_like(trace)
     identity = trace / width - ones
     norm = product.double().norm()
-    eye = torch.eye(width, device=chosen.device) if probes.matrix is None else probes.matrix
+    eye = torch.eye(width, device=device) if probes.matrix is None else probes.matrix
     sketch = product - identity.float() * eye - ones.float() * eye.sum(dim=0)
-    corner = corner - identity.float() * torch.eye(len(chosen), device=chosen.device) - ones.float()
+    corner = corner - identity.float() * torch.eye(len(chosen), device=device) - ones.float()
     if not (torch.isfinite(sketch).all() and torch.isfinite(corner).all() and torch.isfinite(norm)):
         return Block(torch.zeros_like(sketch), torch.zeros_like(corner), math.nan, math.nan)
     return Block(sketch.cpu(), corner.cpu(), float(trace), float(norm))
 
 
 def _reader(checkpoint: Checkpoint, device: torch.device) -> Read:
-    return lambda name: checkpoint.read(name).to(device=device, dtype=torch.float32)
+    return lambda name: checkpoint.read(name).to(device)
 
 
 def stack(blocks: Sequence[Block]) -> PathSignature:

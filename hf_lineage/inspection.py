@@ -6,6 +6,7 @@ layers, S_ij = s(W_out,i W_in,j); the Hungarian assignment on S should find ever
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -19,7 +20,9 @@ from hf_lineage.layout import Layout
 from hf_lineage.repo import RepoRef
 from hf_lineage.signature import RECIPES, Vector
 
-PLAIN = replace(RECIPES["paper"], probes=256)
+PLAIN = RECIPES["paper"]
+ROOM = 2**29
+"""Bytes for the products of all pairs of layers, seen through as many probes as fit."""
 
 
 @dataclass(frozen=True)
@@ -84,28 +87,33 @@ def inspect_model(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layo
 
 
 def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
-    """Return the pairing experiment of one path, or why it cannot be done. Two layers are in memory at a time.
+    """Return the pairing experiment of one path, or why it cannot be done. Every weight is read once.
 
-    Traces are exact; ‖M‖_F is estimated from the probes from 256 probes in models wider than that.
+    Traces are exact; ‖M‖_F is estimated from probes in models wider than there is room for.
     """
-    signs = np.zeros(layout.layers)
-    scores = np.zeros((layout.layers, layout.layers))
-    probes = PLAIN.probe_matrix(layout.width)
-    through = None if probes is None else torch.from_numpy(probes)
-    for i in range(layout.layers):
-        writer = _whole(checkpoint, layout, path, i).out
-        for j in range(layout.layers):
-            reader = _whole(checkpoint, layout, path, j).inn
-            if reader.shape[0] != writer.shape[1]:
-                return f"layers {i} and {j} have {writer.shape[1]} and {reader.shape[0]} hidden units"
-            trace = float((writer.mT * reader).sum(dim=1).double().sum())
-            norm = float((writer @ (reader if through is None else reader @ through)).double().norm())
-            scores[i, j] = abs(trace) / norm if norm > 0 and np.isfinite([norm, trace]).all() else 0.0
-            signs[i] = np.sign(trace) if i == j else signs[i]
-    return Pairing(scores, signs)
+    branches = [list(terms(layout, path, layer, PLAIN, checkpoint.read)) for layer in range(layout.layers)]
+    sizes = [[term.reader.shape[0] for term in branch] for branch in branches]
+    unlike = next((layer for layer, size in enumerate(sizes) if size != sizes[0]), None)
+    if unlike is not None:
+        return f"layers 0 and {unlike} have {sum(sizes[0])} and {sum(sizes[unlike])} hidden units"
+    room = max(16, min(256, ROOM // (4 * layout.layers**2 * layout.width)))
+    probes = replace(PLAIN, probes=room).probe_matrix(layout.width)
+    traces, norms = _traces_and_norms(branches, torch.eye(layout.width) if probes is None else torch.from_numpy(probes))
+    usable = (norms > 0) & np.isfinite(norms) & np.isfinite(traces)
+    scores = np.divide(np.abs(traces), norms, out=np.zeros_like(norms), where=usable)
+    return Pairing(scores, np.sign(np.where(usable, traces, 0.0).diagonal()))
 
 
-def _whole(checkpoint: Checkpoint, layout: Layout, path: str, layer: int) -> Term:
-    """One branch as a single term, its experts side by side."""
-    found = list(terms(layout, path, layer, PLAIN, lambda name: checkpoint.read(name).float()))
-    return Term(torch.cat([term.out for term in found], dim=1), torch.cat([term.inn for term in found]), found[0].part)
+def _traces_and_norms(branches: list[list[Term]], probes: torch.Tensor) -> tuple[Vector, Vector]:
+    """Trace and ‖·‖_F of W_out,i W_in,j for all pairs of layers, (L, L) each, some units of every layer at a time."""
+    layers, (width, columns) = len(branches), probes.shape
+    traces = torch.zeros(layers, layers, dtype=torch.float64)
+    products = torch.zeros(layers, width, layers * columns)
+    for tiles in zip(*(itertools.chain(*(term.tiles() for term in branch)) for branch in branches), strict=True):
+        writers, readers = (torch.stack(rows) for rows in zip(*tiles, strict=True))
+        traces += (writers.flatten(1) @ readers.flatten(1).mT).double()
+        through = (readers @ probes).transpose(0, 1).flatten(1)
+        for product, writer in zip(products, writers, strict=True):
+            product.addmm_(writer.mT, through)
+    norms = products.reshape(layers, width, layers, columns).norm(dim=(1, 3))
+    return traces.numpy(), norms.double().numpy()

@@ -67,8 +67,8 @@ def test_a_sketch_is_the_residual_times_the_probes(recipe):
 @pytest.mark.parametrize("poison", [float("nan"), float("inf"), 1e38])
 def test_a_branch_that_is_not_finite_is_marked_and_kept_out(poison):
     (term,) = branch()
-    term.out[0, 0] = poison
-    term.inn[0] = poison
+    term.writer[0, 0] = poison
+    term.reader[0] = poison
     found = stack([block([term], EXACT["paper"]), block(branch(), EXACT["paper"])])
     assert found.usable.tolist() == [False, True]
     assert np.isfinite(found.sketch).all()
