@@ -55,7 +55,8 @@ def test_a_name_that_is_no_unicode_is_an_error_and_no_traceback(hub):
         [*COMMAND, "check", odd, "--local-hub", hub], env=environment(), capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(rf"hf-lineage: {hub}/\udcff: model.layers.0.mlp.down_proj.weight cannot be read: ")
+    assert done.stderr.startswith(rf"hf-lineage: {hub}/\udcff: model.layers.0.")
+    assert ".weight cannot be read: " in done.stderr
     assert done.stderr.count("\n") == 1
 
 
