@@ -20,8 +20,10 @@ from hf_lineage.signature import Recipe
 Read = Callable[[str], torch.Tensor]
 """Name of a tensor -> its values as stored, on the device where the layer is computed."""
 
-TILE = 256
+TILE = 512
 """Hidden units that a CPU prepares at a time: a piece of both matrices that stays in its cache."""
+COLUMNS = 64
+"""Residual coordinates of all hidden units at a time, where units are stored as columns."""
 
 _READER = {"mlp": "up", "mlp_gate": "gate", "value_output": "value", "query_key": "key"}
 
@@ -50,14 +52,10 @@ class Term:
         """Yield outᵀ and inn in float32, prepared, (t, width) for the same t hidden units, whole parts at a time."""
         hidden = self.reader.shape[0]
         size = max(TILE // self.part, 1) * self.part if self.reader.device.type == "cpu" else hidden
-        for start in range(0, hidden, max(size, 1)):
+        for start in range(0, hidden, size):
             units = slice(start, start + size)
-            out, inn = _float_rows(self.writer.mT[units]), _float_rows(self.reader[units])
-            for rows, gain in ((out, self.writer_gain), (inn, self.reader_gain)):
-                if gain is not None:
-                    rows.mul_(gain)
-                if self.centred:
-                    rows.sub_(rows.mean(dim=1, keepdim=True))
+            out = _prepared_rows(self.writer.mT[units], self.writer_gain, self.centred)
+            inn = _prepared_rows(self.reader[units], self.reader_gain, self.centred)
             if self.scales is not None:
                 scales = self.scales[start // self.part : (start + size) // self.part]
                 inn.mul_(scales.repeat_interleave(self.part)[:, None])
@@ -74,27 +72,46 @@ class Term:
         return torch.cat([inn for _, inn in self.tiles()])
 
     def part_norms(self) -> torch.Tensor:
-        """Return ‖C_g‖_F (h / part,) of every part C_g = out_g @ inn_g."""
-        return torch.cat([self._norms(out, inn) for out, inn in self.tiles()])
-
-    def _norms(self, out: torch.Tensor, inn: torch.Tensor) -> torch.Tensor:
-        """By the two small Gram matrices of a part, which for a single unit are two squared norms."""
-        if self.part == 1:
-            units: torch.Tensor = out.norm(dim=1) * inn.norm(dim=1)
+        """Return ‖C_g‖_F (h / part,) of every part C_g = out_g @ inn_g, by the two small Gram matrices of the part."""
+        if self.part == 1 and self.scales is None:
+            writers = _unit_norms(self.writer.mT, self.writer_gain, self.centred)
+            units: torch.Tensor = writers * _unit_norms(self.reader, self.reader_gain, self.centred)
             return units
-        writers, readers = (rows.reshape(-1, self.part, rows.shape[1]) for rows in (out, inn))
-        squares: torch.Tensor = ((writers @ writers.mT) * (readers @ readers.mT)).sum(dim=(1, 2))
-        return squares.clamp(min=0).sqrt()
+        return torch.cat([_gram_norms(out, inn, self.part) for out, inn in self.tiles()])
 
 
-def _float_rows(rows: torch.Tensor) -> torch.Tensor:
-    """A fresh float32 copy, row by row in memory.
+def _prepared_rows(rows: torch.Tensor, gain: torch.Tensor | None, centred: bool) -> torch.Tensor:
+    """A fresh float32 copy of hidden units (t, width), row by row in memory, with their gain and without their mean.
 
     Rows stored as columns are turned before they are widened: half the bytes, and torch's fast path for it.
     """
+    contiguous = rows.stride(-1) == 1
+    fresh = rows.to(torch.float32, copy=True) if contiguous else rows.mT.contiguous().mT.contiguous().float()
+    if gain is not None:
+        fresh.mul_(gain)
+    return fresh.sub_(fresh.mean(dim=1, keepdim=True)) if centred else fresh
+
+
+def _gram_norms(out: torch.Tensor, inn: torch.Tensor, part: int) -> torch.Tensor:
+    writers, readers = (rows.reshape(-1, part, rows.shape[1]) for rows in (out, inn))
+    squares = ((writers @ writers.mT) * (readers @ readers.mT)).sum(dim=(1, 2))
+    return squares.clamp(min=0).sqrt()
+
+
+def _unit_norms(rows: torch.Tensor, gain: torch.Tensor | None, centred: bool) -> torch.Tensor:
+    """The norm of every prepared hidden unit (h,), of rows stored as columns without turning them."""
     if rows.stride(-1) == 1:
-        return rows.to(torch.float32, copy=True)
-    return rows.mT.contiguous().mT.contiguous().float()
+        return torch.cat([_prepared_rows(tile, gain, centred).norm(dim=1) for tile in torch.split(rows, TILE)])
+    columns = rows.mT
+
+    def pieces() -> Iterator[torch.Tensor]:
+        for start in range(0, len(columns), COLUMNS):
+            piece = columns[start : start + COLUMNS].to(torch.float32, copy=True)
+            yield piece if gain is None else piece.mul_(gain[start : start + COLUMNS, None])
+
+    mean = sum(piece.sum(dim=0) for piece in pieces()) / len(columns) if centred else 0.0
+    squares = sum((piece - mean).square_().sum(dim=0) for piece in pieces())
+    return torch.as_tensor(squares).sqrt()
 
 
 def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:

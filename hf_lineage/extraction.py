@@ -70,6 +70,7 @@ def extract_paths(
         probes = Probes.of(recipe, layout.width, torch.device(device))
         for path in wanted:
             blocks[path].append(summarise(terms(layout, path, layer, recipe, read), layout.width, probes, recipe))
+        checkpoint.release()
     return {path: stack(found) for path, found in blocks.items()}
 
 

@@ -57,6 +57,10 @@ class Checkpoint:
         """The shape of every tensor, as stored."""
         return {name: info.shape for name, info in self.tensors.items()}
 
+    def release(self) -> None:
+        """Unmap what was read: pages of a mapped file count as this process's memory for as long as they are mapped."""
+        self._open.clear()
+
     def read(self, name: str) -> torch.Tensor:
         """Return one tensor as stored, memory-mapped on the CPU: its bytes are read when they are used.
 
