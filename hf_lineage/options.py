@@ -11,7 +11,12 @@ from hf_lineage.signature import PATHS, RECIPES, Recipe
 
 @dataclass(frozen=True)
 class Options:
-    """What a check depends on besides the models; out of range raises OptionError."""
+    """What a check depends on besides the models; out of range raises OptionError.
+
+    >>> Options(alpha=0.0001)
+    Traceback (most recent call last):
+    hf_lineage.errors.OptionError: alpha 0.0001 cannot be reached with 999 permutations over 1 path(s); ...
+    """
 
     recipe: Recipe = RECIPES["robust"]
     paths: tuple[str, ...] = ("mlp",)

@@ -59,10 +59,13 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None)
 
     Raise LineageError if the model itself cannot be found or read; what is wrong with a base stands in its row.
 
+    >>> from pathlib import Path
     >>> from hf_lineage import Options, check
-    >>> report = check("examples/hub/acme/llama-base", bases=["examples/hub/acme/llama-base"])
-    >>> report.rows[0].verdict.name, report.exit_code
-    ('RELATED', <ExitCode.RELATED: 0>)
+    >>> report = check("fern/llama-finetune-a", options=Options(local_hub=Path("examples/hub")))
+    >>> [(row.claim.base, row.verdict.name) for row in report.rows]
+    [('acme/llama-base', 'RELATED')]
+    >>> report.exit_code
+    <ExitCode.RELATED: 0>
     """
     options = options or Options()
     source = locate(model, options.local_hub)
@@ -78,6 +81,12 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     """Compare two models, whatever they declare; A is the reference whose weakest layer sets the gate.
 
     Raise LineageError if either cannot be found or read.
+
+    >>> from hf_lineage import compare
+    >>> hub = "examples/hub"
+    >>> (row,) = compare(f"{hub}/acme/llama-base", f"{hub}/otter/llama-independent").rows
+    >>> row.verdict.name, row.verdict.evidence["mlp"].p_value > 0.01
+    ('UNRELATED', True)
     """
     options = options or Options()
     base, suspect = (_judgeable(locate(name, options.local_hub), options) for name in (a, b))
@@ -85,13 +94,24 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
 
 
 def extract(model: str, options: Options | None = None) -> Signature:
-    """Return the signature of a model along the paths asked for; raise LineageError if there is none to be had."""
+    """Return the signature of a model along the paths asked for; raise LineageError if there is none to be had.
+
+    >>> from hf_lineage import Options, extract
+    >>> signature = extract("examples/hub/acme/llama-base", Options(paths=("mlp", "value_output")))
+    >>> {path: found.sketch.shape for path, found in signature.paths.items()}
+    {'mlp': (6, 96, 64), 'value_output': (6, 96, 64)}
+    """
     options = options or Options()
     return open_subject(locate(model, options.local_hub), options).signature()
 
 
 def inspect(model: str, options: Options | None = None) -> Inspection:
-    """Return what one model shows by itself along every path it has; raise LineageError if it cannot be read."""
+    """Return what one model shows by itself along every path it has; raise LineageError if it cannot be read.
+
+    >>> from hf_lineage import inspect
+    >>> inspect("examples/hub/acme/gpt2-base").pairings["mlp"].accuracy
+    1.0
+    """
     from hf_lineage.inspection import inspect_model
 
     source = locate(model, (options or Options()).local_hub)
