@@ -20,7 +20,7 @@ from hf_lineage.signature import Recipe
 Read = Callable[[str], torch.Tensor]
 """Name of a tensor -> its values as stored, on the device where the layer is computed."""
 
-TILE = 512
+TILE = 256
 """Hidden units that a CPU prepares at a time: a piece of both matrices that stays in its cache."""
 COLUMNS = 64
 """Residual coordinates of all hidden units at a time, where units are stored as columns."""
@@ -49,13 +49,18 @@ class Term:
     """(h / part,): the factor of every part; None for ones."""
 
     def tiles(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield outᵀ and inn in float32, prepared, (t, width) for the same t hidden units, whole parts at a time."""
-        hidden = self.reader.shape[0]
+        """Yield outᵀ and inn in float32, prepared, (t, width) for the same t hidden units, whole parts at a time.
+
+        A tile lives until the next one is asked for: fresh memory for each would cost more than the arithmetic.
+        """
+        hidden, width = self.reader.shape
         size = max(TILE // self.part, 1) * self.part if self.reader.device.type == "cpu" else hidden
+        size = min(size, hidden)
+        writers = _Scratch(self.writer, size, width, self.writer_gain, self.centred)
+        readers = _Scratch(self.reader, size, width, self.reader_gain, self.centred)
         for start in range(0, hidden, size):
             units = slice(start, start + size)
-            out = _prepared_rows(self.writer.mT[units], self.writer_gain, self.centred)
-            inn = _prepared_rows(self.reader[units], self.reader_gain, self.centred)
+            out, inn = writers.prepared(self.writer.mT[units]), readers.prepared(self.reader[units])
             if self.scales is not None:
                 scales = self.scales[start // self.part : (start + size) // self.part]
                 inn.mul_(scales.repeat_interleave(self.part)[:, None])
@@ -64,12 +69,12 @@ class Term:
     @property
     def out(self) -> torch.Tensor:
         """(width, h): the prepared writer as a whole."""
-        return torch.cat([out for out, _ in self.tiles()]).mT
+        return torch.cat([out.clone() for out, _ in self.tiles()]).mT
 
     @property
     def inn(self) -> torch.Tensor:
         """(h, width): the prepared reader as a whole."""
-        return torch.cat([inn for _, inn in self.tiles()])
+        return torch.cat([inn.clone() for _, inn in self.tiles()])
 
     def part_norms(self) -> torch.Tensor:
         """Return ‖C_g‖_F (h / part,) of every part C_g = out_g @ inn_g, by the two small Gram matrices of the part."""
@@ -80,16 +85,31 @@ class Term:
         return torch.cat([_gram_norms(out, inn, self.part) for out, inn in self.tiles()])
 
 
-def _prepared_rows(rows: torch.Tensor, gain: torch.Tensor | None, centred: bool) -> torch.Tensor:
-    """A fresh float32 copy of hidden units (t, width), row by row in memory, with their gain and without their mean.
+class _Scratch:
+    """Memory in which hidden units of one matrix are prepared, a tile (t, width) of at most `size` at a time."""
 
-    Rows stored as columns are turned before they are widened: half the bytes, and torch's fast path for it.
-    """
-    contiguous = rows.stride(-1) == 1
-    fresh = rows.to(torch.float32, copy=True) if contiguous else rows.mT.contiguous().mT.contiguous().float()
-    if gain is not None:
-        fresh.mul_(gain)
-    return fresh.sub_(fresh.mean(dim=1, keepdim=True)) if centred else fresh
+    def __init__(self, like: torch.Tensor, size: int, width: int, gain: torch.Tensor | None, centred: bool) -> None:
+        self._gain, self._centred = gain, centred
+        self._wide = like.new_empty((size, width), dtype=torch.float32)
+        self._narrow = like.new_empty((2, size * width))
+
+    def prepared(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return hidden units as float32, row by row in memory, with their gain and without their mean.
+
+        Rows stored as columns are turned before they are widened: half the bytes, and torch's fast path for it.
+        """
+        fresh = self._wide[: len(rows)]
+        fresh.copy_(rows if rows.stride(-1) == 1 else self._turned(rows))
+        if self._gain is not None:
+            fresh.mul_(self._gain)
+        return fresh.sub_(fresh.mean(dim=1, keepdim=True)) if self._centred else fresh
+
+    def _turned(self, rows: torch.Tensor) -> torch.Tensor:
+        count, width = rows.shape
+        columns, turned = (piece[: count * width] for piece in self._narrow)
+        columns.view(width, count).copy_(rows.mT)
+        result: torch.Tensor = turned.view(count, width).copy_(columns.view(width, count).mT)
+        return result
 
 
 def _gram_norms(out: torch.Tensor, inn: torch.Tensor, part: int) -> torch.Tensor:
@@ -101,17 +121,22 @@ def _gram_norms(out: torch.Tensor, inn: torch.Tensor, part: int) -> torch.Tensor
 def _unit_norms(rows: torch.Tensor, gain: torch.Tensor | None, centred: bool) -> torch.Tensor:
     """The norm of every prepared hidden unit (h,), of rows stored as columns without turning them."""
     if rows.stride(-1) == 1:
-        return torch.cat([_prepared_rows(tile, gain, centred).norm(dim=1) for tile in torch.split(rows, TILE)])
+        scratch = _Scratch(rows, min(TILE, len(rows)), rows.shape[1], gain, centred)
+        return torch.cat([scratch.prepared(tile).norm(dim=1) for tile in torch.split(rows, TILE)])
     columns = rows.mT
+    wide = columns.new_empty((COLUMNS, len(rows)), dtype=torch.float32)
 
     def pieces() -> Iterator[torch.Tensor]:
         for start in range(0, len(columns), COLUMNS):
-            piece = columns[start : start + COLUMNS].to(torch.float32, copy=True)
+            stored = columns[start : start + COLUMNS]
+            piece = wide[: len(stored)].copy_(stored)
             yield piece if gain is None else piece.mul_(gain[start : start + COLUMNS, None])
 
-    mean = sum(piece.sum(dim=0) for piece in pieces()) / len(columns) if centred else 0.0
-    squares = sum((piece - mean).square_().sum(dim=0) for piece in pieces())
-    return torch.as_tensor(squares).sqrt()
+    squares = columns.new_zeros(len(rows), dtype=torch.float32)
+    mean = sum((piece.sum(dim=0) for piece in pieces()), squares) / len(columns) if centred else None
+    for piece in pieces():
+        squares = squares + (piece if mean is None else piece.sub_(mean)).square_().sum(dim=0)
+    return squares.sqrt()
 
 
 def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:

@@ -98,8 +98,8 @@ def summarise(branch: Iterable[Term], width: int, probes: Probes, recipe: Recipe
     trace = total = torch.zeros((), dtype=torch.float64, device=device)
     for out, inn in (tile for term in branch for tile in term.tiles()):
         product.addmm_(out.mT, inn if probes.matrix is None else inn @ probes.matrix)
-        corner.addmm_(out[:, chosen].mT, inn[:, chosen])
-        trace = trace + torch.linalg.vecdot(out, inn).double().sum()
+        corner.addmm_(out.index_select(1, chosen).mT, inn.index_select(1, chosen))
+        trace = trace + torch.dot(out.flatten(), inn.flatten()).double()
         total = total + torch.dot(out.sum(dim=1).double(), inn.sum(dim=1).double())
     ones = (total - trace) / (width * (width - 1)) if recipe.ones else torch.zeros_like(trace)
     identity = trace / width - ones
