@@ -66,3 +66,8 @@ def process(*arguments: object, **kwargs: Any) -> Outcome:
         [*COMMAND, *map(str, arguments)], capture_output=True, encoding="utf-8", check=False, **settings
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def check(hub, *arguments):
+    """Run `check` on the model of a local hub that declares its base there."""
+    return lineage("check", "fern/child", "--local-hub", hub, *arguments)

@@ -4,19 +4,8 @@ import os
 
 import pytest
 
-from tests.models import WEIGHTS, card, edit_json, family, tiny_llama
-from tests.running import lineage
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """A local hub of one base and one model that declares it; nothing is asked of the real one."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    return family(tmp_path)
-
-
-def check(hub, *arguments):
-    return lineage("check", "fern/child", "--local-hub", hub, *arguments)
+from tests.models import WEIGHTS, card, edit_json, tiny_llama
+from tests.running import check, lineage
 
 
 @pytest.mark.parametrize(

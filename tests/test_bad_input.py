@@ -11,7 +11,6 @@ from tests.models import (
     Trap,
     card,
     edit_json,
-    family,
     fine_tuned,
     raw_safetensors,
     shard,
@@ -19,18 +18,7 @@ from tests.models import (
     tiny_gpt2,
     tiny_llama,
 )
-from tests.running import lineage
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """A local hub of one base and one model that declares it; nothing is asked of the real one."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    return family(tmp_path)
-
-
-def check(hub, *arguments):
-    return lineage("check", "fern/child", "--local-hub", hub, *arguments)
+from tests.running import check, lineage
 
 
 def test_a_true_claim_is_related(hub):

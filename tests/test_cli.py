@@ -7,19 +7,8 @@ from pathlib import Path
 import pytest
 
 from hf_lineage import cli
-from tests.models import family, tiny_gpt2
-from tests.running import lineage
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """A local hub of one base and one model that declares it; nothing is asked of the real one."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    return family(tmp_path)
-
-
-def check(hub, *arguments):
-    return lineage("check", "fern/child", "--local-hub", hub, *arguments)
+from tests.models import tiny_gpt2
+from tests.running import check, lineage
 
 
 def test_the_report_is_one_table(hub, monkeypatch):

@@ -11,13 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.models import WEIGHTS, family, raw_safetensors, tiny_llama
+from tests.models import WEIGHTS, raw_safetensors, tiny_llama
 from tests.running import COMMAND, environment, process
-
-
-@pytest.fixture
-def hub(tmp_path):
-    return family(tmp_path)
 
 
 def test_the_exit_code_is_that_of_the_verdict(hub):

@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from tests.models import family
 from tests.running import lineage
-
-
-@pytest.fixture
-def hub(tmp_path):
-    return family(tmp_path)
 
 
 @pytest.fixture
