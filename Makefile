@@ -33,7 +33,7 @@ docs: $(VENV)/.test ## write the generated parts of README.md anew
 	@$(BIN)/python -m tests.readme
 
 clean: ## remove caches and build products; the environment in .venv stays
-	@rm -rf build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf build dist *.egg-info .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name $(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is newer than what it was installed from; each names one set of extras.
