@@ -21,7 +21,10 @@ def budgets(max_memory: str | None = None) -> dict[int | str, int]:
     """
     from accelerate.utils import convert_file_size_to_int, get_max_memory
 
-    free: dict[int | str, int] = get_max_memory()
+    # Apple's GPU has no float64, in which sums are kept, and shares the CPU's memory anyway.
+    free: dict[int | str, int] = {
+        "cpu" if device == "mps" else device: size for device, size in get_max_memory().items()
+    }
     if max_memory is None:
         return free
     try:

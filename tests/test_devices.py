@@ -50,6 +50,11 @@ def test_a_budget_caps_what_is_free():
     assert budgets()["cpu"] > GIB
 
 
+def test_apples_gpu_leaves_the_work_to_the_cpu(monkeypatch):
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"mps": 8 * GIB})
+    assert budgets() == {"cpu": 8 * GIB}
+
+
 @pytest.mark.parametrize("size", ["much", "", "-1GiB", "0GB", "GiB", "12"])
 def test_a_budget_that_is_no_size_is_refused(size):
     with pytest.raises(OptionError, match="is no size; write 8GiB"):
