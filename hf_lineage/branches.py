@@ -21,7 +21,7 @@ Read = Callable[[str], torch.Tensor]
 """Name of a tensor -> its values as stored, on the device where the layer is computed."""
 
 TILE = 256
-"""Hidden units that a CPU prepares at a time: a piece of both matrices that stays in its cache."""
+"""Hidden units that are prepared at a time: a piece of both matrices that stays in a CPU's cache."""
 COLUMNS = 64
 """Residual coordinates of all hidden units at a time, where units are stored as columns."""
 
@@ -54,8 +54,7 @@ class Term:
         A tile lives until the next one is asked for: fresh memory for each would cost more than the arithmetic.
         """
         hidden, width = self.reader.shape
-        size = max(TILE // self.part, 1) * self.part if self.reader.device.type == "cpu" else hidden
-        size = min(size, hidden)
+        size = min(max(TILE // self.part, 1) * self.part, hidden)
         writers = _Scratch(self.writer, size, width, self.writer_gain, self.centred)
         readers = _Scratch(self.reader, size, width, self.reader_gain, self.centred)
         for start in range(0, hidden, size):

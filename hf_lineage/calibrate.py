@@ -7,8 +7,7 @@ distribution of (A, B). The empirical null is the paper's: scores against models
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,10 @@ from numpy.typing import NDArray
 from hf_lineage.comparison import assign, gate
 from hf_lineage.errors import RegistryError
 from hf_lineage.registry import registry_root
-from hf_lineage.signature import Array, PathSignature, Vector
+from hf_lineage.signature import Array, PathSignature, Vector, random_stream
+
+BATCH = 1024
+"""Relabellings drawn at a time: a million of them would take gigabytes."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,12 @@ def _score(similarity: NDArray[np.floating], gates: Vector) -> float:
     return float(similarity[np.arange(len(columns)), columns].mean())
 
 
-def _orders(size: int, count: int, seed: int) -> NDArray[np.int64]:
-    """(count, size) permutations from raw Philox words, the same on every platform for one seed."""
-    key = int.from_bytes(hashlib.sha256(f"hf-lineage permutations {seed}".encode()).digest()[:16], "little")
-    words = np.random.Philox(key=key).random_raw(count * size).reshape(count, size)
-    return np.argsort(words, axis=1, kind="stable")
+def _orders(size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Permutations (size,) from raw random words, the same on every platform for one seed."""
+    stream = random_stream(f"permutations {seed}")
+    for start in range(0, count, BATCH):
+        words = stream.random_raw(min(BATCH, count - start) * size).reshape(-1, size)
+        yield from np.argsort(words, axis=1, kind="stable")
 
 
 def published_null(name: str, root: Path | None = None) -> PublishedNull | None:

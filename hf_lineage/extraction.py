@@ -40,7 +40,7 @@ class Probes:
 
 @dataclass(frozen=True)
 class Block:
-    """One branch's share of a PathSignature."""
+    """One branch's share of a PathSignature, on the CPU."""
 
     sketch: torch.Tensor
     corner: torch.Tensor
@@ -65,11 +65,12 @@ def extract_paths(
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
     placed = devices.place(working_sets(layout, checkpoint.shapes, recipe), devices.budgets(max_memory))
     blocks: dict[str, list[Block]] = {path: [] for path in wanted}
+    probes = {device: Probes.of(recipe, layout.width, torch.device(device)) for device in set(placed)}
     for layer, device in enumerate(tqdm(placed, desc="layers", unit="layer", leave=False, disable=None)):
         read = _reader(checkpoint, torch.device(device))
-        probes = Probes.of(recipe, layout.width, torch.device(device))
         for path in wanted:
-            blocks[path].append(summarise(terms(layout, path, layer, recipe, read), layout.width, probes, recipe))
+            branch = terms(layout, path, layer, recipe, read)
+            blocks[path].append(summarise(branch, layout.width, probes[device], recipe))
         checkpoint.release()
     return {path: stack(found) for path, found in blocks.items()}
 
@@ -108,7 +109,7 @@ def summarise(branch: Iterable[Term], width: int, probes: Probes, recipe: Recipe
     sketch = product - identity.float() * eye - ones.float() * eye.sum(dim=0)
     corner = corner - identity.float() * torch.eye(len(chosen), device=device) - ones.float()
     if not (torch.isfinite(sketch).all() and torch.isfinite(corner).all() and torch.isfinite(norm)):
-        return Block(torch.zeros_like(sketch), torch.zeros_like(corner), math.nan, math.nan)
+        return Block(torch.zeros_like(sketch).cpu(), torch.zeros_like(corner).cpu(), math.nan, math.nan)
     return Block(sketch.cpu(), corner.cpu(), float(trace), float(norm))
 
 
@@ -119,8 +120,8 @@ def _reader(checkpoint: Checkpoint, device: torch.device) -> Read:
 def stack(blocks: Sequence[Block]) -> PathSignature:
     """Return the blocks of all layers as one PathSignature."""
     return PathSignature(
-        sketch=torch.stack([block.sketch for block in blocks]).cpu().numpy(),
-        corner=torch.stack([block.corner for block in blocks]).cpu().numpy(),
+        sketch=torch.stack([block.sketch for block in blocks]).numpy(),
+        corner=torch.stack([block.corner for block in blocks]).numpy(),
         trace=np.array([block.trace for block in blocks]),
         norm=np.array([block.norm for block in blocks]),
     )

@@ -188,8 +188,8 @@ def _judge(
         return verdict.Unverifiable(str(error))
     same_recipe(ours, theirs)
     evidence = _measured(ours, theirs, _empirical_nulls(base, options), options)
-    valid = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
-    return verdict.judge(evidence, options.alpha, valid=valid)
+    objection = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
+    return verdict.judge(evidence, options.alpha, objection=objection)
 
 
 def _measured(

@@ -57,14 +57,15 @@ class Recipe:
         """
         if self.probes is None or self.probes >= width:
             return None
-        words = _random_words(f"probes {self.sketch_version} {width} {self.probes}", -(-width * self.probes // 64))
+        stream = random_stream(f"probes {self.sketch_version} {width} {self.probes}")
+        words = stream.random_raw(-(-width * self.probes // 64))
         bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=width * self.probes, bitorder="little")
         signs = bits.astype(np.float32).reshape(width, self.probes) * 2 - 1
         return signs / np.float32(np.sqrt(self.probes))
 
     def test_coordinates(self, width: int) -> NDArray[np.int64]:
         """Return the sorted residual coordinates S, at most m of them, on which the permutation test is run."""
-        words = _random_words(f"coordinates {self.sketch_version} {width}", width)
+        words = random_stream(f"coordinates {self.sketch_version} {width}").random_raw(width)
         return np.sort(np.argsort(words, kind="stable")[: self.coordinates])
 
 
@@ -144,7 +145,7 @@ def same_recipe(a: Signature, b: Signature) -> None:
         raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
 
 
-def _random_words(purpose: str, count: int) -> NDArray[np.uint64]:
-    """Raw 64-bit words of Philox 4x64 under a key made from `purpose`: defined by the generator alone, for ever."""
+def random_stream(purpose: str) -> np.random.Philox:
+    """Return Philox 4x64 under a key made from `purpose`: its raw words are the same on every platform, for ever."""
     key = int.from_bytes(hashlib.sha256(f"hf-lineage {purpose}".encode()).digest()[:16], "little")
-    return np.asarray(np.random.Philox(key=key).random_raw(count), dtype=np.uint64)
+    return np.random.Philox(key=key)

@@ -103,12 +103,12 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     return adjusted
 
 
-def judge(evidence: Mapping[str, Evidence], alpha: float, floor: float = FLOOR, valid: str = "") -> Verdict:
+def judge(evidence: Mapping[str, Evidence], alpha: float, floor: float = FLOOR, objection: str = "") -> Verdict:
     """Return the verdict over all paths: RELATED where any of them is, UNRELATED where all of them are.
 
-    `valid` says why the permutation null does not hold for this architecture, and is empty where it does.
+    `objection` says why the permutation null does not hold for this architecture, and is empty where it does.
     """
-    singles = {path: judge_path(found, alpha, floor, valid) for path, found in evidence.items()}
+    singles = {path: judge_path(found, alpha, floor, objection) for path, found in evidence.items()}
     for kind in (Related, Inconclusive):
         for single in singles.values():
             if isinstance(single, kind):
@@ -116,7 +116,7 @@ def judge(evidence: Mapping[str, Evidence], alpha: float, floor: float = FLOOR, 
     return Unrelated("", evidence, singles)
 
 
-def judge_path(found: Evidence, alpha: float, floor: float = FLOOR, valid: str = "") -> Verdict:
+def judge_path(found: Evidence, alpha: float, floor: float = FLOOR, objection: str = "") -> Verdict:
     """Return the verdict of one path, without evidence attached."""
     comparison = found.comparison
     usable, layers = int(comparison.usable.sum()), len(comparison.usable)
@@ -124,11 +124,11 @@ def judge_path(found: Evidence, alpha: float, floor: float = FLOOR, valid: str =
         return Inconclusive(f"only {usable} of {layers} layers hold finite weights that are not zero")
     if found.empirical and comparison.score <= found.empirical.threshold:
         return Unrelated()
-    if valid and not found.empirical:
-        return Inconclusive(valid)
+    if objection and not found.empirical:
+        return Inconclusive(objection)
     if not found.empirical and found.permutation.coordinates < FEWEST_COORDINATES:
         return Inconclusive(f"{found.permutation.coordinates} residual coordinates are too few to relabel")
-    if not valid and found.p_value > alpha:
+    if not objection and found.p_value > alpha:
         return Unrelated()
     if comparison.score < floor:
         return Inconclusive(

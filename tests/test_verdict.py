@@ -62,11 +62,11 @@ def test_several_paths_are_unrelated_only_when_all_are():
 
 def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides():
     why = "sinusoidal positions"
-    undecided = judge({"mlp": evidence()}, 0.01, valid=why)
+    undecided = judge({"mlp": evidence()}, 0.01, objection=why)
     assert isinstance(undecided, Inconclusive)
     assert undecided.reason == why
-    assert isinstance(judge({"mlp": evidence(empirical=0.5)}, 0.01, valid=why), Related)
-    assert isinstance(judge({"mlp": evidence(empirical=0.95)}, 0.01, valid=why), Unrelated)
+    assert isinstance(judge({"mlp": evidence(empirical=0.5)}, 0.01, objection=why), Related)
+    assert isinstance(judge({"mlp": evidence(empirical=0.95)}, 0.01, objection=why), Unrelated)
 
 
 def test_the_exit_codes_are_the_documented_ones():
