@@ -9,8 +9,9 @@ Every path has the same form, M = Σ out @ inn with `out` (width, h) and `inn` (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 
@@ -20,12 +21,26 @@ from hf_lineage.signature import Recipe
 Read = Callable[[str], torch.Tensor]
 """Name of a tensor -> its values as stored, on the device where the layer is computed."""
 
-TILE = 256
+TILE = 128
 """Hidden units that are prepared at a time: a piece of both matrices that stays in a CPU's cache."""
-COLUMNS = 64
-"""Residual coordinates of all hidden units at a time, where units are stored as columns."""
 
+_WRITER = {"mlp": "down", "mlp_gate": "down", "value_output": "output", "query_key": "query"}
 _READER = {"mlp": "up", "mlp_gate": "gate", "value_output": "value", "query_key": "key"}
+
+
+class Tile(NamedTuple):
+    """Some hidden units of a term, prepared, in float32, in memory as they are stored.
+
+    It lives until the next one is asked for: fresh memory for each would cost more than the arithmetic.
+    """
+
+    units: slice
+    out: torch.Tensor
+    """(t, width): outᵀ."""
+    inn: torch.Tensor
+    """(t, width)"""
+    mean: torch.Tensor
+    """(t,): what centring took off every row of `out`."""
 
 
 @dataclass(frozen=True)
@@ -45,114 +60,83 @@ class Term:
     reader_gain: torch.Tensor | None = None
     centred: bool = False
     """Whether the mean over the width is removed from both."""
-    scales: torch.Tensor | None = None
-    """(h / part,): the factor of every part; None for ones."""
 
-    def tiles(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Yield outᵀ and inn in float32, prepared, (t, width) for the same t hidden units, whole parts at a time.
+    @property
+    def starts(self) -> range:
+        """The first hidden unit of every tile."""
+        return range(0, len(self.reader), self._size)
 
-        A tile lives until the next one is asked for: fresh memory for each would cost more than the arithmetic.
-        """
-        hidden, width = self.reader.shape
-        size = min(max(TILE // self.part, 1) * self.part, hidden)
-        writers = _Scratch(self.writer, size, width, self.writer_gain, self.centred)
-        readers = _Scratch(self.reader, size, width, self.reader_gain, self.centred)
-        for start in range(0, hidden, size):
+    @property
+    def _size(self) -> int:
+        """Hidden units of a tile: whole parts."""
+        return max(TILE // self.part, 1) * self.part
+
+    def tiles(self, starts: Iterable[int] | None = None) -> Iterator[Tile]:
+        """Yield the hidden units of every tile, or of those named by their starts, prepared."""
+        size = min(self._size, len(self.reader))
+        writers, readers = (Scratch(size * self.reader.shape[1], self.reader) for _ in range(2))
+        for start in self.starts if starts is None else starts:
             units = slice(start, start + size)
-            out, inn = writers.prepared(self.writer.mT[units]), readers.prepared(self.reader[units])
-            if self.scales is not None:
-                scales = self.scales[start // self.part : (start + size) // self.part]
-                inn.mul_(scales.repeat_interleave(self.part)[:, None])
-            yield out, inn
+            out, mean = self._prepared(writers.widened(self.writer.mT[units]), self.writer_gain)
+            inn, _ = self._prepared(readers.widened(self.reader[units]), self.reader_gain)
+            yield Tile(units, out, inn, mean)
+
+    def _prepared(self, rows: torch.Tensor, gain: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        if gain is not None:
+            rows.mul_(gain)
+        mean = rows.mean(dim=1) if self.centred else rows.new_zeros(len(rows))
+        return (rows.sub_(mean[:, None]) if self.centred else rows), mean
+
+    def written(self, rows: slice | torch.Tensor, units: slice, mean: torch.Tensor, scratch: Scratch) -> torch.Tensor:
+        """Return some rows of some units of the prepared writer (r, t), given the mean of each of these units (t,)."""
+        wide = scratch.widened(self.writer[rows, units])
+        if self.writer_gain is not None:
+            wide.mul_(self.writer_gain[rows, None])
+        return wide.sub_(mean) if self.centred else wide
 
     @property
     def out(self) -> torch.Tensor:
         """(width, h): the prepared writer as a whole."""
-        return torch.cat([out.clone() for out, _ in self.tiles()]).mT
+        return torch.cat([tile.out.clone() for tile in self.tiles()]).mT
 
     @property
     def inn(self) -> torch.Tensor:
         """(h, width): the prepared reader as a whole."""
-        return torch.cat([inn.clone() for _, inn in self.tiles()])
-
-    def part_norms(self) -> torch.Tensor:
-        """Return ‖C_g‖_F (h / part,) of every part C_g = out_g @ inn_g, by the two small Gram matrices of the part."""
-        if self.part == 1 and self.scales is None:
-            writers = _unit_norms(self.writer.mT, self.writer_gain, self.centred)
-            units: torch.Tensor = writers * _unit_norms(self.reader, self.reader_gain, self.centred)
-            return units
-        return torch.cat([_gram_norms(out, inn, self.part) for out, inn in self.tiles()])
+        return torch.cat([tile.inn.clone() for tile in self.tiles()])
 
 
-class _Scratch:
-    """Memory in which hidden units of one matrix are prepared, a tile (t, width) of at most `size` at a time."""
+class Scratch:
+    """Memory for pieces of a stored matrix in float32, at most `size` numbers each, used again for every piece."""
 
-    def __init__(self, like: torch.Tensor, size: int, width: int, gain: torch.Tensor | None, centred: bool) -> None:
-        self._gain, self._centred = gain, centred
-        self._wide = like.new_empty((size, width), dtype=torch.float32)
-        self._narrow = like.new_empty((2, size * width))
+    def __init__(self, size: int, like: torch.Tensor) -> None:
+        self._memory = like.new_empty(size, dtype=torch.float32)
 
-    def prepared(self, rows: torch.Tensor) -> torch.Tensor:
-        """Return hidden units as float32, row by row in memory, with their gain and without their mean.
+    def widened(self, stored: torch.Tensor) -> torch.Tensor:
+        """Return a piece (r, c) as float32, in the order in which it is stored: turning it would cost far more.
 
-        Rows stored as columns are turned before they are widened: half the bytes, and torch's fast path for it.
+        Short runs are gathered before they are widened, which torch does faster in two steps than in one.
         """
-        fresh = self._wide[: len(rows)]
-        fresh.copy_(rows if rows.stride(-1) == 1 else self._turned(rows))
-        if self._gain is not None:
-            fresh.mul_(self._gain)
-        return fresh.sub_(fresh.mean(dim=1, keepdim=True)) if self._centred else fresh
-
-    def _turned(self, rows: torch.Tensor) -> torch.Tensor:
-        count, width = rows.shape
-        columns, turned = (piece[: count * width] for piece in self._narrow)
-        columns.view(width, count).copy_(rows.mT)
-        result: torch.Tensor = turned.view(count, width).copy_(columns.view(width, count).mT)
-        return result
-
-
-def _gram_norms(out: torch.Tensor, inn: torch.Tensor, part: int) -> torch.Tensor:
-    writers, readers = (rows.reshape(-1, part, rows.shape[1]) for rows in (out, inn))
-    squares = ((writers @ writers.mT) * (readers @ readers.mT)).sum(dim=(1, 2))
-    return squares.clamp(min=0).sqrt()
-
-
-def _unit_norms(rows: torch.Tensor, gain: torch.Tensor | None, centred: bool) -> torch.Tensor:
-    """The norm of every prepared hidden unit (h,), of rows stored as columns without turning them."""
-    if rows.stride(-1) == 1:
-        scratch = _Scratch(rows, min(TILE, len(rows)), rows.shape[1], gain, centred)
-        return torch.cat([scratch.prepared(tile).norm(dim=1) for tile in torch.split(rows, TILE)])
-    columns = rows.mT
-    wide = columns.new_empty((COLUMNS, len(rows)), dtype=torch.float32)
-
-    def pieces() -> Iterator[torch.Tensor]:
-        for start in range(0, len(columns), COLUMNS):
-            stored = columns[start : start + COLUMNS]
-            piece = wide[: len(stored)].copy_(stored)
-            yield piece if gain is None else piece.mul_(gain[start : start + COLUMNS, None])
-
-    squares = columns.new_zeros(len(rows), dtype=torch.float32)
-    mean = sum((piece.sum(dim=0) for piece in pieces()), squares) / len(columns) if centred else None
-    for piece in pieces():
-        squares = squares + (piece if mean is None else piece.sub_(mean)).square_().sum(dim=0)
-    return squares.sqrt()
+        if stored.stride(-1) != 1 and stored.stride(0) == 1:
+            return self.widened(stored.mT).mT
+        wide: torch.Tensor = self._memory[: stored.numel()].view(stored.shape).copy_(stored.contiguous())
+        return wide
 
 
 def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:
-    """Yield the terms of one branch with the recipe's `gains`, `means` and `cap` applied; a cap reads them twice."""
-    found = [_prepared(layout, path, each, recipe, read) for each in _sets(layout, path, layer)]
-    if recipe.cap is not None:
-        scales = _cap([term.part_norms() for term in found], recipe.cap)
-        found = [replace(term, scales=scale) for term, scale in zip(found, scales, strict=True)]
-    yield from found
+    """Yield the terms of one branch with the recipe's `gains` and `means`; its `cap` is for those who multiply."""
+    for found in _sets(layout, path, layer):
+        yield _prepared(layout, path, found, recipe, read)
 
 
-def _cap(norms: list[torch.Tensor], cap: float) -> list[torch.Tensor]:
-    """Scales that bring every part above `cap` times the median down to it; dead parts do not count for the median."""
-    everything = torch.cat(norms)
-    alive = everything[everything > 0]
-    limit = cap * alive.median() if alive.numel() else everything.new_tensor(0.0)
-    return [torch.where(norm > limit, limit / norm, 1.0) for norm in norms]
+def tensors(layout: Layout, path: str, layer: int) -> tuple[str, ...]:
+    """Return the names of the tensors that one branch reads, each once."""
+    roles = _WRITER[path], _READER[path]
+    names = (
+        name
+        for found in _sets(layout, path, layer)
+        for name in (*(found.slots[role].tensor for role in roles), found.norm, found.output_norm)
+    )
+    return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 def _sets(layout: Layout, path: str, layer: int) -> tuple[LayerSet, ...]:
@@ -179,14 +163,13 @@ def _gain(layout: Layout, norm: str, read: Read) -> torch.Tensor:
 
 def _term(layout: Layout, path: str, found: LayerSet, read: Read) -> Term:
     if path.startswith("mlp"):
-        return Term(
-            _mlp_matrix(layout, found, "down", read), _mlp_matrix(layout, found, _READER[path], read), found.part
-        )
+        writer, reader = (_mlp_matrix(layout, found, roles[path], read) for roles in (_WRITER, _READER))
+        return Term(writer, reader, found.part)
     inn = _head_matrix(layout, found, _READER[path], read)
     if path == "query_key":
-        out = _head_matrix(layout, found, "query", read).mT
+        out = _head_matrix(layout, found, _WRITER[path], read).mT
     else:
-        out = _oriented(layout, found.slots["output"].tensor, read)
+        out = _oriented(layout, found.slots[_WRITER[path]].tensor, read)
     return Term(out, inn, found.part)
 
 

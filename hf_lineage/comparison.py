@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
-from hf_lineage.signature import Array, PathSignature, Vector
+from hf_lineage.signature import Array, Columns, PathSignature, Vector
 
-PIECE = 8192
-"""Columns of a block that are summed at a time."""
+PART = 8192
+"""Numbers of a layer that are summed at a time."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ class Comparison:
 
 def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
     """Return how similar two models are along one path; both must have the same recipe, width and depth."""
-    similarity = cosines(a.sketch, b.sketch)
+    room = min(getattr(found.sketch, "room", found.sketch.shape[2]) for found in (a, b))
+    inner, ours, theirs = inner_products(pieces(a.sketch, room), pieces(b.sketch, room))
+    similarity = cosines(inner, ours.sum(axis=1), theirs.sum(axis=1))
     gates = gate(a, b)
     assignment = assign(similarity * gates)
     exact = a.sketch.shape[1] == a.sketch.shape[2]
@@ -54,24 +56,48 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
         assignment=assignment,
         usable=a.usable & b.usable[assignment],
         concentration=(a.concentration, b.concentration),
-        standard_error=0.0 if exact else _standard_error(a.sketch, b.sketch[assignment]),
+        standard_error=0.0 if exact else _standard_error(_paired(a, b, assignment), ours, theirs[assignment]),
     )
 
 
-def cosines(ours: Array, theirs: Array) -> Vector:
-    """Return the cosine between every block of one model and every block of another, (L, L); 0 for a zero block.
+def pieces(sketch: Array | Columns, room: int) -> Iterator[Array]:
+    """Return the columns of a sketch in pieces (L, d, b) of as many as there is room for."""
+    return (_columns(sketch, slice(start, start + room)) for start in range(0, sketch.shape[2], room))
 
-    The float32 blocks (L, r, c) are summed in float64, a piece that fits the cache at a time.
+
+def _columns(sketch: Array | Columns, chosen: slice) -> Array:
+    return sketch[:, :, chosen] if isinstance(sketch, np.ndarray) else sketch.columns(chosen)
+
+
+def inner_products(ours: Iterable[Array], theirs: Iterable[Array]) -> tuple[Vector, Vector, Vector]:
+    """Return ⟨φ_i^A, φ_j^B⟩, (L, L), and the squared norm of every column of A's sketch and of B's, (L, k) each.
+
+    A sketch comes in pieces (L, d, b), one after another along its columns and cut alike for both models.
     """
-    left, right = ours.reshape(len(ours), -1), theirs.reshape(len(theirs), -1)
-    inner = np.zeros((len(left), len(right)))
-    squares = np.zeros(len(left)), np.zeros(len(right))
-    for start in range(0, left.shape[1], PIECE):
-        pieces = [rows[:, start : start + PIECE].astype(np.float64) for rows in (left, right)]
-        inner += pieces[0] @ pieces[1].T
-        for square, piece in zip(squares, pieces, strict=True):
-            square += np.einsum("ln,ln->l", piece, piece)
-    norms = np.sqrt(np.outer(*squares))
+    # map holds on to no piece while the next is made: they may fill the memory.
+    inner, left, right = zip(*map(_piece_products, ours, theirs), strict=True)
+    return np.sum(inner, axis=0), np.concatenate(left, axis=1), np.concatenate(right, axis=1)
+
+
+def _piece_products(ours: Array, theirs: Array) -> tuple[Vector, Vector, Vector]:
+    """What one pair of pieces adds: float32, summed in float64, as many rows at a time as fit the cache.
+
+    Each row is a product of its own, small enough for BLAS to start no threads, which stall where a core is busy.
+    """
+    layers, width, columns = ours.shape
+    inner, left, right = np.zeros((layers, layers)), np.zeros((layers, columns)), np.zeros((layers, columns))
+    rows = max(1, PART // max(layers, columns))
+    for start in range(0, width, rows):
+        x, y = (piece[:, start : start + rows].astype(np.float64) for piece in (ours, theirs))
+        inner += (x.transpose(1, 0, 2) @ y.transpose(1, 2, 0)).sum(axis=0)
+        left += np.einsum("ldk,ldk->lk", x, x)
+        right += np.einsum("ldk,ldk->lk", y, y)
+    return inner, left, right
+
+
+def cosines(inner: Vector, ours: Vector, theirs: Vector) -> Vector:
+    """Return inner products (L, L) over the norms of both blocks, which come squared, (L,) each; 0 for a zero block."""
+    norms = np.sqrt(np.outer(ours, theirs))
     return np.clip(np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0), -1.0, 1.0)
 
 
@@ -86,17 +112,25 @@ def gate(a: PathSignature, b: PathSignature) -> Vector:
 
 def assign(gated: Vector) -> NDArray[np.int64]:
     """Return the one-to-one pairing that maximises the sum of a (L, L) matrix (equation 5)."""
+    # Imported here: it takes longer than everything else together, and most commands never get so far.
+    from scipy.optimize import linear_sum_assignment
+
     _, columns = linear_sum_assignment(gated, maximize=True)
     return np.asarray(columns, dtype=np.int64)
 
 
-def _standard_error(ours: Array, theirs: Array) -> float:
+def _paired(a: PathSignature, b: PathSignature, assignment: NDArray[np.int64]) -> Vector:
+    """The inner product of every column of A's sketch with that of its partner, (L, k)."""
+    ours, theirs = (_columns(found.sketch, slice(None)) for found in (a, b))
+    pairs = zip(ours, assignment, strict=True)
+    return np.stack([np.einsum("dk,dk->k", block, theirs[partner], dtype=np.float64) for block, partner in pairs])
+
+
+def _standard_error(cross: Vector, left: Vector, right: Vector) -> float:
     """Delta method over the k probes, each of which gives one estimate of the three inner products behind a cosine."""
-    probes = ours.shape[2]
+    probes = cross.shape[1]
     if probes < 2:
         return float("inf")
-    pairs = ((ours, theirs), (ours, ours), (theirs, theirs))
-    cross, left, right = (np.einsum("ldk,ldk->lk", x, y).astype(np.float64) for x, y in pairs)
     left_sum, right_sum = left.sum(axis=1, keepdims=True), right.sum(axis=1, keepdims=True)
     live = ((left_sum > 0) & (right_sum > 0))[:, 0]
     if not live.any():

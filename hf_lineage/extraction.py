@@ -2,50 +2,125 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
 from hf_lineage import devices
-from hf_lineage.branches import Read, Term, terms
+from hf_lineage.branches import Read, tensors, terms
 from hf_lineage.checkpoint import Checkpoint
-from hf_lineage.errors import NothingToCompare
-from hf_lineage.layout import Layout, Shape
-from hf_lineage.signature import PathSignature, Recipe
+from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.layout import Layout
+from hf_lineage.residual import Block, Probes, summarise
+from hf_lineage.signature import Array, PathSignature, Recipe
+from hf_lineage.threads import workers
 
-COPIES = 2
-"""A layer needs its largest matrix set as stored, at most float32, and once more where key heads are repeated."""
-
-
-@dataclass(frozen=True)
-class Probes:
-    """What a branch is looked at through, on one device: Z (width, k), or None for the identity, and S (m,)."""
-
-    matrix: torch.Tensor | None
-    coordinates: torch.Tensor
-
-    @classmethod
-    def of(cls, recipe: Recipe, width: int, device: torch.device) -> Probes:
-        """Return a recipe's probes on a device."""
-        matrix = recipe.probe_matrix(width)
-        return cls(
-            None if matrix is None else torch.from_numpy(matrix).to(device),
-            torch.from_numpy(recipe.test_coordinates(width)).to(device),
-        )
+COPIES = 3
+"""A layer needs its matrices as stored, once more where heads are repeated or experts laid out, and the next one's."""
+RESIDUALS = 3
+"""Columns of the residual are held for both models, and once more while those of all layers are put together."""
+FEWEST = 64
+"""Columns that exact mode has to hold at a time: with fewer it would take too many rounds."""
 
 
 @dataclass(frozen=True)
-class Block:
-    """One branch's share of a PathSignature, on the CPU."""
+class Extraction:
+    """One model seen along some paths through one recipe: its layers pass through the devices one at a time."""
 
-    sketch: torch.Tensor
-    corner: torch.Tensor
-    trace: float
-    norm: float
+    checkpoint: Checkpoint
+    layout: Layout
+    recipe: Recipe
+    paths: tuple[str, ...]
+    memory: devices.Budgets
+
+    def signatures(self, columns: slice = slice(None)) -> dict[str, PathSignature]:
+        """Return the signature of each path, in exact mode only some columns of its residuals and the norm of those.
+
+        A terminal's standard error shows the progress. Raise OptionError where no device can hold a layer.
+        """
+        width, layers = self.layout.width, range(self.layout.layers)
+        seen = len(range(width)[columns]) if self.exact else self.recipe.probes or 0
+        placed = devices.place([self.working_set(layer, seen) for layer in layers], self.memory)
+        probes = {device: Probes.of(self.recipe, width, torch.device(device), columns) for device in set(placed)}
+        blocks: dict[str, list[Block]] = {path: [] for path in self.paths}
+        loaded = tqdm(self._loaded(placed), total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
+        with workers() as share:
+            for layer, read in enumerate(loaded):
+                for path in self.paths:
+                    branch = terms(self.layout, path, layer, self.recipe, read)
+                    blocks[path].append(summarise(branch, probes[placed[layer]], self.recipe, share))
+        return {path: stack(found) for path, found in blocks.items()}
+
+    @property
+    def exact(self) -> bool:
+        """Whether the residual is kept as it is."""
+        return self.recipe.probes is None or self.recipe.probes >= self.layout.width
+
+    @property
+    def room(self) -> int:
+        """How many columns of the residuals, along all paths and in all layers, the memory holds in exact mode."""
+        empty, filled = (max(self.working_set(layer, k) for layer in range(self.layout.layers)) for k in (0, 1))
+        column = filled - empty + 4 * RESIDUALS * len(self.paths) * self.layout.layers * self.layout.width
+        least, room = empty + FEWEST * column, (min(self.memory.values()) - empty) // column
+        if room < min(FEWEST, self.layout.width):
+            raise OptionError(f"exact mode needs {least / 2**20:.0f} MiB here; raise --max-memory or leave --exact out")
+        return min(room, self.layout.width)
+
+    def working_set(self, layer: int, columns: int) -> int:
+        """Return the bytes of memory that a layer takes, seen through `columns` probes."""
+        return max(self._branch(path, layer, columns) for path in self.paths)
+
+    def _branch(self, path: str, layer: int, columns: int) -> int:
+        found = [self.checkpoint.tensors[name] for name in tensors(self.layout, path, layer)]
+        hidden = sum(info.numbers for info in found) // self.layout.width // 2
+        held = hidden * (columns + self.recipe.coordinates) + 2 * self.layout.width * columns
+        return COPIES * sum(info.size for info in found) + 4 * held
+
+    def _loaded(self, placed: Sequence[int | str]) -> Iterator[Read]:
+        """Yield every layer's tensors on its device; the next one's are on their way while this one is computed."""
+        with ThreadPoolExecutor(1) as pool:
+            load = functools.partial(pool.submit, self._load)
+            coming = load(0, placed[0])
+            for layer in range(len(placed)):
+                found = coming.result()
+                if layer + 1 < len(placed):
+                    coming = load(layer + 1, placed[layer + 1])
+                yield found.__getitem__
+
+    def _load(self, layer: int, device: int | str) -> dict[str, torch.Tensor]:
+        """The tensors of one layer, mapped by themselves, so that they are unmapped with it."""
+        self.checkpoint.release()
+        names = {name for path in self.paths for name in tensors(self.layout, path, layer)}
+        self.checkpoint.prefetch(*names)
+        return {name: _placed(self.checkpoint.read(name), torch.device(device)) for name in names}
+
+
+def _placed(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor on a device; only from pinned memory does a GPU fetch it while it computes."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """The whole residuals of one path, too large for memory: some columns are made whenever they are asked for."""
+
+    extraction: Extraction
+    room: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, d, d)."""
+        return self.extraction.layout.layers, self.extraction.layout.width, self.extraction.layout.width
+
+    def columns(self, chosen: slice) -> Array:
+        """Return some columns of every residual, (L, d, b)."""
+        (found,) = self.extraction.signatures(chosen).values()
+        return found.sketch
 
 
 def extract_paths(
@@ -55,66 +130,27 @@ def extract_paths(
     paths: Iterable[str] = ("mlp",),
     max_memory: str | None = None,
 ) -> dict[str, PathSignature]:
-    """Return the signature of each path. One layer is in memory at a time; a terminal's standard error shows progress.
+    """Return the signature of each path. One layer is in memory at a time.
 
-    Raise NothingToCompare for a path that the model does not have, OptionError where no device can hold a layer.
+    Raise NothingToCompare for a path that the model does not have, OptionError where the memory does not suffice.
     """
     wanted = tuple(paths)
     absent = [path for path in wanted if path not in layout.paths]
     if absent:
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
-    placed = devices.place(working_sets(layout, checkpoint.shapes, recipe), devices.budgets(max_memory))
-    blocks: dict[str, list[Block]] = {path: [] for path in wanted}
-    probes = {device: Probes.of(recipe, layout.width, torch.device(device)) for device in set(placed)}
-    for layer, device in enumerate(tqdm(placed, desc="layers", unit="layer", leave=False, disable=None)):
-        read = _reader(checkpoint, torch.device(device))
-        for path in wanted:
-            branch = terms(layout, path, layer, recipe, read)
-            blocks[path].append(summarise(branch, layout.width, probes[device], recipe))
-        checkpoint.release()
-    return {path: stack(found) for path, found in blocks.items()}
+    extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory))
+    if not extraction.exact or extraction.room >= layout.width:
+        return extraction.signatures()
+    return {path: _by_columns(replace(extraction, paths=(path,))) for path in wanted}
 
 
-def working_sets(layout: Layout, shapes: Mapping[str, Shape], recipe: Recipe) -> list[int]:
-    """Return the bytes of memory that extracting each layer takes."""
-    columns = layout.width if recipe.probes is None else min(recipe.probes, layout.width)
-    products = 3 * layout.width * columns
-    sets = zip(layout.mlp, layout.attention, strict=True)
-    sizes = [
-        max(sum(math.prod(shapes[name]) for name in found.tensors) for found in mlp + attention)
-        for mlp, attention in sets
-    ]
-    return [4 * (COPIES * size + products) for size in sizes]
-
-
-def summarise(branch: Iterable[Term], width: int, probes: Probes, recipe: Recipe) -> Block:
-    """Return what the signature keeps of one branch: its centred residual R seen through the probes, tr M and ‖M‖_F.
-
-    R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
-    """
-    chosen = probes.coordinates
-    device = chosen.device
-    product = torch.zeros(width, width if probes.matrix is None else probes.matrix.shape[1], device=device)
-    corner = torch.zeros(len(chosen), len(chosen), device=device)
-    trace = total = torch.zeros((), dtype=torch.float64, device=device)
-    for out, inn in (tile for term in branch for tile in term.tiles()):
-        product.addmm_(out.mT, inn if probes.matrix is None else inn @ probes.matrix)
-        corner.addmm_(out.index_select(1, chosen).mT, inn.index_select(1, chosen))
-        trace = trace + torch.dot(out.flatten(), inn.flatten()).double()
-        total = total + torch.dot(out.sum(dim=1).double(), inn.sum(dim=1).double())
-    ones = (total - trace) / (width * (width - 1)) if recipe.ones else torch.zeros_like(trace)
-    identity = trace / width - ones
-    norm = product.double().norm()
-    eye = torch.eye(width, device=device) if probes.matrix is None else probes.matrix
-    sketch = product - identity.float() * eye - ones.float() * eye.sum(dim=0)
-    corner = corner - identity.float() * torch.eye(len(chosen), device=device) - ones.float()
-    if not (torch.isfinite(sketch).all() and torch.isfinite(corner).all() and torch.isfinite(norm)):
-        return Block(torch.zeros_like(sketch).cpu(), torch.zeros_like(corner).cpu(), math.nan, math.nan)
-    return Block(sketch.cpu(), corner.cpu(), float(trace), float(norm))
-
-
-def _reader(checkpoint: Checkpoint, device: torch.device) -> Read:
-    return lambda name: checkpoint.read(name).to(device)
+def _by_columns(extraction: Extraction) -> PathSignature:
+    """The exact signature of the only path, its residuals left out."""
+    residuals, squares = Residuals(extraction, extraction.room), np.zeros(extraction.layout.layers)
+    for start in range(0, extraction.layout.width, residuals.room):
+        (found,) = extraction.signatures(slice(start, start + residuals.room)).values()
+        squares += found.norm**2
+    return replace(found, sketch=residuals, norm=np.sqrt(squares))
 
 
 def stack(blocks: Sequence[Block]) -> PathSignature:

@@ -110,7 +110,7 @@ def _traces_and_norms(branches: list[list[Term]], probes: torch.Tensor) -> tuple
     traces = torch.zeros(layers, layers, dtype=torch.float64)
     products = torch.zeros(layers, width, layers * columns)
     for tiles in zip(*(itertools.chain(*(term.tiles() for term in branch)) for branch in branches), strict=True):
-        writers, readers = (torch.stack(rows) for rows in zip(*tiles, strict=True))
+        writers, readers = (torch.stack(rows) for rows in zip(*((tile.out, tile.inn) for tile in tiles), strict=True))
         traces += (writers.flatten(1) @ readers.flatten(1).mT).double()
         through = (readers @ probes).transpose(0, 1).flatten(1)
         for product, writer in zip(products, writers, strict=True):

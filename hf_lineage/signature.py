@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,21 @@ RECIPES = {
 }
 
 
+class Columns(Protocol):
+    """Residuals too large for memory, of which some columns are made whenever they are asked for."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(L, d, d)."""
+
+    @property
+    def room(self) -> int:
+        """How many columns may be asked for at a time."""
+
+    def columns(self, chosen: slice) -> Array:
+        """Return some columns of every residual, (L, d, b)."""
+
+
 @dataclass(frozen=True)
 class PathSignature:
     """What one path of a model leaves: L layers, width d, k sketch columns (d when exact), m test coordinates.
@@ -82,7 +98,7 @@ class PathSignature:
     A layer whose branch is zero or not finite keeps zeros in `sketch` and `corner`, and that norm (0 or NaN).
     """
 
-    sketch: Array
+    sketch: Array | Columns
     """(L, d, k): R Z, the centred residual seen through the probes."""
     corner: Array
     """(L, m, m): R[S, S], what the permutation test sees."""
@@ -99,9 +115,8 @@ class PathSignature:
     @property
     def usable(self) -> NDArray[np.bool_]:
         """(L,): whether the layer's branch is finite and not zero."""
-        residual = np.any(self.sketch, axis=(1, 2)) & np.any(self.corner, axis=(1, 2))
-        usable: NDArray[np.bool_] = np.isfinite(self.norm) & np.isfinite(self.trace) & (self.norm > 0) & residual
-        return usable
+        usable: NDArray[np.bool_] = np.isfinite(self.norm) & np.isfinite(self.trace) & (self.norm > 0)
+        return usable & np.any(self.corner, axis=(1, 2))
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,15 @@ class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def save_signature(signature: Signature, file: Path) -> None:
-    """Write a signature, whole or not at all; raise SignatureError if the file cannot be written."""
+    """Write a signature, whole or not at all.
+
+    Raise SignatureError if the file cannot be written, or if the residuals are not in memory.
+    """
+    if not all(isinstance(found.sketch, np.ndarray) for found in signature.paths.values()):
+        raise SignatureError(
+            f"{signature.model}: the exact residuals do not fit in memory, so there is nothing to write; "
+            "raise --max-memory or leave --exact out"
+        )
     fields = {name: getattr(signature, name) for name in _Provenance.__struct_fields__ if hasattr(signature, name)}
     provenance = _Provenance(**{**fields, "format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)})
     tensors = {
@@ -58,16 +66,13 @@ def load_signature(file: Path) -> Signature:
             provenance = msgspec.json.decode(metadata, type=_Provenance)
             if (provenance.format, provenance.version) != (FORMAT, VERSION):
                 raise SignatureError(f"{file} has format version {provenance.version}, not {VERSION}; extract it again")
-            paths = {
-                path: PathSignature(**{part: opened.get_tensor(f"{path}.{part}") for part in PARTS})
-                for path in provenance.paths
-            }
+            paths = {path: {part: opened.get_tensor(f"{path}.{part}") for part in PARTS} for path in provenance.paths}
     except (OSError, safetensors.SafetensorError, msgspec.DecodeError) as error:
         raise SignatureError(f"{file} cannot be read as a signature: {error}; extract it again") from None
-    if not all(np.isfinite(part).all() for found in paths.values() for part in (found.sketch, found.corner)):
+    if not all(np.isfinite(parts[part]).all() for parts in paths.values() for part in ("sketch", "corner")):
         raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
     known = {name: getattr(provenance, name) for name in Signature.__dataclass_fields__ if name != "paths"}
-    return Signature(**known, paths=paths)
+    return Signature(**known, paths={path: PathSignature(**parts) for path, parts in paths.items()})
 
 
 def write_atomically(file: Path, content: bytes) -> None:

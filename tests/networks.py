@@ -5,8 +5,10 @@ import functools
 import torch
 
 from hf_lineage.branches import Term
-from hf_lineage.extraction import Probes, stack, summarise
+from hf_lineage.extraction import stack
+from hf_lineage.residual import Probes, summarise
 from hf_lineage.signature import PathSignature, Recipe
+from hf_lineage.threads import workers
 
 WIDTH, HIDDEN, LAYERS, CLASSES = 24, 48, 4, 8
 
@@ -46,12 +48,13 @@ def signatures(count: int, recipe: Recipe, seed: int = 0) -> list[PathSignature]
     """Return the signature of each of `count` independently trained networks."""
     w_in, w_out = train(count, seed=seed)
     probes = Probes.of(recipe, WIDTH, torch.device("cpu"))
-    return [
-        stack(
-            [
-                summarise([Term(out, inn, 1)], WIDTH, probes, recipe)
-                for out, inn in zip(w_out[number], w_in[number], strict=True)
-            ]
-        )
-        for number in range(count)
-    ]
+    with workers() as share:
+        return [
+            stack(
+                [
+                    summarise([Term(out, inn, 1)], probes, recipe, share)
+                    for out, inn in zip(w_out[number], w_in[number], strict=True)
+                ]
+            )
+            for number in range(count)
+        ]

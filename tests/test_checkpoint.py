@@ -41,6 +41,25 @@ def test_shards_hold_the_same_as_one_file(tmp_path):
     assert all(torch.equal(single.read(name), shards.read(name)) for name in single.shapes)
 
 
+def test_every_tensor_is_where_its_start_and_size_say(sharded):
+    found = opened(sharded)
+    for name, info in found.tensors.items():
+        there = info.file.read_bytes()[info.start : info.start + info.size]
+        assert there == found.read(name).contiguous().view(torch.uint8).numpy().tobytes()
+
+
+def test_prefetching_asks_the_system_for_the_bytes_of_the_tensors_alone(sharded, monkeypatch):
+    found, asked = opened(sharded), []
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, *rest: asked.append(rest), raising=False)
+    monkeypatch.setattr(os, "POSIX_FADV_WILLNEED", "will need", raising=False)
+    info = found.tensors["model.norm.weight"]
+    found.prefetch("model.norm.weight")
+    assert asked == [(info.start, info.size, "will need")]
+    monkeypatch.delattr(os, "posix_fadvise")
+    found.prefetch("model.norm.weight")
+    assert len(asked) == 1
+
+
 def test_the_single_file_counts_where_there_is_an_index_as_well(sharded, tmp_path):
     (tmp_path / WEIGHTS).write_bytes(tiny_llama(tmp_path / "other", seed=1).joinpath(WEIGHTS).read_bytes())
     assert {info.file.name for info in opened(sharded).tensors.values()} == {WEIGHTS}

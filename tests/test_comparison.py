@@ -1,9 +1,11 @@
 """Similarity, gate, assignment and score are what the paper's equations say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from hf_lineage.comparison import assign, compare_paths, cosines, gate
+from hf_lineage.comparison import assign, compare_paths, cosines, gate, inner_products, pieces
 from hf_lineage.signature import PathSignature
 
 GENERATOR = np.random.default_rng(0)
@@ -27,10 +29,48 @@ def cosine(x, y):
     return np.sum(x * y, dtype=float) / np.sqrt(np.sum(x * x, dtype=float) * np.sum(y * y, dtype=float))
 
 
+class ThreeAtATime:
+    """A sketch that says it has room for three of its columns."""
+
+    room = 3
+
+    def __init__(self, sketch):
+        self.sketch, self.shape = sketch, sketch.shape
+
+    def columns(self, chosen):
+        assert len(range(self.shape[2])[chosen]) <= self.room
+        return self.sketch[:, :, chosen]
+
+
 def test_the_cosines_are_those_of_the_flattened_blocks_however_long():
     ours, theirs = (GENERATOR.standard_normal((3, 150, 110)).astype(np.float32) for _ in range(2))
-    expected = [[cosine(x, y) for y in theirs] for x in ours]
-    np.testing.assert_allclose(cosines(ours, theirs), expected, atol=1e-7)
+    inner, *columns = inner_products([ours], [theirs])
+    expected = [[cosine(x, y) for y in theirs.astype(float)] for x in ours.astype(float)]
+    np.testing.assert_allclose(cosines(inner, *(squares.sum(axis=1) for squares in columns)), expected, atol=1e-12)
+
+
+def test_the_squared_norms_are_those_of_every_column():
+    ours, theirs = (GENERATOR.standard_normal((3, 150, 110)).astype(np.float32) for _ in range(2))
+    _, *columns = inner_products([ours], [theirs])
+    for squares, sketch in zip(columns, (ours, theirs), strict=True):
+        np.testing.assert_allclose(squares, np.square(sketch, dtype=float).sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("room", [1, 3, 8, 100])
+def test_a_sketch_in_pieces_gives_the_same_as_the_whole(room):
+    ours, theirs = random_layers(), random_layers()
+    found = inner_products(pieces(ours, room), pieces(theirs, room))
+    for part, expected in zip(found, inner_products([ours], [theirs]), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("width", [7, 9])
+def test_residuals_too_large_for_memory_are_compared_some_columns_at_a_time(width):
+    whole = [path_signature(random_layers(width=width, columns=width)) for _ in range(2)]
+    large = [replace(found, sketch=ThreeAtATime(found.sketch)) for found in whole]
+    expected = compare_paths(*whole).similarity
+    for a, b in ((large[0], large[1]), (large[0], whole[1]), (whole[0], large[1])):
+        np.testing.assert_allclose(compare_paths(a, b).similarity, expected, atol=1e-12)
 
 
 def test_a_model_scores_one_against_itself_layer_by_layer():

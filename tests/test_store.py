@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,6 +51,16 @@ def test_the_golden_file_of_each_recipe_is_read_and_extracted_again(recipe, tmp_
     options = Options(recipe=replace(RECIPES[recipe], probes=4, coordinates=8))
     again = replace(extract(str(HUB / "acme" / "llama-base"), options), model=golden.model)
     assert_same(golden, again, exactly=False)
+
+
+def test_residuals_that_are_not_in_memory_are_not_written(signature, tmp_path):
+    elsewhere = {
+        path: replace(found, sketch=SimpleNamespace(shape=found.sketch.shape))
+        for path, found in signature.paths.items()
+    }
+    with pytest.raises(SignatureError, match="do not fit in memory, so there is nothing to write; raise --max-memory"):
+        save_signature(replace(signature, paths=elsewhere), tmp_path / "a")
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_is_left_behind_when_a_file_cannot_be_written(tmp_path):

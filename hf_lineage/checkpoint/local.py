@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -37,12 +38,19 @@ class TensorInfo:
     dtype: str
     """In safetensors' spelling: F32, BF16, I8 ..."""
     shape: tuple[int, ...]
+    start: int
+    """Where its bytes begin in the file."""
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)
 
     @property
     def size(self) -> int:
         """Bytes on disk."""
         bits = re.search(r"\d+", self.dtype)
-        return math.prod(self.shape) * int(bits[0] if bits else 8) // 8
+        return self.numbers * int(bits[0] if bits else 8) // 8
 
 
 class Checkpoint:
@@ -60,6 +68,14 @@ class Checkpoint:
     def release(self) -> None:
         """Unmap what was read: pages of a mapped file count as this process's memory for as long as they are mapped."""
         self._open.clear()
+
+    def prefetch(self, *names: str) -> None:
+        """Let the system read these tensors in the background, where it can, while something else is computed."""
+        if not hasattr(os, "posix_fadvise"):
+            return
+        for info in (self.tensors[name] for name in names):
+            with contextlib.suppress(OSError), info.file.open("rb") as stream:
+                os.posix_fadvise(stream.fileno(), info.start, info.size, os.POSIX_FADV_WILLNEED)
 
     def read(self, name: str) -> torch.Tensor:
         """Return one tensor as stored, memory-mapped on the CPU: its bytes are read when they are used.
@@ -126,7 +142,10 @@ def _sharded(repo: RepoRef, index: Mapping[str, object]) -> dict[str, TensorInfo
 
 
 def _header(file: Path) -> Iterator[tuple[str, TensorInfo]]:
-    """The tensors that a file's header describes; safetensors itself refuses offsets that overlap or leave the file."""
+    """The tensors that a file's header describes, in the order of their bytes.
+
+    safetensors itself refuses offsets that overlap, leave a gap or leave the file.
+    """
     try:
         with file.open("rb") as stream:
             start = stream.read(8)
@@ -138,10 +157,13 @@ def _header(file: Path) -> Iterator[tuple[str, TensorInfo]]:
                 f"{file}: the header claims {length} bytes of a file of {size}; "
                 "it is truncated or no safetensors file, download it again"
             )
+        begin = 8 + length
         with safetensors.safe_open(file, framework="numpy") as opened:
-            for name in opened.keys():  # noqa: SIM118 - no mapping
+            for name in opened.offset_keys():
                 view = opened.get_slice(name)
-                yield name, TensorInfo(file, view.get_dtype(), tuple(view.get_shape()))
+                info = TensorInfo(file, view.get_dtype(), tuple(view.get_shape()), begin)
+                begin += info.size
+                yield name, info
     except OSError as error:
         raise CheckpointError(f"{file} cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, OverflowError) as error:
