@@ -1,13 +1,16 @@
 """The permutation null is exact: p-values are uniform over pairs that share nothing, and small over pairs that do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
 from hf_lineage.calibrate import EmpiricalNull, permutation_null, published_null
+from hf_lineage.comparison import compare_paths
 from hf_lineage.errors import RegistryError
 from hf_lineage.registry import factorizations, registry_root
-from hf_lineage.signature import RECIPES
+from hf_lineage.signature import RECIPES, PathSignature, random_stream
 from tests.networks import LAYERS, WIDTH, signatures
 
 SIGNIFICANCE = 0.001
@@ -59,6 +62,29 @@ def test_one_seed_gives_one_null_and_another_seed_another(independent):
     a, b = independent[:2]
     assert (permutation_null(a, b, 50, 7).scores == permutation_null(a, b, 50, 7).scores).all()
     assert (permutation_null(a, b, 50, 7).scores != permutation_null(a, b, 50, 8).scores).any()
+
+
+def test_every_score_is_that_of_the_relabelled_model_compared_anew(independent):
+    a, b = (replace(found, sketch=found.corner) for found in independent[:2])
+    orders = np.argsort(random_stream("permutations 5").random_raw(40 * WIDTH).reshape(40, WIDTH), axis=1)
+    expected = [compare_paths(a, replace(b, sketch=b.corner[:, order][:, :, order])).score for order in orders]
+    null = permutation_null(a, b, 40, 5)
+    np.testing.assert_allclose(null.scores, expected, atol=1e-6)
+    assert null.observed == pytest.approx(compare_paths(a, b).score, abs=1e-6)
+
+
+def test_a_longer_null_begins_with_the_shorter_one(independent):
+    a, b = independent[:2]
+    np.testing.assert_array_equal(permutation_null(a, b, 2000, 7).scores[:37], permutation_null(a, b, 37, 7).scores)
+
+
+@pytest.mark.parametrize("size", [3, 8, 31])
+@pytest.mark.parametrize("layers", [1, 2, 7, 33])
+def test_relabellings_that_change_nothing_are_ties(layers, size):
+    found = np.random.default_rng(size).standard_normal((2, layers, size, size)).astype(np.float32)
+    found[1] = found[1, :, :1, :1] + found[1, :, 1:2, 1:2] * np.eye(size, dtype=np.float32)
+    a, b = (PathSignature(corner, corner, np.ones(layers), np.ones(layers)) for corner in found)
+    assert permutation_null(a, b, 99, 0).p_value == 1.0
 
 
 def test_an_empirical_null_gives_a_threshold_and_a_conformal_p_value():
