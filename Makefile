@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint docs clean
+.PHONY: help demo test lint docs bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' Makefile
@@ -31,6 +31,10 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 
 docs: $(VENV)/.test ## write the generated parts of README.md anew
 	@$(BIN)/python -m tests.readme
+
+bench: $(VENV)/.run ## measure speed and memory beside their targets
+	@$(BIN)/python -m benchmarks.counts
+	@$(BIN)/python -m benchmarks.speed --rivals --output benchmarks/results/speed.json
 
 clean: ## remove caches and build products; the environment in .venv stays
 	@rm -rf build dist *.egg-info .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

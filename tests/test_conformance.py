@@ -14,6 +14,7 @@ from tests.conformance import (
     Specimen,
     against_plan,
     differences,
+    gains_left_out,
     norms_left_out,
     output_norms_mistaken,
     specimen,
@@ -22,6 +23,7 @@ from tests.conformance import (
 )
 
 ROUNDING = 1e-4
+NUMBER = re.compile(r"\.\d+(?=\.|$)")
 
 
 def cases() -> Iterator[Any]:
@@ -50,6 +52,7 @@ def test_every_product_is_what_the_module_computes(name, factorization, wanted, 
     assert found.layout.unclaimed == ()
     assert deviations(found) == {}
     assert norms_left_out(found) == []
+    assert gains_left_out(found) == []
     assert output_norms_mistaken(found) == []
     assert wrong_normalization(found) == []
     assert against_plan(found) == []
@@ -72,9 +75,9 @@ def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factoriz
     while unseen and witnesses:
         name, wanted = witnesses.pop()
         found = specimen(name, tmp_path / str(len(witnesses)), {**wanted, **factorization.requires})
-        stored = {re.sub(r"\.\d+\.", ".0.", f".{tensor}").removesuffix(".weight") for tensor in found.tensors}
+        stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in found.shapes}
         for said in set(unseen):
-            shown = said.replace("{layer}", "0").replace("{expert}", "0")
+            shown = NUMBER.sub(".0", said.replace("{layer}", "0").replace("{expert}", "0"))
             prefix = said.endswith(".")
             if any(t.startswith(f".{shown}") if prefix else t.endswith(f".{shown}") for t in stored):
                 unseen.discard(said)
@@ -104,6 +107,16 @@ LIES = {
     ),
     "the other branch's norm": ("LlamaForCausalLM", "llama", {"mlp": {"norm": "input_layernorm"}}),
     "a gain said to be stored less one": ("LlamaForCausalLM", "llama", {"gain": "one_plus"}),
+    "two gains on outputs exchanged": (
+        "BeitModel",
+        "vit",
+        {"mlp": {"output_norm": "lambda_1"}, "attention": {"output_norm": "lambda_2"}},
+    ),
+    "queries, keys and values by head said to follow one another": (
+        "DebertaModel",
+        "deberta",
+        {"attention": {"interleaved": {}, "packed": {"attention.self.in_proj": ("query", "key", "value")}}},
+    ),
     "a gain stored less one said to be plain": ("GemmaForCausalLM", "gemma", {"gain": "plain"}),
     "an output norm said to be an input norm": (
         "Olmo2ForCausalLM",
@@ -132,6 +145,14 @@ def test_a_norm_left_out_is_noticed(tmp_path):
 def test_an_output_norm_left_out_is_noticed(tmp_path):
     said = pretend("gemma2", attention={"output_norm": ()})
     assert output_norms_mistaken(specimen("Gemma2ForCausalLM", tmp_path, {}, said)) == ["value_output"]
+
+
+def test_a_gain_on_the_output_left_out_is_noticed(tmp_path):
+    said = pretend("vit", mlp={"output_norm": ()})
+    assert gains_left_out(specimen("BeitModel", tmp_path, {}, said)) == [
+        "encoder.layer.0.lambda_2",
+        "encoder.layer.1.lambda_2",
+    ]
 
 
 def test_the_wrong_kind_of_norm_is_noticed(tmp_path):
