@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from hf_lineage.errors import OptionError
 
-Budgets = Mapping[int | str, int]
-"""Bytes by device: a GPU's number, or "cpu"."""
+Device = int | str
+"""A GPU's number, or "cpu"."""
+Budgets = Mapping[Device, int]
+"""Bytes by device."""
 
 
-def budgets(max_memory: str | None = None) -> dict[int | str, int]:
+def budgets(max_memory: str | None = None) -> dict[Device, int]:
     """Return the bytes that each device may use: what is free on it, or at most `max_memory` such as `8GiB`.
 
     Raise OptionError for a size that accelerate cannot read.
@@ -22,7 +24,7 @@ def budgets(max_memory: str | None = None) -> dict[int | str, int]:
     from accelerate.utils import convert_file_size_to_int, get_max_memory
 
     # Apple's GPU has no float64, in which sums are kept, and shares the CPU's memory anyway.
-    free: dict[int | str, int] = {
+    free: dict[Device, int] = {
         "cpu" if device == "mps" else device: size for device, size in get_max_memory().items()
     }
     if max_memory is None:
@@ -36,7 +38,7 @@ def budgets(max_memory: str | None = None) -> dict[int | str, int]:
     return {device: min(limit, size) for device, size in free.items()}
 
 
-def place(layers: Sequence[int], memory: Budgets) -> list[int | str]:
+def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
     """Return the device of each layer, given the bytes of its working set and the budget of each device.
 
     The GPUs that can hold the largest layer share the work, in runs of consecutive layers; the CPU alone where there
@@ -54,7 +56,7 @@ def place(layers: Sequence[int], memory: Budgets) -> list[int | str]:
     return _spread(layers, chosen)
 
 
-def _spread(layers: Sequence[int], chosen: Budgets) -> list[int | str]:
+def _spread(layers: Sequence[int], chosen: Budgets) -> list[Device]:
     import torch
     from accelerate import infer_auto_device_map
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -73,29 +72,28 @@ class Extraction:
 
     def working_set(self, layer: int, columns: int) -> int:
         """Return the bytes of memory that a layer takes, seen through `columns` probes."""
-        return max(self._branch(path, layer, columns) for path in self.paths)
+        width, sizes = self.layout.width, self.checkpoint.tensors
+        hidden = max(sum(sizes[name].numbers for name in self._names(layer, (path,))) for path in self.paths) // width
+        seen = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
+        return COPIES * sum(sizes[name].size for name in self._names(layer, self.paths)) + 4 * seen
 
-    def _branch(self, path: str, layer: int, columns: int) -> int:
-        found = [self.checkpoint.tensors[name] for name in tensors(self.layout, path, layer)]
-        hidden = sum(info.numbers for info in found) // self.layout.width // 2
-        held = hidden * (columns + self.recipe.coordinates) + 2 * self.layout.width * columns
-        return COPIES * sum(info.size for info in found) + 4 * held
+    def _names(self, layer: int, paths: Sequence[str]) -> set[str]:
+        return {name for path in paths for name in tensors(self.layout, path, layer)}
 
-    def _loaded(self, placed: Sequence[int | str]) -> Iterator[Read]:
+    def _loaded(self, placed: Sequence[devices.Device]) -> Iterator[Read]:
         """Yield every layer's tensors on its device; the next one's are on their way while this one is computed."""
         with ThreadPoolExecutor(1) as pool:
-            load = functools.partial(pool.submit, self._load)
-            coming = load(0, placed[0])
-            for layer in range(len(placed)):
+            coming = pool.submit(self._load, 0, placed[0])
+            for following in range(1, len(placed) + 1):
                 found = coming.result()
-                if layer + 1 < len(placed):
-                    coming = load(layer + 1, placed[layer + 1])
+                if following < len(placed):
+                    coming = pool.submit(self._load, following, placed[following])
                 yield found.__getitem__
 
-    def _load(self, layer: int, device: int | str) -> dict[str, torch.Tensor]:
+    def _load(self, layer: int, device: devices.Device) -> dict[str, torch.Tensor]:
         """The tensors of one layer, mapped by themselves, so that they are unmapped with it."""
         self.checkpoint.release()
-        names = {name for path in self.paths for name in tensors(self.layout, path, layer)}
+        names = self._names(layer, self.paths)
         self.checkpoint.prefetch(*names)
         return {name: _placed(self.checkpoint.read(name), torch.device(device)) for name in names}
 
@@ -120,7 +118,7 @@ class Residuals:
     def columns(self, chosen: slice) -> Array:
         """Return some columns of every residual, (L, d, b)."""
         (found,) = self.extraction.signatures(chosen).values()
-        return found.sketch
+        return np.asarray(found.sketch)
 
 
 def extract_paths(

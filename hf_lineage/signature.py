@@ -115,8 +115,9 @@ class PathSignature:
     @property
     def usable(self) -> NDArray[np.bool_]:
         """(L,): whether the layer's branch is finite and not zero."""
-        usable: NDArray[np.bool_] = np.isfinite(self.norm) & np.isfinite(self.trace) & (self.norm > 0)
-        return usable & np.any(self.corner, axis=(1, 2))
+        finite = np.isfinite(self.norm) & np.isfinite(self.trace)
+        usable: NDArray[np.bool_] = finite & (self.norm > 0) & np.any(self.corner, axis=(1, 2))
+        return usable
 
 
 @dataclass(frozen=True)

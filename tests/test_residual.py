@@ -37,7 +37,7 @@ def block(terms: list[Term], recipe: Any, columns: slice = slice(None)) -> resid
 
 
 def product(terms: list[Term]) -> Any:
-    return sum(term.out.double() @ term.inn.double() for term in terms).numpy()
+    return torch.stack([term.out.double() @ term.inn.double() for term in terms]).sum(dim=0).numpy()
 
 
 def capped(terms: list[Term]) -> list[float]:
