@@ -21,8 +21,10 @@ from hf_lineage.signature import Recipe
 Read = Callable[[str], torch.Tensor]
 """Name of a tensor -> its values as stored, on the device where the layer is computed."""
 
-TILE = 128
-"""Hidden units that are prepared at a time: a piece of both matrices that stays in a CPU's cache."""
+TILE = 2**19
+"""Numbers of each matrix that are prepared at a time: a piece of both that stays in a CPU's cache."""
+FEWEST = 4
+"""Tiles of a term, so that there is work for more threads than one."""
 
 _WRITER = {"mlp": "down", "mlp_gate": "down", "value_output": "output", "query_key": "query"}
 _READER = {"mlp": "up", "mlp_gate": "gate", "value_output": "value", "query_key": "key"}
@@ -69,7 +71,8 @@ class Term:
     @property
     def _size(self) -> int:
         """Hidden units of a tile: whole parts."""
-        return max(TILE // self.part, 1) * self.part
+        hidden, width = self.reader.shape
+        return max(min(TILE // width, hidden // FEWEST) // self.part, 1) * self.part
 
     def tiles(self, starts: Iterable[int] | None = None) -> Iterator[Tile]:
         """Yield the hidden units of every tile, or of those named by their starts, prepared."""

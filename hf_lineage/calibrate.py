@@ -8,6 +8,7 @@ distribution of (A, B). The empirical null is the paper's: scores against models
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
     # Layers last: relabelling then moves whole rows of B, one for each pair of coordinates.
     theirs = np.ascontiguousarray(_units(b.corner).transpose(1, 2, 0)).reshape(size * size, -1)
     similarities = functools.partial(_similarities, _units(a.corner).transpose(1, 0, 2), theirs)
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         observed, *scores = (
             _score(similarity, gates)
             for orders in _orders(size, permutations, seed)

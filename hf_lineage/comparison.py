@@ -112,7 +112,7 @@ def gate(a: PathSignature, b: PathSignature) -> Vector:
 
 def assign(gated: Vector) -> NDArray[np.int64]:
     """Return the one-to-one pairing that maximises the sum of a (L, L) matrix (equation 5)."""
-    # Imported here: it takes longer than everything else together, and most commands never get so far.
+    # Imported here: it takes longer than all other imports together, and most commands never get so far.
     from scipy.optimize import linear_sum_assignment
 
     _, columns = linear_sum_assignment(gated, maximize=True)

@@ -24,9 +24,7 @@ def budgets(max_memory: str | None = None) -> dict[Device, int]:
     from accelerate.utils import convert_file_size_to_int, get_max_memory
 
     # Apple's GPU has no float64, in which sums are kept, and shares the CPU's memory anyway.
-    free: dict[Device, int] = {
-        "cpu" if device == "mps" else device: size for device, size in get_max_memory().items()
-    }
+    free: dict[Device, int] = {"cpu" if device == "mps" else device: size for device, size in get_max_memory().items()}
     if max_memory is None:
         return free
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -21,8 +21,10 @@ from hf_lineage.threads import workers
 
 COPIES = 3
 """A layer needs its matrices as stored, once more where heads are repeated or experts laid out, and the next one's."""
-RESIDUALS = 3
-"""Columns of the residual are held for both models, and once more while those of all layers are put together."""
+MODELS = 2
+"""Residuals of both are held while they are compared."""
+BESIDES = 2**27
+"""Bytes that threads, the linear algebra and the allocator take besides."""
 FEWEST = 64
 """Columns that exact mode has to hold at a time: with fewer it would take too many rounds."""
 
@@ -46,14 +48,14 @@ class Extraction:
         seen = len(range(width)[columns]) if self.exact else self.recipe.probes or 0
         placed = devices.place([self.working_set(layer, seen) for layer in layers], self.memory)
         probes = {device: Probes.of(self.recipe, width, torch.device(device), columns) for device in set(placed)}
-        blocks: dict[str, list[Block]] = {path: [] for path in self.paths}
+        found = {path: empty(len(layers), (width, seen), min(self.recipe.coordinates, width)) for path in self.paths}
         loaded = tqdm(self._loaded(placed), total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
         with workers() as share:
             for layer, read in enumerate(loaded):
                 for path in self.paths:
                     branch = terms(self.layout, path, layer, self.recipe, read)
-                    blocks[path].append(summarise(branch, probes[placed[layer]], self.recipe, share))
-        return {path: stack(found) for path, found in blocks.items()}
+                    put(found[path], layer, summarise(branch, probes[placed[layer]], self.recipe, share))
+        return found
 
     @property
     def exact(self) -> bool:
@@ -63,11 +65,12 @@ class Extraction:
     @property
     def room(self) -> int:
         """How many columns of the residuals, along all paths and in all layers, the memory holds in exact mode."""
-        empty, filled = (max(self.working_set(layer, k) for layer in range(self.layout.layers)) for k in (0, 1))
-        column = filled - empty + 4 * RESIDUALS * len(self.paths) * self.layout.layers * self.layout.width
-        least, room = empty + FEWEST * column, (min(self.memory.values()) - empty) // column
-        if room < min(FEWEST, self.layout.width):
-            raise OptionError(f"exact mode needs {least / 2**20:.0f} MiB here; raise --max-memory or leave --exact out")
+        least, filled = (max(self.working_set(layer, k) for layer in range(self.layout.layers)) for k in (0, 1))
+        column = filled - least + 4 * MODELS * len(self.paths) * self.layout.layers * self.layout.width
+        room, fewest = (min(self.memory.values()) - BESIDES - least) // column, min(FEWEST, self.layout.width)
+        if room < fewest:
+            needed = (BESIDES + least + fewest * column) / 2**20
+            raise OptionError(f"exact mode needs {needed:.0f} MiB here; raise --max-memory or leave --exact out")
         return min(room, self.layout.width)
 
     def working_set(self, layer: int, columns: int) -> int:
@@ -151,11 +154,17 @@ def _by_columns(extraction: Extraction) -> PathSignature:
     return replace(found, sketch=residuals, norm=np.sqrt(squares))
 
 
-def stack(blocks: Sequence[Block]) -> PathSignature:
-    """Return the blocks of all layers as one PathSignature."""
+def empty(layers: int, shape: tuple[int, ...], size: int) -> PathSignature:
+    """Return the signature of a path before anything is put into it: sketches of a shape (d, k), corners of a size."""
     return PathSignature(
-        sketch=torch.stack([block.sketch for block in blocks]).numpy(),
-        corner=torch.stack([block.corner for block in blocks]).numpy(),
-        trace=np.array([block.trace for block in blocks]),
-        norm=np.array([block.norm for block in blocks]),
+        sketch=np.zeros((layers, *shape), dtype=np.float32),
+        corner=np.zeros((layers, size, size), dtype=np.float32),
+        trace=np.zeros(layers),
+        norm=np.zeros(layers),
     )
+
+
+def put(signature: PathSignature, layer: int, block: Block) -> None:
+    """Put the block of a layer in its place."""
+    for part in fields(Block):
+        getattr(signature, part.name)[layer] = getattr(block, part.name)

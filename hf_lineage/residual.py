@@ -18,7 +18,7 @@ from hf_lineage.branches import Scratch, Term
 from hf_lineage.signature import Recipe
 from hf_lineage.threads import Share
 
-ROWS, UNITS = 256, 1024
+ROWS, UNITS = 128, 2048
 """Residual coordinates and hidden units of a writer that are multiplied at a time."""
 
 

@@ -1,12 +1,13 @@
 """Many small residual networks, really trained, each from a seed of its own: what the null is tested on."""
 
 import functools
+from collections.abc import Sequence
 
 import torch
 
 from hf_lineage.branches import Term
-from hf_lineage.extraction import stack
-from hf_lineage.residual import Probes, summarise
+from hf_lineage.extraction import empty, put
+from hf_lineage.residual import Block, Probes, summarise
 from hf_lineage.signature import PathSignature, Recipe
 from hf_lineage.threads import workers
 
@@ -42,6 +43,14 @@ def train(count: int, steps: int = 300, seed: int = 0) -> tuple[torch.Tensor, to
         loss.backward()
         optimizer.step()
     return w_in.detach(), w_out.detach()
+
+
+def stack(blocks: Sequence[Block]) -> PathSignature:
+    """Return the blocks of some layers as the signature of a path."""
+    found = empty(len(blocks), blocks[0].sketch.shape, len(blocks[0].corner))
+    for layer, block in enumerate(blocks):
+        put(found, layer, block)
+    return found
 
 
 def signatures(count: int, recipe: Recipe, seed: int = 0) -> list[PathSignature]:

@@ -37,7 +37,7 @@ def pruned():
 def megabytes(model, recipe, columns):
     """What the largest layer takes when it is seen through so many columns, and those of all layers with it."""
     extraction = Extraction(*model, recipe, ("mlp",), devices.budgets())
-    residuals = 3 * 4 * model[1].layers * model[1].width * columns if recipe is EXACT else 0
+    residuals = 2**27 + 2 * 4 * model[1].layers * model[1].width * columns if recipe is EXACT else 0
     return (max(extraction.working_set(layer, columns) for layer in range(model[1].layers)) + residuals) / 1e6
 
 

@@ -9,10 +9,10 @@ import torch
 
 from hf_lineage import branches, residual
 from hf_lineage.branches import Term
-from hf_lineage.extraction import stack
 from hf_lineage.residual import Probes, part_norms, summarise, survey, unit_dots
 from hf_lineage.signature import RECIPES
 from hf_lineage.threads import workers
+from tests.networks import stack
 
 WIDTH = 10
 CPU = torch.device("cpu")
@@ -99,7 +99,7 @@ def test_gains_and_means_are_the_same_in_both_passes_however_large_the_tiles_are
     out, inn = (centre @ next(gains), next(gains) @ centre)
     m = sum(out @ (t.writer.double() @ t.reader.double()).numpy() @ inn for t in terms)
     for size in (1, 4, 64):
-        monkeypatch.setattr(branches, "TILE", size)
+        monkeypatch.setattr(branches, "TILE", size * WIDTH)
         monkeypatch.setattr(residual, "ROWS", size)
         monkeypatch.setattr(residual, "UNITS", size)
         found = block(terms, EXACT["paper"])
