@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
@@ -69,8 +70,8 @@ class Extraction:
         column = filled - least + 4 * MODELS * len(self.paths) * self.layout.layers * self.layout.width
         room, fewest = (min(self.memory.values()) - BESIDES - least) // column, min(FEWEST, self.layout.width)
         if room < fewest:
-            needed = (BESIDES + least + fewest * column) / 2**20
-            raise OptionError(f"exact mode needs {needed:.0f} MiB here; raise --max-memory or leave --exact out")
+            needed = math.ceil((BESIDES + least + fewest * column) / 2**20)
+            raise OptionError(f"exact mode needs {needed} MiB here; raise --max-memory or leave --exact out")
         return min(room, self.layout.width)
 
     def working_set(self, layer: int, columns: int) -> int:
@@ -140,7 +141,7 @@ def extract_paths(
     if absent:
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
     extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory))
-    if not extraction.exact or extraction.room >= layout.width:
+    if recipe.probes is not None or extraction.room >= layout.width:
         return extraction.signatures()
     return {path: _by_columns(replace(extraction, paths=(path,))) for path in wanted}
 

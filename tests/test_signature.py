@@ -98,7 +98,7 @@ def test_a_signature_whose_arrays_do_not_fit_its_recipe_is_refused():
 
 def test_a_zero_or_unfinished_layer_is_not_usable_and_has_no_concentration():
     found = path_signature(layers=3)
-    found.sketch[0] = 0
+    found.corner[0] = 0
     found.norm[1] = np.nan
     assert found.usable.tolist() == [False, False, True]
     assert found.concentration.tolist() == [0.0, 0.0, 1.0]
