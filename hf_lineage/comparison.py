@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hf_lineage.signature import Array, Columns, PathSignature, Vector
 
-PART = 8192
-"""Numbers of a layer that are summed at a time."""
+ALONE = 2**18
+"""Multiplications that BLAS leaves to one thread: several would wait for each other wherever a core is busy."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,15 @@ def inner_products(ours: Iterable[Array], theirs: Iterable[Array]) -> tuple[Vect
 
 
 def _piece_products(ours: Array, theirs: Array) -> tuple[Vector, Vector, Vector]:
-    """What one pair of pieces adds: float32, summed in float64, as many rows at a time as fit the cache.
-
-    Each row is a product of its own, small enough for BLAS to start no threads, which stall where a core is busy.
-    """
+    """What one pair of pieces adds: float32, summed in float64, some rows at a time."""
     layers, width, columns = ours.shape
     inner, left, right = np.zeros((layers, layers)), np.zeros((layers, columns)), np.zeros((layers, columns))
-    rows = max(1, PART // max(layers, columns))
+    rows = max(1, ALONE // (layers**2 * columns))
+    wide = np.empty((2, layers, rows, columns))  # used again and again: fresh memory would cost more than the sums
     for start in range(0, width, rows):
-        x, y = (piece[:, start : start + rows].astype(np.float64) for piece in (ours, theirs))
-        inner += (x.transpose(1, 0, 2) @ y.transpose(1, 2, 0)).sum(axis=0)
+        x, y = wide[:, :, : width - start]
+        x[...], y[...] = ours[:, start : start + rows], theirs[:, start : start + rows]
+        inner += x.reshape(layers, -1) @ y.reshape(layers, -1).T
         left += np.einsum("ldk,ldk->lk", x, x)
         right += np.einsum("ldk,ldk->lk", y, y)
     return inner, left, right
@@ -103,11 +102,11 @@ def cosines(inner: Vector, ours: Vector, theirs: Vector) -> Vector:
 
 def gate(a: PathSignature, b: PathSignature) -> Vector:
     """Return min(s_i^A / τ, s_j^B / τ, 1) with τ the least trace concentration of A's usable layers; (L, L)."""
-    ours = a.concentration[a.usable]
-    floor = float(ours.min()) if ours.size else 0.0
-    if floor <= 0:
-        return np.ones((len(a.norm), len(b.norm)))
-    return np.minimum(1.0, np.minimum(a.concentration[:, None], b.concentration[None, :]) / floor)
+    ours, theirs = a.concentration, b.concentration
+    floor = float(ours.min(where=a.usable, initial=np.inf))
+    if not 0 < floor < np.inf:
+        return np.ones((len(ours), len(theirs)))
+    return np.minimum(1.0, np.minimum(ours[:, None], theirs[None, :]) / floor)
 
 
 def assign(gated: Vector) -> NDArray[np.int64]:
