@@ -1,0 +1,18 @@
+"""Every line of the table of targets, in an order in which few models lie on the disk at once."""
+
+from benchmarks.cases import exact, extraction, gpt2, growth, memory, prediction, rivals, startup, stored
+from benchmarks.cases.bench import Bench, Case, nothing
+
+__all__ = ["CASES", "Bench", "Case"]
+
+CASES = {
+    "extraction": Case(extraction.models, extraction.rows),
+    "prediction": Case(prediction.models, prediction.rows),
+    "exact": Case(exact.models, exact.rows),
+    "memory": Case(memory.models, memory.rows),
+    "stored": Case(nothing, stored.rows),
+    "gpt2": Case(gpt2.models, gpt2.rows),
+    "rivals": Case(rivals.models, rivals.rows),
+    "growth": Case(growth.models, growth.rows),
+    "startup": Case(nothing, startup.rows),
+}

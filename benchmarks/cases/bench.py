@@ -1,0 +1,51 @@
+"""Bench: what every case is given."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.clock import Seconds
+from benchmarks.results import Row
+from benchmarks.scratch import Scratch
+from benchmarks.shapes import Model, Plan
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The plan of this run and where it may write."""
+
+    plan: Plan
+    scratch: Scratch
+    rivals: Path | None
+    """Where rival tools are installed; None where they are left out."""
+
+    def medians(self) -> str:
+        """Return how often it was measured, for a note."""
+        return f"medians of {self.plan.rounds}"
+
+
+class Case(NamedTuple):
+    """One line of the table of targets."""
+
+    models: Callable[[Plan], tuple[Model, ...]]
+    """The checkpoints it measures."""
+    rows: Callable[[Bench], Iterator[Row]]
+
+
+def nothing(_plan: Plan) -> tuple[Model, ...]:
+    """Return no models: for a case that measures none, or writes its own."""
+    return ()
+
+
+def median(seconds: Seconds) -> str:
+    """Return the median as text."""
+    return duration(statistics.median(seconds))
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as text."""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"

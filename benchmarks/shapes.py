@@ -1,0 +1,177 @@
+"""Which models are measured: their shapes, named after the sizes they have in public, and how often."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+Tensors = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes that decide what a model costs."""
+
+    layers: int
+    width: int
+    hidden: int
+    heads: int
+    groups: int
+    """How many key and value heads there are."""
+    head_size: int
+    vocabulary: int = 32000
+    architecture: str = "LlamaForCausalLM"
+    dtype: str = "bfloat16"
+    published_layers: int = 0
+    """How many layers the model has in public, where fewer are written; 0 for all of them."""
+
+    @property
+    def embeddings(self) -> Tensors:
+        """The tensors outside the layers."""
+        return EMBEDDINGS[self.architecture](self)
+
+    @property
+    def layer(self) -> Tensors:
+        """The tensors of one layer, by their names inside it."""
+        return LAYERS[self.architecture](self)
+
+    @property
+    def mlp_elements(self) -> int:
+        """How many numbers the `mlp` path reads in one layer, norms left out: 2 d h."""
+        return 2 * self.width * self.hidden
+
+    @property
+    def bytes(self) -> int:
+        """Bytes on disk."""
+        layer, rest = (sum(map(math.prod, tensors.values())) for tensors in (self.layer, self.embeddings))
+        return ITEM_SIZES[self.dtype] * (layer * self.layers + rest)
+
+    def shrunk(self, by: int) -> Shape:
+        """Return the same model `by` times narrower."""
+        return replace(
+            self,
+            width=self.width // by,
+            hidden=self.hidden // by,
+            head_size=max(self.head_size // by, 1),
+            vocabulary=self.vocabulary // by,
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """One checkpoint that is written for a measurement."""
+
+    name: str
+    shape: Shape
+    child: bool = False
+    """Whether it descends from the model of the same shape and seed that is not one."""
+    seed: int = 0
+
+    @property
+    def folder(self) -> str:
+        """What its folder is called."""
+        return f"{self.name}-{self.shape.layers}-layers{'-child' if self.child else ''}"
+
+    @property
+    def pair(self) -> tuple[Model, Model]:
+        """It and its child."""
+        return self, replace(self, child=True)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How large the models are and how often everything is measured."""
+
+    shapes: dict[str, Shape]
+    shrink: int
+    rounds: int
+    slow_rounds: int
+    """For what takes a minute."""
+    exact_memory: int
+    """MiB that exact mode may use."""
+
+    def model(self, name: str, layers: int | None = None) -> Model:
+        """Return the model of this name, with fewer layers than it has where that is asked for."""
+        shape = self.shapes[name]
+        return Model(name, replace(shape, layers=layers) if layers else shape)
+
+    def shorter(self, name: str, layers: int) -> Plan:
+        """Return the plan with fewer layers in one of its shapes."""
+        whole = self.shapes[name]
+        fewer = replace(whole, layers=layers, published_layers=whole.published_layers or whole.layers)
+        return replace(self, shapes=self.shapes | {name: fewer})
+
+
+def _llama_layer(shape: Shape) -> Tensors:
+    heads, groups = shape.heads * shape.head_size, shape.groups * shape.head_size
+    rows = {"q": heads, "k": groups, "v": groups}
+    return {
+        "input_layernorm.weight": (shape.width,),
+        **{f"self_attn.{role}_proj.weight": (size, shape.width) for role, size in rows.items()},
+        "self_attn.o_proj.weight": (shape.width, heads),
+        "post_attention_layernorm.weight": (shape.width,),
+        "mlp.gate_proj.weight": (shape.hidden, shape.width),
+        "mlp.up_proj.weight": (shape.hidden, shape.width),
+        "mlp.down_proj.weight": (shape.width, shape.hidden),
+    }
+
+
+def _gpt2_layer(shape: Shape) -> Tensors:
+    width, hidden = shape.width, shape.hidden
+    matrices = {
+        "attn.c_attn": (width, 3 * width),
+        "attn.c_proj": (width, width),
+        "mlp.c_fc": (width, hidden),
+        "mlp.c_proj": (hidden, width),
+    }
+    norms = {f"{norm}.{part}": (width,) for norm in ("ln_1", "ln_2") for part in ("weight", "bias")}
+    weights = {f"{name}.weight": size for name, size in matrices.items()}
+    return norms | weights | {f"{name}.bias": size[1:] for name, size in matrices.items()}
+
+
+def _llama_embeddings(shape: Shape) -> Tensors:
+    rows = (shape.vocabulary, shape.width)
+    return {"model.embed_tokens.weight": rows, "model.norm.weight": (shape.width,), "lm_head.weight": rows}
+
+
+def _gpt2_embeddings(shape: Shape) -> Tensors:
+    norm = {"transformer.ln_f.weight": (shape.width,), "transformer.ln_f.bias": (shape.width,)}
+    return {"transformer.wte.weight": (shape.vocabulary, shape.width), **norm}
+
+
+LAYERS = {"LlamaForCausalLM": _llama_layer, "GPT2LMHeadModel": _gpt2_layer}
+EMBEDDINGS = {"LlamaForCausalLM": _llama_embeddings, "GPT2LMHeadModel": _gpt2_embeddings}
+ITEM_SIZES = {"bfloat16": 2, "float32": 4}
+PREFIXES = {"LlamaForCausalLM": "model.layers", "GPT2LMHeadModel": "transformer.h"}
+
+SHAPES = {
+    "125M": Shape(12, 768, 2048, heads=12, groups=12, head_size=64),
+    "1.3B": Shape(24, 2048, 5504, heads=16, groups=16, head_size=128),
+    "7B": Shape(32, 4096, 11008, heads=32, groups=32, head_size=128),
+    "70B": Shape(2, 8192, 28672, heads=64, groups=8, head_size=128, published_layers=80),
+    "GPT-2": Shape(
+        6,
+        384,
+        1536,
+        heads=6,
+        groups=6,
+        head_size=64,
+        vocabulary=50257,
+        architecture="GPT2LMHeadModel",
+        dtype="float32",
+    ),
+}
+
+FULL = Plan(SHAPES, shrink=1, rounds=5, slow_rounds=2, exact_memory=512)
+QUICK = Plan(
+    {name: shape.shrunk(8) for name, shape in SHAPES.items()}, shrink=8, rounds=2, slow_rounds=1, exact_memory=256
+)
+
+
+def growing(plan: Plan, size: str) -> Iterator[Model]:
+    """Yield models of which each is twice as large as the one before in `layers`, `width` or `hidden` alone."""
+    base = Shape(4, 2048, 4096, heads=8, groups=1, head_size=16, vocabulary=1024)
+    for factor in (1, 2, 4):
+        shape = replace(base, **{size: factor * getattr(base, size)}).shrunk(plan.shrink)
+        yield Model(f"growth-{shape.width}-{shape.hidden}", shape)

@@ -1,0 +1,111 @@
+"""Tally: what torch does while something runs, in numbers that are the same on every machine."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from unittest.mock import patch
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from hf_lineage.checkpoint import Checkpoint
+
+Result = TypeVar("Result")
+
+GATHERING = frozenset({torch.ops.aten.index.Tensor, torch.ops.aten.index_select.default})
+"""Operations that read no more than they return."""
+PRODUCTS = frozenset({"mm", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_", "mv", "addmv", "addmv_", "dot"})
+"""Operations whose last two arguments are multiplied as matrices."""
+
+
+class Stored(Checkpoint):
+    """A checkpoint that knows which memory is mapped from its files."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__(checkpoint.tensors)
+        self.opening = False
+        self._mapped: set[int] = set()
+
+    def read(self, name: str) -> torch.Tensor:
+        """Return one tensor as stored, and remember where it lies for as long as it is in use."""
+        self.opening = True
+        tensor = super().read(name)
+        self.opening = False
+        storage = tensor.untyped_storage()
+        self._mapped.add(storage.data_ptr())
+        weakref.finalize(storage, self._mapped.discard, storage.data_ptr())
+        return tensor
+
+    def holds(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor is a part of a file."""
+        return tensor.untyped_storage().data_ptr() in self._mapped
+
+
+class Tally(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts what torch does: operations, multiplications, bytes taken and given, and memory, mapped files apart."""
+
+    def __init__(self, stored: Stored) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations = self.flops = 0
+        self.moved = self.read = 0
+        """Of the bytes moved, those read are the checkpoint's."""
+        self.held = self.peak = 0
+        self.stored = stored
+        self._known: set[int] = set()
+
+    def __torch_dispatch__(
+        self, operation: Any, types: Any, arguments: Sequence[Any] = (), named: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = operation(*arguments, **(named or {}))
+        if not self.stored.opening and not operation.is_view:
+            self._count(operation, _tensors((arguments, named)), _tensors(result))
+        return result
+
+    def _count(self, operation: Any, taken: list[torch.Tensor], given: list[torch.Tensor]) -> None:
+        for tensor in given:
+            self._hold(tensor.untyped_storage())
+        name = operation.overloadpacket.__name__
+        if name.startswith(("new_", "empty")) or name.endswith("_like"):
+            return
+        self.operations += 1
+        self.moved += sum(tensor.nbytes for tensor in taken + given)
+        stored = [tensor for tensor in taken if self.stored.holds(tensor)]
+        self.read += sum(tensor.nbytes for tensor in (given if stored and operation in GATHERING else stored))
+        if name in PRODUCTS:
+            left, right = taken[-2:]
+            self.flops += 2 * left.numel() * (right.shape[-1] if right.ndim > 1 else 1)
+
+    def _hold(self, storage: torch.UntypedStorage) -> None:
+        """Count new memory until it is given back."""
+        key, size = storage._cdata, storage.nbytes()
+        if key not in self._known:
+            self._known.add(key)
+            self.held += size
+            self.peak = max(self.peak, self.held)
+            weakref.finalize(storage, self._drop, key, size)
+
+    def _drop(self, key: int, size: int) -> None:
+        self._known.discard(key)
+        self.held -= size
+
+
+def _tensors(tree: object) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run what is given to a thread pool at once, in this thread: a tally sees no other."""
+
+    def submit(_pool: ThreadPoolExecutor, task: Callable[..., Result], *arguments: Any, **named: Any) -> Future[Result]:
+        done: Future[Result] = Future()
+        done.set_result(task(*arguments, **named))
+        return done
+
+    with patch.object(ThreadPoolExecutor, "submit", submit):
+        yield

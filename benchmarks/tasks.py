@@ -1,0 +1,189 @@
+"""What is measured inside a process of its own: functions of folders that return seconds, bytes and scores."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.clock import Seconds, interleaved, peak
+
+if TYPE_CHECKING:
+    from benchmarks.rebasin import Block
+    from hf_lineage import Recipe
+    from hf_lineage.checkpoint import Checkpoint
+    from hf_lineage.layout import Layout
+    from hf_lineage.signature import PathSignature
+
+PROBES = 64
+PATHS = ("mlp",)
+
+
+def graphics() -> str | None:
+    """Return the name of the GPU that torch sees, None without one."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def recipe(probes: int | None) -> Recipe:
+    """Return the default recipe with this many probes; None is exact."""
+    from hf_lineage import RECIPES
+
+    return replace(RECIPES["robust"], probes=probes)
+
+
+def extraction(folder: Path, probes: int | None = PROBES) -> Callable[[], PathSignature]:
+    """Return what extracts the `mlp` path of a model whose headers have been read."""
+    from hf_lineage.extraction import extract_paths
+
+    checkpoint, layout = _opened(folder)
+    return lambda: extract_paths(checkpoint, layout, recipe(probes), PATHS)["mlp"]
+
+
+def times(subjects: Sequence[tuple[Path, int | None]], rounds: int) -> list[Seconds]:
+    """Return how long extraction takes for each model and number of probes."""
+    tasks = {str(number): extraction(*subject) for number, subject in enumerate(subjects)}
+    return list(interleaved(tasks, rounds).values())
+
+
+def times_and_limits(folder: Path, rounds: int) -> dict[str, Seconds]:
+    """Return how long extraction takes, and the two things it cannot do without: reading and multiplying."""
+    return interleaved({"extract": extraction(folder), "touch": touch(folder), "multiply": multiply(folder)}, rounds)
+
+
+def _opened(folder: Path) -> tuple[Checkpoint, Layout]:
+    """A model, its headers read."""
+    from hf_lineage.repo import resolve
+    from hf_lineage.subject import open_model
+
+    _, checkpoint, layout = open_model(resolve(str(folder)))
+    return checkpoint, layout
+
+
+def _matrices(layout: Layout) -> list[tuple[str, str]]:
+    """The names of the two matrices that the `mlp` path reads in each layer, the one that reads the stream first."""
+    return [(found.slots["up"].tensor, found.slots["down"].tensor) for layer in layout.mlp for found in layer]
+
+
+def _synchronize() -> None:
+    """Wait for the GPU, which computes behind our back."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def touch(folder: Path) -> Callable[[], None]:
+    """Return what reads every byte of the same matrices through the same memory map, to the GPU where there is one."""
+    import torch
+
+    checkpoint, layout = _opened(folder)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+
+    def run() -> None:
+        for names in _matrices(layout):
+            for name in names:
+                checkpoint.read(name).to(device).view(torch.int64).sum()
+            _synchronize()
+            checkpoint.release()
+
+    return run
+
+
+def multiply(folder: Path) -> Callable[[], None]:
+    """Return what does the 4 d h k operations of every layer in float32, on matrices ready in memory."""
+    import torch
+
+    checkpoint, layout = _opened(folder)
+    width, layers = layout.width, _matrices(layout)
+    hidden = math.prod(checkpoint.shapes[layers[0][0]]) // width
+    make = functools.partial(torch.randn, device="cuda" if torch.cuda.is_available() else "cpu")
+    up, down, probes = make(hidden, width), make(width, hidden), make(width, min(PROBES, width))
+
+    def run() -> None:
+        for _ in layers:
+            torch.mm(down, torch.mm(up, probes))
+        _synchronize()
+
+    return run
+
+
+def peak_of_extraction(folder: Path) -> int:
+    """Return the bytes that extraction adds to the process at its peak, imports and headers apart."""
+    import accelerate.utils  # noqa: F401
+    import torch  # noqa: F401
+
+    run = extraction(folder)
+    before = peak()
+    run()
+    return peak() - before
+
+
+def peak_of_exact_comparison(a: Path, b: Path, limit: str) -> int:
+    """Return the bytes that comparing two models in exact mode adds at its peak under a limit such as `512MiB`."""
+    import accelerate.utils  # noqa: F401
+    import scipy.optimize  # noqa: F401
+
+    from hf_lineage import Options, compare
+
+    for folder in (a, b):
+        _opened(folder)
+    before = peak()
+    compare(str(a), str(b), Options(recipe=recipe(None), max_memory=limit))
+    return peak() - before
+
+
+def exact_and_sketched(a: Path, b: Path, rounds: int) -> tuple[dict[str, Seconds], float, float, float]:
+    """Return the times of both kinds of extraction, the score of the pair in each, and the sketch's standard error."""
+    from hf_lineage.comparison import compare_paths
+
+    kinds = {"exact": None, "sketch": PROBES}
+    taken = interleaved({name: extraction(a, probes) for name, probes in kinds.items()}, rounds)
+    exact, sketch = (compare_paths(extraction(a, k)(), extraction(b, k)()) for k in kinds.values())
+    return taken, exact.score, sketch.score, sketch.standard_error
+
+
+def permutation_test(a: Path, b: Path, permutations: int, rounds: int) -> Seconds:
+    """Return how long the permutation test of two stored signatures takes."""
+    from hf_lineage import load_signature
+    from hf_lineage.calibrate import permutation_null
+
+    ours, theirs = (load_signature(file).paths["mlp"] for file in (a, b))
+    return interleaved({"test": lambda: permutation_null(ours, theirs, permutations, seed=0)}, rounds)["test"]
+
+
+def blocks(folder: Path) -> list[Block]:
+    """Return W_in (h, d) and W_out (d, h) of every layer's MLP, in float32."""
+    checkpoint, layout = _opened(folder)
+    turned = layout.factorization.stored == "in_out"
+    read = (tuple(checkpoint.read(name).float() for name in names) for names in _matrices(layout))
+    pairs = [tuple((matrix.mT if turned else matrix).numpy() for matrix in matrices) for matrices in read]
+    return [(w_in, w_out) for w_in, w_out in pairs]
+
+
+def pairs_against_rebasin(a: Path, child: Path, stranger: Path, rounds: int) -> list[dict[str, Seconds]]:
+    """Return how long a related and an unrelated pair take, with the product and with Re-Basin."""
+    return [_against_rebasin(a, b, rounds) for b in (child, stranger)]
+
+
+def _against_rebasin(a: Path, b: Path, rounds: int) -> dict[str, Seconds]:
+    """From weights, between signatures, with Re-Basin, and the sketch's arithmetic alone."""
+    from benchmarks import rebasin
+    from hf_lineage.comparison import compare_paths
+
+    models = [extraction(folder) for folder in (a, b)]
+    signatures = [extract() for extract in models]
+    products = [multiply(folder) for folder in (a, b)]
+    return interleaved(
+        {
+            "weights": lambda: compare_paths(*(extract() for extract in models)),
+            "signatures": lambda: compare_paths(*signatures),
+            "Re-Basin": lambda: rebasin.similarity(blocks(a), blocks(b)),
+            "multiply": lambda: [run() for run in products],
+        },
+        rounds,
+    )
