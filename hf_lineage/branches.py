@@ -9,17 +9,16 @@ Every path has the same form, M = Σ out @ inn with `out` (width, h) and `inn` (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 
-from hf_lineage.layout import LayerSet, Layout, head_count
+from hf_lineage.header import LayerSet
+from hf_lineage.layout import Layout
+from hf_lineage.matrices import Read, gain, reader, writer
 from hf_lineage.signature import Recipe
-
-Read = Callable[[str], torch.Tensor]
-"""Name of a tensor -> its values as stored, on the device where the layer is computed."""
 
 TILE = 2**19
 """Numbers of each matrix that are prepared at a time: a piece of both that stays in a CPU's cache."""
@@ -60,6 +59,8 @@ class Term:
     """How many consecutive hidden units are interchangeable together: 1 for an MLP's, the head size for attention."""
     writer_gain: torch.Tensor | None = None
     reader_gain: torch.Tensor | None = None
+    unit_gain: torch.Tensor | None = None
+    """(h,), of a norm on the hidden units."""
     centred: bool = False
     """Whether the mean over the width is removed from both."""
 
@@ -82,6 +83,8 @@ class Term:
             units = slice(start, start + size)
             out, mean = self._prepared(writers.widened(self.writer.mT[units]), self.writer_gain)
             inn, _ = self._prepared(readers.widened(self.reader[units]), self.reader_gain)
+            if self.unit_gain is not None:
+                inn.mul_(self.unit_gain[units, None])
             yield Tile(units, out, inn, mean)
 
     def _prepared(self, rows: torch.Tensor, gain: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
@@ -127,85 +130,42 @@ class Scratch:
 
 def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:
     """Yield the terms of one branch with the recipe's `gains` and `means`; its `cap` is for those who multiply."""
-    for found in _sets(layout, path, layer):
-        yield _prepared(layout, path, found, recipe, read)
+    for found in layout.sets(path)[layer]:
+        yield _term(layout, path, found, recipe, read)
 
 
 def tensors(layout: Layout, path: str, layer: int) -> tuple[str, ...]:
     """Return the names of the tensors that one branch reads, each once."""
+    sets = layout.sets(path)[layer]
+    return tuple(dict.fromkeys(name for found in sets for name in found.read_by(_WRITER[path], _READER[path])))
+
+
+def numbers_made(layout: Layout, path: str, layer: int) -> int:
+    """Return how many numbers one branch has to make: heads that read a latent, as what they do to the stream."""
     roles = _WRITER[path], _READER[path]
-    names = (
-        name
-        for found in _sets(layout, path, layer)
-        for name in (*(found.slots[role].tensor for role in roles), found.norm, found.output_norm)
-    )
-    return tuple(dict.fromkeys(name for name in names if name is not None))
+    sizes = (found.heads["query"].size for found in layout.sets(path)[layer] for r in roles if found.slots[r].latent)
+    return layout.width * layout.heads * sum(sizes)
 
 
-def _sets(layout: Layout, path: str, layer: int) -> tuple[LayerSet, ...]:
-    return (layout.mlp if path.startswith("mlp") else layout.attention)[layer]
-
-
-def _prepared(layout: Layout, path: str, found: LayerSet, recipe: Recipe, read: Read) -> Term:
+def _term(layout: Layout, path: str, found: LayerSet, recipe: Recipe, read: Read) -> Term:
     """A term with the gains and means of its norms; query and key both read the stream, and neither writes it."""
-    gain = _gain(layout, found.norm, read) if recipe.gains and found.norm else None
-    output_gain = _gain(layout, found.output_norm, read) if recipe.gains and found.output_norm else None
-    return replace(
-        _term(layout, path, found, read),
-        reader_gain=gain,
-        writer_gain=gain if path == "query_key" else output_gain,
-        centred=recipe.means and layout.factorization.normalization == "layer_norm",
-    )
 
+    def reads(role: str) -> torch.Tensor:
+        return reader(layout, found, role, read, recipe.gains)
 
-def _gain(layout: Layout, norm: str, read: Read) -> torch.Tensor:
-    """γ of a norm (width,)."""
-    stored = read(norm).float()
-    return stored + 1 if layout.factorization.gain == "one_plus" else stored
+    def folded(norm: str | None) -> torch.Tensor | None:
+        return gain(layout, norm, read) if recipe.gains and norm else None
 
-
-def _term(layout: Layout, path: str, found: LayerSet, read: Read) -> Term:
-    if path.startswith("mlp"):
-        writer, reader = (_mlp_matrix(layout, found, roles[path], read) for roles in (_WRITER, _READER))
-        return Term(writer, reader, found.part)
-    inn = _head_matrix(layout, found, _READER[path], read)
+    role, centred = _READER[path], recipe.means and layout.factorization.normalization == "layer_norm"
     if path == "query_key":
-        out = _head_matrix(layout, found, _WRITER[path], read).mT
-    else:
-        out = _oriented(layout, found.slots[_WRITER[path]].tensor, read)
-    return Term(out, inn, found.part)
-
-
-def _oriented(layout: Layout, tensor: str, read: Read) -> torch.Tensor:
-    """A stored tensor as (..., out, in)."""
-    return read(tensor).mT if layout.factorization.stored == "in_out" else read(tensor)
-
-
-def _mlp_matrix(layout: Layout, found: LayerSet, role: str, read: Read) -> torch.Tensor:
-    """One MLP role as a matrix; stacked experts (E, rows, columns) are laid side by side along the hidden units."""
-    slot = found.slots[role]
-    matrix = _oriented(layout, slot.tensor, read)
-    index, packed = slot.roles.index(role), len(slot.roles)
-    if slot.interleaved:
-        matrix = matrix[..., index::packed, :]
-    elif packed > 1:
-        matrix = matrix.chunk(packed, dim=-2)[index]
-    if matrix.ndim == 2:
-        return matrix
-    return matrix.transpose(0, 1).flatten(1) if role == "down" else matrix.flatten(0, 1)
-
-
-def _head_matrix(layout: Layout, found: LayerSet, role: str, read: Read) -> torch.Tensor:
-    """Query, key or value as (heads x head size, width), a key or value head repeated for each query head it serves."""
-    slot = found.slots[role]
-    matrix = _oriented(layout, slot.tensor, read)
-    stacked = matrix.reshape(-1, found.part, layout.width)
-    counts = {part: head_count(slot, part, stacked.shape[0], layout.heads) for part in slot.roles}
-    index = slot.roles.index(role)
-    if slot.interleaved:
-        groups = min(counts.values())
-        turns = [count // groups for count in counts.values()]
-        mine = torch.split(stacked.reshape(groups, -1, found.part, layout.width), turns, dim=1)[index].flatten(0, 1)
-    else:
-        mine = torch.split(stacked, list(counts.values()))[index]
-    return mine[:, None].expand(-1, layout.heads // mine.shape[0], -1, -1).reshape(-1, layout.width)
+        norm = folded(found.norm)
+        return Term(reads("query").mT, reads(role), found.heads["query"].size, norm, norm, centred=centred)
+    return Term(
+        writer(layout, found, _WRITER[path], read),
+        reads(role),
+        found.heads[role].size,
+        writer_gain=folded(found.output_norm),
+        reader_gain=folded(found.norm),
+        unit_gain=folded(found.inner_norm),
+        centred=centred,
+    )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hf_lineage.options import Options
     from hf_lineage.pipeline import Report
 
-ERROR, INTERRUPTED = 2, 130
+ERROR, UNDECIDED, INTERRUPTED = 2, 3, 130
 
 EPILOG = (
     "MODEL is org/name, org/name@revision, a folder, or a signature that `extract` wrote. "
@@ -144,13 +144,35 @@ def inspect(model: str, local_hub: Path | None, form: str, output: Path | None) 
 
 @cli.command()
 @click.argument("architecture", metavar="[CLASS]", required=False)
-@_with(click.option("--format", "form", type=click.Choice(["text", "json"]), default="text"), _OUTPUT)
-def registry(architecture: str | None, form: str, output: Path | None) -> int:
+@click.option(
+    "--check",
+    "model",
+    metavar="MODEL",
+    help="Say which factorizations the names and shapes of MODEL fit, and draft a new one; exit code 3 if none fits.",
+)
+@_with(_LOCAL_HUB, click.option("--format", "form", type=click.Choice(["text", "json"]), default="text"), _OUTPUT)
+def registry(
+    architecture: str | None, model: str | None, local_hub: Path | None, form: str, output: Path | None
+) -> int:
     """List the supported classes, or say how one CLASS is read."""
-    from hf_lineage.report import single
+    if model is None:
+        from hf_lineage.report import single
 
-    _write(single.REGISTRIES[form](architecture), output)
-    return 0
+        _write(single.REGISTRIES[form](architecture), output)
+        return 0
+    if architecture is not None:
+        raise click.UsageError("give a CLASS or --check MODEL, not both")
+    return _suggest(model, local_hub, form, output)
+
+
+def _suggest(model: str, local_hub: Path | None, form: str, output: Path | None) -> int:
+    from hf_lineage import pipeline
+    from hf_lineage.options import Options
+    from hf_lineage.report.suggestion import SUGGESTIONS
+
+    found = pipeline.suggest(model, Options(local_hub=local_hub))
+    _write(SUGGESTIONS[form](found), output)
+    return 0 if found.fits else UNDECIDED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

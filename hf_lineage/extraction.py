@@ -12,10 +12,11 @@ import torch
 from tqdm import tqdm
 
 from hf_lineage import devices
-from hf_lineage.branches import Read, tensors, terms
+from hf_lineage.branches import numbers_made, tensors, terms
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.layout import Layout
+from hf_lineage.matrices import Read
 from hf_lineage.residual import Block, Probes, summarise
 from hf_lineage.signature import Array, PathSignature, Recipe
 from hf_lineage.threads import workers
@@ -46,16 +47,19 @@ class Extraction:
         A terminal's standard error shows the progress. Raise OptionError where no device can hold a layer.
         """
         width, layers = self.layout.width, range(self.layout.layers)
+        having = {path: self.layout.numbers(path) for path in self.paths}
         seen = len(range(width)[columns]) if self.exact else self.recipe.probes or 0
         placed = devices.place([self.working_set(layer, seen) for layer in layers], self.memory)
         probes = {device: Probes.of(self.recipe, width, torch.device(device), columns) for device in set(placed)}
-        found = {path: empty(len(layers), (width, seen), min(self.recipe.coordinates, width)) for path in self.paths}
+        corner = min(self.recipe.coordinates, width)
+        found = {path: empty(len(numbers), (width, seen), corner) for path, numbers in having.items()}
         loaded = tqdm(self._loaded(placed), total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
         with workers() as share:
             for layer, read in enumerate(loaded):
-                for path in self.paths:
+                for path in (path for path in self.paths if layer in having[path]):
                     branch = terms(self.layout, path, layer, self.recipe, read)
-                    put(found[path], layer, summarise(branch, probes[placed[layer]], self.recipe, share))
+                    block = summarise(branch, probes[placed[layer]], self.recipe, share)
+                    put(found[path], having[path].index(layer), block)
         return found
 
     @property
@@ -67,7 +71,8 @@ class Extraction:
     def room(self) -> int:
         """How many columns of the residuals, along all paths and in all layers, the memory holds in exact mode."""
         least, filled = (max(self.working_set(layer, k) for layer in range(self.layout.layers)) for k in (0, 1))
-        column = filled - least + 4 * MODELS * len(self.paths) * self.layout.layers * self.layout.width
+        layers = sum(len(self.layout.numbers(path)) for path in self.paths)
+        column = filled - least + 4 * MODELS * layers * self.layout.width
         room, fewest = (min(self.memory.values()) - BESIDES - least) // column, min(FEWEST, self.layout.width)
         if room < fewest:
             needed = math.ceil((BESIDES + least + fewest * column) / 2**20)
@@ -77,9 +82,13 @@ class Extraction:
     def working_set(self, layer: int, columns: int) -> int:
         """Return the bytes of memory that a layer takes, seen through `columns` probes."""
         width, sizes = self.layout.width, self.checkpoint.tensors
-        hidden = max(sum(sizes[name].numbers for name in self._names(layer, (path,))) for path in self.paths) // width
+        made = {path: numbers_made(self.layout, path, layer) for path in self.paths}
+        stored = {path: sum(sizes[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
+        hidden = max(stored[path] + made[path] for path in self.paths) // width
         seen = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
-        return COPIES * sum(sizes[name].size for name in self._names(layer, self.paths)) + 4 * seen
+        return COPIES * sum(sizes[name].size for name in self._names(layer, self.paths)) + 4 * (
+            seen + max(made.values())
+        )
 
     def _names(self, layer: int, paths: Sequence[str]) -> set[str]:
         return {name for path in paths for name in tensors(self.layout, path, layer)}
@@ -117,7 +126,8 @@ class Residuals:
     @property
     def shape(self) -> tuple[int, int, int]:
         """(L, d, d)."""
-        return self.extraction.layout.layers, self.extraction.layout.width, self.extraction.layout.width
+        (path,), layout = self.extraction.paths, self.extraction.layout
+        return len(layout.numbers(path)), layout.width, layout.width
 
     def columns(self, chosen: slice) -> Array:
         """Return some columns of every residual, (L, d, b)."""
@@ -148,7 +158,8 @@ def extract_paths(
 
 def _by_columns(extraction: Extraction) -> PathSignature:
     """The exact signature of the only path, its residuals left out."""
-    residuals, squares = Residuals(extraction, extraction.room), np.zeros(extraction.layout.layers)
+    residuals = Residuals(extraction, extraction.room)
+    squares = np.zeros(residuals.shape[0])
     for start in range(0, extraction.layout.width, residuals.room):
         (found,) = extraction.signatures(slice(start, start + residuals.room)).values()
         squares += found.norm**2

@@ -91,12 +91,13 @@ def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
 
     Traces are exact; ‖M‖_F is estimated from probes in models wider than there is room for.
     """
-    branches = [list(terms(layout, path, layer, PLAIN, checkpoint.read)) for layer in range(layout.layers)]
+    numbers = layout.numbers(path)
+    branches = [list(terms(layout, path, number, PLAIN, checkpoint.read)) for number in numbers]
     sizes = [[term.reader.shape[0] for term in branch] for branch in branches]
     unlike = next((layer for layer, size in enumerate(sizes) if size != sizes[0]), None)
     if unlike is not None:
-        return f"layers 0 and {unlike} have {sum(sizes[0])} and {sum(sizes[unlike])} hidden units"
-    room = max(16, min(256, ROOM // (4 * layout.layers**2 * layout.width)))
+        return f"layers {numbers[0]} and {numbers[unlike]} have {sum(sizes[0])} and {sum(sizes[unlike])} hidden units"
+    room = max(16, min(256, ROOM // (4 * len(numbers) ** 2 * layout.width)))
     probes = replace(PLAIN, probes=room).probe_matrix(layout.width)
     traces, norms = _traces_and_norms(branches, torch.eye(layout.width) if probes is None else torch.from_numpy(probes))
     usable = (norms > 0) & np.isfinite(norms) & np.isfinite(traces)

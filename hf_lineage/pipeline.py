@@ -1,4 +1,4 @@
-"""The pipeline: what the commands do, as four short functions of the model names."""
+"""The pipeline: what the commands do, as five short functions of the model names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, Re
 from hf_lineage.options import Options
 from hf_lineage.repo import RepoRef, resolve
 from hf_lineage.signature import RECIPES, Signature, same_recipe
-from hf_lineage.subject import Subject, locate, model_config, open_model, open_subject
+from hf_lineage.subject import Subject, locate, locate_weights, model_config, open_header, open_model, open_subject
+from hf_lineage.suggestion import Suggestion, survey
 
 if TYPE_CHECKING:
     from hf_lineage.inspection import Inspection
@@ -114,10 +115,14 @@ def inspect(model: str, options: Options | None = None) -> Inspection:
     """
     from hf_lineage.inspection import inspect_model
 
-    source = locate(model, (options or Options()).local_hub)
-    if isinstance(source, Signature):
-        raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
-    return inspect_model(source, *open_model(source))
+    repo = locate_weights(model, (options or Options()).local_hub)
+    return inspect_model(repo, *open_model(repo))
+
+
+def suggest(model: str, options: Options | None = None) -> Suggestion:
+    """Return what the registry could make of a model that it does not list; LineageError if it cannot be read."""
+    repo = locate_weights(model, (options or Options()).local_hub)
+    return survey(repo.name, *open_header(repo))
 
 
 def _named(bases: Sequence[str]) -> Claims:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import yaml
@@ -18,6 +18,8 @@ from hf_lineage.errors import NothingToCompare, RegistryError
 
 Names = str | tuple[str, ...]
 Norms = str | tuple[str | None, ...]
+Name = TypeVar("Name", str, str | None)
+Setting = bool | int | str | None
 
 MLP_ROLES = ("up", "gate", "down")
 ATTENTION_ROLES = ("query", "key", "value", "output")
@@ -34,10 +36,18 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
     output_norm: Norms = ()
     """The norm that sits on the branch's output, before it is added to the stream."""
+    inner_norm: Norms = ()
+    """The norm on the hidden units, between what reads and what writes."""
     packed: dict[str, tuple[str, ...]] = {}
     """One stored matrix that holds several roles, one after the other."""
+    blocks: int = 1
+    """How many blocks a packed matrix consists of, each of which holds its share of every role."""
     interleaved: dict[str, tuple[str, ...]] = {}
     """The same by turns: row by row for an MLP, by key/value head for attention."""
+    latent: dict[str, tuple[str, str]] = {}
+    """For a matrix that does not read the stream itself: the one that does, and the norm between the two."""
+    transposed: tuple[str, ...] = ()
+    """Matrices that are stored the other way than `stored` says."""
     up: str | None = None
     gate: str | None = None
     down: str | None = None
@@ -47,11 +57,14 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     output: str | None = None
 
 
-class Branches(_Strict, frozen=True, kw_only=True):
-    """What a layer is made of; of a list, every set that the layer has counts, side by side."""
+Sets = MatrixSet | tuple[MatrixSet | None, ...]
 
-    mlp: MatrixSet | tuple[MatrixSet, ...]
-    attention: MatrixSet | tuple[MatrixSet, ...]
+
+class Branches(_Strict, frozen=True, kw_only=True):
+    """What a layer is made of; of a list, every set that the layer has counts, side by side; null: it may have none."""
+
+    mlp: Sets
+    attention: Sets
 
 
 class Factorization(_Strict, frozen=True, kw_only=True):
@@ -69,11 +82,12 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     exchangeable: bool = True
     """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not."""
     heads: Names = "num_attention_heads"
-    """The key of `config.json` that counts the query heads."""
-    requires: dict[str, bool | int | str | None] = {}
-    """What `config.json` must say for this file to apply (null: nothing); tells apart variants of one class."""
+    """The key of `config.json` that counts the query heads, `outer.inner` for one inside another."""
+    requires: dict[str, Setting | tuple[Setting, ...]] = {}
+    """What `config.json` must say for this file to apply, one of several values, null for nothing: tells apart variants
+    of one class."""
     ignores: tuple[str, ...] = ()
-    """Matrices of the residual width that belong to no branch, such as routers."""
+    """Matrices of the residual width that belong to no branch, such as routers; `*` stands for anything."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +98,11 @@ class Slot:
     roles: tuple[str, ...]
     """Every role stored in this tensor, in order."""
     role: str
-    interleaved: bool
+    interleaved: bool = False
+    blocks: int = 1
+    latent: tuple[str, ...] = ()
+    """What the tensor reads instead of the stream, and the norm on that."""
+    transposed: bool = False
 
 
 def registry_root() -> Path:
@@ -118,12 +136,36 @@ def _parse(path: Path) -> Factorization:
         raise RegistryError(f"{path.name}: `layers` needs {{layer}} where the number of a layer stands")
     for kind, roles in (("mlp", MLP_ROLES), ("attention", ATTENTION_ROLES)):
         for matrices in as_sets(getattr(found.branches, kind)):
-            needed, named = set(roles) - {"gate"}, [name.role for name in slots(matrices)]
-            if not needed <= set(named) <= set(roles) or len(named) != len(set(named)):
-                raise RegistryError(
-                    f"{path.name}: {kind} names the roles {sorted(named)}, it needs {sorted(needed)} once"
-                )
+            if problem := _problem(matrices, roles):
+                raise RegistryError(f"{path.name}: {kind} {problem}")
     return found
+
+
+def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
+    """What is wrong with a set, in words; nothing if nothing is."""
+    stored = list(slots(matrices))
+    needed, named = set(roles) - {"gate"}, [slot.role for slot in stored]
+    if not needed <= set(named) <= needed | {"gate"} or len(named) != len(set(named)):
+        return f"names the roles {sorted(named)}, it needs {sorted(needed)} once"
+    unknown = {*matrices.latent, *matrices.transposed} - {slot.tensor for slot in stored}
+    if unknown:
+        return f"says something of {sorted(unknown)}, where no role is stored"
+    if matrices.blocks < 1 or (matrices.blocks > 1 and not matrices.packed):
+        return f"has {matrices.blocks} blocks, which says nothing without `packed`"
+    return ""
+
+
+def setting(config: Mapping[str, Any], key: str) -> Any:
+    """Return what `config.json` says under a key, `outer.inner` for one inside another; None if nothing."""
+    for part in key.split("."):
+        config = config.get(part) if isinstance(config, Mapping) else None  # type: ignore[assignment]
+    return config
+
+
+def _fits(config: Mapping[str, Any], requires: Mapping[str, Setting | tuple[Setting, ...]]) -> bool:
+    return all(
+        setting(config, key) in (wanted if isinstance(wanted, tuple) else (wanted,)) for key, wanted in requires.items()
+    )
 
 
 def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Factorization]:
@@ -132,7 +174,7 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
         raise NothingToCompare("config.json names no class under `architectures`, so no factorization applies")
     known = [(name, found) for name in named for found in factorizations(root) if name in found.classes]
-    fitting = [(name, found) for name, found in known if all(config.get(k) == v for k, v in found.requires.items())]
+    fitting = [(name, found) for name, found in known if _fits(config, found.requires)]
     if fitting:
         return max(fitting, key=lambda pair: len(pair[1].requires))
     if known:
@@ -145,14 +187,14 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     )
 
 
-def as_names(names: Names) -> tuple[str, ...]:
+def as_names(names: str | tuple[Name, ...]) -> tuple[str | Name, ...]:
     """Return one name or several as a tuple."""
     return (names,) if isinstance(names, str) else names
 
 
-def as_sets(sets: MatrixSet | tuple[MatrixSet, ...]) -> tuple[MatrixSet, ...]:
+def as_sets(sets: Sets) -> tuple[MatrixSet, ...]:
     """Return one matrix set or several as a tuple."""
-    return (sets,) if isinstance(sets, MatrixSet) else sets
+    return (sets,) if isinstance(sets, MatrixSet) else tuple(each for each in sets if each is not None)
 
 
 def slots(matrices: MatrixSet) -> Iterator[Slot]:
@@ -160,8 +202,13 @@ def slots(matrices: MatrixSet) -> Iterator[Slot]:
     for role in (*MLP_ROLES, *ATTENTION_ROLES):
         name = getattr(matrices, role)
         if name is not None:
-            yield Slot(name, (role,), role, interleaved=False)
-    for interleaved, packs in ((False, matrices.packed), (True, matrices.interleaved)):
-        for name, roles in packs.items():
-            for role in roles:
-                yield Slot(name, roles, role, interleaved)
+            yield _slot(matrices, name, (role,), role)
+    for name, roles in matrices.packed.items():
+        yield from (replace(_slot(matrices, name, roles, role), blocks=matrices.blocks) for role in roles)
+    for name, roles in matrices.interleaved.items():
+        yield from (replace(_slot(matrices, name, roles, role), interleaved=True) for role in roles)
+
+
+def _slot(matrices: MatrixSet, name: str, roles: tuple[str, ...], role: str) -> Slot:
+    latent = matrices.latent.get(name, ())
+    return Slot(name, roles, role, latent=latent, transposed=name in matrices.transposed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -93,7 +93,8 @@ class Columns(Protocol):
 
 @dataclass(frozen=True)
 class PathSignature:
-    """What one path of a model leaves: L layers, width d, k sketch columns (d when exact), m test coordinates.
+    """What one path of a model leaves: L layers that have it, width d, k sketch columns (d when exact), m test
+    coordinates.
 
     A layer whose branch is zero or not finite keeps zeros in `sketch` and `corner`, and that norm (0 or NaN).
     """
@@ -135,18 +136,21 @@ class Signature:
     layers: int
     recipe: Recipe
     paths: Mapping[str, PathSignature]
+    without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By path the layers that have no such branch, and therefore no row in its arrays; most models have none."""
 
     def __post_init__(self) -> None:
         probes = self.recipe.probes
         columns = self.width if probes is None else min(probes, self.width)
         m = min(self.recipe.coordinates, self.width)
-        shapes = {
-            "sketch": (self.layers, self.width, columns),
-            "corner": (self.layers, m, m),
-            "trace": (self.layers,),
-            "norm": (self.layers,),
-        }
         for path, parts in self.paths.items():
+            layers = self.layers - len(self.without.get(path, ()))
+            shapes = {
+                "sketch": (layers, self.width, columns),
+                "corner": (layers, m, m),
+                "trace": (layers,),
+                "norm": (layers,),
+            }
             for part, shape in shapes.items():
                 found = getattr(parts, part).shape
                 if found != shape:
@@ -154,11 +158,17 @@ class Signature:
 
 
 def same_recipe(a: Signature, b: Signature) -> None:
-    """Raise SignatureError unless every parameter that changes a number is the same in both signatures."""
+    """Raise SignatureError unless every parameter that changes a number is the same in both signatures, and every path
+    that both have is in as many layers.
+    """
     ours, theirs = asdict(a.recipe), asdict(b.recipe)
     unlike = [f"{key} {ours[key]} and {theirs[key]}" for key in ours if ours[key] != theirs[key]]
     if unlike:
         raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
+    for path in a.paths.keys() & b.paths.keys():
+        here, there = len(a.paths[path].trace), len(b.paths[path].trace)
+        if here != there:
+            raise SignatureError(f"{a.model} has {path} in {here} layers, {b.model} in {there}; leave this path out")
 
 
 def random_stream(purpose: str) -> np.random.Philox:

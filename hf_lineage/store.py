@@ -19,7 +19,7 @@ FORMAT, VERSION = "hf-lineage signature", 1
 PARTS = ("sketch", "corner", "trace", "norm")
 
 
-class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The metadata of a file, as JSON under the key `signature`."""
 
     format: str
@@ -33,6 +33,7 @@ class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     layers: Annotated[int, msgspec.Meta(ge=1)]
     paths: tuple[str, ...]
     recipe: Recipe
+    without: dict[str, tuple[int, ...]] = {}
 
 
 def save_signature(signature: Signature, file: Path) -> None:

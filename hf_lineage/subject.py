@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.checkpoint import FLOATS, Checkpoint, open_checkpoint, other_format
-from hf_lineage.errors import CheckpointError, NothingToCompare, SignatureError
+from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, SignatureError
 from hf_lineage.layout import Layout, bind
 from hf_lineage.options import Options
 from hf_lineage.registry import lookup
@@ -37,6 +37,14 @@ def locate(model: str, local_hub: Path | None = None) -> RepoRef | Signature:
     return load_signature(Path(model)) if is_file(model) else resolve(model, local_hub)
 
 
+def locate_weights(model: str, local_hub: Path | None = None) -> RepoRef:
+    """Return the repository that a name or folder means; OptionError for a signature, LineageError if there is none."""
+    source = locate(model, local_hub)
+    if isinstance(source, Signature):
+        raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
+    return source
+
+
 def open_subject(source: RepoRef | Signature, options: Options) -> Subject:
     """Open a model as far as its headers.
 
@@ -60,6 +68,14 @@ def open_model(repo: RepoRef) -> tuple[str, Checkpoint, Layout]:
     with _about(repo):
         _refuse_quantized(checkpoint, config)
         return architecture, checkpoint, bind(factorization, checkpoint.shapes, config)
+
+
+def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
+    """Return the shape of every tensor and `config.json`, whatever class it names."""
+    config, checkpoint = model_config(repo), open_checkpoint(repo)
+    with _about(repo):
+        _refuse_quantized(checkpoint, config)
+    return checkpoint.shapes, config
 
 
 def model_config(repo: RepoRef) -> dict[str, Any]:
@@ -104,6 +120,7 @@ def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout:
         layers=layout.layers,
         recipe=options.recipe,
         paths=paths,
+        without={path: layout.without(path) for path in paths if layout.without(path)},
     )
 
 

@@ -1,10 +1,11 @@
 """The parts of README.md that a program prints; `make docs` writes them, a test keeps them true."""
 
+import json
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ EDITS = {
     "means shifted": laundering.shift_means,
     "4 % dead units, ten times too large": laundering.add_dead_units,
 }
+TASK = re.compile(r"(?<=.)(For[A-Z]\w*|DoubleHeads\w*|(LMHead|WithLMHead)?Model(WithProjection|WithLMHead)?|LM)$")
 FITS = {"llama-base": laundering.LLAMA_EDITS, "gpt2-base": laundering.GPT2_EDITS}
 
 
@@ -60,13 +62,29 @@ def launder(base: str, edit: Callable) -> dict[str, float]:
     return scores
 
 
+def speed_block() -> str:
+    """What the last committed run of the benchmark measured."""
+    found = json.loads((ROOT / "benchmarks/results/speed.json").read_text(encoding="utf-8"))
+    rows = [
+        (row["what"], row["target"], "–" if row["measured"] is None else f"{row['measured']:g} {row['unit']}")
+        for row in found["rows"]
+    ]
+    machine = "{cores} cores of an {processor}, {memory}, {system}, torch {torch}".format(**found["machine"])
+    return f"{machine}:\n\n" + markdown.table(("What", "Target", "Measured"), rows)
+
+
 def classes_block() -> str:
-    """The registry as a table."""
-    rows = [(found.name, ", ".join(found.classes)) for found in factorizations()]
-    return markdown.table(("Factorization", "Classes"), rows)
+    """The registry as a table: the families of classes, in one row for each factorization."""
+    rows = [f"| {found.name} | {', '.join(families(found.classes))} |" for found in factorizations()]
+    return "\n".join(("| Factorization | Families of classes |", "| --- | --- |", *rows))
 
 
-BLOCKS = {"demo": demo_block, "laundering": laundering_block, "classes": classes_block}
+def families(classes: Iterable[str]) -> list[str]:
+    """Return what stands before the task in the names of some classes: Bert for BertForMaskedLM and BertModel."""
+    return sorted({re.sub(TASK, "", name) for name in classes})
+
+
+BLOCKS = {"demo": demo_block, "laundering": laundering_block, "speed": speed_block, "classes": classes_block}
 
 
 def block(text: str, name: str) -> re.Match[str]:

@@ -176,6 +176,110 @@ def test_gains_of_an_output_norm_are_folded_into_what_writes():
     assert equal(product(found, stored, "query_key", recipe), product(model(), stored, "query_key"))
 
 
+OWN, SHARED, VALUE, RANK = 2, 1, 3, 5
+LATENT = {
+    "query": "q_b",
+    "interleaved": {"kv_b": ["key", "value"]},
+    "output": "o",
+    "latent": {"q_b": ["q_a", "q_ln"], "kv_b": ["kv_a", "kv_ln"]},
+}
+
+
+def latents() -> dict[str, torch.Tensor]:
+    """Four heads whose queries and keys have two rows of their own and one that all keys share; values have three."""
+    return weights(
+        q_a=random(RANK + 1, WIDTH),
+        q_ln=random(RANK + 1),
+        q_b=random(HEADS * (OWN + SHARED), RANK + 1),
+        kv_a=random(RANK + SHARED, WIDTH),
+        kv_ln=random(RANK),
+        kv_b=random(HEADS * (OWN + VALUE), RANK),
+        o=random(WIDTH, HEADS * VALUE),
+    )
+
+
+@pytest.mark.parametrize("recipe", [PAPER, replace(PAPER, gains=True)], ids=["plain", "folded"])
+def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
+    stored = latents()
+    q_gain, kv_gain = (stored[name] if recipe.gains else torch.ones(len(stored[name])) for name in ("q_ln", "kv_ln"))
+    into_query, into_latent = torch.diag(q_gain) @ stored["q_a"], torch.diag(kv_gain) @ stored["kv_a"][:RANK]
+    scores, written = torch.zeros(WIDTH, WIDTH), torch.zeros(WIDTH, WIDTH)
+    for head in range(HEADS):
+        query = stored["q_b"][head * (OWN + SHARED) : (head + 1) * (OWN + SHARED)] @ into_query
+        rows = stored["kv_b"][head * (OWN + VALUE) : (head + 1) * (OWN + VALUE)] @ into_latent
+        scores += query[:OWN].T @ rows[:OWN] + query[OWN:].T @ stored["kv_a"][RANK:]
+        written += stored["o"][:, head * VALUE : (head + 1) * VALUE] @ rows[OWN:]
+    assert equal(product(model(attention=LATENT), stored, "query_key", recipe), scores)
+    assert equal(product(model(attention=LATENT), stored, "value_output", recipe), written)
+
+
+def test_a_head_is_one_part_whatever_it_reads():
+    found = branch(model(attention=LATENT), latents(), "query_key")
+    assert [term.part for term in found] == [OWN + SHARED]
+    assert [term.part for term in branch(model(attention=LATENT), latents(), "value_output")] == [VALUE]
+
+
+def test_values_may_have_another_size_than_queries():
+    stored = weights(v=random(2 * 2, WIDTH), o=random(WIDTH, HEADS * 2))
+    by_hand = sum(
+        stored["o"][:, head * 2 : (head + 1) * 2] @ stored["v"][value * 2 : (value + 1) * 2]
+        for head, value in enumerate([0, 0, 1, 1])
+    )
+    assert equal(product(model(), stored, "value_output"), by_hand)
+    assert equal(product(model(), stored, "query_key"), product(model(), weights(), "query_key"))
+
+
+def test_a_gate_on_attention_is_claimed_and_not_multiplied():
+    stored = weights(g=random(HEADS * SIZE, WIDTH))
+    stored["gq"] = torch.cat(
+        [stored["q"].unflatten(0, (HEADS, SIZE)), stored["g"].unflatten(0, (HEADS, SIZE))], dim=1
+    ).flatten(0, 1)
+    stored["gqkv"] = torch.cat([stored["g"], stored["q"], stored["k"], stored["v"]])
+    alone = model(attention=ATTENTION | {"gate": "g"})
+    by_turns = model(attention={"interleaved": {"gq": ["query", "gate"]}, "key": "k", "value": "v", "output": "o"})
+    packed = model(attention={"packed": {"gqkv": ["gate", "query", "key", "value"]}, "output": "o"})
+    for path in ("value_output", "query_key"):
+        for found in (alone, by_turns, packed):
+            assert equal(product(found, stored, path), product(model(), weights(), path))
+
+
+def test_one_tensor_may_be_stored_the_other_way():
+    stored = weights()
+    found = model(mlp=MLP | {"transposed": ["down"]})
+    assert equal(product(found, stored | {"down": stored["down"].T}, "mlp"), stored["down"] @ stored["up"])
+    turned = {name: tensor.T if tensor.ndim == 2 and name != "up" else tensor for name, tensor in stored.items()}
+    found = model(mlp=MLP | {"transposed": ["up"]}, stored="in_out")
+    assert equal(product(found, turned, "mlp"), stored["down"] @ stored["up"])
+
+
+def test_gains_of_a_norm_inside_scale_the_hidden_units():
+    stored, recipe = weights(inner=random(5), mid=random(HEADS * SIZE)), replace(PAPER, gains=True)
+    found = model(MLP | {"inner_norm": "inner"}, ATTENTION | {"inner_norm": "mid"})
+    assert equal(product(found, stored, "mlp", recipe), stored["down"] @ torch.diag(stored["inner"]) @ stored["up"])
+    assert equal(product(found, stored, "mlp"), stored["down"] @ stored["up"])
+    scaled = stored | {"o": stored["o"] @ torch.diag(stored["mid"])}
+    assert equal(product(found, stored, "value_output", recipe), product(model(), scaled, "value_output"))
+    assert equal(product(found, stored, "query_key", recipe), product(model(), stored, "query_key"))
+
+
+def test_a_packed_matrix_of_blocks_holds_a_share_of_every_role_in_each():
+    stored = weights()
+    halves = [stored[name].chunk(2) for name in ("q", "v", "k")]
+    stored["qvk"] = torch.cat([half[block] for block in range(2) for half in halves])
+    found = model(attention={"packed": {"qvk": ["query", "value", "key"]}, "blocks": 2, "output": "o"})
+    for path in ("value_output", "query_key"):
+        assert equal(product(found, stored, path), product(model(), stored, path))
+
+
+def test_stacked_experts_of_attention_share_its_keys_and_values():
+    query, output = random(3, HEADS * SIZE, WIDTH), random(3, WIDTH, HEADS * SIZE)
+    stored = weights(qs=query, os=output)
+    found = model(attention={"query": "qs", "key": "k", "value": "v", "output": "os"})
+    for path in ("value_output", "query_key"):
+        each = (product(model(), stored | {"q": query[n], "o": output[n]}, path) for n in range(3))
+        assert equal(product(found, stored, path), sum(each))
+
+
 @pytest.mark.parametrize("path", ["mlp", "value_output", "query_key"])
 def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
     stored, recipe = weights(), replace(PAPER, means=True)

@@ -1,5 +1,6 @@
 """The proof behind the registry: for every class every product is what the real transformers module computes."""
 
+import fnmatch
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from tests.conformance import (
     gains_left_out,
     norms_left_out,
     output_norms_mistaken,
+    required,
     specimen,
     variants,
     wrong_normalization,
@@ -31,7 +33,7 @@ def cases() -> Iterator[Any]:
         for name in factorization.classes:
             for number, wanted in enumerate(variants(name)):
                 label = f"{factorization.name}-{name}" + (f"-{number}" if number else "")
-                yield pytest.param(name, factorization, {**wanted, **factorization.requires}, id=label)
+                yield pytest.param(name, factorization, required(factorization, name, wanted), id=label)
 
 
 def deviations(found: Specimen) -> dict[str, float]:
@@ -63,8 +65,9 @@ def names_said(factorization: Factorization) -> set[str]:
     said = {f"{prefix}." for prefix in as_names(factorization.layers)} | set(factorization.ignores)
     for kind in (factorization.branches.mlp, factorization.branches.attention):
         for each in as_sets(kind):
-            norms = [(norm,) if isinstance(norm, str) else norm for norm in (each.norm, each.output_norm)]
-            said |= {slot.tensor for slot in slots(each)} | {name for names in norms for name in names if name}
+            norms = (as_names(norm) for norm in (each.norm, each.output_norm, each.inner_norm))
+            said |= {name for slot in slots(each) for name in (slot.tensor, *slot.latent)}
+            said |= {name for names in norms for name in names if name}
     return said
 
 
@@ -74,12 +77,12 @@ def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factoriz
     witnesses = [(name, wanted) for name in factorization.classes for wanted in variants(name)]
     while unseen and witnesses:
         name, wanted = witnesses.pop()
-        found = specimen(name, tmp_path / str(len(witnesses)), {**wanted, **factorization.requires})
+        found = specimen(name, tmp_path / str(len(witnesses)), required(factorization, name, wanted))
         stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in found.shapes}
         for said in set(unseen):
             shown = NUMBER.sub(".0", said.replace("{layer}", "0").replace("{expert}", "0"))
-            prefix = said.endswith(".")
-            if any(t.startswith(f".{shown}") if prefix else t.endswith(f".{shown}") for t in stored):
+            shown = f".{shown}*" if said.endswith(".") else f"*.{shown}"
+            if any(fnmatch.fnmatchcase(tensor, shown) for tensor in stored):
                 unseen.discard(said)
     assert unseen == set()
 
@@ -124,6 +127,24 @@ LIES = {
         {"mlp": {"norm": "post_feedforward_layernorm", "output_norm": ()}},
     ),
     "a norm inside the branch": ("BitNetForCausalLM", "llama", {}),
+    "one of two norms inside left out": ("BitNetForCausalLM", "bitnet", {"mlp": {"inner_norm": ()}}),
+    "keys and values from a latent exchanged": (
+        "DeepseekV3ForCausalLM",
+        "deepseek",
+        {"attention": {"interleaved": {"self_attn.kv_b_proj": ("value", "key")}}},
+    ),
+    "keys and values from a latent said to follow one another": (
+        "DeepseekV3ForCausalLM",
+        "deepseek",
+        {"attention": {"interleaved": {}, "packed": {"self_attn.kv_b_proj": ("key", "value")}}},
+    ),
+    "blocks of heads said to be one": ("CodeGenForCausalLM", "codegen", {"attention": {"blocks": 1}}),
+    "gate and up by turns said to follow one another": (
+        "GptOssForCausalLM",
+        "gpt_oss",
+        {"mlp": {"interleaved": {}, "packed": {"mlp.experts.gate_up_proj": ("gate", "up")}}},
+    ),
+    "a gate on attention left out": ("BeamForCausalLM", "beam", {"attention": {"gate": None}}),
     "two attentions, one subtracted from the other": ("DiffLlamaForCausalLM", "llama", {}),
     "attention with a gate on its output": ("BeamForCausalLM", "gemma2", {"gain": "plain"}),
 }

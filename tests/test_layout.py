@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from hf_lineage.errors import CheckpointError
+from hf_lineage.header import Heads
 from hf_lineage.layout import Layout, bind
 from hf_lineage.registry import Factorization
 
@@ -61,8 +62,9 @@ def test_layers_width_and_heads_are_read_from_the_header():
     layout = bound(shapes=layer(0) | layer(1) | {"embed.weight": (100, WIDTH)})
     assert (layout.layers, layout.width, layout.heads) == (2, WIDTH, HEADS)
     assert layout.mlp[1][0].norm == "h.1.ln_2.weight"
-    assert layout.mlp[1][0].part == 1
-    assert layout.attention[0][0].part == SIZE
+    assert layout.mlp[1][0].heads["up"] == Heads(HIDDEN, 1)
+    assert layout.attention[0][0].heads["query"] == Heads(HEADS, SIZE)
+    assert layout.attention[0][0].heads["key"] == Heads(2, SIZE)
     assert layout.unclaimed == ()
 
 
@@ -96,6 +98,14 @@ def test_of_several_keys_for_the_heads_the_first_in_the_configuration_counts():
         bind(found, layer(), {})
 
 
+def test_heads_may_be_counted_by_a_setting_inside_another():
+    found = factorization(f"heads: text_config.heads\n{PLAIN}")
+    assert bind(found, layer(), {"text_config": {"heads": HEADS}}).heads == HEADS
+    for config in ({}, {"text_config": None}, {"text_config": {}}, {"text_config.heads": HEADS}):
+        with pytest.raises(CheckpointError, match=r"`text_config\.heads` must be a positive integer, not None"):
+            bind(found, layer(), config)
+
+
 def test_heads_that_do_not_divide_the_output_are_refused():
     said = "h.0.o.weight has shape (8, 12) (out, in), which 5 heads do not make"
     assert refusal(layer(), num_attention_heads=5) == said
@@ -106,7 +116,7 @@ def test_key_heads_that_do_not_line_up_with_the_query_heads_are_refused():
         "h.0.o.weight: 4 query, 3 key, 3 value heads do not line up with the 4 heads of config.json"
     )
     assert "4 query, 2 key, 1 value heads" in refusal(layer(v=(SIZE, WIDTH)))
-    assert "3 query" in refusal(layer(q=(3 * SIZE, WIDTH)))
+    assert refusal(layer(q=(3 * SIZE, WIDTH))) == "h.0.q.weight has shape (9, 8) (out, in), which 4 heads do not make"
 
 
 def test_a_missing_layer_is_named():
@@ -124,6 +134,98 @@ def test_a_branch_of_which_a_part_is_missing_is_refused():
 
 def test_a_layer_without_a_branch_is_refused():
     assert refusal(layer(0) | layer(1, up=None, gate=None, down=None)) == "h.1 has no tensor up"
+
+
+MIXED = PLAIN.replace("attention: {", "attention: [{").replace("output: o}", "output: o}, null]")
+LINEAR = dict.fromkeys(("q", "k", "v", "o", "ln_1"))
+
+
+def test_where_null_is_in_a_list_a_layer_may_lack_the_branch():
+    layout = bound(MIXED, layer(0, **LINEAR) | layer(1) | layer(2, **LINEAR) | layer(3))
+    assert (layout.layers, layout.numbers("mlp"), layout.numbers("query_key")) == (4, (0, 1, 2, 3), (1, 3))
+    assert (layout.without("mlp"), layout.without("value_output")) == ((), (0, 2))
+    assert layout.paths == ("mlp", "mlp_gate", "value_output", "query_key")
+
+
+def test_a_path_that_no_layer_has_is_none():
+    assert bound(MIXED, layer(0, **LINEAR)).paths == ("mlp", "mlp_gate")
+    text = MIXED.replace("mlp: {", "mlp: [{").replace("down: down}", "down: down}, null]")
+    dense = dict.fromkeys(("up", "gate", "down", "ln_2"))
+    assert bound(text, layer(0, **dense)).paths == ("value_output", "query_key")
+    assert refusal(layer(0, **LINEAR, **dense, other=(3, WIDTH)), text) == (
+        "no layer has a branch that factorization tiny knows"
+    )
+
+
+def test_a_part_of_a_branch_is_refused_even_where_a_layer_may_lack_it():
+    assert refusal(layer(k=None), MIXED) == "h.0 has no tensor k, though others of its branch are there"
+
+
+BESIDE = """
+layers: ["model.att.{layer}", "att.{layer}"]
+normalization: rms_norm
+branches:
+  mlp: {up: "ffn.{layer}.up", down: "ffn.{layer}.down", norm: "norm.{layer}"}
+  attention: {query: q, key: k, value: v, output: o}
+"""
+
+
+@pytest.mark.parametrize("model", ["", "model."])
+def test_a_name_with_the_number_of_the_layer_stands_beside_the_layers(model):
+    parts = {"att": ("q", "k", "v", "o"), "ffn": ("up", "down", "gate"), "norm": ("",)}
+    shapes = {
+        f"{model}{part}.{number}.{name or 'weight'}": layer()[f"h.0.{name or 'ln_1'}.weight"]
+        for number in range(2)
+        for part, names in parts.items()
+        for name in names
+    }
+    layout = bound(BESIDE, shapes)
+    assert layout.mlp[1][0].slots["up"].tensor == f"{model}ffn.1.up"
+    assert layout.mlp[1][0].norm == f"{model}norm.1.weight"
+    assert layout.attention[1][0].slots["query"].tensor == f"{model}att.1.q"
+    assert layout.unclaimed == (f"{model}ffn.0.gate", f"{model}ffn.1.gate")
+
+
+LATENT = """
+layers: h.{layer}
+normalization: rms_norm
+branches:
+  mlp: {up: up, down: down}
+  attention:
+    query: q_b
+    interleaved: {kv_b: [key, value]}
+    output: o
+    latent: {q_b: [q_a, q_ln], kv_b: [kv_a, kv_ln]}
+"""
+
+
+def latent(**others: Any) -> dict[str, tuple[int, ...]]:
+    """Heads of two rows of their own and one that all share, with values of three, from latents of six and five."""
+    shapes = {"q_a": (6, WIDTH), "q_ln": (6,), "q_b": (HEADS * 3, 6), "kv_a": (5 + 1, WIDTH), "kv_ln": (5,)}
+    return layer(gate=None, q=None, k=None, v=None, **(shapes | {"kv_b": (HEADS * (2 + 3), 5)} | others))
+
+
+def test_heads_that_read_a_latent_have_the_sizes_that_the_shapes_say():
+    found = bound(LATENT, latent()).attention[0][0]
+    assert found.heads == {"query": Heads(HEADS, 3), "key": Heads(HEADS, 2), "value": Heads(HEADS, 3)}
+    assert {"h.0.q_a.weight", "h.0.kv_a.weight", "h.0.q_ln.weight", "h.0.kv_ln.weight"} <= set(found.tensors)
+    assert "h.0.q_a.weight" not in found.read_by("value", "output")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "said"),
+    [
+        ("q_a", (7, WIDTH), "h.0.q_a.weight has shape (7, 8), the rest of the model asks for (6, 8) (out, in)"),
+        ("q_ln", (7,), "h.0.q_ln.weight has shape (7,), the rest of the model asks for (6,) (out, in)"),
+        ("kv_ln", (6,), "h.0.kv_ln.weight has shape (6,), the rest of the model asks for (5,) (out, in)"),
+        ("kv_a", (4, WIDTH), "h.0.kv_a.weight has shape (4, 8), the rest of the model asks for (5, 8) (out, in)"),
+        ("kv_a", (6,), "h.0.kv_a.weight has shape (6,), which is no matrix"),
+        ("kv_a", None, "h.0 has no tensor kv_a, though others of its branch are there"),
+        ("kv_b", (HEADS * 5 + 1, 5), "has shape (21, 5), the rest of the model asks for (20, 5) (out, in)"),
+    ],
+)
+def test_a_latent_that_does_not_fit_is_refused(name, shape, said):
+    assert said in refusal(latent(**{name: shape}), LATENT)
 
 
 def test_a_missing_norm_is_refused_unless_null_is_among_its_names():
@@ -155,7 +257,7 @@ def test_a_missing_norm_is_refused_unless_null_is_among_its_names():
         (
             "v",
             (2, 2 * SIZE, WIDTH),
-            "h.0.v.weight has shape (2, 6, 8), the rest of the model asks for (0, 8) (out, in)",
+            "h.0.v.weight has shape (2, 6, 8), the rest of the model asks for (6, 8) (out, in)",
         ),
     ],
 )
@@ -172,7 +274,8 @@ def test_matrices_stored_in_out_are_read_the_other_way_round():
 def test_packed_heads_are_counted_with_equally_many_keys_and_values():
     text = PLAIN.replace("query: q, key: k, value: v", "packed: {qkv: [query, key, value]}")
     whole = {"q": None, "k": None, "v": None}
-    assert bound(text, layer(qkv=((HEADS + 2 + 2) * SIZE, WIDTH), **whole)).attention[0][0].part == SIZE
+    found = bound(text, layer(qkv=((HEADS + 2 + 2) * SIZE, WIDTH), **whole)).attention[0][0]
+    assert found.heads == {"query": Heads(HEADS, SIZE), "key": Heads(2, SIZE), "value": Heads(2, SIZE)}
     assert refusal(layer(qkv=((HEADS + 3) * SIZE, WIDTH), **whole), text) == (
         "h.0.qkv.weight has shape (21, 8), the rest of the model asks for (18, 8) (out, in)"
     )
@@ -227,6 +330,7 @@ def test_a_matrix_of_the_residual_width_that_nothing_reads_is_unclaimed():
     others = {"router": (5, WIDTH), "bias": (WIDTH,), "q_norm": (SIZE,), "mask": (1, 1, WIDTH, WIDTH)}
     assert bound(shapes=layer(**others)).unclaimed == ("h.0.router.weight",)
     assert bound(f"ignores: [router]\n{PLAIN}", layer(**others)).unclaimed == ()
+    assert bound(f"ignores: ['rou*']\n{PLAIN}", layer(**others)).unclaimed == ()
     assert bound(f"ignores: ['e.{{expert}}.r']\n{PLAIN}", layer(**{"e.17.r": (5, WIDTH)})).unclaimed == ()
 
 

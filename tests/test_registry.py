@@ -52,6 +52,11 @@ def test_a_file_is_named_after_its_factorization(tmp_path):
         ("up: fc_in", "up: fc_in, query: q", "mlp names the roles ['down', 'query', 'up']"),
         ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'] once"),
         ("up: fc_in", "up: fc_in, packed: {fc: [gate, up]}", "mlp names the roles ['down', 'gate', 'up', 'up']"),
+        ("up: fc_in", "up: fc_in, transposed: [fc]", "mlp says something of ['fc'], where no role is stored"),
+        ("query: q", "query: q, latent: {c: [a, n]}", "attention says something of ['c'], where no role is stored"),
+        ("query: q", "query: q, latent: {q: [a]}", "Expected `array` of length 2, got 1"),
+        ("query: q", "query: q, blocks: 4", "attention has 4 blocks, which says nothing without `packed`"),
+        ("query: q", "query: q, up: u", "attention names the roles ['key', 'output', 'query', 'up', 'value']"),
         ("branches:", "branches: [", "while parsing a flow"),
         (TINY, "- a list", "must be a mapping"),
         (TINY, "", "must be a mapping"),
@@ -84,6 +89,15 @@ def test_a_required_null_is_a_key_that_is_null_or_not_there(tmp_path):
     assert lookup(config | {"rms_norm_eps": None}, root)[1].name == "tiny"
     with pytest.raises(NothingToCompare, match=r"only where config\.json says \{'rms_norm_eps': None\}"):
         lookup(config | {"rms_norm_eps": 1e-5}, root)
+
+
+def test_what_is_required_may_stand_inside_another_setting_and_be_one_of_several(tmp_path):
+    root = registry(tmp_path, tiny=f"requires: {{text_config.model_type: [llama, qwen2]}}\n{TINY}")
+    config = {"architectures": ["TinyModel"]}
+    assert lookup(config | {"text_config": {"model_type": "qwen2"}}, root)[1].name == "tiny"
+    for other in ({"model_type": "gemma"}, {}, None, "llama"):
+        with pytest.raises(NothingToCompare, match="only where"):
+            lookup(config | {"text_config": other}, root)
 
 
 def test_a_class_that_is_not_listed_is_nothing_to_compare():
@@ -129,7 +143,7 @@ def test_every_key_of_the_schema_is_used_by_some_file():
     sets = [
         each for found in everything for kind in ("mlp", "attention") for each in as_sets(getattr(found.branches, kind))
     ]
-    for key in ("norm", "output_norm", "packed", "interleaved"):
+    for key in ("norm", "output_norm", "inner_norm", "packed", "interleaved", "latent", "transposed"):
         assert any(getattr(each, key) for each in sets), key
     for key in ("requires", "ignores"):
         assert any(getattr(found, key) for found in everything), key

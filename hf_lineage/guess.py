@@ -1,0 +1,159 @@
+"""Guess: which tensors of a stack look like a branch, by the names in registry files, then by letters and sizes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from hf_lineage.patterns import KINDS, Pattern, Said, candidates, names, patterns
+from hf_lineage.registry import ATTENTION_ROLES, Factorization, Norms, as_sets
+from hf_lineage.stack import Shape, Stack
+
+NORMS = ("norm", "output_norm", "inner_norm")
+MOST = 8
+"""How many matrix sets of one kind are guessed; files have up to five."""
+
+_AFFIX = re.compile(r"weight|proj(ection)?|linear|lin|dense|layer|self|att(ention|n)?|to|w|[\d_.]")
+_LETTERS = {
+    "query": re.compile(r"q|query|queries"),
+    "key": re.compile(r"k|keys?"),
+    "value": re.compile(r"v|vals?|values?"),
+    "output": re.compile(r"o|out|output|"),
+}
+_PACKED = {"qkv": ATTENTION_ROLES[:3], "querykeyvalue": ATTENTION_ROLES[:3], "kv": ("key", "value")}
+_FIRST = re.compile(r"gate|act|1$")
+"""Of two readers the one that looks like the gate."""
+_LAST = re.compile(r"down|out|2$")
+"""Of two matrices the one that looks like the writer."""
+_HINTS = {"attention": re.compile(r"att|before|input|1$"), "mlp": re.compile(r"mlp|ff|feed|after|2$")}
+_NO_INPUT = re.compile(r"(^|[._])([qkv]|query|key|value)(_|norm|$)|out")
+"""Norms of queries and keys, or on an output: nothing to guess from."""
+
+
+def branches(stack: Stack, known: Iterable[Factorization]) -> dict[str, list[Said | None]]:
+    """Return the matrix sets that the layers of a stack seem to have, by kind; None where some layers have none."""
+    familiar = patterns(known)
+    found: dict[str, list[Said | None]] = {kind: [] for kind in KINDS}
+    for layer in stack.kinds:
+        for kind, sets in _of_layer(layer, familiar, stack.width).items():
+            both: list[Said | None] = [*sets] if sets else [None]
+            found[kind] += [said for said in both if said not in found[kind]]
+    return {kind: sorted(sets, key=lambda said: said is None)[:MOST] for kind, sets in found.items() if any(sets)}
+
+
+def norms(stack: Stack, known: Iterable[Factorization]) -> dict[str, Said]:
+    """Return the norms of each kind of branch: those of the registry file whose norms cover most gains of the stack."""
+    assignments = Counter(each for found in known if (each := _assignment(found, stack)))
+    if not assignments:
+        return _hinted(stack.gains)
+    best = max(assignments, key=lambda each: (len({name for *_, name in each}), assignments[each]))
+    return {kind: {role: _optional(name, stack) for of, role, name in sorted(best) if of == kind} for kind in KINDS}
+
+
+def _optional(norm: str, stack: Stack) -> str | list[str | None]:
+    return norm if all(norm in layer for layer in stack.kinds) else [norm, None]
+
+
+def _of_layer(layer: Mapping[str, Shape], familiar: Sequence[Pattern], width: int) -> dict[str, list[Said]]:
+    """The sets of one layer: every MLP that shares no tensor with a better one, and the best attention."""
+    free = {name: shape for name, shape in layer.items() if len(shape) in (2, 3)}
+    found: dict[str, list[Said]] = {kind: [] for kind in KINDS}
+    for candidate in sorted(candidates(free, layer, width, familiar), key=lambda each: each.rank, reverse=True):
+        if candidate.names <= free.keys() and not (candidate.kind == "attention" and found["attention"]):
+            found[candidate.kind].append(candidate.said)
+            for name in candidate.names:
+                del free[name]
+    free = {name: shape for name, shape in free.items() if width in shape}
+    if not found["attention"]:
+        found["attention"] = _taken(free, _by_letters(free))
+    if not found["mlp"]:
+        found["mlp"] = _taken(free, _by_sizes(free, layer, width))
+    return found
+
+
+def _taken(free: dict[str, Shape], said: Said | None) -> list[Said]:
+    for name in names(said or {}):
+        del free[name]
+    return [said] if said else []
+
+
+def _siblings(names: Iterable[str], parts: int = 1) -> list[dict[str, str]]:
+    """The names under each module by their last parts."""
+    modules: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
+    for name in names:
+        path = name.split(".")
+        modules[tuple(path[:-parts])][".".join(path[-parts:])] = name
+    return list(modules.values())
+
+
+def _by_letters(free: Iterable[str]) -> Said | None:
+    """The first module whose matrices are called like query, key, value and output, or pack them."""
+    for siblings in (*_siblings(free), *_siblings(free, parts=2)):
+        said: Said = {}
+        for last, name in siblings.items():
+            bare = _AFFIX.sub("", last.lower())
+            if bare in _PACKED:
+                said["packed"] = {name: list(_PACKED[bare])}
+            else:
+                said |= {role: name for role, pattern in _LETTERS.items() if pattern.fullmatch(bare)}
+        roles = [*said, *(role for packed in said.get("packed", {}).values() for role in packed)]
+        if set(ATTENTION_ROLES) <= set(roles) and len(roles) == len(set(roles)):
+            return said
+    return None
+
+
+def _by_sizes(free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int) -> Said | None:
+    """The first module in which a size other than the width has one writer, and one or two readers or both in one."""
+    for siblings in _siblings(free):
+        sizes: dict[int, list[str]] = defaultdict(list)
+        for name in siblings.values():
+            *_, rows, columns = free[name]
+            if (rows == width) != (columns == width):
+                sizes[columns if rows == width else rows].append(name)
+        for hidden, called in sizes.items():
+            if len(called) in (2, 3):
+                return _reader_and_writer(called, free, layer, width)
+            if len(called) == 1 and len(sizes.get(2 * hidden, ())) == 1:
+                return {"packed": {sizes[2 * hidden][0]: ["gate", "up"]}, "down": called[0]}
+    return None
+
+
+def _reader_and_writer(
+    called: Sequence[str], free: Mapping[str, Shape], layer: Mapping[str, Shape], width: int
+) -> Said | None:
+    sides = [[name for name in called if (free[name][-1] == width) is side] for side in (False, True)]
+    biased = [name for name in called if layer.get(f"{name}.bias") == (width,)]
+    alone = sides[len(sides[0]) > 1]
+    if len(alone) != 1:
+        return None
+    writers = biased or [name for name in called if _LAST.search(name)] or alone if len(called) == 2 else alone
+    readers = sorted(set(called) - {writers[0]}, key=lambda name: not _FIRST.search(name))
+    return {"up": readers[-1], "down": writers[0]} | ({"gate": readers[0]} if len(readers) == 2 else {})
+
+
+def _assignment(known: Factorization, stack: Stack) -> frozenset[tuple[str, str, str]]:
+    """Kind, role and name of the norms of a registry file, nothing where the stack lacks one."""
+    found: set[tuple[str, str, str]] = set()
+    gains = {"norm": stack.gains, "output_norm": stack.gains, "inner_norm": stack.tensors}
+    for kind in KINDS:
+        for matrices in as_sets(getattr(known.branches, kind))[:1]:
+            for role in NORMS:
+                asked: Norms = getattr(matrices, role)
+                wanted = (asked,) if isinstance(asked, str) else asked
+                name = next((name for name in wanted if name in gains[role]), None)
+                if name is not None:
+                    found.add((kind, role, name))
+                elif wanted and None not in wanted:
+                    return frozenset()
+    return frozenset(found)
+
+
+def _hinted(gains: Iterable[str]) -> dict[str, Said]:
+    plausible = [name for name in gains if not _NO_INPUT.search(name)]
+    everything = re.compile("") if len(plausible) == 1 else None
+    found = {
+        kind: next((name for name in plausible if (everything or hint).search(name)), None)
+        for kind, hint in _HINTS.items()
+    }
+    return {kind: {"norm": name} for kind, name in found.items() if name is not None}

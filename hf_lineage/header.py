@@ -1,0 +1,171 @@
+"""Header: the layers that the names in a checkpoint tell of, and the matrix sets that each of them has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from hf_lineage.errors import CheckpointError
+from hf_lineage.registry import Factorization, MatrixSet, Norms, Sets, Slot, as_names, as_sets, slots
+
+Shape = tuple[int, ...]
+_NUMBER = r"(\d{1,6})"
+
+
+@dataclass(frozen=True)
+class Heads:
+    """How many heads of a role there are and how many rows each has; in an MLP every hidden unit is one of its own."""
+
+    count: int
+    size: int
+
+
+@dataclass(frozen=True)
+class LayerSet:
+    """A matrix set found in one layer: role -> slot with the full tensor name, and its norms, if it has any."""
+
+    slots: Mapping[str, Slot]
+    norm: str | None
+    output_norm: str | None
+    inner_norm: str | None
+    heads: Mapping[str, Heads] = field(default_factory=dict)
+    """By role, as the shapes say."""
+    stacked: tuple[int, ...] = ()
+    """(E,) where the writer is a stack of experts."""
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Every tensor that the set claims, each once."""
+        return self.read_by(*self.slots)
+
+    def read_by(self, *roles: str) -> tuple[str, ...]:
+        """Return every tensor that these roles and the norms are stored in, each once."""
+        matrices = (name for role in roles for name in (self.slots[role].tensor, *self.slots[role].latent))
+        norms = (name for name in (self.norm, self.output_norm, self.inner_norm) if name is not None)
+        return tuple(dict.fromkeys((*matrices, *norms)))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of a checkpoint."""
+
+    number: int
+    prefix: str
+    outside: str
+    """What names with `{layer}` are relative to: the prefix without its last name and the number."""
+    shapes: Mapping[str, Shape]
+    """Only this layer's tensors, by full name, as stored."""
+
+    def full(self, name: str) -> str:
+        """Return the full name of a tensor or, still with `{expert}`, of several."""
+        beside = self.outside + name.replace("{layer}", str(self.number))
+        return beside if "{layer}" in name else f"{self.prefix}.{name}"
+
+    def find(self, name: str) -> str | None:
+        """Return the name on disk, with or without `.weight`."""
+        full = self.full(name)
+        return next((found for found in (f"{full}.weight", full) if found in self.shapes), None)
+
+    def experts(self, names: Iterable[str]) -> range:
+        """Return the numbers that `{expert}` stands for in the names on disk; a single one where no name has it."""
+        patterns = [re.escape(self.full(name)) for name in names if "{expert}" in name]
+        if not patterns:
+            return range(1)
+        pattern = re.compile(f"(?:{'|'.join(patterns)})(?:\\.weight)?".replace(r"\{expert\}", _NUMBER))
+        found = {int(match[match.lastindex or 0]) for match in map(pattern.fullmatch, self.shapes) if match}
+        return _without_gap(found, f"{self.prefix} has", "expert")
+
+    def unclaimed(self, width: int, claimed: set[str], ignores: Iterable[str]) -> Iterator[str]:
+        """Yield the matrices of the residual width that are neither claimed nor ignored."""
+        ignored = "|".join(re.escape(self.full(name)) for name in ignores)
+        pattern = re.compile(f"({ignored})(\\.weight)?".replace(r"\{expert\}", _NUMBER).replace(r"\*", ".*"))
+        for name, shape in self.shapes.items():
+            if len(shape) in (2, 3) and width in shape and name not in claimed and not pattern.fullmatch(name):
+                yield name
+
+
+def _without_gap(found: set[int], where: str, what: str) -> range:
+    """0 to the largest number found; raise CheckpointError if one between is missing."""
+    everything = range(max(found, default=-1) + 1)
+    missing = next((number for number in everything if number not in found), None)
+    if missing is not None:
+        raise CheckpointError(f"{where} no {what} {missing} but {what} {everything[-1]}; download the weights again")
+    return everything
+
+
+def find_layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> list[Layer]:
+    """Return the layers under the first prefix that the checkpoint has; raise CheckpointError if it has none."""
+    patterns = as_names(factorization.layers)
+    beside = {name.partition("{layer}")[0] + "{layer}" for name in _names(factorization) if "{layer}" in name}
+    for pattern in patterns:
+        outside = re.sub(r"[^.]*\.?\{layer\}.*", "", pattern)
+        prefixes = "|".join(re.escape(prefix) for prefix in (pattern, *(outside + name for name in sorted(beside))))
+        matcher = re.compile(f"(?:{prefixes})\\.".replace(r"\{layer\}", _NUMBER))
+        found: dict[int, dict[str, Shape]] = {}
+        for name, shape in shapes.items():
+            if match := matcher.match(name):
+                found.setdefault(int(match[match.lastindex or 0]), {})[name] = shape
+        if found:
+            numbers = _without_gap(set(found), "the weights have", "layer")
+            return [Layer(n, pattern.replace("{layer}", str(n)), outside, found[n]) for n in numbers]
+    raise CheckpointError(
+        f"no tensor is named like {' or '.join(patterns)}, as factorization {factorization.name} expects: "
+        "the weights are not those of the class that config.json names"
+    )
+
+
+def _names(factorization: Factorization) -> Iterator[str]:
+    """Every name that a factorization says of what stands in a layer."""
+    for sets in (factorization.branches.mlp, factorization.branches.attention):
+        for each in as_sets(sets):
+            yield from (name for slot in slots(each) for name in (slot.tensor, *slot.latent))
+            norms = (*as_names(each.norm), *as_names(each.output_norm), *as_names(each.inner_norm))
+            yield from (name for name in norms if name)
+
+
+def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
+    """Return the sets that a layer has.
+
+    Raise CheckpointError for a set of which only a part is there, and for a layer with none unless null is among them.
+    """
+    found = tuple(each for matrices in as_sets(sets) for each in _complete(matrices, layer))
+    if not found and (isinstance(sets, MatrixSet) or None not in sets):
+        names = (next(slots(matrices)).tensor for matrices in as_sets(sets))
+        raise CheckpointError(f"{layer.prefix} has no tensor {' or '.join(names)}")
+    return found
+
+
+def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
+    """A set once for each expert, if the layer has it."""
+    declared = list(slots(matrices))
+    for expert in layer.experts(slot.tensor for slot in declared):
+        wanted = {slot.role: _of_expert(slot, expert) for slot in declared}
+        names = [name for slot in wanted.values() for name in (slot.tensor, *slot.latent)]
+        absent = [name for name in names if layer.find(name) is None]
+        if absent and any(map(layer.find, names)):
+            raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, though others of its branch are there")
+        if not absent:
+            yield LayerSet(
+                {role: _on_disk(slot, layer) for role, slot in wanted.items()},
+                _first(matrices.norm, layer),
+                _first(matrices.output_norm, layer),
+                _first(matrices.inner_norm, layer),
+            )
+
+
+def _of_expert(slot: Slot, expert: int) -> Slot:
+    return replace(slot, tensor=slot.tensor.replace("{expert}", str(expert)))
+
+
+def _on_disk(slot: Slot, layer: Layer) -> Slot:
+    tensor, *latent = (layer.find(name) or name for name in (slot.tensor, *slot.latent))
+    return replace(slot, tensor=tensor, latent=tuple(latent))
+
+
+def _first(names: Norms, layer: Layer) -> str | None:
+    candidates = as_names(names)
+    found = next((full for name in candidates if name and (full := layer.find(name))), None)
+    if candidates and not found and None not in candidates:
+        raise CheckpointError(f"{layer.prefix} has no norm {' or '.join(map(str, candidates))}")
+    return found

@@ -1,0 +1,44 @@
+"""The harness that proves the registry: every branch product against what the real transformers module computes.
+
+A tiny random model of the class is saved and read back like any checkpoint. The module itself then runs with known
+vectors put in where a branch reads, and what it gives out where the branch writes has to be the product times them.
+Nothing here multiplies two weights: activations are made transparent, attention looks at one token, the rest is the
+module's own code. Rows of a Hadamard matrix are the known vectors, because a norm leaves them as they are (mean 0,
+except for the first, and mean square 1), so the same run with vectors put in before the norm proves the folded gains.
+"""
+
+import os
+
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+
+from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.repo import resolve
+from tests.conformance.models import required, tiny_model
+from tests.conformance.rules import (
+    against_plan,
+    gains_left_out,
+    norms_left_out,
+    output_norms_mistaken,
+    wrong_normalization,
+)
+from tests.conformance.run import FOLDED, differences
+from tests.conformance.specimen import PLAIN, Specimen, specimen
+from tests.conformance.wanted import variants
+
+__all__ = [
+    "FOLDED",
+    "PLAIN",
+    "Specimen",
+    "against_plan",
+    "differences",
+    "gains_left_out",
+    "norms_left_out",
+    "open_checkpoint",
+    "output_norms_mistaken",
+    "required",
+    "resolve",
+    "specimen",
+    "tiny_model",
+    "variants",
+    "wrong_normalization",
+]

@@ -1,0 +1,128 @@
+"""Rules: what no product shows, such as a norm that nothing claims; each returns what breaks it."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from scipy.linalg import hadamard
+
+from hf_lineage.header import LayerSet
+from hf_lineage.registry import as_names
+from tests.conformance.models import runner, sample
+from tests.conformance.run import WRITERS
+from tests.conformance.specimen import Specimen, same
+from tests.conformance.wanted import WIDTH
+
+
+def norms_left_out(found: Specimen) -> list[str]:
+    """Norms with a gain that no branch claims although only branches read them.
+
+    If so, doubling what the norm gives is undone by halving it again where the branches read it.
+    """
+    claimed = {found.owner(name) for _, each in both(found) for name in (each.norm, each.output_norm) if name}
+    readers = {module for path in found.layout.paths for _, _, modules in found.readers(path) for module in modules}
+    seen: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}
+    hooks = [m.register_forward_hook(functools.partial(_remember, seen)) for m in found.model.modules()]
+    before = _hidden(found.model)
+    for hook in hooks:
+        hook.remove()
+    left = []
+    for name, norm in found.model.named_modules():
+        if norm in claimed or not is_norm(found, name) or norm not in seen or not list(norm.parameters()):
+            continue
+        reading = [m for m in readers if m in seen and same(seen[m][0], seen[norm][1])]
+        doubled = [norm.register_forward_hook(lambda module, args, output: output * 2)]
+        doubled += [m.register_forward_pre_hook(lambda module, args: (args[0] / 2, *args[1:])) for m in reading]
+        if reading and same(_hidden(found.model), before):
+            left.append(name)
+        for hook in doubled:
+            hook.remove()
+    return left
+
+
+def output_norms_mistaken(found: Specimen) -> list[str]:
+    """Branches whose output is normalised though the registry says it is not, or the other way round.
+
+    A norm on the output, and nothing else, undoes a factor on what the branch writes.
+    """
+    before = _hidden(found.model)
+    wrong = []
+    for path, role in (("mlp", "down"), ("value_output", "output")):
+        sets = [each for _, each in found.sets(path)]
+        writers = {found.owner(each.slots[role].tensor) for each in sets}
+        tripled = [m.register_forward_hook(lambda module, args, output: output * 3) for m in writers]
+        if same(_hidden(found.model), before) != all(each.output_norm and found.scale(each) is None for each in sets):
+            wrong.append(path)
+        for hook in tripled:
+            hook.remove()
+    return wrong
+
+
+def gains_left_out(found: Specimen) -> list[str]:
+    """Vectors of the residual width in a layer that are no bias, no norm's, and that nothing claims or ignores."""
+    claimed = {name for _, each in both(found) for name in (each.norm, each.output_norm, each.inner_norm) if name}
+    prefixes = (re.escape(p).replace(r"\{layer\}", r"\d+") for p in as_names(found.layout.factorization.layers))
+    layer = re.compile("|".join(prefixes))
+    ignored = [f"*.{name}" for name in found.layout.factorization.ignores]
+    return [
+        name
+        for name, shape in sorted(found.shapes.items())
+        if shape == (WIDTH,) and layer.match(name) and name not in claimed and not name.endswith("bias")
+        if not any(fnmatch.fnmatchcase(name, pattern) for pattern in ignored)
+        if "norm" not in type(found.owner(name)).__name__.lower()
+    ]
+
+
+def both(found: Specimen) -> Iterator[tuple[int, LayerSet]]:
+    """Every matrix set of the model."""
+    yield from found.sets("mlp")
+    yield from found.sets("value_output")
+
+
+def is_norm(found: Specimen, name: str) -> bool:
+    """Whether this is a norm of the residual width inside a layer that the factorization speaks of."""
+    module = found.model.get_submodule(name)
+    sizes = {tuple(parameter.shape) for parameter in module.parameters()}
+    return name.startswith(found.stack) and "norm" in type(module).__name__.lower() and sizes <= {(WIDTH,)}
+
+
+def wrong_normalization(found: Specimen) -> list[str]:
+    """Norms that subtract the mean although the registry says rms_norm, or the other way round."""
+    tokens = torch.from_numpy(hadamard(WIDTH)[1:]).float()
+    subtracts = found.layout.factorization.normalization == "layer_norm"
+    inner = {readers[0] for _, _, readers in found.readers("query_key")}
+    names = {name.rpartition(".")[0] for name, module in found.model.named_modules() if module in inner}
+    return [
+        name
+        for name, module in found.model.named_modules()
+        if is_norm(found, name) and name.rpartition(".")[0] not in names
+        if same(module(tokens), module(tokens + 1)) != subtracts
+    ]
+
+
+def against_plan(found: Specimen) -> list[str]:
+    """Matrices that transformers' own tensor-parallel plan splits the other way: readers by rows, or writers not."""
+    plan = getattr(found.model.config, "base_model_tp_plan", None) or {}
+    names = {module: re.sub(r"\d+", "*", name) for name, module in found.model.base_model.named_modules()}
+    wrong = []
+    for _, each in both(found):
+        for role, slot in each.slots.items():
+            said = plan.get(names.get(found.owner(slot.tensor), ""), "")
+            if ("col" if role in WRITERS.values() else "row") in said:
+                wrong.append(slot.tensor)
+    return wrong
+
+
+def _remember(seen: dict, module: Any, args: Any, output: Any) -> None:
+    if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor):
+        seen[module] = (args[0], output)
+
+
+def _hidden(model: Any) -> torch.Tensor:
+    with torch.no_grad():
+        return runner(model)(**sample(runner(model), 1, 6))[0]

@@ -1,0 +1,227 @@
+"""Run: the real model with known vectors put in where a branch reads, and what it gives out where the branch writes."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from scipy.linalg import hadamard
+from torch.overrides import TorchFunctionMode
+from transformers.activations import ACT2CLS
+
+from hf_lineage.branches import terms
+from hf_lineage.header import LayerSet
+from hf_lineage.signature import Recipe
+from tests.conformance.models import runner, sample
+from tests.conformance.specimen import PLAIN, Specimen
+from tests.conformance.wanted import WIDTH
+
+FOLDED = replace(PLAIN, gains=True)
+ACTIVATIONS = tuple(
+    {each[0] if isinstance(each, tuple) else each for each in ACT2CLS.values() if not inspect.isfunction(each)}
+    | {torch.nn.GELU, torch.nn.SiLU, torch.nn.ReLU}
+)
+WRITERS = {"mlp": "down", "mlp_gate": "down", "value_output": "output"}
+ROTARY = {"cos": torch.ones_like, "sin": torch.zeros_like}
+"""Rotary embeddings rotate nothing by these angles."""
+GATES = ("sigmoid", "softplus")
+"""What a gate on attention goes through."""
+
+
+class Run(TorchFunctionMode):
+    """One pass of the real model with known vectors put in; what the writers of a path give out is kept."""
+
+    def __init__(self, found: Specimen, path: str, folded: bool) -> None:
+        super().__init__()
+        self.found, self.path, self.folded = found, path, folded
+        self.outputs: dict[Any, torch.Tensor] = {}
+        self.scales: list[torch.nn.Parameter] = []
+        self.scores: dict[int, torch.Tensor] = {}
+        self.activated: list[torch.Tensor] = []
+        self.factors: list[torch.Tensor] = []
+        self.gated = path == "value_output" and any("gate" in each.slots for _, each in found.sets(path))
+        self.layer: int | None = None
+        rows = torch.from_numpy(hadamard(WIDTH)).float()
+        self.known = rows[1:] if folded and found.layout.factorization.normalization == "layer_norm" else rows
+        self.tokens = torch.cat([self.known, -self.known] * (2 if path == "query_key" else 1))
+        self.hooks = list(self._hooks())
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """An activation lets everything through, a gate only the factor that is asked for; scores are kept."""
+        name = getattr(function, "__name__", "")
+        if name == "softmax" and self.layer is not None:
+            self.scores[self.layer], self.layer = args[0], None
+        if self.path == "query_key" and name in ROTARY:
+            return ROTARY[name](args[0])
+        if self.gated and name in GATES:
+            return torch.ones_like(args[0])
+        if name in ("sort", "argsort"):
+            # Tokens stay in their order before every expert.
+            named = dict(zip(("dim", "descending"), args[1:], strict=False)) | (kwargs or {})
+            return function(args[0], **named | {"stable": True})
+        if self.path.startswith("mlp") and isinstance(args[0] if args else None, torch.Tensor):
+            if name in ("silu", "gelu", "relu"):
+                return self._activate(args[0])
+            if name == "clamp" and args[0].is_floating_point():
+                return args[0]
+            if name == "softmax":
+                return torch.ones_like(args[0])  # no token prefers an expert, so that all list them in one order
+            if name == "sigmoid":
+                self.factors.append(torch.ones_like(args[0]))
+                return self.factors[-1]
+        if name in ("mul", "__mul__", "__rmul__") and all(isinstance(each, torch.Tensor) for each in args):
+            for this, other in (args, args[::-1]):
+                if any(this is factor for factor in self.factors):
+                    return self._activate(other)
+                if any(this is seen for seen in self.activated):
+                    return (this if self.path == "mlp_gate" else other).clone()
+                if any(this is scale for scale in self.scales):
+                    self._keep(False, this, args, result := function(*args))
+                    return result
+        return function(*args, **(kwargs or {}))
+
+    def _activate(self, before: torch.Tensor) -> torch.Tensor:
+        self.activated.append(before.clone())
+        return self.activated[-1]
+
+    def _hooks(self) -> Iterator[Any]:
+        exits: dict[Any, Callable[..., Any]] = {}
+        for layer, each, readers in self.found.readers(self.path):
+            norm = self.found.owner(each.norm) if self.folded and each.norm else None
+            for entry in [norm] if norm else readers:
+                yield entry.register_forward_pre_hook(self._put_in, with_kwargs=True)
+            exits |= dict.fromkeys(self._inside(each), self._only_gain)
+            if self.path == "query_key":
+                yield readers[0].register_forward_pre_hook(functools.partial(self._enter, layer))
+                yield from self._without_inner_norms(readers[0], each)
+                continue
+            yield readers[0].register_forward_pre_hook(self._route, with_kwargs=True)
+            exit = self.exit(each)
+            if isinstance(exit, torch.nn.Parameter):
+                self.scales.append(exit)
+            else:
+                exits[exit] = functools.partial(self._keep, self.folded and bool(each.output_norm))
+        for module, hook in exits.items():
+            yield module.register_forward_hook(hook)
+        for module in self.found.model.modules() if self.path.startswith("mlp") else ():
+            if isinstance(module, ACTIVATIONS) or "gelu" in type(module).__name__.lower():
+                yield module.register_forward_hook(lambda module, args, output: self._activate(args[0]))
+
+    def exit(self, each: LayerSet) -> torch.nn.Module | torch.nn.Parameter:
+        """Where a set's product comes out: behind a module, or behind the multiplication with a gain."""
+        if not (self.folded and each.output_norm):
+            return self.found.owner(each.slots[WRITERS[self.path]].tensor)
+        scale = self.found.scale(each)
+        return self.found.owner(each.output_norm) if scale is None else scale
+
+    def _put_in(self, module: Any, args: Any, kwargs: Any) -> Any:
+        if not args:
+            name = next(iter(kwargs))
+            return args, {**kwargs, name: self._placed(kwargs[name], module)}
+        return (self._placed(args[0], module), *args[1:]), kwargs
+
+    def _placed(self, instead: torch.Tensor, module: Any) -> torch.Tensor:
+        """The known vectors in the shape of what was read: each all along its own sequence, or all in a single one."""
+        count = instead.numel() // WIDTH
+        if by_expert(module) > 1:
+            known = self.tokens.repeat(by_expert(module), 1)
+        elif self.path == "query_key":
+            known = torch.nn.functional.pad(self.tokens, (0, 0, 0, count - len(self.tokens)))
+        else:
+            known = self.tokens.repeat_interleave(count // len(self.tokens), dim=0)
+        return known.to(instead.dtype).reshape(instead.shape)
+
+    def _route(self, module: Any, args: Any, kwargs: Any) -> Any:
+        """A module of stacked experts is asked for the plain sum of all of them."""
+        experts = stacked(module)
+        if experts == by_expert(module):
+            return None
+        everyone = torch.arange(experts).expand(args[0].shape[0], experts)
+        return (args[0], everyone, torch.ones_like(everyone, dtype=args[0].dtype)), {}
+
+    def _enter(self, layer: int, module: Any, args: Any) -> None:
+        self.layer = layer
+
+    def _without_inner_norms(self, query: torch.nn.Module, each: LayerSet) -> Iterator[Any]:
+        """Norms between a projection and the scores are no part of the product."""
+        inside = self._inside(each)
+        names = {module: name for name, module in self.found.model.named_modules()}
+        for name, module in self.found.model.get_submodule(names[query].rpartition(".")[0]).named_modules():
+            if name and "norm" in type(module).__name__.lower() and module not in inside:
+                yield module.register_forward_hook(lambda module, args, output: args[0])
+
+    def _inside(self, each: LayerSet) -> set[torch.nn.Module]:
+        """The norms between two matrices of the product."""
+        latent = [slot.latent[1] for slot in each.slots.values() if slot.latent]
+        return {self.found.owner(name) for name in (*latent, each.inner_norm) if name}
+
+    def _only_gain(self, module: Any, args: Any, output: Any) -> Any:
+        """Nothing is left of a norm inside a product but its gain, if that is folded."""
+        return _unscaled(args[0], output) if self.folded else args[0]
+
+    def _keep(self, normed: bool, module: Any, args: Any, output: Any) -> None:
+        output = output[0] if isinstance(output, tuple) else output
+        output = _unscaled(args[0], output) if normed else output
+        output = output.reshape(by_expert(module), len(self.tokens), -1, WIDTH)[:, :, 0].sum(0)
+        self.outputs[module] = self.outputs.get(module, 0) + output
+
+    def go(self) -> Run:
+        """Run the model once."""
+        shape = (1, len(self.tokens)) if self.path == "query_key" else (len(self.tokens), 1)
+        base = runner(self.found.model)
+        asked = sample(base, *shape)
+        if self.path == "query_key" and "position_ids" in inspect.signature(base.forward).parameters:
+            asked["position_ids"] = torch.zeros(shape, dtype=torch.long)  # for embeddings by a table of angles
+        with torch.no_grad(), self:
+            base(**asked)
+            if self.path == "query_key":
+                scores, self.tokens = dict(self.scores), torch.zeros_like(self.tokens)
+                base(**asked)
+                # What the scores have without any input, such as a bias by position, is no part of the product.
+                self.scores = {layer: scores[layer] - empty for layer, empty in self.scores.items()}
+        for hook in self.hooks:
+            hook.remove()
+        return self
+
+
+def stacked(module: Any) -> int:
+    """How many experts a module holds in one tensor."""
+    parameters = module.parameters(recurse=False) if isinstance(module, torch.nn.Module) else ()
+    return next((parameter.shape[0] for parameter in parameters if parameter.ndim == 3), 1)
+
+
+def by_expert(module: Any) -> int:
+    """How many experts a module holds that is given the vectors of each expert one after the other; 1 for any other."""
+    routed = stacked(module) > 1 and len(inspect.signature(module.forward).parameters) >= 3
+    return 1 if routed else stacked(module)
+
+
+def _unscaled(into: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+    """What a norm gives out but for the division by the root mean square: what is left of it is its gain."""
+    return output * into.pow(2).mean(dim=-1, keepdim=True).sqrt()
+
+
+def differences(found: Specimen, path: str, recipe: Recipe) -> Iterator[float]:
+    """For every writer of a path the relative distance between the branch product and what the module gives out."""
+    run = Run(found, path, recipe.gains).go()
+    products: dict[Any, torch.Tensor] = {}
+    for layer in range(found.layout.layers):
+        sets = [each for at, each in found.sets(path) if at == layer]
+        for each, term in zip(sets, terms(found.layout, path, layer, recipe, found.read), strict=True):
+            key = layer if path == "query_key" else run.exit(each)
+            products[key] = products.get(key, torch.zeros(())) + term.out @ term.inn
+    count = len(run.known)
+    for key, product in products.items():
+        if path == "query_key":
+            scores = run.scores[key].flatten(0, -3).sum(0)[2 * count : 4 * count, : 2 * count]
+            rows, against = (scores[:count] - scores[count:]) / 2, run.known @ product @ run.known.mT
+            seen = (rows[:, :count] - rows[:, count:]) / 2
+            seen, expected = seen / seen.norm(), against / against.norm()  # the softmax has a scale of its own
+        else:
+            given = run.outputs[key]
+            seen, expected = (given[:count] - given[count:]) / 2, run.known @ product.mT
+        yield float((seen - expected).norm() / expected.norm())

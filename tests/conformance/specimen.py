@@ -1,0 +1,92 @@
+"""Specimen: one tiny model in memory beside the same model read back from disk."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hf_lineage.branches import terms
+from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.header import LayerSet
+from hf_lineage.layout import Layout, bind
+from hf_lineage.registry import Factorization, lookup
+from hf_lineage.repo import resolve
+from hf_lineage.signature import RECIPES
+from tests.conformance.models import tiny_model
+
+PLAIN = RECIPES["paper"]
+READERS = {"mlp": ("up",), "mlp_gate": ("gate",), "value_output": ("value",), "query_key": ("query", "key")}
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """One tiny model in memory and the same model read back from disk."""
+
+    model: Any
+    layout: Layout
+    shapes: Mapping[str, tuple[int, ...]]
+    read: Callable[[str], torch.Tensor]
+    owners: dict[str, torch.nn.Module] = field(default_factory=dict)
+
+    def owner(self, tensor: str) -> torch.nn.Module:
+        """The module that holds a tensor of the file, found by its values: in memory it may be named otherwise."""
+        if tensor not in self.owners:
+            self.owners[tensor] = self._holder(self.read(tensor).flatten())
+        return self.owners[tensor]
+
+    def readers(self, path: str) -> list[tuple[int, LayerSet, list[torch.nn.Module]]]:
+        """Every matrix set of a path with its layer and its readers' modules; what a file packs may be apart there."""
+        roles = READERS[path]
+        found = []
+        for number, sets in enumerate(self.layout.sets(path)):
+            for each, term in zip(sets, terms(self.layout, path, number, PLAIN, self.read), strict=True):
+                rows = {roles[0]: term.out[:, 0], roles[-1]: term.inn[0]}
+                latent = {role: each.slots[role].latent for role in roles}
+                modules = [self.owner(latent[r][0]) if latent[r] else self._holder(rows[r]) for r in roles]
+                found.append((number, each, modules))
+        return found
+
+    @functools.cached_property
+    def stack(self) -> tuple[str, ...]:
+        """Prefixes of the layers in memory that the factorization speaks of."""
+        readers = {module for path in self.layout.paths for _, _, modules in self.readers(path) for module in modules}
+        names = [name for name, module in self.model.named_modules() if module in readers]
+        return tuple({match[0] for name in names if (match := re.match(r"(?:.*?\.|)\d+\.", name))})
+
+    def _holder(self, values: torch.Tensor) -> torch.nn.Module:
+        parts = values[:8]
+        return next(m for m in self.model.modules() if any(torch.isin(parts, p).all() for p in m.parameters(False)))
+
+    def scale(self, each: LayerSet) -> torch.nn.Parameter | None:
+        """The plain gain, no norm's, that a set's output is multiplied with."""
+        if each.output_norm is None or "norm" in type(owner := self.owner(each.output_norm)).__name__.lower():
+            return None
+        values = self.read(each.output_norm)
+        return next(p for p in owner.parameters(recurse=False) if same(p, values))
+
+    def sets(self, path: str) -> Iterator[tuple[int, LayerSet]]:
+        """Every matrix set of a path with its layer."""
+        for layer, found in enumerate(self.layout.sets(path)):
+            yield from ((layer, each) for each in found)
+
+
+def specimen(name: str, folder: Path, wanted: dict[str, Any], factorization: Factorization | None = None) -> Specimen:
+    """Save a tiny model, read it back and bind it, by the registry's own choice unless a factorization is given."""
+    model = tiny_model(name, wanted)
+    model.save_pretrained(folder)
+    repo = resolve(str(folder))
+    checkpoint = open_checkpoint(repo)
+    chosen = factorization or lookup(repo.config())[1]
+    layout = bind(chosen, checkpoint.shapes, repo.config())
+    return Specimen(model, layout, checkpoint.shapes, checkpoint.read)
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors are equal up to rounding."""
+    return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=1e-4, atol=1e-4)
