@@ -15,7 +15,7 @@ from hf_lineage.comparison import compare_paths
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, RepositoryError
 from hf_lineage.options import Options
 from hf_lineage.repo import RepoRef, resolve
-from hf_lineage.signature import RECIPES, Signature, same_recipe
+from hf_lineage.signature import RECIPES, Signature, same_recipe, unlike_layers
 from hf_lineage.subject import Subject, locate, locate_weights, model_config, open_header, open_model, open_subject
 from hf_lineage.suggestion import Suggestion, survey
 
@@ -192,6 +192,8 @@ def _judge(
     except NothingToCompare as error:
         return verdict.Unverifiable(str(error))
     same_recipe(ours, theirs)
+    if unlike := unlike_layers(ours, theirs, options.paths):
+        return verdict.Incompatible(unlike)
     evidence = _measured(ours, theirs, _empirical_nulls(base, options), options)
     objection = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
     return verdict.judge(evidence, options.alpha, objection=objection)

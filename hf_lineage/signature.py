@@ -7,7 +7,7 @@ branch product M, and the recipe that says how those numbers were made.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
@@ -158,17 +158,21 @@ class Signature:
 
 
 def same_recipe(a: Signature, b: Signature) -> None:
-    """Raise SignatureError unless every parameter that changes a number is the same in both signatures, and every path
-    that both have is in as many layers.
-    """
+    """Raise SignatureError unless every parameter that changes a number is the same in both signatures."""
     ours, theirs = asdict(a.recipe), asdict(b.recipe)
     unlike = [f"{key} {ours[key]} and {theirs[key]}" for key in ours if ours[key] != theirs[key]]
     if unlike:
         raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
-    for path in a.paths.keys() & b.paths.keys():
-        here, there = len(a.paths[path].trace), len(b.paths[path].trace)
-        if here != there:
-            raise SignatureError(f"{a.model} has {path} in {here} layers, {b.model} in {there}; leave this path out")
+
+
+def unlike_layers(a: Signature, b: Signature, paths: Sequence[str]) -> str:
+    """Return which of some paths is in more layers of one model than of the other; empty if none is."""
+    rows = {path: (len(a.paths[path].trace), len(b.paths[path].trace)) for path in paths}
+    unlike = (path for path, (ours, theirs) in rows.items() if ours != theirs)
+    return "; ".join(
+        f"{a.model} has {path} in {rows[path][0]} layers, {b.model} in {rows[path][1]}; leave this path out"
+        for path in unlike
+    )
 
 
 def random_stream(purpose: str) -> np.random.Philox:
