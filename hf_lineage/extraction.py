@@ -48,7 +48,7 @@ class Extraction:
         """
         width, layers = self.layout.width, range(self.layout.layers)
         having = {path: self.layout.numbers(path) for path in self.paths}
-        seen = len(range(width)[columns]) if self.exact else self.recipe.probes or 0
+        seen = len(range(self.recipe.columns(width))[columns])
         placed = devices.place([self.working_set(layer, seen) for layer in layers], self.memory)
         probes = {device: Probes.of(self.recipe, width, torch.device(device), columns) for device in set(placed)}
         corner = min(self.recipe.coordinates, width)
@@ -61,11 +61,6 @@ class Extraction:
                     block = summarise(branch, probes[placed[layer]], self.recipe, share)
                     put(found[path], having[path].index(layer), block)
         return found
-
-    @property
-    def exact(self) -> bool:
-        """Whether the residual is kept as it is."""
-        return self.recipe.probes is None or self.recipe.probes >= self.layout.width
 
     @property
     def room(self) -> int:
@@ -86,9 +81,8 @@ class Extraction:
         stored = {path: sum(sizes[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
         hidden = max(stored[path] + made[path] for path in self.paths) // width
         seen = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
-        return COPIES * sum(sizes[name].size for name in self._names(layer, self.paths)) + 4 * (
-            seen + max(made.values())
-        )
+        mapped = sum(sizes[name].size for name in self._names(layer, self.paths))
+        return COPIES * mapped + 4 * (seen + max(made.values()))
 
     def _names(self, layer: int, paths: Sequence[str]) -> set[str]:
         return {name for path in paths for name in tensors(self.layout, path, layer)}

@@ -6,9 +6,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from hf_lineage.header import Shape
 from hf_lineage.patterns import KINDS, Pattern, Said, candidates, names, patterns
-from hf_lineage.registry import ATTENTION_ROLES, Factorization, Norms, as_sets
-from hf_lineage.stack import Shape, Stack
+from hf_lineage.registry import ATTENTION_ROLES, Factorization, Norms, as_names, as_sets
+from hf_lineage.stack import Stack
 
 NORMS = ("norm", "output_norm", "inner_norm")
 MOST = 8
@@ -140,7 +141,7 @@ def _assignment(known: Factorization, stack: Stack) -> frozenset[tuple[str, str,
         for matrices in as_sets(getattr(known.branches, kind))[:1]:
             for role in NORMS:
                 asked: Norms = getattr(matrices, role)
-                wanted = (asked,) if isinstance(asked, str) else asked
+                wanted = as_names(asked)
                 name = next((name for name in wanted if name in gains[role]), None)
                 if name is not None:
                     found.add((kind, role, name))

@@ -41,7 +41,7 @@ class LayerSet:
 
     def read_by(self, *roles: str) -> tuple[str, ...]:
         """Return every tensor that these roles and the norms are stored in, each once."""
-        matrices = (name for role in roles for name in (self.slots[role].tensor, *self.slots[role].latent))
+        matrices = (name for role in roles for name in self.slots[role].tensors)
         norms = (name for name in (self.norm, self.output_norm, self.inner_norm) if name is not None)
         return tuple(dict.fromkeys((*matrices, *norms)))
 
@@ -119,7 +119,7 @@ def _names(factorization: Factorization) -> Iterator[str]:
     """Every name that a factorization says of what stands in a layer."""
     for sets in (factorization.branches.mlp, factorization.branches.attention):
         for each in as_sets(sets):
-            yield from (name for slot in slots(each) for name in (slot.tensor, *slot.latent))
+            yield from (name for slot in slots(each) for name in slot.tensors)
             norms = (*as_names(each.norm), *as_names(each.output_norm), *as_names(each.inner_norm))
             yield from (name for name in norms if name)
 
@@ -141,7 +141,7 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
     declared = list(slots(matrices))
     for expert in layer.experts(slot.tensor for slot in declared):
         wanted = {slot.role: _of_expert(slot, expert) for slot in declared}
-        names = [name for slot in wanted.values() for name in (slot.tensor, *slot.latent)]
+        names = [name for slot in wanted.values() for name in slot.tensors]
         absent = [name for name in names if layer.find(name) is None]
         if absent and any(map(layer.find, names)):
             raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, though others of its branch are there")
@@ -159,7 +159,7 @@ def _of_expert(slot: Slot, expert: int) -> Slot:
 
 
 def _on_disk(slot: Slot, layer: Layer) -> Slot:
-    tensor, *latent = (layer.find(name) or name for name in (slot.tensor, *slot.latent))
+    tensor, *latent = (layer.find(name) or name for name in slot.tensors)
     return replace(slot, tensor=tensor, latent=tuple(latent))
 
 

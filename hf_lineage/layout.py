@@ -10,8 +10,6 @@ from hf_lineage.errors import CheckpointError
 from hf_lineage.header import Heads, LayerSet, Shape, find_layers, find_sets
 from hf_lineage.registry import Factorization, Slot, as_names, setting
 
-__all__ = ["Layout", "Shape", "bind"]
-
 QUERIES = ("query", "gate")
 """Roles of attention with as many heads as there are queries; keys and values may be fewer."""
 

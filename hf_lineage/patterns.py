@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hf_lineage.header import Shape
 from hf_lineage.registry import ATTENTION_ROLES, MLP_ROLES, Factorization, MatrixSet, as_sets
-from hf_lineage.stack import Shape
 
 Said = dict[str, Any]
 """A matrix set as YAML says it."""

@@ -17,10 +17,10 @@ from hf_lineage.options import Options
 from hf_lineage.repo import RepoRef, resolve
 from hf_lineage.signature import RECIPES, Signature, same_recipe, unlike_layers
 from hf_lineage.subject import Subject, locate, locate_weights, model_config, open_header, open_model, open_subject
-from hf_lineage.suggestion import Suggestion, survey
 
 if TYPE_CHECKING:
     from hf_lineage.inspection import Inspection
+    from hf_lineage.suggestion import Suggestion
 
 NAMED = ("--base",)
 """The source of a claim that the user makes, not the model."""
@@ -121,6 +121,8 @@ def inspect(model: str, options: Options | None = None) -> Inspection:
 
 def suggest(model: str, options: Options | None = None) -> Suggestion:
     """Return what the registry could make of a model that it does not list; LineageError if it cannot be read."""
+    from hf_lineage.suggestion import survey
+
     repo = locate_weights(model, (options or Options()).local_hub)
     return survey(repo.name, *open_header(repo))
 

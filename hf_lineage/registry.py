@@ -104,6 +104,11 @@ class Slot:
     """What the tensor reads instead of the stream, and the norm on that."""
     transposed: bool = False
 
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Every name: the tensor, what it reads instead of the stream, and the norm on that."""
+        return self.tensor, *self.latent
+
 
 def registry_root() -> Path:
     """Return the folder of factorizations: the one packed into the wheel, else the repository's."""
@@ -157,15 +162,16 @@ def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
 
 def setting(config: Mapping[str, Any], key: str) -> Any:
     """Return what `config.json` says under a key, `outer.inner` for one inside another; None if nothing."""
+    value: Any = config
     for part in key.split("."):
-        config = config.get(part) if isinstance(config, Mapping) else None  # type: ignore[assignment]
-    return config
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
-def _fits(config: Mapping[str, Any], requires: Mapping[str, Setting | tuple[Setting, ...]]) -> bool:
-    return all(
-        setting(config, key) in (wanted if isinstance(wanted, tuple) else (wanted,)) for key, wanted in requires.items()
-    )
+def unmet(config: Mapping[str, Any], requires: Mapping[str, Setting | tuple[Setting, ...]]) -> str | None:
+    """Return the first key under which `config.json` does not say what a factorization requires; None if all is met."""
+    wanted = {key: values if isinstance(values, tuple) else (values,) for key, values in requires.items()}
+    return next((key for key, values in wanted.items() if setting(config, key) not in values), None)
 
 
 def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Factorization]:
@@ -174,7 +180,7 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
         raise NothingToCompare("config.json names no class under `architectures`, so no factorization applies")
     known = [(name, found) for name in named for found in factorizations(root) if name in found.classes]
-    fitting = [(name, found) for name, found in known if _fits(config, found.requires)]
+    fitting = [(name, found) for name, found in known if unmet(config, found.requires) is None]
     if fitting:
         return max(fitting, key=lambda pair: len(pair[1].requires))
     if known:

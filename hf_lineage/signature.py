@@ -51,6 +51,10 @@ class Recipe:
         if not 2 <= self.coordinates <= 4096:
             raise OptionError(f"coordinates must be between 2 and 4096, not {self.coordinates}")
 
+    def columns(self, width: int) -> int:
+        """Return how many columns a sketch has: k, or the width where Z is the identity."""
+        return width if self.probes is None else min(self.probes, width)
+
     def probe_matrix(self, width: int) -> Array | None:
         """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.
 
@@ -140,8 +144,7 @@ class Signature:
     """By path the layers that have no such branch, and therefore no row in its arrays; most models have none."""
 
     def __post_init__(self) -> None:
-        probes = self.recipe.probes
-        columns = self.width if probes is None else min(probes, self.width)
+        columns = self.recipe.columns(self.width)
         m = min(self.recipe.coordinates, self.width)
         for path, parts in self.paths.items():
             layers = self.layers - len(self.without.get(path, ()))
@@ -167,11 +170,10 @@ def same_recipe(a: Signature, b: Signature) -> None:
 
 def unlike_layers(a: Signature, b: Signature, paths: Sequence[str]) -> str:
     """Return which of some paths is in more layers of one model than of the other; empty if none is."""
-    rows = {path: (len(a.paths[path].trace), len(b.paths[path].trace)) for path in paths}
-    unlike = (path for path, (ours, theirs) in rows.items() if ours != theirs)
     return "; ".join(
-        f"{a.model} has {path} in {rows[path][0]} layers, {b.model} in {rows[path][1]}; leave this path out"
-        for path in unlike
+        f"{a.model} has {path} in {ours} layers, {b.model} in {theirs}; leave this path out"
+        for path in paths
+        if (ours := len(a.paths[path].trace)) != (theirs := len(b.paths[path].trace))
     )
 
 

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-Shape = tuple[int, ...]
+from hf_lineage.header import Shape
 
 KINDS = 8
 """How many kinds of layers are looked at; a real model has two or three."""

@@ -15,8 +15,19 @@ import msgspec
 
 from hf_lineage.draft import Draft, draft, unread
 from hf_lineage.errors import CheckpointError, printable
-from hf_lineage.layout import Layout, Shape, bind
-from hf_lineage.registry import Factorization, MatrixSet, Norms, as_names, as_sets, factorizations, setting, slots
+from hf_lineage.header import Shape
+from hf_lineage.layout import Layout, bind
+from hf_lineage.registry import (
+    Factorization,
+    MatrixSet,
+    Norms,
+    as_names,
+    as_sets,
+    factorizations,
+    setting,
+    slots,
+    unmet,
+)
 from hf_lineage.stack import Stack, stacks
 
 NEAREST = 5
@@ -127,10 +138,8 @@ def _tried(
 
 def _bound(known: Factorization, prefix: str, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Layout | str:
     """The layout under a prefix, or why there is none."""
-    for key, wanted in known.requires.items():
-        said = setting(config, key)
-        if said not in (wanted if isinstance(wanted, tuple) else (wanted,)):
-            return f"config.json says {key}: {_shown(said)}, not {_shown(wanted)}"
+    if key := unmet(config, known.requires):
+        return f"config.json says {key}: {_shown(setting(config, key))}, not {_shown(known.requires[key])}"
     try:
         return bind(msgspec.structs.replace(known, layers=prefix), shapes, config)
     except CheckpointError as error:
@@ -153,11 +162,11 @@ def _asked(known: Factorization, tensors: Mapping[str, Shape]) -> tuple[int, tup
 
 def _needed(matrices: MatrixSet) -> Iterator[tuple[str, ...]]:
     """The names of a set, each with those that would do in its place."""
-    stored = {name: (name,) for slot in slots(matrices) for name in (slot.tensor, *slot.latent)}
+    stored = {name: (name,) for slot in slots(matrices) for name in slot.tensors}
     yield from stored.values()
     norms: tuple[Norms, ...] = (matrices.norm, matrices.output_norm, matrices.inner_norm)
     for names in norms:
-        wanted = (names,) if isinstance(names, str) else names
+        wanted = as_names(names)
         if wanted and None not in wanted:
             yield tuple(str(name) for name in wanted)
 
