@@ -61,10 +61,13 @@ Sets = MatrixSet | tuple[MatrixSet | None, ...]
 
 
 class Branches(_Strict, frozen=True, kw_only=True):
-    """What a layer is made of; of a list, every set that the layer has counts, side by side; null: it may have none."""
+    """What a layer is made of; of a list, every set that the layer has counts, side by side; null: it may have none.
 
-    mlp: Sets
-    attention: Sets
+    A branch that is left out is no plain product in any layer.
+    """
+
+    mlp: Sets = (None,)
+    attention: Sets = (None,)
 
 
 class Factorization(_Strict, frozen=True, kw_only=True):
