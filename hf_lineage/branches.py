@@ -143,8 +143,8 @@ def tensors(layout: Layout, path: str, layer: int) -> tuple[str, ...]:
 def numbers_made(layout: Layout, path: str, layer: int) -> int:
     """Return how many numbers one branch has to make: heads that read a latent, as what they do to the stream."""
     roles = _WRITER[path], _READER[path]
-    sizes = (found.heads["query"].size for found in layout.sets(path)[layer] for r in roles if found.slots[r].latent)
-    return layout.width * layout.heads * sum(sizes)
+    through = (found for found in layout.sets(path)[layer] for role in roles if found.slots[role].latent)
+    return sum(found.width * found.units for found in through)
 
 
 def _term(layout: Layout, path: str, found: LayerSet, recipe: Recipe, read: Read) -> Term:
@@ -154,7 +154,7 @@ def _term(layout: Layout, path: str, found: LayerSet, recipe: Recipe, read: Read
         return reader(layout, found, role, read, recipe.gains)
 
     def folded(norm: str | None) -> torch.Tensor | None:
-        return gain(layout, norm, read) if recipe.gains and norm else None
+        return gain(layout, found, norm, read) if recipe.gains and norm else None
 
     role, centred = _READER[path], recipe.means and layout.factorization.normalization == "layer_norm"
     if path == "query_key":

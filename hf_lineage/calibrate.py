@@ -88,13 +88,13 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
 
     The gate stays as it is: trace and norm do not change under a permutation.
     """
-    size, gates = a.corner.shape[1], gate(a, b)
+    size, gates, alike = a.corner.shape[1], gate(a, b), a.alike(b)
     # Layers last: relabelling then moves whole rows of B, one for each pair of coordinates.
     theirs = np.ascontiguousarray(_units(b.corner).transpose(1, 2, 0)).reshape(size * size, -1)
     similarities = functools.partial(_similarities, _units(a.corner).transpose(1, 0, 2), theirs)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         observed, *scores = (
-            _score(similarity, gates)
+            _score(similarity * alike, gates)
             for orders in _orders(size, permutations, seed)
             for found in pool.map(similarities, _tiles(orders))
             for similarity in found

@@ -19,7 +19,7 @@ class Comparison:
     """Two models along one path: L layers of A against L layers of B."""
 
     similarity: Vector
-    """(L, L): ⟨φ_i^A, φ_j^B⟩, 0 where a layer is not usable."""
+    """(L, L): ⟨φ_i^A, φ_j^B⟩, 0 where a layer is not usable or the two are of unlike widths."""
     gate: Vector
     """(L, L): min(s_i^A / τ, s_j^B / τ, 1), the paper's gated branch score."""
     assignment: NDArray[np.int64]
@@ -46,7 +46,7 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
     """Return how similar two models are along one path; both must have the same recipe, width and depth."""
     room = min(getattr(found.sketch, "room", found.sketch.shape[2]) for found in (a, b))
     inner, ours, theirs = inner_products(pieces(a.sketch, room), pieces(b.sketch, room))
-    similarity = cosines(inner, ours.sum(axis=1), theirs.sum(axis=1))
+    similarity = cosines(inner, ours.sum(axis=1), theirs.sum(axis=1)) * a.alike(b)
     gates = gate(a, b)
     assignment = assign(similarity * gates)
     exact = a.sketch.shape[1] == a.sketch.shape[2]

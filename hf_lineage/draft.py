@@ -20,7 +20,7 @@ from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.header import Shape
 from hf_lineage.layout import Layout, bind
 from hf_lineage.patterns import names
-from hf_lineage.registry import ATTENTION_ROLES, Factorization, as_names, setting
+from hf_lineage.registry import ATTENTION_ROLES, Factorization, as_names, prefixes, setting
 from hf_lineage.stack import BIASES, Stack
 
 SHOWN = 20
@@ -116,13 +116,13 @@ def loaded(said: Mapping[str, Any]) -> Factorization:
 def unread(layout: Layout, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
     """Return the matrices and gains of the residual width that no branch reads, without `.weight`, `*` for numbers."""
     claimed = {name for layer in layout.mlp + layout.attention for found in layer for name in found.tensors}
-    prefixes = tuple(f"{_starred(prefix, '{layer}')}." for prefix in as_names(layout.factorization.layers))
+    layers = tuple(f"{_starred(prefix, '{layer}', '{stage}')}." for prefix in prefixes(layout.factorization))
     gains = (
         name
         for name, shape in shapes.items()
         if shape == (layout.width,) and name not in claimed and not name.endswith(BIASES)
     )
-    inside = (name for name in map(_starred, gains) if name.startswith(prefixes))
+    inside = (name for name in map(_starred, gains) if name.startswith(layers))
     return tuple(dict.fromkeys((*map(_starred, layout.unclaimed), *inside)))
 
 
@@ -174,7 +174,7 @@ def _heads(width: int, config: Mapping[str, Any], known: Iterable[Factorization]
 
     Of several settings inside others those that speak of the same width come first.
     """
-    counts = Counter(key for found in known for key in as_names(found.heads))
+    counts = Counter(key for found in known if not isinstance(found.heads, dict) for key in as_names(found.heads))
     inner = [key for key, value in config.items() if isinstance(value, dict) and _CLASS.fullmatch(key)]
     inner.sort(key=lambda key: width not in config[key].values())
     spellings = [*(key for key, _ in counts.most_common()), *filter(_HEADS.fullmatch, config)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -46,21 +47,28 @@ class Extraction:
 
         A terminal's standard error shows the progress. Raise OptionError where no device can hold a layer.
         """
-        width, layers = self.layout.width, range(self.layout.layers)
-        having = {path: self.layout.numbers(path) for path in self.paths}
-        seen = len(range(self.recipe.columns(width))[columns])
+        layout, layers = self.layout, range(self.layout.layers)
+        seen = len(range(self.recipe.columns(layout.width))[columns])
         placed = devices.place([self.working_set(layer, seen) for layer in layers], self.memory)
-        probes = {device: Probes.of(self.recipe, width, torch.device(device), columns) for device in set(placed)}
-        corner = min(self.recipe.coordinates, width)
-        found = {path: empty(len(numbers), (width, seen), corner) for path, numbers in having.items()}
+        found = {path: self._empty(path, seen) for path in self.paths}
+        probes = functools.cache(functools.partial(Probes.of, self.recipe, columns=columns))
         loaded = tqdm(self._loaded(placed), total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
         with workers() as share:
             for layer, read in enumerate(loaded):
-                for path in (path for path in self.paths if layer in having[path]):
-                    branch = terms(self.layout, path, layer, self.recipe, read)
-                    block = summarise(branch, probes[placed[layer]], self.recipe, share)
-                    put(found[path], having[path].index(layer), block)
+                for path in (path for path in self.paths if layer in layout.numbers(path)):
+                    branch = terms(layout, path, layer, self.recipe, read)
+                    most = found[path].corner.shape[1]
+                    through = probes(layout.widths[layer], torch.device(placed[layer]), most=most)
+                    block = summarise(branch, through, self.recipe, share)
+                    put(found[path], layout.numbers(path).index(layer), block)
         return found
+
+    def _empty(self, path: str, columns: int) -> PathSignature:
+        """The signature of a path before anything is known of it."""
+        width, numbers = self.layout.width, self.layout.numbers(path)
+        widths = tuple(self.layout.widths[number] for number in numbers)
+        unlike = widths if min(widths) < width else ()
+        return empty(len(numbers), (width, columns), min(self.recipe.coordinates, *widths), unlike)
 
     @property
     def room(self) -> int:
@@ -160,17 +168,20 @@ def _by_columns(extraction: Extraction) -> PathSignature:
     return replace(found, sketch=residuals, norm=np.sqrt(squares))
 
 
-def empty(layers: int, shape: tuple[int, ...], size: int) -> PathSignature:
+def empty(layers: int, shape: tuple[int, ...], size: int, widths: tuple[int, ...] = ()) -> PathSignature:
     """Return the signature of a path before anything is put into it: sketches of a shape (d, k), corners of a size."""
     return PathSignature(
         sketch=np.zeros((layers, *shape), dtype=np.float32),
         corner=np.zeros((layers, size, size), dtype=np.float32),
         trace=np.zeros(layers),
         norm=np.zeros(layers),
+        widths=widths,
     )
 
 
 def put(signature: PathSignature, layer: int, block: Block) -> None:
-    """Put the block of a layer in its place."""
-    for part in fields(Block):
-        getattr(signature, part.name)[layer] = getattr(block, part.name)
+    """Put the block of a layer in its place; one of a narrower stream fills a part of it."""
+    rows, columns = block.sketch.shape
+    signature.sketch[layer, :rows, :columns] = block.sketch  # type: ignore[index]
+    for part in ("corner", "trace", "norm"):
+        getattr(signature, part)[layer] = getattr(block, part)

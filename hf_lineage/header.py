@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from hf_lineage.errors import CheckpointError
-from hf_lineage.registry import Factorization, MatrixSet, Norms, Sets, Slot, as_names, as_sets, slots
+from hf_lineage.registry import Factorization, MatrixSet, Norms, Sets, Slot, as_names, as_sets, as_stacks, slots
 
 Shape = tuple[int, ...]
+KERNEL = 4
+"""Dimensions of a convolution's weights, (out, in, height, width); its taps are summed."""
 _NUMBER = r"(\d{1,6})"
 
 
@@ -33,6 +35,16 @@ class LayerSet:
     """By role, as the shapes say."""
     stacked: tuple[int, ...] = ()
     """(E,) where the writer is a stack of experts."""
+    width: int = 0
+    """Of the stream that the set reads and writes, as the shapes say."""
+    variances: Mapping[str, str] = field(default_factory=dict)
+    """Norm -> the running variance that it divides by, where that is no part of what comes in: a batch norm's."""
+
+    @property
+    def units(self) -> int:
+        """How many rows a reader has once its heads are as many as there are queries."""
+        heads = self.heads.get("query") or self.heads["up"]
+        return heads.count * heads.size
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -43,14 +55,29 @@ class LayerSet:
         """Return every tensor that these roles and the norms are stored in, each once."""
         matrices = (name for role in roles for name in self.slots[role].tensors)
         norms = (name for name in (self.norm, self.output_norm, self.inner_norm) if name is not None)
-        return tuple(dict.fromkeys((*matrices, *norms)))
+        names = (*matrices, *norms)
+        return tuple(dict.fromkeys((*names, *(self.variances[name] for name in names if name in self.variances))))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Which layers follow one another in a model: the encoder's or the decoder's, those of one stage."""
+
+    name: str
+    stage: int
+
+    def named(self, name: str) -> str:
+        """Return a prefix or a key of this stack."""
+        return name.replace("{stage}", str(self.stage))
 
 
 @dataclass(frozen=True)
 class Layer:
     """One layer of a checkpoint."""
 
+    stack: Stack
     number: int
+    """Within its stack."""
     prefix: str
     outside: str
     """What names with `{layer}` are relative to: the prefix without its last name and the number."""
@@ -81,7 +108,12 @@ class Layer:
         ignored = "|".join(re.escape(self.full(name)) for name in ignores)
         pattern = re.compile(f"({ignored})(\\.weight)?".replace(r"\{expert\}", _NUMBER).replace(r"\*", ".*"))
         for name, shape in self.shapes.items():
-            if len(shape) in (2, 3) and width in shape and name not in claimed and not pattern.fullmatch(name):
+            if (
+                len(shape) in (2, 3, 4)
+                and width in (shape[:2] if len(shape) == KERNEL else shape)
+                and name not in claimed
+                and not pattern.fullmatch(name)
+            ):
                 yield name
 
 
@@ -95,20 +127,45 @@ def _without_gap(found: set[int], where: str, what: str) -> range:
 
 
 def find_layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> list[Layer]:
-    """Return the layers under the first prefix that the checkpoint has; raise CheckpointError if it has none."""
-    patterns = as_names(factorization.layers)
+    """Return the layers of every stack, each under the first of its prefixes that the checkpoint has.
+
+    Raise CheckpointError if it has none of them.
+    """
+    stacks = as_stacks(factorization.layers)
+    return [
+        layer
+        for stack, patterns in stacks.items()
+        for stage in _stages(patterns, shapes)
+        for layer in _stack(factorization, Stack(stack, stage), patterns, shapes)
+    ]
+
+
+def _stages(patterns: Iterable[str], shapes: Mapping[str, Shape]) -> range:
+    """The numbers that `{stage}` stands for in the names on disk; a single one where no prefix has it."""
+    for pattern in (pattern for pattern in patterns if "{stage}" in pattern):
+        matcher = re.compile(re.escape(pattern.partition("{stage}")[0]) + _NUMBER)
+        found = {int(match[1]) for match in map(matcher.match, shapes) if match}
+        if found:
+            return _without_gap(found, "the weights have", "stage")
+    return range(1)
+
+
+def _stack(
+    factorization: Factorization, stack: Stack, prefixes: tuple[str, ...], shapes: Mapping[str, Shape]
+) -> list[Layer]:
+    patterns = [stack.named(prefix) for prefix in prefixes]
     beside = {name.partition("{layer}")[0] + "{layer}" for name in _names(factorization) if "{layer}" in name}
     for pattern in patterns:
         outside = re.sub(r"[^.]*\.?\{layer\}.*", "", pattern)
-        prefixes = "|".join(re.escape(prefix) for prefix in (pattern, *(outside + name for name in sorted(beside))))
-        matcher = re.compile(f"(?:{prefixes})\\.".replace(r"\{layer\}", _NUMBER))
+        starts = "|".join(re.escape(start) for start in (pattern, *(outside + name for name in sorted(beside))))
+        matcher = re.compile(f"(?:{starts})\\.".replace(r"\{layer\}", _NUMBER))
         found: dict[int, dict[str, Shape]] = {}
         for name, shape in shapes.items():
             if match := matcher.match(name):
                 found.setdefault(int(match[match.lastindex or 0]), {})[name] = shape
         if found:
             numbers = _without_gap(set(found), "the weights have", "layer")
-            return [Layer(n, pattern.replace("{layer}", str(n)), outside, found[n]) for n in numbers]
+            return [Layer(stack, n, pattern.replace("{layer}", str(n)), outside, found[n]) for n in numbers]
     raise CheckpointError(
         f"no tensor is named like {' or '.join(patterns)}, as factorization {factorization.name} expects: "
         "the weights are not those of the class that config.json names"
@@ -139,6 +196,8 @@ def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
 def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
     """A set once for each expert, if the layer has it."""
     declared = list(slots(matrices))
+    if any(map(layer.find, as_names(matrices.unless))):
+        return
     for expert in layer.experts(slot.tensor for slot in declared):
         wanted = {slot.role: _of_expert(slot, expert) for slot in declared}
         names = [name for slot in wanted.values() for name in slot.tensors]
@@ -146,12 +205,20 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
         if absent and any(map(layer.find, names)):
             raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, though others of its branch are there")
         if not absent:
-            yield LayerSet(
-                {role: _on_disk(slot, layer) for role, slot in wanted.items()},
-                _first(matrices.norm, layer),
-                _first(matrices.output_norm, layer),
-                _first(matrices.inner_norm, layer),
+            found = {role: _on_disk(slot, layer) for role, slot in wanted.items()}
+            norm, output_norm, inner_norm = (
+                _first(names, layer) for names in (matrices.norm, matrices.output_norm, matrices.inner_norm)
             )
+            between = (slot.latent[1] for slot in found.values() if slot.latent)
+            variances = dict(_variances((norm, output_norm, inner_norm, *between), layer))
+            yield LayerSet(found, norm, output_norm, inner_norm, variances=variances)
+
+
+def _variances(norms: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:
+    for norm in filter(None, norms):
+        beside = f"{norm.removesuffix('weight')}running_var"
+        if norm.endswith(".weight") and beside in layer.shapes:
+            yield norm, beside
 
 
 def _of_expert(slot: Slot, expert: int) -> Slot:

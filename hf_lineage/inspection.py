@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from hf_lineage.branches import Term, terms
 from hf_lineage.checkpoint import Checkpoint
@@ -31,6 +32,10 @@ class Pairing:
 
     scores: Vector
     signs: Vector
+    alike: NDArray[np.bool_]
+    """(L, L): which layers are of one kind, so that a reader of one fits a writer of the other; S is 0 elsewhere."""
+    layers: tuple[int, ...]
+    """(L,): their numbers in the model."""
 
     @property
     def concentration(self) -> Vector:
@@ -39,15 +44,19 @@ class Pairing:
 
     @property
     def accuracy(self) -> float:
-        """Share of layers that the assignment on S pairs with themselves; chance is 1 / L."""
-        return float(np.mean(assign(self.scores) == np.arange(len(self.scores))))
+        """Share of layers that the assignment on S pairs with themselves, of those that could be paired with others.
+
+        Chance is one over the number of layers of a kind.
+        """
+        paired = assign(np.where(self.alike, self.scores, -1.0)) == np.arange(len(self.scores))
+        return float(np.mean(paired[self.alike.sum(axis=1) > 1]))
 
     @property
     def auc(self) -> float:
-        """Probability that a layer's own product scores above a mispaired one; NaN for a single layer."""
-        own, others = self.concentration, self.scores[~np.eye(len(self.scores), dtype=bool)]
-        wins = (own[:, None] > others).mean() + (own[:, None] == others).mean() / 2 if others.size else np.nan
-        return float(wins)
+        """Probability that a layer's own product scores above a mispaired one."""
+        others = self.scores[self.alike & ~np.eye(len(self.scores), dtype=bool)]
+        own = self.concentration[self.alike.sum(axis=1) > 1, None]
+        return float((own > others).mean() + (own == others).mean() / 2)
 
 
 @dataclass(frozen=True)
@@ -93,16 +102,27 @@ def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
     """
     numbers = layout.numbers(path)
     branches = [list(terms(layout, path, number, PLAIN, checkpoint.read)) for number in numbers]
-    sizes = [[term.reader.shape[0] for term in branch] for branch in branches]
-    unlike = next((layer for layer, size in enumerate(sizes) if size != sizes[0]), None)
-    if unlike is not None:
-        return f"layers {numbers[0]} and {numbers[unlike]} have {sum(sizes[0])} and {sum(sizes[unlike])} hidden units"
-    room = max(16, min(256, ROOM // (4 * len(numbers) ** 2 * layout.width)))
-    probes = replace(PLAIN, probes=room).probe_matrix(layout.width)
-    traces, norms = _traces_and_norms(branches, torch.eye(layout.width) if probes is None else torch.from_numpy(probes))
+    kinds = [tuple(term.reader.shape for term in branch) for branch in branches]
+    alike = np.array([[one == other for other in kinds] for one in kinds])
+    if not np.any(alike & ~np.eye(len(kinds), dtype=bool)):
+        return "no two layers are of one kind, so there is nothing to pair"
+    traces, norms = np.zeros(alike.shape), np.zeros(alike.shape)
+    for kind in dict.fromkeys(kinds):
+        chosen = [layer for layer, other in enumerate(kinds) if other == kind]
+        block = np.ix_(chosen, chosen)
+        traces[block], norms[block] = _traces_and_norms(
+            [branches[layer] for layer in chosen], _probes(len(chosen), kind[0][1])
+        )
     usable = (norms > 0) & np.isfinite(norms) & np.isfinite(traces)
     scores = np.divide(np.abs(traces), norms, out=np.zeros_like(norms), where=usable)
-    return Pairing(scores, np.sign(np.where(usable, traces, 0.0).diagonal()))
+    return Pairing(scores, np.sign(np.where(usable, traces, 0.0).diagonal()), alike, numbers)
+
+
+def _probes(layers: int, width: int) -> torch.Tensor:
+    """As many as there is room for."""
+    room = max(16, min(256, ROOM // (4 * layers**2 * width)))
+    matrix = replace(PLAIN, probes=room).probe_matrix(width)
+    return torch.eye(width) if matrix is None else torch.from_numpy(matrix)
 
 
 def _traces_and_norms(branches: list[list[Term]], probes: torch.Tensor) -> tuple[Vector, Vector]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from hf_lineage.errors import CheckpointError
-from hf_lineage.header import Heads, LayerSet, Shape, find_layers, find_sets
-from hf_lineage.registry import Factorization, Slot, as_names, setting
+from hf_lineage.header import KERNEL, Heads, Layer, LayerSet, Shape, Stack, find_layers, find_sets
+from hf_lineage.registry import Factorization, Slot, as_stacks, setting
 
+T = TypeVar("T")
 QUERIES = ("query", "gate")
 """Roles of attention with as many heads as there are queries; keys and values may be fewer."""
 
@@ -19,8 +21,10 @@ class Layout:
     """A factorization bound to one checkpoint's header."""
 
     factorization: Factorization
-    width: int
+    widths: tuple[int, ...]
+    """For each layer that of the stream which it reads and writes; 0 in a stack without any branch."""
     heads: int
+    """The most query heads of any stack."""
     mlp: tuple[tuple[LayerSet, ...], ...]
     """For each layer the sets that it has."""
     attention: tuple[tuple[LayerSet, ...], ...]
@@ -31,6 +35,11 @@ class Layout:
     def layers(self) -> int:
         """L, counted from the file."""
         return len(self.mlp)
+
+    @property
+    def width(self) -> int:
+        """d, of unlike stacks the largest."""
+        return max(self.widths)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -57,20 +66,46 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
 
     Raise CheckpointError where a tensor is missing or its shape does not fit the others or `config.json`.
     """
-    heads = _heads(factorization, config)
-    layers = find_layers(factorization, shapes)
+    layers = itertools.groupby(find_layers(factorization, shapes), key=lambda layer: layer.stack)
+    stacks = [_bound(factorization, shapes, config, stack, list(own)) for stack, own in layers]
+    if not any(found.width for found in stacks):
+        raise CheckpointError(f"no layer has a branch that factorization {factorization.name} knows")
+    return Layout(
+        factorization,
+        widths=_joined(found.widths for found in stacks),
+        heads=max(found.heads for found in stacks),
+        mlp=_joined(found.mlp for found in stacks),
+        attention=_joined(found.attention for found in stacks),
+        unclaimed=_joined(found.unclaimed for found in stacks),
+    )
+
+
+def _joined(parts: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
+    return tuple(itertools.chain.from_iterable(parts))
+
+
+def _bound(
+    factorization: Factorization,
+    shapes: Mapping[str, Shape],
+    config: Mapping[str, Any],
+    stack: Stack,
+    layers: list[Layer],
+) -> Layout:
+    """The layout of one stack of layers."""
     mlp = [find_sets(factorization.branches.mlp, layer) for layer in layers]
     attention = [find_sets(factorization.branches.attention, layer) for layer in layers]
+    heads = _heads(factorization, stack, config) if any(attention) else 0
     fit = _Fit(factorization, shapes, heads, _width(factorization, shapes, mlp + attention))
-    bound = [tuple(fit.mlp(each) for each in sets) for sets in mlp]
-    headed = [tuple(fit.attention(each) for each in sets) for sets in attention]
+    bound = tuple(tuple(fit.mlp(each) for each in sets) for sets in mlp)
+    headed = tuple(tuple(fit.attention(each) for each in sets) for sets in attention)
     claimed = {name for sets in bound + headed for each in sets for name in each.tensors}
     unclaimed = (name for layer in layers for name in layer.unclaimed(fit.width, claimed, factorization.ignores))
-    return Layout(factorization, fit.width, heads, tuple(bound), tuple(headed), tuple(unclaimed))
+    return Layout(factorization, (fit.width,) * len(layers), heads, bound, headed, tuple(unclaimed))
 
 
-def _heads(factorization: Factorization, config: Mapping[str, Any]) -> int:
-    keys = as_names(factorization.heads)
+def _heads(factorization: Factorization, stack: Stack, config: Mapping[str, Any]) -> int:
+    said = as_stacks(factorization.heads)
+    keys = [stack.named(key) for key in said.get(stack.name) or next(iter(said.values()))]
     key = next((key for key in keys if setting(config, key) is not None), keys[0])
     heads = setting(config, key)
     if not isinstance(heads, int) or isinstance(heads, bool) or heads < 1:
@@ -79,10 +114,10 @@ def _heads(factorization: Factorization, config: Mapping[str, Any]) -> int:
 
 
 def _width(factorization: Factorization, shapes: Mapping[str, Shape], sets: list[tuple[LayerSet, ...]]) -> int:
-    """How wide the stream is that the first branch writes into."""
+    """How wide the stream is that the first branch writes into; 0 if there is none."""
     first = next((each for found in sets for each in found), None)
     if first is None:
-        raise CheckpointError(f"no layer has a branch that factorization {factorization.name} knows")
+        return 0
     return _Fit(factorization, shapes).matrix(first.slots.get("down") or first.slots["output"])[-2]
 
 
@@ -103,6 +138,7 @@ class _Fit:
     def shape(self, slot: Slot, name: str | None = None) -> Shape:
         """Return the shape of a slot's tensor, or of its latent one, as (..., out, in)."""
         shape = self.shapes[name or slot.tensor]
+        shape = shape[:2] if len(shape) == KERNEL else shape
         return (*shape[:-2], *shape[:-3:-1]) if turned(self.factorization, slot) and len(shape) >= 2 else shape
 
     def matrix(self, slot: Slot, name: str | None = None) -> Shape:
@@ -124,10 +160,9 @@ class _Fit:
         """Return the set with its hidden units; its writer is (..., width, hidden), its readers the other way round."""
         *experts, _, hidden = self.matrix(found.slots["down"])
         for role, slot in found.slots.items():
-            rows, columns = (self.width, hidden) if role == "down" else (hidden * len(slot.roles), self.width)
+            rows, columns = (self.width, hidden) if role == "down" else (hidden * len(slot.roles), self._read(slot))
             self.expect(slot, (*experts, rows, columns))
-        self._norms(found, hidden)
-        return replace(found, heads=dict.fromkeys(found.slots, Heads(hidden, 1)), stacked=tuple(experts))
+        return self._fitted(found, dict.fromkeys(found.slots, Heads(hidden, 1)), hidden, experts)
 
     def attention(self, found: LayerSet) -> LayerSet:
         """Return the set with its heads; writers are (..., width, heads x size), readers (..., heads x size, width)."""
@@ -149,8 +184,7 @@ class _Fit:
             raise CheckpointError(
                 f"{output.tensor}: {said} heads do not line up with the {self.heads} heads of config.json"
             )
-        self._norms(found, across)
-        return replace(found, heads=heads, stacked=tuple(experts))
+        return self._fitted(found, heads, across, experts)
 
     def _size(self, slot: Slot, rows: int) -> int:
         """How many of so many rows each of the heads has."""
@@ -169,21 +203,31 @@ class _Fit:
 
     def _counted(self, slot: Slot, role: str, sizes: Mapping[str, int], experts: list[int]) -> Heads:
         """The heads of a role; keys and values are equally many."""
-        *_, rows, columns = self.matrix(slot)
+        rows = self.matrix(slot)[-2]
         fixed = self.heads * sum(sizes[each] for each in slot.roles if each in QUERIES)
         each = sum(sizes[each] for each in slot.roles if each not in QUERIES)
         count = (rows - fixed) // each if each > 0 else 0
         stacked = experts if set(slot.roles) <= set(QUERIES) else []
-        if slot.latent:
-            reader, norm = slot.latent
-            self.expect(slot, (columns + (self._shared(slot) if "key" in slot.roles else 0), self.width), reader)
-            self.expect(slot, (columns,), norm)
-        self.expect(slot, (*stacked, fixed + count * each, columns if slot.latent else self.width))
+        self.expect(slot, (*stacked, fixed + count * each, self._read(slot)))
         return Heads(self.heads if role in QUERIES else count, sizes[role])
 
-    def _norms(self, found: LayerSet, hidden: int) -> None:
-        for name, size in ((found.norm, self.width), (found.output_norm, self.width), (found.inner_norm, hidden)):
-            if name is not None and self.shapes[name] != (size,):
+    def _read(self, slot: Slot) -> int:
+        """How wide what a reader reads is: the stream, or the latent, which has to be made from the stream."""
+        if not slot.latent:
+            return self.width
+        (reader, norm), columns = slot.latent, self.matrix(slot)[-1]
+        self.expect(slot, (columns + (self._shared(slot) if "key" in slot.roles else 0), self.width), reader)
+        self.expect(slot, (columns,), norm)
+        return columns
+
+    def _fitted(self, found: LayerSet, heads: Mapping[str, Heads], hidden: int, experts: list[int]) -> LayerSet:
+        """The set with what its shapes say, those of its norms held against them too."""
+        norms = {found.norm: self.width, found.output_norm: self.width, found.inner_norm: hidden}
+        sizes: dict[str, Shape] = {name: (size,) for name, size in norms.items() if name}
+        sizes |= {variance: self.shapes[norm] for norm, variance in found.variances.items()}
+        for name, shape in sizes.items():
+            if self.shapes[name] != shape:
                 raise CheckpointError(
-                    f"{name} has shape {self.shapes[name]}, the rest of the model asks for {(size,)} (out, in)"
+                    f"{name} has shape {self.shapes[name]}, the rest of the model asks for {shape} (out, in)"
                 )
+        return replace(found, heads=heads, stacked=tuple(experts), width=self.width)

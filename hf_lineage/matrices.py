@@ -6,12 +6,15 @@ from collections.abc import Callable
 
 import torch
 
-from hf_lineage.header import LayerSet
+from hf_lineage.header import KERNEL, LayerSet
 from hf_lineage.layout import Layout, turned
 from hf_lineage.registry import Slot
 
 Read = Callable[[str], torch.Tensor]
 """Name of a tensor -> its values as stored, on the device where the layer is computed."""
+
+EPSILON = 1e-5
+"""What every batch norm of torch adds to the variance unless told otherwise; no checkpoint holds it."""
 
 
 def writer(layout: Layout, found: LayerSet, role: str, read: Read) -> torch.Tensor:
@@ -28,22 +31,25 @@ def reader(layout: Layout, found: LayerSet, role: str, read: Read, gains: bool) 
     slot, heads = found.slots[role], found.heads[role]
     matrix = _unpacked(_oriented(layout, slot, read), found, slot)
     if slot.latent:
-        matrix = _through(layout, slot, matrix, read, gains)
+        matrix = _through(layout, found, slot, matrix, read, gains)
     if role in ("key", "value"):
-        matrix = matrix[:, None].expand(-1, layout.heads // heads.count, -1, -1).flatten(0, 1)
+        matrix = matrix[:, None].expand(-1, found.heads["query"].count // heads.count, -1, -1).flatten(0, 1)
         matrix = matrix.expand(*found.stacked, -1, -1, -1)
-    return matrix.reshape(-1, layout.width)
+    return matrix.reshape(-1, found.width)
 
 
-def gain(layout: Layout, norm: str, read: Read) -> torch.Tensor:
-    """Return γ of a norm, in float32."""
+def gain(layout: Layout, found: LayerSet, norm: str, read: Read) -> torch.Tensor:
+    """Return γ of a norm, in float32; of a batch norm γ / √(running variance + ε), all that it multiplies with."""
     stored = read(norm).float()
+    if norm in found.variances:
+        return stored / (read(found.variances[norm]).float() + EPSILON).sqrt()
     return stored + 1 if layout.factorization.gain == "one_plus" else stored
 
 
 def _oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> torch.Tensor:
-    """A slot's tensor, or its latent one, as (..., out, in)."""
+    """A slot's tensor, or its latent one, as (..., out, in), the taps of a convolution summed."""
     stored = read(name or slot.tensor)
+    stored = stored.sum(dim=(2, 3), dtype=torch.float32) if stored.ndim == KERNEL else stored
     return stored.mT if turned(layout.factorization, slot) else stored
 
 
@@ -58,7 +64,9 @@ def _unpacked(matrix: torch.Tensor, found: LayerSet, slot: Slot) -> torch.Tensor
     return mine.reshape(*experts, packed[index].count, packed[index].size, columns)
 
 
-def _through(layout: Layout, slot: Slot, matrix: torch.Tensor, read: Read, gains: bool) -> torch.Tensor:
+def _through(
+    layout: Layout, found: LayerSet, slot: Slot, matrix: torch.Tensor, read: Read, gains: bool
+) -> torch.Tensor:
     """Heads that read a latent (heads, size, latent) as what they do to the stream (heads, size', width), in float32.
 
     Rows beyond the latent are a part of the key that all heads share; it follows what each has of its own.
@@ -66,7 +74,7 @@ def _through(layout: Layout, slot: Slot, matrix: torch.Tensor, read: Read, gains
     name, norm = slot.latent
     down = _oriented(layout, slot, read, name).float()
     latent, shared = down[: matrix.shape[-1]], down[matrix.shape[-1] :]
-    heads = matrix.float() @ (gain(layout, norm, read)[:, None] * latent if gains else latent)
+    heads = matrix.float() @ (gain(layout, found, norm, read)[:, None] * latent if gains else latent)
     if slot.role != "key" or not len(shared):
         return heads
     return torch.cat([heads, shared.expand(len(heads), -1, -1)], dim=1)

@@ -18,6 +18,8 @@ from hf_lineage.errors import NothingToCompare, RegistryError
 
 Names = str | tuple[str, ...]
 Norms = str | tuple[str | None, ...]
+Stacks = Names | dict[str, Names]
+"""The same for every stack of layers or, by the name of a stack, for each."""
 Name = TypeVar("Name", str, str | None)
 Setting = bool | int | str | None
 
@@ -34,6 +36,8 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
 
     norm: Norms = ()
     """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
+    unless: Names = ()
+    """What stands in the shortcut of layers in which this set is no residual branch."""
     output_norm: Norms = ()
     """The norm that sits on the branch's output, before it is added to the stream."""
     inner_norm: Norms = ()
@@ -75,16 +79,16 @@ class Factorization(_Strict, frozen=True, kw_only=True):
 
     name: str
     classes: tuple[str, ...]
-    layers: Names
+    layers: Stacks
     """Prefix of a layer on disk, with `{layer}`; of several the first that the checkpoint has."""
-    normalization: Literal["rms_norm", "layer_norm"]
+    normalization: Literal["rms_norm", "layer_norm", "batch_norm"]
     branches: Branches
     stored: Literal["out_in", "in_out"] = "out_in"
     gain: Literal["plain", "one_plus"] = "plain"
     """`one_plus`: the file holds γ - 1."""
     exchangeable: bool = True
     """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not."""
-    heads: Names = "num_attention_heads"
+    heads: Stacks = "num_attention_heads"
     """The key of `config.json` that counts the query heads, `outer.inner` for one inside another."""
     requires: dict[str, Setting | tuple[Setting, ...]] = {}
     """What `config.json` must say for this file to apply, one of several values, null for nothing: tells apart variants
@@ -140,8 +144,10 @@ def _parse(path: Path) -> Factorization:
         found = msgspec.convert(dict(**content, name=path.stem), Factorization)
     except (yaml.YAMLError, msgspec.ValidationError, TypeError) as error:
         raise RegistryError(f"{path.name}: {error}; registry/README.md documents the schema") from None
-    if not all("{layer}" in pattern for pattern in as_names(found.layers)):
+    if not all("{layer}" in pattern for pattern in prefixes(found)):
         raise RegistryError(f"{path.name}: `layers` needs {{layer}} where the number of a layer stands")
+    if isinstance(found.heads, dict) and found.heads.keys() != as_stacks(found.layers).keys():
+        raise RegistryError(f"{path.name}: `heads` needs the stacks that `layers` has, or one key for all of them")
     for kind, roles in (("mlp", MLP_ROLES), ("attention", ATTENTION_ROLES)):
         for matrices in as_sets(getattr(found.branches, kind)):
             if problem := _problem(matrices, roles):
@@ -164,10 +170,13 @@ def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
 
 
 def setting(config: Mapping[str, Any], key: str) -> Any:
-    """Return what `config.json` says under a key, `outer.inner` for one inside another; None if nothing."""
+    """Return what `config.json` says under a key, `outer.inner` for one inside another, `list.0`; None if nothing."""
     value: Any = config
     for part in key.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
+        if isinstance(value, list) and part.isdecimal():
+            value = dict(enumerate(value)).get(int(part))
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
     return value
 
 
@@ -199,6 +208,16 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
 def as_names(names: str | tuple[Name, ...]) -> tuple[str | Name, ...]:
     """Return one name or several as a tuple."""
     return (names,) if isinstance(names, str) else names
+
+
+def as_stacks(stacks: Stacks) -> dict[str, tuple[str, ...]]:
+    """Return what is said of each stack by its name; of the only one, or of all of them alike, under no name."""
+    return {stack: as_names(names) for stack, names in (stacks if isinstance(stacks, dict) else {"": stacks}).items()}
+
+
+def prefixes(factorization: Factorization) -> tuple[str, ...]:
+    """Return every prefix that a layer may have."""
+    return tuple(prefix for names in as_stacks(factorization.layers).values() for prefix in names)
 
 
 def as_sets(sets: Sets) -> tuple[MatrixSet, ...]:

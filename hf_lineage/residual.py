@@ -31,13 +31,20 @@ class Probes:
     coordinates: torch.Tensor
 
     @classmethod
-    def of(cls, recipe: Recipe, width: int, device: torch.device, columns: slice = slice(None)) -> Probes:
-        """Return a recipe's probes on a device; in exact mode those columns of the identity."""
+    def of(
+        cls,
+        recipe: Recipe,
+        width: int,
+        device: torch.device,
+        columns: slice = slice(None),
+        most: int | None = None,
+    ) -> Probes:
+        """Return a recipe's probes on a device; in exact mode those columns of the identity. S is at most so large."""
         matrix = recipe.probe_matrix(width)
         return cls(
             width,
             columns if matrix is None else torch.from_numpy(matrix).to(device),
-            torch.from_numpy(recipe.test_coordinates(width)).to(device),
+            torch.from_numpy(recipe.test_coordinates(width, most)).to(device),
         )
 
     @property

@@ -68,10 +68,10 @@ class Recipe:
         signs = bits.astype(np.float32).reshape(width, self.probes) * 2 - 1
         return signs / np.float32(np.sqrt(self.probes))
 
-    def test_coordinates(self, width: int) -> NDArray[np.int64]:
+    def test_coordinates(self, width: int, most: int | None = None) -> NDArray[np.int64]:
         """Return the sorted residual coordinates S, at most m of them, on which the permutation test is run."""
         words = random_stream(f"coordinates {self.sketch_version} {width}").random_raw(width)
-        return np.sort(np.argsort(words, kind="stable")[: self.coordinates])
+        return np.sort(np.argsort(words, kind="stable")[: self.coordinates][:most])
 
 
 RECIPES = {
@@ -100,7 +100,8 @@ class PathSignature:
     """What one path of a model leaves: L layers that have it, width d, k sketch columns (d when exact), m test
     coordinates.
 
-    A layer whose branch is zero or not finite keeps zeros in `sketch` and `corner`, and that norm (0 or NaN).
+    A layer of a narrower stream leaves the last rows of its sketch, and in exact mode its last columns, zero. A layer
+    whose branch is zero or not finite keeps zeros in `sketch` and `corner`, and that norm (0 or NaN).
     """
 
     sketch: Array | Columns
@@ -111,6 +112,13 @@ class PathSignature:
     """(L,): tr M."""
     norm: Vector
     """(L,): ‖M‖_F, estimated from the probes unless exact."""
+    widths: tuple[int, ...] = ()
+    """For each layer that of its stream, where they are unlike."""
+
+    def alike(self, other: PathSignature) -> NDArray[np.bool_]:
+        """Return which layers have streams of one width with which layers of another model, (L, L)."""
+        ours, theirs = (found.widths or (found.sketch.shape[1],) * len(found.trace) for found in (self, other))
+        return np.equal.outer(ours, theirs)
 
     @property
     def concentration(self) -> Vector:
@@ -145,9 +153,11 @@ class Signature:
 
     def __post_init__(self) -> None:
         columns = self.recipe.columns(self.width)
-        m = min(self.recipe.coordinates, self.width)
         for path, parts in self.paths.items():
+            m = min(self.recipe.coordinates, self.width, *parts.widths)
             layers = self.layers - len(self.without.get(path, ()))
+            if parts.widths and (len(parts.widths) != layers or not 2 <= min(parts.widths) <= self.width):
+                raise SignatureError(f"{self.model}: {path} has {len(parts.widths)} widths for {layers} layers")
             shapes = {
                 "sketch": (layers, self.width, columns),
                 "corner": (layers, m, m),
@@ -169,12 +179,21 @@ def same_recipe(a: Signature, b: Signature) -> None:
 
 
 def unlike_layers(a: Signature, b: Signature, paths: Sequence[str]) -> str:
-    """Return which of some paths is in more layers of one model than of the other; empty if none is."""
+    """Return which of some paths is in more layers, or in layers of other widths, of one model than of the other.
+
+    Empty if none is.
+    """
     return "; ".join(
-        f"{a.model} has {path} in {ours} layers, {b.model} in {theirs}; leave this path out"
+        f"{a.model} has {path} in {_layers(ours)}, {b.model} in {_layers(theirs)}; leave this path out"
         for path in paths
-        if (ours := len(a.paths[path].trace)) != (theirs := len(b.paths[path].trace))
+        if (ours := a.paths[path]) is not (theirs := b.paths[path])
+        if len(ours.trace) != len(theirs.trace) or sorted(ours.widths) != sorted(theirs.widths)
     )
+
+
+def _layers(found: PathSignature) -> str:
+    widths = f" of widths {', '.join(map(str, found.widths))}" if found.widths else ""
+    return f"{len(found.trace)} layers{widths}"
 
 
 def random_stream(purpose: str) -> np.random.Philox:

@@ -34,6 +34,7 @@ class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     paths: tuple[str, ...]
     recipe: Recipe
     without: dict[str, tuple[int, ...]] = {}
+    widths: dict[str, tuple[int, ...]] = {}
 
 
 def save_signature(signature: Signature, file: Path) -> None:
@@ -47,7 +48,10 @@ def save_signature(signature: Signature, file: Path) -> None:
             "raise --max-memory or leave --exact out"
         )
     fields = {name: getattr(signature, name) for name in _Provenance.__struct_fields__ if hasattr(signature, name)}
-    provenance = _Provenance(**{**fields, "format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)})
+    fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}
+    provenance = _Provenance(
+        **fields, widths={path: found.widths for path, found in signature.paths.items() if found.widths}
+    )
     tensors = {
         f"{path}.{part}": np.ascontiguousarray(getattr(found, part))
         for path, found in signature.paths.items()
@@ -73,7 +77,8 @@ def load_signature(file: Path) -> Signature:
     if not all(np.isfinite(parts[part]).all() for parts in paths.values() for part in ("sketch", "corner")):
         raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
     known = {name: getattr(provenance, name) for name in Signature.__dataclass_fields__ if name != "paths"}
-    return Signature(**known, paths={path: PathSignature(**parts) for path, parts in paths.items()})
+    widths = {path: provenance.widths.get(path, ()) for path in paths}
+    return Signature(**known, paths={path: PathSignature(**paths[path], widths=widths[path]) for path in paths})
 
 
 def write_atomically(file: Path, content: bytes) -> None:

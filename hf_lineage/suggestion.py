@@ -24,6 +24,7 @@ from hf_lineage.registry import (
     as_names,
     as_sets,
     factorizations,
+    prefixes,
     setting,
     slots,
     unmet,
@@ -125,10 +126,14 @@ def _tried(
     """What becomes of one factorization: under its own prefix, or under that of the largest stack."""
     if not found:
         return
-    own = next((stack for pattern in as_names(known.layers) for stack in found if stack.prefix == pattern), None)
+    own = next(
+        (stack for pattern in prefixes(known) for stack in found if stack.prefix == pattern.replace("{stage}", "0")),
+        None,
+    )
     stack = own or found[0]
     asked, missing = _asked(known, stack.tensors)
-    layout = None if missing else _bound(known, stack.prefix, shapes, config)
+    here = known if own else msgspec.structs.replace(known, layers=stack.prefix)
+    layout = None if missing else _bound(here, shapes, config)
     problem = layout if isinstance(layout, str) else None
     if isinstance(layout, Layout) and own:
         yield Fit(known.name, layout.layers, layout.width, unread(layout, shapes))
@@ -136,12 +141,12 @@ def _tried(
         yield Miss(known.name, asked, missing, None if own else stack.prefix, problem)
 
 
-def _bound(known: Factorization, prefix: str, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Layout | str:
-    """The layout under a prefix, or why there is none."""
+def _bound(known: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Layout | str:
+    """The layout, or why there is none."""
     if key := unmet(config, known.requires):
         return f"config.json says {key}: {_shown(setting(config, key))}, not {_shown(known.requires[key])}"
     try:
-        return bind(msgspec.structs.replace(known, layers=prefix), shapes, config)
+        return bind(known, shapes, config)
     except CheckpointError as error:
         return str(error)
 

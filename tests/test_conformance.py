@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hf_lineage.registry import Factorization, as_names, as_sets, factorizations, slots
+from hf_lineage.registry import Factorization, as_names, as_sets, factorizations, prefixes, slots
 from tests.conformance import (
     FOLDED,
     PLAIN,
@@ -62,7 +62,7 @@ def test_every_product_is_what_the_module_computes(name, factorization, wanted, 
 
 def names_said(factorization: Factorization) -> set[str]:
     """Every name that a registry file says, prefixes with their trailing dot."""
-    said = {f"{prefix}." for prefix in as_names(factorization.layers)} | set(factorization.ignores)
+    said = {f"{prefix}." for prefix in prefixes(factorization)} | set(factorization.ignores)
     for kind in (factorization.branches.mlp, factorization.branches.attention):
         for each in as_sets(kind):
             norms = (as_names(norm) for norm in (each.norm, each.output_norm, each.inner_norm))
@@ -80,7 +80,7 @@ def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factoriz
         found = specimen(name, tmp_path / str(len(witnesses)), required(factorization, name, wanted))
         stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in found.shapes}
         for said in set(unseen):
-            shown = NUMBER.sub(".0", said.replace("{layer}", "0").replace("{expert}", "0"))
+            shown = NUMBER.sub(".0", said.replace("{layer}", "0").replace("{stage}", "0").replace("{expert}", "0"))
             shown = f".{shown}*" if said.endswith(".") else f"*.{shown}"
             if any(fnmatch.fnmatchcase(tensor, shown) for tensor in stored):
                 unseen.discard(said)

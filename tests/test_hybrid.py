@@ -60,7 +60,7 @@ def test_models_with_unlike_layers_are_compared_along_the_paths_that_are_alike(t
     few, many = saved(tmp_path / "few"), saved(tmp_path / "many", ["full_attention"] * 4 + ["conv"])
     (row,) = compare(few, many, Options(paths=("mlp", "value_output"))).rows
     assert row.verdict.name == "INCOMPATIBLE"
-    assert row.verdict.reason.endswith(" in 4; leave this path out")
+    assert row.verdict.reason.endswith(" in 4 layers; leave this path out")
     assert "value_output in 2 layers" in row.verdict.reason
     assert len(compare(few, many, Options()).rows) == 1
 

@@ -42,7 +42,7 @@ def test_the_scores_are_the_trace_over_the_norm_of_every_pair_of_layers():
     assert found.signs[0] == np.sign(float((weight(0, "down_proj") @ weight(0, "up_proj")).trace()))
 
 
-def test_layers_with_unlike_hidden_sizes_have_a_reason_instead_of_a_pairing(tmp_path):
+def test_a_layer_with_another_hidden_size_is_paired_with_no_other(tmp_path):
     weights = load_file(LLAMA / "model.safetensors")
     for name, dim in (("up_proj", 0), ("gate_proj", 0), ("down_proj", 1)):
         key = f"model.layers.2.mlp.{name}.weight"
@@ -50,14 +50,25 @@ def test_layers_with_unlike_hidden_sizes_have_a_reason_instead_of_a_pairing(tmp_
     save_file(weights, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
     found = inspect(str(tmp_path))
-    assert found.pairings["mlp"] == "layers 0 and 2 have 256 and 100 hidden units"
-    assert isinstance(found.pairings["value_output"], Pairing)
+    assert np.flatnonzero(found.pairings["mlp"].scores[2]).tolist() == [2]
+    whole = pairing(*opened(LLAMA), "mlp").scores
+    assert found.pairings["mlp"].scores[0, 1] == pytest.approx(whole[0, 1], rel=0.3)
+    assert found.pairings["mlp"].alike[2].tolist() == [layer == 2 for layer in range(6)]
+    assert found.pairings["value_output"].alike.all()
+
+
+def test_a_single_layer_has_nothing_to_be_paired_with(tmp_path):
+    weights = load_file(LLAMA / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if name.startswith("model.layers.0.")}
+    save_file(kept, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
+    assert inspect(str(tmp_path)).pairings["mlp"] == "no two layers are of one kind, so there is nothing to pair"
 
 
 def test_random_weights_pair_at_chance():
     generator = torch.Generator().manual_seed(0)
     scores = torch.rand(40, 40, generator=generator).double().numpy()
-    found = Pairing(scores, np.ones(40))
+    found = Pairing(scores, np.ones(40), np.ones((40, 40), dtype=bool), tuple(range(40)))
     assert found.accuracy < 0.15
     assert 0.3 < found.auc < 0.7
 

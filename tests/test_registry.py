@@ -44,10 +44,12 @@ def test_a_file_is_named_after_its_factorization(tmp_path):
     [
         ("normalization: rms_norm", "normalization: rms_norm\ncolour: red", "unknown field `colour`"),
         ("up: fc_in", "up: fc_in, sideways: fc", "unknown field `sideways`"),
-        ("normalization: rms_norm", "normalization: batch_norm", "Invalid enum value 'batch_norm'"),
+        ("normalization: rms_norm", "normalization: group_norm", "Invalid enum value 'group_norm'"),
         ("normalization: rms_norm", "", "missing required field `normalization`"),
         ("classes: [TinyModel]", "name: other\nclasses: [TinyModel]", "keyword argument 'name'"),
         ("layers: h.{layer}", "layers: h.0", "`layers` needs {layer} where the number of a layer stands"),
+        ("layers: h.{layer}", "layers: {a: 'a.{layer}', b: b.0}", "`layers` needs {layer} where the number of a layer"),
+        ("layers: h.{layer}", "layers: h.{layer}\nheads: {a: n_head}", "`heads` needs the stacks that `layers` has"),
         ("up: fc_in, ", "", "mlp names the roles ['down'], it needs ['down', 'up'] once"),
         ("up: fc_in", "up: fc_in, query: q", "mlp names the roles ['down', 'query', 'up']"),
         ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'] once"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -45,7 +44,8 @@ def inspection_json(found: Inspection) -> str:
         if isinstance(result, str)
         else {
             "accuracy": result.accuracy,
-            "auc": None if math.isnan(result.auc) else result.auc,
+            "auc": result.auc,
+            "layers": list(result.layers),
             "concentration": result.concentration.tolist(),
             "trace_signs": result.signs.tolist(),
             "scores": result.scores.tolist(),
@@ -100,6 +100,6 @@ def _layers(result: Pairing) -> str:
     top = float(result.concentration.max())
     rows = [
         (str(layer), f"{value:.2f}", {1.0: "+", -1.0: "-"}.get(float(sign), " "), bar(float(value), top))
-        for layer, (value, sign) in enumerate(zip(result.concentration, result.signs, strict=True))
+        for layer, value, sign in zip(result.layers, result.concentration, result.signs, strict=True)
     ]
     return table(("Layer", "s", "Sign", ""), rows, numeric=(0, 1))

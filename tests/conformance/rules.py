@@ -12,7 +12,7 @@ import torch
 from scipy.linalg import hadamard
 
 from hf_lineage.header import LayerSet
-from hf_lineage.registry import as_names
+from hf_lineage.registry import prefixes as registered
 from tests.conformance.models import runner, sample
 from tests.conformance.run import WRITERS
 from tests.conformance.specimen import Specimen, same
@@ -66,7 +66,10 @@ def output_norms_mistaken(found: Specimen) -> list[str]:
 def gains_left_out(found: Specimen) -> list[str]:
     """Vectors of the residual width in a layer that are no bias, no norm's, and that nothing claims or ignores."""
     claimed = {name for _, each in both(found) for name in (each.norm, each.output_norm, each.inner_norm) if name}
-    prefixes = (re.escape(p).replace(r"\{layer\}", r"\d+") for p in as_names(found.layout.factorization.layers))
+    prefixes = (
+        re.escape(p).replace(r"\{layer\}", r"\d+").replace(r"\{stage\}", r"\d+")
+        for p in registered(found.layout.factorization)
+    )
     layer = re.compile("|".join(prefixes))
     ignored = [f"*.{name}" for name in found.layout.factorization.ignores]
     return [
