@@ -150,19 +150,26 @@ def inspect(model: str, local_hub: Path | None, form: str, output: Path | None) 
     metavar="MODEL",
     help="Say which factorizations the names and shapes of MODEL fit, and draft a new one; exit code 3 if none fits.",
 )
+@click.option("--coverage", is_flag=True, help="Count the classes of the installed transformers that are supported.")
 @_with(_LOCAL_HUB, click.option("--format", "form", type=click.Choice(["text", "json"]), default="text"), _OUTPUT)
 def registry(
-    architecture: str | None, model: str | None, local_hub: Path | None, form: str, output: Path | None
+    architecture: str | None, model: str | None, coverage: bool, local_hub: Path | None, form: str, output: Path | None
 ) -> int:
     """List the supported classes, or say how one CLASS is read."""
-    if model is None:
+    if (architecture is not None) + (model is not None) + coverage > 1:
+        raise click.UsageError("give one of a CLASS, --check MODEL and --coverage")
+    if model is not None:
+        return _suggest(model, local_hub, form, output)
+    if coverage:
+        from hf_lineage.coverage import coverage as measured
+        from hf_lineage.report.coverage import COVERAGES
+
+        _write(COVERAGES[form](measured()), output)
+    else:
         from hf_lineage.report import single
 
         _write(single.REGISTRIES[form](architecture), output)
-        return 0
-    if architecture is not None:
-        raise click.UsageError("give a CLASS or --check MODEL, not both")
-    return _suggest(model, local_hub, form, output)
+    return 0
 
 
 def _suggest(model: str, local_hub: Path | None, form: str, output: Path | None) -> int:

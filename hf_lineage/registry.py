@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from hf_lineage.errors import NothingToCompare, RegistryError
+from hf_lineage.unsupported import unsupported
 
 Names = str | tuple[str, ...]
 Norms = str | tuple[str | None, ...]
@@ -198,6 +199,9 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     if known:
         conditions = " or ".join(str(dict(found.requires)) for _, found in known)
         raise NothingToCompare(f"{named[0]} is supported only where config.json says {conditions}")
+    reasons = unsupported(root or registry_root())
+    if reason := next((reasons[name] for name in named if name in reasons), None):
+        raise NothingToCompare(f"{named[0]} is not supported: {reason}")
     remote = "; it is remote code (auto_map), which is never run" if config.get("auto_map") else ""
     raise NothingToCompare(
         f"{named[0]} is not in the registry{remote}; `hf-lineage registry` lists the classes, "
