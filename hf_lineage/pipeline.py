@@ -206,10 +206,11 @@ def _measured(
 ) -> dict[str, verdict.Evidence]:
     """Everything that is measured between two signatures, by path."""
     pairs = {path: (ours.paths[path], theirs.paths[path]) for path in options.paths}
+    layers = {path: (ours.numbers(path), theirs.numbers(path)) for path in options.paths}
     nulls = {path: permutation_null(a, b, options.permutations, options.seed) for path, (a, b) in pairs.items()}
     adjusted = verdict.holm({path: null.p_value for path, null in nulls.items()})
     return {
-        path: verdict.Evidence(compare_paths(a, b), nulls[path], empirical.get(path), adjusted[path])
+        path: verdict.Evidence(compare_paths(a, b), nulls[path], empirical.get(path), adjusted[path], layers[path])
         for path, (a, b) in pairs.items()
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -151,11 +151,16 @@ class Signature:
     without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By path the layers that have no such branch, and therefore no row in its arrays; most models have none."""
 
+    def numbers(self, path: str) -> tuple[int, ...]:
+        """Return the numbers of the layers that have a row in a path's arrays."""
+        missing = set(self.without.get(path, ()))
+        return tuple(number for number in range(self.layers) if number not in missing)
+
     def __post_init__(self) -> None:
         columns = self.recipe.columns(self.width)
         for path, parts in self.paths.items():
             m = min(self.recipe.coordinates, self.width, *parts.widths)
-            layers = self.layers - len(self.without.get(path, ()))
+            layers = len(self.numbers(path))
             if parts.widths and (len(parts.widths) != layers or not 2 <= min(parts.widths) <= self.width):
                 raise SignatureError(f"{self.model}: {path} has {len(parts.widths)} widths for {layers} layers")
             shapes = {
@@ -168,6 +173,22 @@ class Signature:
                 found = getattr(parts, part).shape
                 if found != shape:
                     raise SignatureError(f"{self.model}: {path}.{part} has shape {found}, its recipe asks for {shape}")
+
+
+def joined(one: Signature, other: Signature) -> Signature:
+    """Return the rows of two signatures as one: unlike layers of one model through one recipe."""
+    paths, without = {}, {}
+    for path, ours in one.paths.items():
+        theirs, numbers = other.paths[path], (*one.numbers(path), *other.numbers(path))
+        order = np.argsort(numbers)
+        rows = {
+            part: np.concatenate([getattr(ours, part), getattr(theirs, part)])[order]
+            for part in ("sketch", "corner", "trace", "norm")
+        }
+        widths = (*ours.widths, *theirs.widths)
+        paths[path] = PathSignature(**rows, widths=tuple(widths[row] for row in order) if widths else ())
+        without[path] = tuple(number for number in range(one.layers) if number not in numbers)
+    return replace(one, paths=paths, without={path: absent for path, absent in without.items() if absent})
 
 
 def same_recipe(a: Signature, b: Signature) -> None:

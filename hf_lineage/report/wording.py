@@ -91,6 +91,6 @@ def null_sentences(found: Evidence) -> Iterator[str]:
 def layer_rows(found: Evidence) -> Iterator[tuple[int, int, float, float, float]]:
     """Yield for each layer of the base: its number, its partner's, their cosine, and the concentration of both."""
     comparison = found.comparison
-    ours, theirs = comparison.concentration
-    for layer, (partner, cosine) in enumerate(zip(comparison.assignment, comparison.by_layer, strict=True)):
-        yield layer, int(partner), float(cosine), float(ours[layer]), float(theirs[partner])
+    (ours, theirs), (base, suspect) = comparison.concentration, found.layers
+    for row, partner, cosine in zip(*comparison.pairs, comparison.by_layer, strict=True):
+        yield base[row], suspect[partner], float(cosine), float(ours[row]), float(theirs[partner])
