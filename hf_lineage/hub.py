@@ -58,20 +58,18 @@ def snapshot(name: str, revision: str | None, files: Iterable[str]) -> tuple[Pat
     return folder, folder.name
 
 
-def listing(name: str, commit: str) -> dict[str, str]:
-    """Return all files of a Hub repository, each with what the cache calls its content; raise as `snapshot` does.
+def listing(name: str, commit: str | None) -> list[str]:
+    """Return the names of all files of a Hub repository; raise as `snapshot` does.
 
     A snapshot has left the list in the cache, where nobody has to be asked.
     """
-    from huggingface_hub import HfApi, RepoFile, get_cached_repo_tree
+    from huggingface_hub import HfApi, get_cached_repo_tree
     from huggingface_hub.errors import CachedRepoTreeNotFoundError
 
     try:
-        entries: Iterable[Any] = get_cached_repo_tree(name, revision=commit)
+        return [entry.path for entry in get_cached_repo_tree(name, revision=commit)]
     except CachedRepoTreeNotFoundError:
-        entries = ask(name, lambda: list(HfApi().list_repo_tree(name, revision=commit, recursive=True)))
-    files = (entry for entry in entries if isinstance(entry, RepoFile))
-    return {file.path: file.lfs.sha256 if file.lfs else file.blob_id for file in files}
+        return ask(name, lambda: HfApi().list_repo_files(name, revision=commit))
 
 
 def locate(name: str, commit: str, file: str) -> HfFileMetadata:

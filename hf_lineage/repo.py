@@ -63,12 +63,12 @@ class RepoRef:
         return is_file(path)
 
     @functools.cached_property
-    def published(self) -> dict[str, str]:
-        """The files on the Hub, each with what the cache calls its content; none of a folder, or offline."""
-        if self.remote is not None and self.revision is not None:
+    def published(self) -> frozenset[str]:
+        """The names of the files on the Hub; none of a folder, or offline."""
+        if self.remote is not None:
             with contextlib.suppress(RepositoryError):
-                return hub.listing(self.remote, self.revision)
-        return {}
+                return frozenset(hub.listing(self.remote, self.revision))
+        return frozenset()
 
     def files(self) -> list[str]:
         """Return the names of the files at the root of the repository, sorted."""
@@ -79,13 +79,9 @@ class RepoRef:
         """Return whether the repository has this file, here or on the Hub."""
         return self.has(file) or file in self.published
 
-    def at_hand(self, file: str) -> bool:
-        """Return whether this file is whole on this disk, be it in the cache under another commit."""
-        if not self.has(file) and file in self.published:
-            cached = self.folder.parents[1] / "blobs" / self.published[file]
-            if cached.is_file():
-                self.fetch(file)
-        return self.has(file)
+    def keeps(self, content: str) -> bool:
+        """Return whether the cache has a file of this content whole, be it under another commit."""
+        return self.remote is not None and is_file(str(self.folder.parents[1] / "blobs" / content))
 
     def fetch(self, *files: str) -> None:
         """Download those of these files that the Hub has and the cache has not; nothing to do for a folder.

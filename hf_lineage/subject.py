@@ -93,7 +93,8 @@ def _about(repo: RepoRef) -> Iterator[None]:
     try:
         yield
     except (CheckpointError, NothingToCompare) as error:
-        raise type(error)(f"{repo}: {error}") from None
+        named = str(error).startswith(f"{repo}: ")
+        raise type(error)(str(error) if named else f"{repo}: {error}") from None
 
 
 def _refuse_quantized(checkpoint: Checkpoint, config: Mapping[str, Any]) -> None:

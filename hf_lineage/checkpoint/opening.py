@@ -54,26 +54,30 @@ def _shards(repo: RepoRef, index: Mapping[str, object]) -> tuple[dict[str, str],
 
 def _opened(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
     """The checkpoint in these files: those on this disk are mapped, of the others ranges are fetched."""
-    absent = [file for file in files if not repo.at_hand(file)]
+    absent = [file for file in files if not repo.has(file)]
     if absent and not OPEN_FILES.is_dir():
         repo.fetch(*absent)
         absent = []
-    if not absent:
-        return Checkpoint(_tensors({file: (repo.path(file), str(repo.path(file))) for file in files}, repo))
     traffic, pool = Traffic(), ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ranges")
     try:
-        remote = dict(zip(absent, pool.map(lambda file: _headed(repo, file, traffic), absent), strict=True))
+        ranged = [found for found in pool.map(lambda file: _headed(repo, file, traffic), absent) if found]
     except BaseException:
         traffic.stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
-    paths = {file: remote[file].path if file in remote else repo.path(file) for file in files}
-    tensors = _tensors({file: (path, f"{repo}: {file}") for file, path in paths.items()}, repo)
-    return RemoteCheckpoint(tensors, {found.path: found for found in remote.values()}, pool, traffic)
+    here = {file: (repo.path(file), str(repo.path(file))) for file in files}
+    tensors = _tensors(here | {found.file: (found.path, str(found)) for found in ranged}, repo)
+    if not ranged:
+        return Checkpoint(tensors)
+    return RemoteCheckpoint(tensors, {found.path: found for found in ranged}, pool, traffic)
 
 
-def _headed(repo: RepoRef, file: str, traffic: Traffic) -> RangedFile:
+def _headed(repo: RepoRef, file: str, traffic: Traffic) -> RangedFile | None:
+    """A file on the Hub, its header fetched; None for one that the cache has, now under this commit as well."""
     found = RangedFile(repo, file, traffic)
+    if repo.keeps(found.content):
+        repo.fetch(file)
+        return None
     found.read_head(8 + LARGEST_HEADER)
     return found
 

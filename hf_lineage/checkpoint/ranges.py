@@ -71,6 +71,11 @@ class RangedFile:
     def __str__(self) -> str:
         return f"{self.repo}: {self.file}"
 
+    @property
+    def content(self) -> str:
+        """What the cache calls this content."""
+        return self._found.etag or ""
+
     def read_head(self, largest: int) -> None:
         """Fetch the header, unless it says that it is longer than `largest` bytes."""
         self.head = min(HEAD, self.size)
@@ -112,6 +117,8 @@ class RangedFile:
 
         address = self._found.location
         asked = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
+        if self._traffic.stopped.is_set():
+            raise CancelledError
         self._traffic.count(requests=1)
         try:
             with get_session().stream(

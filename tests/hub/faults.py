@@ -10,11 +10,13 @@ Fault = Callable[[Answer], Answer]
 
 @dataclass
 class Planned:
-    """A fault that meets the next requests whose `METHOD place/path` holds a text."""
+    """A fault that meets some of the requests whose `METHOD place/path` holds a text."""
 
     fault: Fault
     where: str
     left: int
+    skip: int = 0
+    """How many of them pass before."""
 
 
 def slow(seconds: float) -> Fault:

@@ -69,9 +69,9 @@ class Hub:
         known = self.published[name]
         return next(key for key, folder in known.items() if len(key) == 40 and folder == known[revision])
 
-    def plan(self, fault: Fault, where: str = "", times: int = 1) -> None:
-        """Let a fault meet the next requests whose `METHOD place/path` holds this text."""
-        self.faults.append(Planned(fault, where, times))
+    def plan(self, fault: Fault, where: str = "", times: int = 1, skip: int = 0) -> None:
+        """Let a fault meet the next requests whose `METHOD place/path` holds this text, after some that pass."""
+        self.faults.append(Planned(fault, where, times, skip))
 
     def expire(self) -> None:
         """Let every signed address given out so far expire."""
@@ -104,11 +104,15 @@ class Hub:
         """The answer after the first planned fault that meets the request."""
         with self.lock:
             said = f"{request.method} {request.place}{request.path}"
-            met = next((plan for plan in self.faults if plan.left and plan.where in said), None)
-            if met is None:
+            for plan in self.faults:
+                if plan.left and plan.where in said:
+                    plan.skip -= 1
+                    if plan.skip < 0:
+                        plan.left -= 1
+                        break
+            else:
                 return right
-            met.left -= 1
-        return met.fault(right)
+        return plan.fault(right)
 
     def _parts(self, name: str) -> Iterator[Part]:
         return (part for part in self.parts if part.file.startswith(f"{name}/" if name else ""))

@@ -1,5 +1,6 @@
 """Two servers on this machine, the Hub and its CDN: sockets in front of the routes."""
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -26,7 +27,7 @@ def serving() -> Iterator[Hub]:
 
 @contextmanager
 def _server(hub: Hub, place: str) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub, "place": place}))
+    server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub, "place": place}))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
@@ -35,6 +36,13 @@ def _server(hub: Hub, place: str) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no news."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
