@@ -2,6 +2,7 @@
 
 LineageError
 ├── RepositoryError    no such model, or not a model repository
+├── NetworkError       the Hub cannot be reached or answers what it must not: nothing is known of the model
 ├── CheckpointError    files of a model that are there but damaged, hostile or unreadable
 ├── RegistryError      a registry file that says something it must not
 ├── SignatureError     not a signature, or two signatures that must not be compared
@@ -31,6 +32,10 @@ class LineageError(Exception):
 
 class RepositoryError(LineageError):
     """No such model, or a folder that is not a model repository."""
+
+
+class NetworkError(LineageError):
+    """What is on the Hub cannot be fetched, which says nothing about the model."""
 
 
 class CheckpointError(LineageError):

@@ -165,7 +165,7 @@ def _judge_claim(suspect: Subject | verdict.Unverifiable, claim: Claim, options:
         return verdict.Unverifiable(str(error))
     except CheckpointError as error:
         return verdict.Unreadable(str(error))
-    if isinstance(base, Subject) and base.folder == suspect.folder is not None and claim.sources != NAMED:
+    if isinstance(base, Subject) and base.identity == suspect.identity is not None and claim.sources != NAMED:
         return verdict.Unverifiable("the model declares itself as its base")
     return _judge(base, suspect, options)
 

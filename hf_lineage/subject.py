@@ -25,7 +25,8 @@ class Subject:
 
     name: str
     revision: str | None
-    folder: Path | None
+    identity: tuple[str, ...] | None
+    """What all names of one model have in common; None for a signature."""
     local: bool
     width: int
     layers: int
@@ -55,8 +56,8 @@ def open_subject(source: RepoRef | Signature, options: Options) -> Subject:
         return Subject(source.model, source.revision, None, True, source.width, source.layers, stored)
     architecture, checkpoint, layout = open_model(source)
     extracted = functools.cache(lambda: _extracted(source, architecture, checkpoint, layout, options))
-    folder, local = source.folder.resolve(), source.remote is None
-    return Subject(source.name, source.revision, folder, local, layout.width, layout.layers, extracted)
+    local = source.remote is None
+    return Subject(source.name, source.revision, source.identity, local, layout.width, layout.layers, extracted)
 
 
 def open_model(repo: RepoRef) -> tuple[str, Checkpoint, Layout]:
@@ -92,7 +93,8 @@ def _about(repo: RepoRef) -> Iterator[None]:
     try:
         yield
     except (CheckpointError, NothingToCompare) as error:
-        raise type(error)(f"{repo}: {error}") from None
+        named = str(error).startswith(f"{repo}: ")
+        raise type(error)(str(error) if named else f"{repo}: {error}") from None
 
 
 def _refuse_quantized(checkpoint: Checkpoint, config: Mapping[str, Any]) -> None:
