@@ -4,16 +4,18 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 _API = re.compile(r"/api/models/(?P<name>.+?)(/(?P<what>revision|tree)/(?P<revision>.+))?")
 _FILE = re.compile(r"/(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
+
+Route = tuple[str, re.Pattern[str], Callable[[re.Match[str], dict[str, str], bytes], tuple[int, Any]]]
 
 
 @dataclass
@@ -29,6 +31,9 @@ class Hub:
     """Method and path."""
     tokens: set[str] = field(default_factory=set)
     """Every Authorization header that was sent."""
+
+    routes: list[Route] = field(default_factory=list)
+    """What is answered besides: method, path, and a function of the match, the query and the body."""
 
     def publish(self, name: str, folder: Path, revision: str = "main") -> str:
         """Serve a folder under a name and return its commit."""
@@ -70,6 +75,13 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path)
         self.hub.requests.append(f"{self.command} {path}")
         self.hub.tokens.add(self.headers.get("Authorization", ""))
+        query, body = (
+            dict(parse_qsl(urlsplit(self.path).query)),
+            self.rfile.read(int(self.headers["Content-Length"] or 0)),
+        )
+        for method, pattern, answer in self.hub.routes:
+            if method == self.command and (match := pattern.fullmatch(path)):
+                return self._json(*reversed(answer(match, query, body)))
         asked = _FILE.fullmatch(path) or _API.fullmatch(path)
         if asked is None:
             return self._refuse(404, "EntryNotFound")
@@ -86,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._file(folder / asked["file"], commit)
         return self._json(_tree(folder) if asked["what"] == "tree" else _info(name, commit, folder))
 
-    do_HEAD = do_GET
+    do_HEAD = do_POST = do_GET
 
     def _file(self, file: Path, commit: str) -> None:
         if not file.is_file():
@@ -94,8 +106,8 @@ class _Handler(BaseHTTPRequestHandler):
         content = file.read_bytes()
         return self._send(200, content, {"X-Repo-Commit": commit, "ETag": f'"{hashlib.sha1(content).hexdigest()}"'})
 
-    def _json(self, value: Any) -> None:
-        self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
+    def _json(self, value: Any, status: int = 200) -> None:
+        self._send(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
 
     def _refuse(self, status: int, code: str, commit: str = "") -> None:
         self._send(status, b"", {"X-Error-Code": code, "X-Error-Message": "refused", "X-Repo-Commit": commit})
@@ -105,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         for key, value in {**headers, "Content-Length": str(len(content))}.items():
             self.send_header(key, value)
         self.end_headers()
-        if self.command == "GET":
+        if self.command != "HEAD":
             self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:

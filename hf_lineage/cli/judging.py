@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.shared import EPILOG, RECIPE, REPORT, TEST, make_options, with_options, write
+from hf_lineage.cli.shared import BASES, EPILOG, RECIPE, REPORT, TEST, make_options, with_options, write
 
 if TYPE_CHECKING:
     from hf_lineage.pipeline import Report
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog=EPILOG)
 @click.argument("model")
-@click.option(
-    "--base", "bases", multiple=True, metavar="BASE", help="Check this base instead of what is declared; repeatable."
-)
-@with_options(*RECIPE, *TEST, *REPORT)
+@with_options(BASES, *RECIPE, *TEST, *REPORT)
 def check(model: str, bases: tuple[str, ...], form: str, output: Path | None, explain: bool, **settings: Any) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage import pipeline

@@ -39,6 +39,9 @@ OUTPUT = click.option(
     metavar="FILE",
     help="Write here instead.",
 )
+BASES = click.option(
+    "--base", "bases", multiple=True, metavar="BASE", help="Check this base instead of what is declared; repeatable."
+)
 RECIPE = (
     click.option(
         "--recipe",
