@@ -52,25 +52,19 @@ def written(text: str) -> bytes:
 def with_section(text: str, body: str) -> str:
     """Return a card whose marked section says `body`: replaced where it stands, else added at the end.
 
-    Where an open code block or comment would swallow the end of the card, the section comes before that. Lines end as
-    most of the others do. Raise CardError where the markers do not make one section.
+    Where a code block or comment that never ends would swallow it, it comes before that. Lines end as they did, or
+    as most of the card do. Raise CardError where the markers do not make one section.
     """
     mark, lines = parted(text)
     found = _section(lines)
-    start, stop = found or (len(lines), len(lines))
-    newline = _newline(lines[:start] + lines[stop:])
+    start, stop = found or (_open_end(lines),) * 2
+    newline = _ending(lines[start]) if found else _newline(lines)
     section = newline.join((BEGIN, *re.split(r"\r\n|\r|\n", body.strip("\r\n")), END))
     if found:
-        ending = _ending(lines[stop - 1])
-        return "".join((mark, *lines[:start], section, ending, *lines[stop:]))
-    new = "".join((*lines, _gap(lines, newline), section, newline))
-    if _section(parted(new)[1]):
-        return mark + new
-    start = _blocks(lines)[-1]
-    new = "".join((*lines[:start], _gap(lines[:start], newline), section, newline, newline, *lines[start:]))
-    if not _section(parted(new)[1]):
-        raise CardError("README.md has no place where a section could stand; close what is left open at its end")
-    return mark + new
+        gap, end = "", _ending(lines[stop - 1])
+    else:
+        gap, end = _gap(lines[:start], newline), newline if start == len(lines) else newline * 2
+    return "".join((mark, *lines[:start], gap, section, end, *lines[stop:]))
 
 
 def with_base(text: str, base: str, relation: str | None) -> str:
@@ -129,9 +123,10 @@ def _section(lines: Sequence[str]) -> tuple[int, int] | None:
     return markers[0][0], markers[1][0] + 1
 
 
-def _blocks(lines: Sequence[str]) -> list[int]:
-    """The first line of every block."""
-    return [token.map[0] for token in _tokens(lines) if token.map] or [0]
+def _open_end(lines: Sequence[str]) -> int:
+    """The line where a new block can stand last: behind all others, or before the one that would swallow it."""
+    new = [*lines, _gap(lines, "\n"), "A new paragraph."]
+    return min(_tokens(_LINE.findall("".join(new)))[-1].map[0], len(lines))  # type: ignore[index]  # all have one
 
 
 def _tokens(lines: Sequence[str]) -> list[Token]:
@@ -158,4 +153,6 @@ def _gap(lines: Sequence[str], newline: str) -> str:
     """What makes the next line one that follows a blank line, or begins the card."""
     if not lines or (_ending(lines[-1]) and not lines[-1].strip()):
         return ""
+    if newline == "\n" and _ending(lines[-1]) == "\r":
+        return "\r"  # the two together would be one line end
     return newline if _ending(lines[-1]) else newline * 2
