@@ -93,7 +93,8 @@ def open_proposal(name: str, title: str) -> int | None:
         found = HfApi().get_repo_discussions(
             name, author=mine, discussion_type="pull_request", discussion_status="open"
         )
-        numbers = [each.num for each in found if (each.author, each.title, each.status) == (mine, title, "open")]
+        ours = (mine, title, "open", True)
+        numbers = [each.num for each in found if (each.author, each.title, each.status, each.is_pull_request) == ours]
         return max(numbers, default=None)
 
     return _write(name, find)

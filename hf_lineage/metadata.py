@@ -63,7 +63,7 @@ def _spliced(text: str, wanted: Mapping[str, str], newline: str) -> str:
         raise CardError(f"{_WHERE} says {twice[0]} twice; remove one")
     places = {name: _place(value, name) for name, value in pairs if name in wanted}
     for name, (start, stop) in sorted(places.items(), key=lambda item: item[1], reverse=True):
-        space = "" if text[:start].endswith((" ", "\t")) else " "
+        space = " " if text[:start].endswith((":", "-")) else ""
         text = f"{text[:start]}{space}{_scalar(wanted[name])}{text[stop:]}"
     indent = " " * (root.value[0][0].start_mark.column if root else 0)
     return text + "".join(f"{indent}{key}: {_scalar(wanted[key])}{newline}" for key in wanted if key not in places)

@@ -25,9 +25,9 @@ def render(file: str, before: bytes | None, after: bytes) -> str:
 
 def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
     """What is alike at both ends is left out before anything is compared: most of a card is."""
-    start = max(_common(old, new) - CONTEXT, 0)
-    alike = _common(old[start:][::-1], new[start:][::-1])
-    stop = max(alike - CONTEXT, 0)
+    alike = _common(old, new)
+    start = max(alike - CONTEXT, 0)
+    stop = max(_common(old[alike:][::-1], new[alike:][::-1]) - CONTEXT, 0)
     a, b = old[start : len(old) - stop], new[start : len(new) - stop]
     if len(a) * len(b) <= LARGEST:
         groups = SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(CONTEXT)

@@ -151,9 +151,8 @@ def _public(value: Any, names: Mapping[str, str]) -> Any:
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:
     """Text in which no path of this machine stands, wherever it is a word of its own or begins a longer path."""
-    for private, public in sorted(names.items(), key=lambda name: -len(name[0])):
-        text = re.sub(rf"(?<![\w./-]){re.escape(private)}(?![\w-]|\.\w)", public.replace("\\", r"\\"), text)
-    return text
+    private = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda found: names[found[0]], text) if names else text
 
 
 def _command(model: str, commit: str | None, row: Row, options: Options, names: Mapping[str, str]) -> str:
