@@ -17,8 +17,8 @@ from hf_lineage.errors import CardError
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-LARGEST = 8 * 2**20
-"""Bytes of a card that is edited; the parser takes some seconds for a megabyte at worst."""
+LARGEST = 4 * 2**20
+"""Bytes of a card that is edited; the parser takes eight seconds for a megabyte at worst."""
 BEGIN = (
     "<!-- hf-lineage:begin v1: written by `hf-lineage annotate`; what is changed in here is lost with the next run -->"
 )

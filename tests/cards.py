@@ -93,5 +93,5 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "a later version": (b"<!-- hf-lineage:begin v2 -->\n<!-- hf-lineage:end -->\n", "a section of version 2"),
     "UTF-16": ("# Title\n".encode("utf-16"), "is not UTF-8 text; save it as UTF-8"),
     "a null": (b"# Title\0\n", "is not UTF-8 text; save it as UTF-8"),
-    "9 MiB": (b"x" * (9 * 2**20), "is larger than 8 MiB; shorten it"),
+    "5 MiB": (b"x" * (5 * 2**20), "is larger than 4 MiB; shorten it"),
 }
