@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 LARGEST = 4 * 2**20
-"""Bytes of a card that is edited; the parser takes eight seconds for a megabyte at worst."""
+"""Bytes of a card that is edited; a megabyte takes the parser a second, or half a minute if all of it is one list."""
 BEGIN = (
     "<!-- hf-lineage:begin v1: written by `hf-lineage annotate`; what is changed in here is lost with the next run -->"
 )
