@@ -7,6 +7,7 @@ LineageError
 ├── RegistryError      a registry file that says something it must not
 ├── SignatureError     not a signature, or two signatures that must not be compared
 ├── OptionError        an option out of its range
+├── CardError          a model card that cannot be edited without harm
 └── NothingToCompare   nothing wrong, yet nothing to judge: becomes an UNVERIFIABLE verdict
 """
 
@@ -52,6 +53,10 @@ class SignatureError(LineageError):
 
 class OptionError(LineageError):
     """An option out of its range."""
+
+
+class CardError(LineageError):
+    """A model card, or the record beside it, that cannot be edited without harm."""
 
 
 class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes an UNVERIFIABLE verdict

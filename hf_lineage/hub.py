@@ -1,4 +1,4 @@
-"""What is asked of the Hugging Face Hub, all of it through its own client: snapshots of chosen files, and listings.
+"""What is asked of the Hugging Face Hub, all of it through its own client: snapshots, listings, and where files are.
 
 `HF_TOKEN`, `HF_HOME`, `HF_ENDPOINT` and `HF_HUB_OFFLINE` work as they do for `hf`.
 """
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
 
 Answer = TypeVar("Answer")
-
 WAITS = (1.0, 2.0, 4.0, 8.0)
 """Seconds before a question is asked again, unless the server says when."""
 LONG_WAIT, LONGEST_WAIT = 10, 330

@@ -36,6 +36,8 @@ class Row:
 
     claim: Claim
     verdict: verdict.Verdict
+    base_revision: str | None = None
+    """The commit of the base; None for a folder, and where the base was not to be had."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,16 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None)
     <ExitCode.RELATED: 0>
     """
     options = options or Options()
-    source = locate(model, options.local_hub)
+    return check_source(model, locate(model, options.local_hub), bases, options)
+
+
+def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
+    """Do what `check` does for a model that was located already: nothing is asked of the Hub about it again."""
     declared = _named(bases) if bases else _declared(source)
     rows: tuple[Row, ...] = ()
     if declared.claims:
         suspect = _judgeable(source, options)
-        rows = tuple(Row(claim, _judge_claim(suspect, claim, options)) for claim in declared.claims)
+        rows = tuple(_judge_claim(suspect, claim, options) for claim in declared.claims)
     return Report(model, source.revision, rows, declared.conflicts, options)
 
 
@@ -153,21 +159,24 @@ def _judgeable(source: RepoRef | Signature, options: Options) -> Subject | verdi
         return verdict.Unverifiable(str(error))
 
 
-def _judge_claim(suspect: Subject | verdict.Unverifiable, claim: Claim, options: Options) -> verdict.Verdict:
+def _judge_claim(suspect: Subject | verdict.Unverifiable, claim: Claim, options: Options) -> Row:
     """What is wrong with the base becomes a verdict; what is wrong with the suspect is raised."""
     if claim.problem:
-        return verdict.Unverifiable(claim.problem)
+        return Row(claim, verdict.Unverifiable(claim.problem))
     if isinstance(suspect, verdict.Unverifiable):
-        return suspect
+        return Row(claim, suspect)
+    revision = None
     try:
-        base = _judgeable(_base(claim, suspect, options), options)
+        source = _base(claim, suspect, options)
+        revision = source.revision
+        base = _judgeable(source, options)
     except RepositoryError as error:
-        return verdict.Unverifiable(str(error))
+        return Row(claim, verdict.Unverifiable(str(error)), revision)
     except CheckpointError as error:
-        return verdict.Unreadable(str(error))
+        return Row(claim, verdict.Unreadable(str(error)), revision)
     if isinstance(base, Subject) and base.identity == suspect.identity is not None and claim.sources != NAMED:
-        return verdict.Unverifiable("the model declares itself as its base")
-    return _judge(base, suspect, options)
+        return Row(claim, verdict.Unverifiable("the model declares itself as its base"), revision)
+    return Row(claim, _judge(base, suspect, options), revision)
 
 
 def _base(claim: Claim, suspect: Subject, options: Options) -> RepoRef | Signature:

@@ -94,17 +94,20 @@ class RepoRef:
 
     def read_text(self, file: str) -> str | None:
         """Return a small text file, None if there is none; raise CheckpointError if it is unreadable or too large."""
-        content = self._read(file, LARGEST_SMALL_FILE + 1)
-        if content is None:
-            return None
-        if len(content) > LARGEST_SMALL_FILE:
-            raise CheckpointError(f"{self}: {file} is larger than {LARGEST_SMALL_FILE >> 20} MiB; shorten it")
+        content = self.read_bytes(file)
         try:
-            return content.decode("utf-8-sig")
+            return None if content is None else content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise CheckpointError(
                 f"{self}: {file} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8"
             ) from None
+
+    def read_bytes(self, file: str) -> bytes | None:
+        """Return a small file as it is, None if there is none; raise CheckpointError if unreadable or too large."""
+        content = self._read(file, LARGEST_SMALL_FILE + 1)
+        if content is not None and len(content) > LARGEST_SMALL_FILE:
+            raise CheckpointError(f"{self}: {file} is larger than {LARGEST_SMALL_FILE >> 20} MiB; shorten it")
+        return content
 
     def read_head(self, file: str, size: int) -> str | None:
         """Return the first `size` bytes of a text file whatever its length, None if there is no such file."""
@@ -151,6 +154,12 @@ def is_file(path: str) -> bool:
 def is_folder(path: str) -> bool:
     """Return whether this names a folder; False as well for what cannot be a path at all."""
     return os.path.isdir(path)  # noqa: PTH112 - see above
+
+
+def hub_name(model: str) -> str | None:
+    """Return `org/name` of what may be `org/name@revision`, None if it can be no name on the Hub."""
+    named = _HUB_NAME.fullmatch(model)
+    return named and named["name"]
 
 
 def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> RepoRef:

@@ -44,6 +44,7 @@ def document(report: Report) -> dict[str, Any]:
 def _claim(row: Row) -> dict[str, Any]:
     return {
         "base": row.claim.base,
+        "base_revision": row.base_revision,
         "relation": row.claim.relation,
         "sources": list(row.claim.sources),
         "verdict": row.verdict.name,

@@ -7,9 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.hub.answers import Answer, Request
 from tests.hub.faults import Fault, Planned
+
+if TYPE_CHECKING:
+    from tests.hub.commits import Commits
 
 FILE = re.compile(r"/(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
 
@@ -39,6 +43,8 @@ class Hub:
     """Former name -> name: whoever asks for the one is sent to the other."""
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Name -> status and X-Error-Code; a gated repository still answers who it is, as on the real Hub."""
+    commits: "Commits | None" = None
+    """Who answers those that write, if anybody does."""
     faults: list[Planned] = field(default_factory=list)
     signature: int = 0
     """What addresses on the CDN are signed with; those signed before have expired."""

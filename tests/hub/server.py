@@ -8,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-import tests.hub.reading  # noqa: F401 - enters its routes
+import tests.hub.commits
+import tests.hub.reading  # noqa: F401 - both enter their routes
 from tests.hub.answers import Answer, Request, answer
 from tests.hub.hub import LARGE_FILE, Hub, Part
 
