@@ -13,6 +13,8 @@ FIRST = 4
 """Layers that are read before the first look."""
 CLEAR = 0.1
 """The least score that is called RELATED before everything is read: well above the floor, whatever the rest holds."""
+DOUBTFUL = 0.1
+"""A p-value up to this, before it is corrected for anything, is reason enough to read on before UNRELATED is said."""
 GRAFT = 0.25
 """UNRELATED is not said before a graft of this share of the layers would have been seen ..."""
 MISSED = 0.01

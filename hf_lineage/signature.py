@@ -7,7 +7,7 @@ branch product M, and the recipe that says how those numbers were made.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
@@ -197,24 +197,6 @@ def same_recipe(a: Signature, b: Signature) -> None:
     unlike = [f"{key} {ours[key]} and {theirs[key]}" for key in ours if ours[key] != theirs[key]]
     if unlike:
         raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
-
-
-def unlike_layers(a: Signature, b: Signature, paths: Sequence[str]) -> str:
-    """Return which of some paths is in more layers, or in layers of other widths, of one model than of the other.
-
-    Empty if none is.
-    """
-    return "; ".join(
-        f"{a.model} has {path} in {_layers(ours)}, {b.model} in {_layers(theirs)}; leave this path out"
-        for path in paths
-        if (ours := a.paths[path]) is not (theirs := b.paths[path])
-        if len(ours.trace) != len(theirs.trace) or sorted(ours.widths) != sorted(theirs.widths)
-    )
-
-
-def _layers(found: PathSignature) -> str:
-    widths = f" of widths {', '.join(map(str, found.widths))}" if found.widths else ""
-    return f"{len(found.trace)} layers{widths}"
 
 
 def random_stream(purpose: str) -> np.random.Philox:

@@ -2,5 +2,6 @@
 
 from hf_lineage.checkpoint.local import FLOATS, Checkpoint, TensorInfo
 from hf_lineage.checkpoint.opening import open_checkpoint, other_format
+from hf_lineage.checkpoint.remote import RemoteCheckpoint
 
-__all__ = ["FLOATS", "Checkpoint", "TensorInfo", "open_checkpoint", "other_format"]
+__all__ = ["FLOATS", "Checkpoint", "RemoteCheckpoint", "TensorInfo", "open_checkpoint", "other_format"]

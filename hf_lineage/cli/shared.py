@@ -63,6 +63,11 @@ TEST = (
     click.option("--permutations", type=int, default=999, show_default=True, metavar="N", help="Relabellings tried."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of the relabellings."),
     click.option(
+        "--budget",
+        type=click.Choice(["quick", "full"]),
+        help="Stop at the first layers that decide, or read all; quick for models on the Hub, full for others.",
+    ),
+    click.option(
         "--null", "nulls", multiple=True, metavar="MODEL", help="Independent model, or published null; repeatable."
     ),
 )

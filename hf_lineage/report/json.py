@@ -49,6 +49,8 @@ def _claim(row: Row) -> dict[str, Any]:
         "sources": list(row.claim.sources),
         "verdict": row.verdict.name,
         "reason": row.verdict.reason,
+        "layers": row.layers,
+        "traffic": {name: asdict(moved) for name, moved in row.traffic.items()},
         "paths": [_path(path, found, row.verdict.by_path[path]) for path, found in row.verdict.evidence.items()],
     }
 
@@ -64,6 +66,8 @@ def _path(path: str, found: Evidence, single: Verdict) -> dict[str, Any]:
         "standard_error": error if math.isfinite(error) else None,
         "p_value": null.p_value,
         "p_value_holm": found.p_value,
+        "looks": found.looks,
+        "layers_read": len(found.layers[1]),
         "permutation_null": {
             "observed": null.observed,
             "coordinates": null.coordinates,

@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
-_BY_NUMBER = ("alpha", "permutations", "seed")
+_BY_VALUE = ("budget", "alpha", "permutations", "seed")
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -56,6 +56,8 @@ class PathEvidence(msgspec.Struct, frozen=True):
     standard_error: float | None
     p_value: float
     p_value_holm: float
+    looks: int
+    layers_read: int
     empirical_null: Null | None
 
 
@@ -69,6 +71,7 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     verified: bool
     verdict: str
     reason: str
+    layers: int | None
     score: float | None
     p_value: float | None
     evidence: dict[str, PathEvidence]
@@ -167,7 +170,7 @@ def _command(model: str, commit: str | None, row: Row, options: Options, names: 
         words += ["--paths", ",".join(options.paths)]
     if recipe.probes != usual.recipe.probes:
         words += ["--exact"] if recipe.probes is None else ["--probes", str(recipe.probes)]
-    for name in _BY_NUMBER:
+    for name in _BY_VALUE:
         if (value := getattr(options, name)) != getattr(usual, name):
             words += [f"--{name}", str(value)]
     for null in options.nulls:
