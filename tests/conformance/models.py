@@ -69,7 +69,7 @@ def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
     config, accepted = model.config, inspect.signature(model.forward).parameters
     torch.manual_seed(1)
     if "input_ids" in accepted:
-        tokens = torch.arange(3, 3 + length).fmod(60).expand(batch, length)
+        tokens = (3 + torch.arange(length).fmod(60)).expand(batch, length)  # none is the padding
         return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
     shapes = {

@@ -78,6 +78,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "CodeGen": [{"rotary_dim": 4}],
     "Cohere2Moe": [{"first_k_dense_replace": 1, "num_shared_experts": 2}],
     "CohereForCausalLM": [{}, {"use_qk_norm": True}],
+    "CpmAnt": [{"prompt_length": 0, "dim_head": 12, "dim_ff": 40}],
     "CTRL": [{"dff": 40}],
     "Data2VecAudio": [{"conv_pos_kernel_size": 3, "num_conv_pos_embeddings": 1}],
     "Dbrx": [
@@ -94,7 +95,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "DeepseekV2": [LATENT],
     "DeepseekV3": [LATENT],
     "DeepseekV32": [LATENT | INDEXED],
+    "DiffLlama": [{"head_dim": 16}],
     "Dinov2": [{}, {"use_swiglu_ffn": True}],
+    "Doge": [{}, {"is_moe": True}],
     "Dots1": [{"first_k_dense_replace": 1, "n_shared_experts": 2}],
     "Exaone4": [{"sliding_window_pattern": 2}],
     "Falcon": [
@@ -122,6 +125,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "JetMoe": [{"num_experts_per_tok": 4}],
     "Lfm2": [{"layer_types": ["conv", "full_attention"]}],
     "Lfm2Moe": [{"layer_types": ["conv", "full_attention"], "num_dense_layers": 1}],
+    "Lfm3": [{"layer_types": ["conv", "full_attention"]}],
     "Llama4": [{"interleave_moe_layer_step": 2}],
     "Llava": [{}, *({"text_config": {"model_type": kind}} for kind in ("mistral", "qwen2", "qwen3"))],
     "LlavaNext": [{}],
