@@ -138,6 +138,8 @@ def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
 
 def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
     """A set once for each expert, if the layer has it."""
+    if matrices.where and layer.find(matrices.where) is None:
+        return
     declared = list(slots(matrices))
     for expert in layer.experts(slot.tensor for slot in declared):
         wanted = {slot.role: _of_expert(slot, expert) for slot in declared}
