@@ -67,6 +67,10 @@ EACH = {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_the
 SHORT = {"swa_num_attention_heads": HEADS, "swa_num_key_value_heads": 2, "swa_head_dim": 8}
 """For layers that look at few tokens, which count their heads apart."""
 
+CAPPED = SHORT | {"final_logit_softcapping": 30.0}
+SEEING = {"text_config": CAPPED, "vision_config": {"text_hidden_size": WIDTH, "projection_hidden_dim": 40}}
+"""The same in a model that does not work without a cap on its results, alone and inside a model of images."""
+
 BYTES: dict[str, Any] = {
     **{"patch_in_forward": False, "use_cache": False, "encoder_hash_byte_group_vocab": 8},
     **{f"{part}_config": {"head_dim": 8} for part in ("global", "patcher")},
@@ -76,6 +80,14 @@ BYTES: dict[str, Any] = {
 
 INDEXED = {"index_n_heads": 2, "index_head_dim": 16, "index_topk": 512}
 """For attention that looks at a choice of tokens: at all of them."""
+
+NOTE = {"num_key_value_heads": HEADS, "shared_experts_intermediate_size": 24} | INDEXED
+HEARING = {
+    "text_config": NOTE,
+    "vision_config": {"mlp_layer_types": ["dense", "dense"], "adapter_in_dim": WIDTH, "adapter_out_dim": WIDTH},
+    "audio_config": {"adapter_input_size": WIDTH, "adapter_out_dim": WIDTH},
+}
+"""For attention both latent and indexed, alone and inside a model of images and sounds."""
 
 
 def by_axis(*angles: int) -> dict[str, Any]:
@@ -118,6 +130,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Dinov2": [{}, {"use_swiglu_ffn": True}],
     "Doge": [{}, {"is_moe": True}],
     "Dots1": [{"first_k_dense_replace": 1, "n_shared_experts": 2}],
+    "Dots3Note": [NOTE],
+    "Dots3NoteForCond": [HEARING],
     "Exaone4": [{"sliding_window_pattern": 2}],
     "Falcon": [
         {"new_decoder_architecture": True, "num_kv_heads": 2},
@@ -144,13 +158,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "HrmText": [{"H_cycles": 1, "L_cycles": 1}],
     "HYV4": [INDEXED],
     "Inkling": [{"mlp_layer_types": ["dense", "sparse"], "n_shared_experts": 1} | SHORT],
-    "Inkling2": [{"final_logit_softcapping": 30.0} | SHORT],
+    "Inkling2": [CAPPED],
+    "Inkling2ForCond": [SEEING],
     "Jamba": [{"attn_layer_period": 2, "attn_layer_offset": 1}],
     "JetMoe": [{"num_experts_per_tok": 4}],
     "KimiLinear": [LINEAR | {"linear_head_dim": 12, "linear_num_heads": HEADS, "num_key_value_heads": HEADS}],
     "Lfm2": [{"layer_types": ["conv", "full_attention"]}],
     "Lfm2Moe": [{"layer_types": ["conv", "full_attention"], "num_dense_layers": 1}],
-    "Lfm3": [{"layer_types": ["conv", "full_attention"]}],
+    "Lfm3": [{"layer_types": ["conv", "full_attention"], "use_sandwich_norm": normed} for normed in (True, False)],
     "Llama4": [{"interleave_moe_layer_step": 2}],
     "Llava": [{}, *({"text_config": {"model_type": kind}} for kind in ("mistral", "qwen2", "qwen3"))],
     "LlavaNext": [{}],
