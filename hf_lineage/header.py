@@ -195,6 +195,8 @@ def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
 
 def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
     """A set once for each expert, if the layer has it."""
+    if matrices.where and layer.find(matrices.where) is None:
+        return
     declared = list(slots(matrices))
     if any(map(layer.find, as_names(matrices.unless))):
         return

@@ -53,6 +53,8 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     """For a matrix that does not read the stream itself: the one that does, and the norm between the two."""
     transposed: tuple[str, ...] = ()
     """Matrices that are stored the other way than `stored` says."""
+    where: str | None = None
+    """A tensor that only the layers with this set have, if others use its names for something else."""
     up: str | None = None
     gate: str | None = None
     down: str | None = None

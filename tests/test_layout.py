@@ -161,6 +161,14 @@ def test_a_part_of_a_branch_is_refused_even_where_a_layer_may_lack_it():
     assert refusal(layer(k=None), MIXED) == "h.0 has no tensor k, though others of its branch are there"
 
 
+def test_a_set_with_where_is_only_in_layers_with_that_tensor():
+    text = MIXED.replace("attention: [{", "attention: [{where: k, ")
+    layout = bound(text, layer(0, k=None, v=(HIDDEN, WIDTH)) | layer(1))
+    assert layout.without("value_output") == (0,)
+    assert layout.unclaimed == ("h.0.q.weight", "h.0.v.weight", "h.0.o.weight")
+    assert refusal(layer(v=None), text) == "h.0 has no tensor v, though others of its branch are there"
+
+
 BESIDE = """
 layers: ["model.att.{layer}", "att.{layer}"]
 normalization: rms_norm

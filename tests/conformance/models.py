@@ -34,6 +34,7 @@ def tiny_config(name: str, wanted: dict[str, Any]) -> Any:
 def _asked(config_class: Any, wanted: dict[str, Any]) -> dict[str, Any]:
     """The generic request, as far as a configuration has the attributes, and that for each configuration in it."""
     defaults = config_class()
+    defaults.allow_global_per_layer_attribute_access = True  # even of settings in which its layers differ
     fixed = {key for key in TINY if isinstance(getattr(config_class, key, None), property)}
     asked = {key: value for key, value in TINY.items() if hasattr(defaults, key) and key not in fixed} | wanted
     if "mrope_section" in (rotary := getattr(defaults, "rope_parameters", None) or {}):
@@ -69,7 +70,7 @@ def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
     config, accepted = model.config, inspect.signature(model.forward).parameters
     torch.manual_seed(1)
     if "input_ids" in accepted:
-        tokens = torch.arange(3, 3 + length).fmod(60).expand(batch, length)
+        tokens = (3 + torch.arange(length).fmod(60)).expand(batch, length)  # none is the padding
         return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
     shapes = {

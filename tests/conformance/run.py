@@ -66,8 +66,8 @@ class Run(TorchFunctionMode):
         if self.path.startswith("mlp") and isinstance(args[0] if args else None, torch.Tensor):
             if name in ("silu", "gelu", "relu"):
                 return self._activate(args[0])
-            if name == "clamp" and args[0].is_floating_point():
-                return args[0]
+            if name in ("clamp", "tanh") and args[0].is_floating_point():
+                return args[0]  # a cap on hidden units
             if name == "softmax":
                 return torch.ones_like(args[0])  # no token prefers an expert, so that all list them in one order
             if name == "sigmoid":
@@ -137,6 +137,8 @@ class Run(TorchFunctionMode):
 
     def _route(self, module: Any, args: Any, kwargs: Any) -> Any:
         """A module of stacked experts is asked for the plain sum of all of them."""
+        if "gammas" in kwargs:
+            return args, kwargs | {"gammas": torch.ones_like(kwargs["gammas"])}
         experts = stacked(module)
         if experts == by_expert(module):
             return None

@@ -61,8 +61,33 @@ MAMBA: dict[str, Any] = {
 LATENT = {"num_key_value_heads": HEADS, "head_dim": 6, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1}
 """For latent attention, which has no groups of queries, and which rotates only a part of every head."""
 
+EACH = {"rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 1e4}}}
+"""For rotary angles that are set for each kind of layer."""
+
+SHORT = {"swa_num_attention_heads": HEADS, "swa_num_key_value_heads": 2, "swa_head_dim": 8}
+"""For layers that look at few tokens, which count their heads apart."""
+
+CAPPED = SHORT | {"final_logit_softcapping": 30.0}
+SEEING = {"text_config": CAPPED, "vision_config": {"text_hidden_size": WIDTH, "projection_hidden_dim": 40}}
+"""The same in a model that does not work without a cap on its results, alone and inside a model of images."""
+
+BYTES: dict[str, Any] = {
+    **{"patch_in_forward": False, "use_cache": False, "encoder_hash_byte_group_vocab": 8},
+    **{f"{part}_config": {"head_dim": 8} for part in ("global", "patcher")},
+    **{f"{part}_config": {"head_dim": 8, "hidden_size_global": WIDTH} for part in ("encoder", "decoder")},
+}
+"""For a model of bytes: every byte is a patch of its own."""
+
 INDEXED = {"index_n_heads": 2, "index_head_dim": 16, "index_topk": 512}
 """For attention that looks at a choice of tokens: at all of them."""
+
+NOTE = {"num_key_value_heads": HEADS, "shared_experts_intermediate_size": 24} | INDEXED
+HEARING = {
+    "text_config": NOTE,
+    "vision_config": {"mlp_layer_types": ["dense", "dense"], "adapter_in_dim": WIDTH, "adapter_out_dim": WIDTH},
+    "audio_config": {"adapter_input_size": WIDTH, "adapter_out_dim": WIDTH},
+}
+"""For attention both latent and indexed, alone and inside a model of images and sounds."""
 
 
 def by_axis(*angles: int) -> dict[str, Any]:
@@ -74,10 +99,17 @@ def by_axis(*angles: int) -> dict[str, Any]:
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "AriaText": [{"moe_topk": 4}],
     "AXK1": [LATENT],
+    "AXK2": [{"num_key_value_heads": HEADS, "mlp_layer_types": ["dense", "sparse"]} | INDEXED],
+    "BailingHybrid": [LINEAR | LATENT | {"head_dim": 24}],
     "Bamba": [MAMBA | {"attn_layer_indices": [1]}],
+    "Blt": [BYTES],
     "CodeGen": [{"rotary_dim": 4}],
     "Cohere2Moe": [{"first_k_dense_replace": 1, "num_shared_experts": 2}],
+    "Cohere2Vision": [{"alignment_intermediate_size": 80}],
+    "CohereCompass": [EACH],
+    "CohereCompassForCond": [{"text_config": EACH}],
     "CohereForCausalLM": [{}, {"use_qk_norm": True}],
+    "CpmAnt": [{"prompt_length": 0, "dim_head": 12, "dim_ff": 40}],
     "CTRL": [{"dff": 40}],
     "Data2VecAudio": [{"conv_pos_kernel_size": 3, "num_conv_pos_embeddings": 1}],
     "Dbrx": [
@@ -94,8 +126,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "DeepseekV2": [LATENT],
     "DeepseekV3": [LATENT],
     "DeepseekV32": [LATENT | INDEXED],
+    "DiffLlama": [{"head_dim": 16}],
+    "DeepseekV4": [INDEXED | {"o_groups": 2, "o_lora_rank": 12}],
     "Dinov2": [{}, {"use_swiglu_ffn": True}],
+    "Doge": [{}, {"is_moe": True}],
     "Dots1": [{"first_k_dense_replace": 1, "n_shared_experts": 2}],
+    "Dots3Note": [NOTE],
+    "Dots3NoteForCond": [HEARING],
     "Exaone4": [{"sliding_window_pattern": 2}],
     "Falcon": [
         {"new_decoder_architecture": True, "num_kv_heads": 2},
@@ -105,6 +142,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "FalconH1": [MAMBA | {"mamba_d_ssm": 64}],
     "Flint": [{"mlp_only_layers": [0]}],
+    "Git": [{"vision_config": {"num_hidden_layers": 1}}],
     "Glm46VForC": [by_axis(2, 1, 1)],
     "Glm4Moe": [{"use_qk_norm": True}],
     "Glm4MoeLite": [LATENT],
@@ -118,14 +156,23 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "GPTNeoX": [{"use_parallel_residual": True}, {"use_parallel_residual": False}],
     "GraniteMoeHybrid": [MAMBA | {"layer_types": ["linear_attention", "full_attention"]}],
     "Helium": [{"head_dim": 8}],
+    "HrmText": [{"H_cycles": 1, "L_cycles": 1}],
+    "HYV4": [INDEXED],
+    "Inkling": [{"mlp_layer_types": ["dense", "sparse"], "n_shared_experts": 1} | SHORT],
+    "Inkling2": [CAPPED],
+    "Inkling2ForCond": [SEEING],
     "Jamba": [{"attn_layer_period": 2, "attn_layer_offset": 1}],
     "JetMoe": [{"num_experts_per_tok": 4}],
+    "KimiLinear": [LINEAR | {"linear_head_dim": 12, "linear_num_heads": HEADS, "num_key_value_heads": HEADS}],
     "Lfm2": [{"layer_types": ["conv", "full_attention"]}],
     "Lfm2Moe": [{"layer_types": ["conv", "full_attention"], "num_dense_layers": 1}],
+    "Lfm3": [{"layer_types": ["conv", "full_attention"], "use_sandwich_norm": normed} for normed in (True, False)],
+    "Lfm3Vl": [{"text_config": {"layer_types": ["conv", "full_attention"]}, "projector_hidden_size": 40}],
     "Llama4": [{"interleave_moe_layer_step": 2}],
     "Llava": [{}, *({"text_config": {"model_type": kind}} for kind in ("mistral", "qwen2", "qwen3"))],
     "LlavaNext": [{}],
     "LlavaOnevision": [{}],
+    "LongcatFlash": [{"head_dim": 6, "num_key_value_heads": HEADS, "expert_ffn_hidden_size": 24, "zero_expert_num": 0}],
     "MiMoV2Flash": [{"attention_value_scale": None}],
     "MiniCPM3": [LATENT],
     "MiniMax": [LINEAR],
