@@ -35,7 +35,8 @@ def _asked(config_class: Any, wanted: dict[str, Any]) -> dict[str, Any]:
     """The generic request, as far as a configuration has the attributes, and that for each configuration in it."""
     defaults = config_class()
     fixed = {key for key in TINY if isinstance(getattr(config_class, key, None), property)}
-    asked = {key: value for key, value in TINY.items() if hasattr(defaults, key) and key not in fixed} | wanted
+    known = {key for key in TINY if hasattr(config_class, key) or hasattr(defaults, key)} - fixed
+    asked = {key: value for key, value in TINY.items() if key in known} | wanted
     if "mrope_section" in (rotary := getattr(defaults, "rope_parameters", None) or {}):
         size = (asked.get("head_dim") or WIDTH // HEADS) * rotary.get("partial_rotary_factor", 1)
         asked["rope_parameters"] = {**rotary, "mrope_section": _sections(int(size) // 2)}

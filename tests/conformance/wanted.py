@@ -155,6 +155,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
     "XLMModel": [{"n_langs": 1}],
     "XLMWith": [{"n_langs": 1}],
+    "Xmod": [{"default_language": "en_XX"}],
     "Youtu": [LATENT],
 }
 """For a class that the generic request does not fit, or that has several forms: one request for each."""
