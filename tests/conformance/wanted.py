@@ -64,6 +64,15 @@ LATENT = {"num_key_value_heads": HEADS, "head_dim": 6, "first_k_dense_replace": 
 INDEXED = {"index_n_heads": 2, "index_head_dim": 16, "index_topk": 512}
 """For attention that looks at a choice of tokens: at all of them."""
 
+BY_LAYER = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 16}
+"""For a language model that has an input of its own for every layer."""
+
+SHARED = {"layer_types": ["full_attention"] * 2, "num_kv_shared_layers": 1}
+"""For layers of which the second takes keys and values from the first."""
+
+GEMMA4 = BY_LAYER | {"global_head_dim": 24}
+"""The same, with heads of another size in the layers of full attention."""
+
 
 def by_axis(*angles: int) -> dict[str, Any]:
     """For a language model whose rotary angles are divided between time, height and width."""
@@ -105,6 +114,20 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "FalconH1": [MAMBA | {"mamba_d_ssm": 64}],
     "Flint": [{"mlp_only_layers": [0]}],
+    "Gemma3n": [
+        BY_LAYER | {"final_logit_softcapping": 30.0, "num_kv_shared_layers": 0},
+        BY_LAYER | SHARED | {"final_logit_softcapping": 30.0},
+    ],
+    "Gemma4": [
+        GEMMA4,
+        GEMMA4 | {"enable_moe_block": True, "top_k_experts": 2},
+        GEMMA4 | SHARED | {"use_double_wide_mlp": True},
+    ],
+    "Gemma4ForCond": [{"text_config": GEMMA4}],
+    "Gemma4Model": [{"text_config": GEMMA4}],
+    "Gemma4Unified": [{"global_head_dim": 24}],
+    "Gemma4UnifiedForCond": [{"text_config": {"global_head_dim": 24}}],
+    "Gemma4UnifiedModel": [{"text_config": {"global_head_dim": 24}}],
     "Glm46VForC": [by_axis(2, 1, 1)],
     "Glm4Moe": [{"use_qk_norm": True}],
     "Glm4MoeLite": [LATENT],
