@@ -71,7 +71,8 @@ def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
     torch.manual_seed(1)
     if "input_ids" in accepted:
         tokens = torch.arange(3, 3 + length).fmod(60).expand(batch, length)
-        return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
+        seen = {"cross_attention_states": torch.randn(batch, 2, WIDTH)} if "cross_attention_states" in accepted else {}
+        return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)} | seen
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
     shapes = {
         "pixel_values": (*frames, getattr(config, "num_channels", 3), PICTURE, PICTURE),

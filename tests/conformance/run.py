@@ -76,7 +76,7 @@ class Run(TorchFunctionMode):
         if name in ("mul", "__mul__", "__rmul__") and all(isinstance(each, torch.Tensor) for each in args):
             for this, other in (args, args[::-1]):
                 if any(this is factor for factor in self.factors):
-                    return self._activate(other)
+                    return self._activate(function(*args))
                 if any(this is seen for seen in self.activated):
                     return (this if self.path == "mlp_gate" else other).clone()
                 if any(this is scale for scale in self.scales):

@@ -73,6 +73,19 @@ SHARED = {"layer_types": ["full_attention"] * 2, "num_kv_shared_layers": 1}
 GEMMA4 = BY_LAYER | {"global_head_dim": 24}
 """The same, with heads of another size in the layers of full attention."""
 
+MINIMAX_M3 = {
+    "index_head_dim": 16,
+    "mlp_layer_types": ["dense", "sparse"],
+    "layer_types": ["minimax_m3_sparse", "full_attention"],
+} | {"dense_intermediate_size": 40, "rotary_dim": 6}
+
+QWEN4 = LINEAR | {
+    **{"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 24},
+    **{"indexer_budget": 512, "indexer_compress_ratio": 4, "hc_lowrank": 8},
+    **{"ple_layer_ids": [1], "ngram_vocab_size_base": 64, "split_ngram_parts": 2},
+}
+"""For several residual streams, attention that looks at a choice of tokens, and an embedding of sequences of tokens."""
+
 
 def by_axis(*angles: int) -> dict[str, Any]:
     """For a language model whose rotary angles are divided between time, height and width."""
@@ -149,15 +162,34 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Llava": [{}, *({"text_config": {"model_type": kind}} for kind in ("mistral", "qwen2", "qwen3"))],
     "LlavaNext": [{}],
     "LlavaOnevision": [{}],
+    "MllamaForCausalLM": [{"cross_attention_layers": [1]}],
+    "MllamaTextModel": [{"cross_attention_layers": [1]}],
+    "Mllama": [{"text_config": {"cross_attention_layers": [1]}}],
     "MiMoV2Flash": [{"attention_value_scale": None}],
     "MiniCPM3": [LATENT],
     "MiniMax": [LINEAR],
     "MiniMaxM2": [{}],
+    "MiniMaxM3SparseForCond": [{"text_config": MINIMAX_M3, "projector_hidden_size": WIDTH}],
+    "MiniMaxM3VL": [MINIMAX_M3],
+    "MiniMaxM3VLModel": [{"text_config": MINIMAX_M3, "projector_hidden_size": WIDTH}],
     "Mistral4": [LATENT],
     "ModernBert": [{"local_attention": 1024}],
     "Musicgen": [{"num_codebooks": 1}],
     "NemotronH": [{"layers_block_type": [kind, "attention"]} | MAMBA for kind in ("mlp", "moe", "mamba")],
     "PaddleOCRVL": [by_axis(4, 4, 4)],
+    "Phi4Multimodal": [
+        {
+            "vision_config": {"crop_size": 24, "feature_layer": -1},
+            "audio_config": {
+                "num_blocks": 1,
+                "ext_pw_out_channel": 32,
+                "depthwise_separable_out_channel": 32,
+                "nemo_conv_channels": 32,
+                "feature_layer": -1,
+                "input_size": 16,
+            },
+        }
+    ],
     "PhiForCausalLM": [{}, {"qk_layernorm": True}],
     "Qwen2_5_VL": [by_axis(2, 1, 1)],
     "Qwen2Moe": [{}, {"mlp_only_layers": [0]}],
@@ -167,6 +199,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Qwen3_5MoeForCond": [{"text_config": LINEAR}],
     "Qwen3Moe": [{}, {"mlp_only_layers": [1]}],
     "Qwen3Next": [LINEAR],
+    "Qwen4Exp": [QWEN4],
+    "Qwen4ExpForCond": [{"text_config": QWEN4}],
+    "Qwen4ExpModel": [{"text_config": QWEN4}],
     "RecurrentGemma": [{"block_types": ["recurrent", "attention"]}],
     "RoCBert": [{"pronunciation_vocab_size": 64, "shape_vocab_size": 64}],
     "StableLm": [
@@ -176,6 +211,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "ViTMAE": [{"mask_ratio": 0.0}],
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
+    "Zaya": [{"num_experts_per_tok": 1, "router_hidden_size": 16, "layer_types": ["hybrid", "hybrid_sliding"]}],
     "XLMModel": [{"n_langs": 1}],
     "XLMWith": [{"n_langs": 1}],
     "Xmod": [{"default_language": "en_XX"}],
