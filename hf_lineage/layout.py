@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_lineage.errors import CheckpointError
 from hf_lineage.header import Heads, LayerSet, Shape, find_layers, find_sets
-from hf_lineage.registry import Factorization, Slot, as_names, setting
+from hf_lineage.registry import Factorization, Slot, as_names, as_sets, setting
 
 QUERIES = ("query", "gate")
 """Roles of attention with as many heads as there are queries; keys and values may be fewer."""
@@ -57,7 +57,7 @@ def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapp
 
     Raise CheckpointError where a tensor is missing or its shape does not fit the others or `config.json`.
     """
-    heads = _heads(factorization, config)
+    heads = _heads(factorization, config) if as_sets(factorization.branches.attention) else 1
     layers = find_layers(factorization, shapes)
     mlp = [find_sets(factorization.branches.mlp, layer) for layer in layers]
     attention = [find_sets(factorization.branches.attention, layer) for layer in layers]

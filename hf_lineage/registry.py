@@ -32,6 +32,8 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class MatrixSet(_Strict, frozen=True, kw_only=True):
     """Matrices that form one branch together; names are relative to the layer, without `.weight`."""
 
+    where: str | None = None
+    """A tensor that only the layers of this set have, where another kind of layer names its matrices alike."""
     norm: Norms = ()
     """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
     output_norm: Norms = ()

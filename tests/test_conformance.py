@@ -67,7 +67,7 @@ def names_said(factorization: Factorization) -> set[str]:
         for each in as_sets(kind):
             norms = (as_names(norm) for norm in (each.norm, each.output_norm, each.inner_norm))
             said |= {name for slot in slots(each) for name in (slot.tensor, *slot.latent)}
-            said |= {name for names in norms for name in names if name}
+            said |= {name for names in (*norms, (each.where,)) for name in names if name}
     return said
 
 
@@ -78,7 +78,8 @@ def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factoriz
     while unseen and witnesses:
         name, wanted = witnesses.pop()
         found = specimen(name, tmp_path / str(len(witnesses)), required(factorization, name, wanted))
-        stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in found.shapes}
+        names = (*found.shapes, *found.model.state_dict())  # `save_original_format=False` writes those in memory
+        stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in names}
         for said in set(unseen):
             shown = NUMBER.sub(".0", said.replace("{layer}", "0").replace("{expert}", "0"))
             shown = f".{shown}*" if said.endswith(".") else f"*.{shown}"

@@ -68,12 +68,11 @@ def gains_left_out(found: Specimen) -> list[str]:
     claimed = {name for _, each in both(found) for name in (each.norm, each.output_norm, each.inner_norm) if name}
     prefixes = (re.escape(p).replace(r"\{layer\}", r"\d+") for p in as_names(found.layout.factorization.layers))
     layer = re.compile("|".join(prefixes))
-    ignored = [f"*.{name}" for name in found.layout.factorization.ignores]
     return [
         name
         for name, shape in sorted(found.shapes.items())
         if shape == (WIDTH,) and layer.match(name) and name not in claimed and not name.endswith("bias")
-        if not any(fnmatch.fnmatchcase(name, pattern) for pattern in ignored)
+        if not is_ignored(found, name)
         if "norm" not in type(found.owner(name)).__name__.lower()
     ]
 
@@ -82,6 +81,11 @@ def both(found: Specimen) -> Iterator[tuple[int, LayerSet]]:
     """Every matrix set of the model."""
     yield from found.sets("mlp")
     yield from found.sets("value_output")
+
+
+def is_ignored(found: Specimen, name: str) -> bool:
+    """Whether `ignores` lists this."""
+    return any(fnmatch.fnmatchcase(name, f"*.{pattern}") for pattern in found.layout.factorization.ignores)
 
 
 def is_norm(found: Specimen, name: str) -> bool:
@@ -100,7 +104,7 @@ def wrong_normalization(found: Specimen) -> list[str]:
     return [
         name
         for name, module in found.model.named_modules()
-        if is_norm(found, name) and name.rpartition(".")[0] not in names
+        if is_norm(found, name) and name.rpartition(".")[0] not in names and not is_ignored(found, name)
         if same(module(tokens), module(tokens + 1)) != subtracts
     ]
 

@@ -53,7 +53,7 @@ class Run(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """An activation lets everything through, a gate only the factor that is asked for; scores are kept."""
         name = getattr(function, "__name__", "")
-        if name == "softmax" and self.layer is not None:
+        if name in ("softmax", "logsumexp") and self.layer is not None:
             self.scores[self.layer], self.layer = args[0], None
         if self.path == "query_key" and name in ROTARY:
             return ROTARY[name](args[0])
@@ -66,6 +66,8 @@ class Run(TorchFunctionMode):
         if self.path.startswith("mlp") and isinstance(args[0] if args else None, torch.Tensor):
             if name in ("silu", "gelu", "relu"):
                 return self._activate(args[0])
+            if name == "square" and any(args[0] is seen for seen in self.activated):
+                return args[0]
             if name == "clamp" and args[0].is_floating_point():
                 return args[0]
             if name == "softmax":

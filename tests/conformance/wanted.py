@@ -86,6 +86,12 @@ QWEN4 = LINEAR | {
 }
 """For several residual streams, attention that looks at a choice of tokens, and an embedding of sequences of tokens."""
 
+REFORMER = {
+    **{"attn_layers": ["local", "lsh"], "local_attn_chunk_length": 256, "lsh_attn_chunk_length": 256, "num_buckets": 2},
+    **{"axial_pos_shape": [16, 16], "axial_pos_embds_dim": [16, 16], "attention_head_size": 8, "feed_forward_size": 40},
+}
+"""For attention within pieces of a sequence, and for attention by hashes."""
+
 
 def by_axis(*angles: int) -> dict[str, Any]:
     """For a language model whose rotary angles are divided between time, height and width."""
@@ -191,6 +197,13 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         }
     ],
     "PhiForCausalLM": [{}, {"qk_layernorm": True}],
+    "ProphetNet": [
+        {
+            **{"num_decoder_layers": 2, "num_decoder_attention_heads": HEADS},
+            **{"num_encoder_layers": 1, "num_encoder_attention_heads": HEADS},
+            "use_cache": False,
+        }
+    ],
     "Qwen2_5_VL": [by_axis(2, 1, 1)],
     "Qwen2Moe": [{}, {"mlp_only_layers": [0]}],
     "Qwen2VL": [by_axis(2, 1, 1)],
@@ -203,6 +216,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Qwen4ExpForCond": [{"text_config": QWEN4}],
     "Qwen4ExpModel": [{"text_config": QWEN4}],
     "RecurrentGemma": [{"block_types": ["recurrent", "attention"]}],
+    "Reformer": [REFORMER],
+    "ReformerModelWithLMHead": [REFORMER | {"is_decoder": True}],
     "RoCBert": [{"pronunciation_vocab_size": 64, "shape_vocab_size": 64}],
     "StableLm": [
         {"use_parallel_residual": False},
@@ -212,10 +227,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "ViTMAE": [{"mask_ratio": 0.0}],
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
     "Zaya": [{"num_experts_per_tok": 1, "router_hidden_size": 16, "layer_types": ["hybrid", "hybrid_sliding"]}],
+    "XLNet": [{"d_inner": 40}],
     "XLMModel": [{"n_langs": 1}],
     "XLMWith": [{"n_langs": 1}],
     "Xmod": [{"default_language": "en_XX"}],
     "Youtu": [LATENT],
+    "xLSTM": [{"qk_dim_factor": 2.0, "v_dim_factor": 2.0, "ffn_round_up_to_multiple_of": 8}],
 }
 """For a class that the generic request does not fit, or that has several forms: one request for each."""
 
