@@ -132,7 +132,7 @@ def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
     here = [each for each in as_sets(sets) if each.where is None or layer.find(each.where)]
     found = tuple(each for matrices in here for each in _complete(matrices, layer))
     if not found and (isinstance(sets, MatrixSet) or None not in sets):
-        names = (next(slots(matrices)).tensor for matrices in as_sets(sets))
+        names = (matrices.where or next(slots(matrices)).tensor for matrices in as_sets(sets))
         raise CheckpointError(f"{layer.prefix} has no tensor {' or '.join(names)}")
     return found
 

@@ -169,7 +169,10 @@ class Run(TorchFunctionMode):
         output = output[0] if isinstance(output, tuple) else output
         output = _unscaled(args[0], output) if normed else output
         output = output.reshape(by_expert(module), len(self.tokens), -1, WIDTH)[:, :, 0].sum(0)
-        self.outputs[module] = self.outputs.get(module, 0) + output
+        if self.path == "value_output":
+            self.outputs.setdefault(module, output)  # a second call is for other tokens, not for another expert
+        else:
+            self.outputs[module] = self.outputs.get(module, 0) + output
 
     def go(self) -> Run:
         """Run the model once."""
