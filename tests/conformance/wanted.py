@@ -24,7 +24,7 @@ _SPELLINGS: dict[int, str] = {
     24: "head_dim moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size image_size "
     "num_mel_bins max_length",
     40: "intermediate_size ffn_dim n_inner ffn_hidden_size decoder_ffn_dim encoder_ffn_dim hidden_dim",
-    64: "vocab_size",
+    64: "vocab_size num_position_embeddings",
     SOUND: "max_source_positions",
     512: "max_position_embeddings n_positions max_seq_len max_target_positions n_ctx",
 }
@@ -67,17 +67,17 @@ INDEXED = {"index_n_heads": 2, "index_head_dim": 16, "index_topk": 512}
 BY_LAYER = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 16}
 """For a language model that has an input of its own for every layer."""
 
-SHARED = {"layer_types": ["full_attention"] * 2, "num_kv_shared_layers": 1}
-"""For layers of which the second takes keys and values from the first."""
-
 GEMMA4 = BY_LAYER | {"global_head_dim": 24}
 """The same, with heads of another size in the layers of full attention."""
 
+SHARED = {"layer_types": ["full_attention"] * 2, "num_kv_shared_layers": 1}
+"""For layers of which the second takes keys and values from the first."""
+
 MINIMAX_M3 = {
-    "index_head_dim": 16,
-    "mlp_layer_types": ["dense", "sparse"],
-    "layer_types": ["minimax_m3_sparse", "full_attention"],
-} | {"dense_intermediate_size": 40, "rotary_dim": 6}
+    **{"mlp_layer_types": ["dense", "sparse"], "layer_types": ["minimax_m3_sparse", "full_attention"]},
+    **{"dense_intermediate_size": 40, "rotary_dim": 6, "index_head_dim": 16},
+}
+"""For a dense layer before one of experts, the first with attention that looks at a choice of tokens."""
 
 QWEN4 = LINEAR | {
     **{"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 24},
@@ -204,6 +204,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
             "use_cache": False,
         }
     ],
+    "Qwen2_5OmniThinker": [by_axis(2, 1, 1) | {"vision_start_token_id": 60, "audio_config": {"output_dim": WIDTH}}],
     "Qwen2_5_VL": [by_axis(2, 1, 1)],
     "Qwen2Moe": [{}, {"mlp_only_layers": [0]}],
     "Qwen2VL": [by_axis(2, 1, 1)],
@@ -212,6 +213,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Qwen3_5MoeForCond": [{"text_config": LINEAR}],
     "Qwen3Moe": [{}, {"mlp_only_layers": [1]}],
     "Qwen3Next": [LINEAR],
+    "Qwen3OmniMoeThinkerForCond": [
+        by_axis(2, 1, 1)
+        | {"vision_start_token_id": 60, "audio_config": {"output_dim": WIDTH, "downsample_hidden_size": 4}}
+    ],
     "Qwen4Exp": [QWEN4],
     "Qwen4ExpForCond": [{"text_config": QWEN4}],
     "Qwen4ExpModel": [{"text_config": QWEN4}],
