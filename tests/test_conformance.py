@@ -147,6 +147,8 @@ LIES = {
     ),
     "a gate on attention left out": ("BeamForCausalLM", "beam", {"attention": {"gate": None}}),
     "two attentions, one subtracted from the other": ("DiffLlamaForCausalLM", "llama", {}),
+    "attention with a norm on its values": ("Gemma4ForCausalLM", "gemma2", {"gain": "plain"}),
+    "the norm of a recurrence": ("RwkvForCausalLM", "rwkv", {"mlp": {"norm": "ln1"}}),
     "attention with a gate on its output": ("BeamForCausalLM", "gemma2", {"gain": "plain"}),
 }
 
