@@ -35,10 +35,12 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class MatrixSet(_Strict, frozen=True, kw_only=True):
     """Matrices that form one branch together; names are relative to the layer, without `.weight`."""
 
-    norm: Norms = ()
-    """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
+    where: Names = ()
+    """What only the layers of this set have, where another kind of layer names its matrices alike."""
     unless: Names = ()
     """What stands in the shortcut of layers in which this set is no residual branch."""
+    norm: Norms = ()
+    """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
     output_norm: Norms = ()
     """The norm that sits on the branch's output, before it is added to the stream."""
     inner_norm: Norms = ()
@@ -53,8 +55,6 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     """For a matrix that does not read the stream itself: the one that does, and the norm between the two."""
     transposed: tuple[str, ...] = ()
     """Matrices that are stored the other way than `stored` says."""
-    where: str | None = None
-    """A tensor that only the layers with this set have, if others use its names for something else."""
     up: str | None = None
     gate: str | None = None
     down: str | None = None

@@ -73,7 +73,7 @@ def names_said(factorization: Factorization) -> set[str]:
         for each in as_sets(kind):
             norms = (as_names(norm) for norm in (each.norm, each.output_norm, each.inner_norm))
             said |= {name for slot in slots(each) for name in (slot.tensor, *slot.latent)}
-            said |= {name for names in norms for name in names if name} | ({each.where} if each.where else set())
+            said |= {name for names in (*norms, as_names(each.where), as_names(each.unless)) for name in names if name}
     return said
 
 
@@ -87,8 +87,8 @@ def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factoriz
     while unseen and witnesses:
         name, wanted = witnesses.pop()
         found = specimen(name, tmp_path / str(len(witnesses)), required(factorization, name, wanted))
-        written = (*found.shapes, *found.model.state_dict())  # files from elsewhere may have the names in memory
-        stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in written}
+        names = (*found.shapes, *found.model.state_dict())  # `save_original_format=False` writes those in memory
+        stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in names}
         for said in set(unseen):
             shown = NUMBER.sub(".0", said.replace("{layer}", "0").replace("{stage}", "0").replace("{expert}", "0"))
             shown = f".{shown}*" if said.endswith(".") else f"*.{shown}"
@@ -156,6 +156,8 @@ LIES = {
     ),
     "a gate on attention left out": ("BeamForCausalLM", "beam", {"attention": {"gate": None}}),
     "two attentions, one subtracted from the other": ("DiffLlamaForCausalLM", "llama", {}),
+    "attention with a norm on its values": ("Gemma4ForCausalLM", "gemma2", {"gain": "plain"}),
+    "the norm of a recurrence": ("RwkvForCausalLM", "rwkv", {"mlp": {"norm": "ln1"}}),
     "attention with a gate on its output": ("BeamForCausalLM", "gemma2", {"gain": "plain"}),
 }
 

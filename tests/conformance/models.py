@@ -18,7 +18,7 @@ from tests.conformance.wanted import HEADS, PICTURE, SOUND, TINY, WIDTH
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 
-POSITIONS = re.compile(r"(rel_embeddings|embed_positions)\.")
+POSITIONS = re.compile(r"(rel_embeddings|relative_pos_embeddings|embed_positions)\.")
 """Tables of positions that attention multiplies with queries and keys."""
 
 
@@ -36,7 +36,8 @@ def _asked(config_class: Any, wanted: dict[str, Any]) -> dict[str, Any]:
     defaults = config_class()
     defaults.allow_global_per_layer_attribute_access = True  # even of settings in which its layers differ
     fixed = {key for key in TINY if isinstance(getattr(config_class, key, None), property)}
-    asked = {key: value for key, value in TINY.items() if hasattr(defaults, key) and key not in fixed} | wanted
+    known = {key for key in TINY if hasattr(config_class, key) or hasattr(defaults, key)} - fixed
+    asked = {key: value for key, value in TINY.items() if key in known} | wanted
     if "mrope_section" in (rotary := getattr(defaults, "rope_parameters", None) or {}):
         size = (asked.get("head_dim") or WIDTH // HEADS) * rotary.get("partial_rotary_factor", 1)
         asked["rope_parameters"] = {**rotary, "mrope_section": _sections(int(size) // 2)}
@@ -71,7 +72,8 @@ def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
     torch.manual_seed(1)
     if "input_ids" in accepted:
         tokens = (3 + torch.arange(length).fmod(60)).expand(batch, length)  # none is the padding
-        return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
+        seen = {"cross_attention_states": torch.randn(batch, 2, WIDTH)} if "cross_attention_states" in accepted else {}
+        return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)} | seen
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
     shapes = {
         "pixel_values": (*frames, getattr(config, "num_channels", 3), PICTURE, PICTURE),
@@ -104,4 +106,6 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
         parameter.data.normal_(std=0.3)
         if key.endswith("sinks"):
             parameter.data.fill_(-1e4)  # attention to the only token is 1, not shared with a sink
+        if ".time_mix_" in key:
+            parameter.data.fill_(1)  # there is no token before the only one
     return model

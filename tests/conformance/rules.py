@@ -71,12 +71,11 @@ def gains_left_out(found: Specimen) -> list[str]:
         for p in registered(found.layout.factorization)
     )
     layer = re.compile("|".join(prefixes))
-    ignored = [f"*.{name}" for name in found.layout.factorization.ignores]
     return [
         name
         for name, shape in sorted(found.shapes.items())
         if shape == (WIDTH,) and layer.match(name) and name not in claimed and not name.endswith("bias")
-        if not any(fnmatch.fnmatchcase(name, pattern) for pattern in ignored)
+        if not is_ignored(found, name)
         if "norm" not in type(found.owner(name)).__name__.lower()
     ]
 
@@ -85,6 +84,11 @@ def both(found: Specimen) -> Iterator[tuple[int, LayerSet]]:
     """Every matrix set of the model."""
     yield from found.sets("mlp")
     yield from found.sets("value_output")
+
+
+def is_ignored(found: Specimen, name: str) -> bool:
+    """Whether `ignores` lists this."""
+    return any(fnmatch.fnmatchcase(name, f"*.{pattern}") for pattern in found.layout.factorization.ignores)
 
 
 def is_norm(found: Specimen, name: str) -> bool:
@@ -103,7 +107,7 @@ def wrong_normalization(found: Specimen) -> list[str]:
     return [
         name
         for name, module in found.model.named_modules()
-        if is_norm(found, name) and name.rpartition(".")[0] not in names
+        if is_norm(found, name) and name.rpartition(".")[0] not in names and not is_ignored(found, name)
         if same(module(tokens), module(tokens + 1)) != subtracts
     ]
 

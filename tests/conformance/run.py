@@ -53,7 +53,7 @@ class Run(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """An activation lets everything through, a gate only the factor that is asked for; scores are kept."""
         name = getattr(function, "__name__", "")
-        if name == "softmax" and self.layer is not None:
+        if name in ("softmax", "logsumexp") and self.layer is not None:
             self.scores[self.layer], self.layer = args[0], None
         if self.path == "query_key" and name in ROTARY:
             return ROTARY[name](args[0])
@@ -66,17 +66,20 @@ class Run(TorchFunctionMode):
         if self.path.startswith("mlp") and isinstance(args[0] if args else None, torch.Tensor):
             if name in ("silu", "gelu", "relu"):
                 return self._activate(args[0])
+            if name == "square" and any(args[0] is seen for seen in self.activated):
+                return args[0]
             if name in ("clamp", "tanh") and args[0].is_floating_point():
                 return args[0]  # a cap on hidden units
-            if name == "softmax":
-                return torch.ones_like(args[0])  # no token prefers an expert, so that all list them in one order
+            if name in ("softmax", "erf"):
+                # No token prefers an expert, so that all list them in one order; and x (1 + erf x) / 2 is x.
+                return torch.ones_like(args[0])
             if name == "sigmoid":
                 self.factors.append(torch.ones_like(args[0]))
                 return self.factors[-1]
         if name in ("mul", "__mul__", "__rmul__") and all(isinstance(each, torch.Tensor) for each in args):
             for this, other in (args, args[::-1]):
                 if any(this is factor for factor in self.factors):
-                    return self._activate(other)
+                    return self._activate(function(*args))
                 if any(this is seen for seen in self.activated):
                     return (this if self.path == "mlp_gate" else other).clone()
                 if any(this is scale for scale in self.scales):
@@ -169,7 +172,10 @@ class Run(TorchFunctionMode):
         output = output[0] if isinstance(output, tuple) else output
         output = _unscaled(args[0], output) if normed else output
         output = output.reshape(by_expert(module), len(self.tokens), -1, WIDTH)[:, :, 0].sum(0)
-        self.outputs[module] = self.outputs.get(module, 0) + output
+        if self.path == "value_output":
+            self.outputs.setdefault(module, output)  # a second call is for other tokens, not for another expert
+        else:
+            self.outputs[module] = self.outputs.get(module, 0) + output
 
     def go(self) -> Run:
         """Run the model once."""

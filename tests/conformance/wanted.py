@@ -24,7 +24,7 @@ _SPELLINGS: dict[int, str] = {
     24: "head_dim moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size image_size "
     "num_mel_bins max_length",
     40: "intermediate_size ffn_dim n_inner ffn_hidden_size decoder_ffn_dim encoder_ffn_dim hidden_dim",
-    64: "vocab_size",
+    64: "vocab_size num_position_embeddings",
     SOUND: "max_source_positions",
     512: "max_position_embeddings n_positions max_seq_len max_target_positions n_ctx",
 }
@@ -89,6 +89,34 @@ HEARING = {
 }
 """For attention both latent and indexed, alone and inside a model of images and sounds."""
 
+BY_LAYER = {"vocab_size_per_layer_input": 64, "hidden_size_per_layer_input": 16}
+"""For a language model that has an input of its own for every layer."""
+
+GEMMA4 = BY_LAYER | {"global_head_dim": 24}
+"""The same, with heads of another size in the layers of full attention."""
+
+SHARED = {"layer_types": ["full_attention"] * 2, "num_kv_shared_layers": 1}
+"""For layers of which the second takes keys and values from the first."""
+
+MINIMAX_M3 = {
+    **{"mlp_layer_types": ["dense", "sparse"], "layer_types": ["minimax_m3_sparse", "full_attention"]},
+    **{"dense_intermediate_size": 40, "rotary_dim": 6, "index_head_dim": 16},
+}
+"""For a dense layer before one of experts, the first with attention that looks at a choice of tokens."""
+
+QWEN4 = LINEAR | {
+    **{"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 24},
+    **{"indexer_budget": 512, "indexer_compress_ratio": 4, "hc_lowrank": 8},
+    **{"ple_layer_ids": [1], "ngram_vocab_size_base": 64, "split_ngram_parts": 2},
+}
+"""For several residual streams, attention that looks at a choice of tokens, and an embedding of sequences of tokens."""
+
+REFORMER = {
+    **{"attn_layers": ["local", "lsh"], "local_attn_chunk_length": 256, "lsh_attn_chunk_length": 256, "num_buckets": 2},
+    **{"axial_pos_shape": [16, 16], "axial_pos_embds_dim": [16, 16], "attention_head_size": 8, "feed_forward_size": 40},
+}
+"""For attention within pieces of a sequence, and for attention by hashes."""
+
 
 def by_axis(*angles: int) -> dict[str, Any]:
     """For a language model whose rotary angles are divided between time, height and width."""
@@ -143,6 +171,20 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "FalconH1": [MAMBA | {"mamba_d_ssm": 64}],
     "Flint": [{"mlp_only_layers": [0]}],
     "Git": [{"vision_config": {"num_hidden_layers": 1}}],
+    "Gemma3n": [
+        BY_LAYER | {"final_logit_softcapping": 30.0, "num_kv_shared_layers": 0},
+        BY_LAYER | SHARED | {"final_logit_softcapping": 30.0},
+    ],
+    "Gemma4": [
+        GEMMA4,
+        GEMMA4 | {"enable_moe_block": True, "top_k_experts": 2},
+        GEMMA4 | SHARED | {"use_double_wide_mlp": True},
+    ],
+    "Gemma4ForCond": [{"text_config": GEMMA4}],
+    "Gemma4Model": [{"text_config": GEMMA4}],
+    "Gemma4Unified": [{"global_head_dim": 24}],
+    "Gemma4UnifiedForCond": [{"text_config": {"global_head_dim": 24}}],
+    "Gemma4UnifiedModel": [{"text_config": {"global_head_dim": 24}}],
     "Glm46VForC": [by_axis(2, 1, 1)],
     "Glm4Moe": [{"use_qk_norm": True}],
     "Glm4MoeLite": [LATENT],
@@ -177,13 +219,40 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "MiniCPM3": [LATENT],
     "MiniMax": [LINEAR],
     "MiniMaxM2": [{}],
+    "MiniMaxM3SparseForCond": [{"text_config": MINIMAX_M3, "projector_hidden_size": WIDTH}],
+    "MiniMaxM3VL": [MINIMAX_M3],
+    "MiniMaxM3VLModel": [{"text_config": MINIMAX_M3, "projector_hidden_size": WIDTH}],
     "Mistral4": [LATENT],
+    "Mllama": [{"text_config": {"cross_attention_layers": [1]}}],
+    "MllamaForCausalLM": [{"cross_attention_layers": [1]}],
+    "MllamaTextModel": [{"cross_attention_layers": [1]}],
     "ModernBert": [{"local_attention": 1024}],
     "Musicgen": [{"num_codebooks": 1}],
     "NemotronH": [{"layers_block_type": [kind, "attention"]} | MAMBA for kind in ("mlp", "moe", "mamba")],
     "PaddleOCRVL": [by_axis(4, 4, 4)],
+    "Phi4Multimodal": [
+        {
+            "vision_config": {"crop_size": 24, "feature_layer": -1},
+            "audio_config": {
+                "num_blocks": 1,
+                "ext_pw_out_channel": 32,
+                "depthwise_separable_out_channel": 32,
+                "nemo_conv_channels": 32,
+                "feature_layer": -1,
+                "input_size": 16,
+            },
+        }
+    ],
     "PhiForCausalLM": [{}, {"qk_layernorm": True}],
+    "ProphetNet": [
+        {
+            **{"num_decoder_layers": 2, "num_decoder_attention_heads": HEADS},
+            **{"num_encoder_layers": 1, "num_encoder_attention_heads": HEADS},
+            "use_cache": False,
+        }
+    ],
     "Qwen2_5_VL": [by_axis(2, 1, 1)],
+    "Qwen2_5OmniThinker": [by_axis(2, 1, 1) | {"vision_start_token_id": 60, "audio_config": {"output_dim": WIDTH}}],
     "Qwen2Moe": [{}, {"mlp_only_layers": [0]}],
     "Qwen2VL": [by_axis(2, 1, 1)],
     "Qwen3_5": [LINEAR],
@@ -191,7 +260,16 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Qwen3_5MoeForCond": [{"text_config": LINEAR}],
     "Qwen3Moe": [{}, {"mlp_only_layers": [1]}],
     "Qwen3Next": [LINEAR],
+    "Qwen3OmniMoeThinkerForCond": [
+        by_axis(2, 1, 1)
+        | {"vision_start_token_id": 60, "audio_config": {"output_dim": WIDTH, "downsample_hidden_size": 4}}
+    ],
+    "Qwen4Exp": [QWEN4],
+    "Qwen4ExpForCond": [{"text_config": QWEN4}],
+    "Qwen4ExpModel": [{"text_config": QWEN4}],
     "RecurrentGemma": [{"block_types": ["recurrent", "attention"]}],
+    "Reformer": [REFORMER],
+    "ReformerModelWithLMHead": [REFORMER | {"is_decoder": True}],
     "RoCBert": [{"pronunciation_vocab_size": 64, "shape_vocab_size": 64}],
     "StableLm": [
         {"use_parallel_residual": False},
@@ -202,7 +280,11 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
     "XLMModel": [{"n_langs": 1}],
     "XLMWith": [{"n_langs": 1}],
+    "XLNet": [{"d_inner": 40}],
+    "xLSTM": [{"qk_dim_factor": 2.0, "v_dim_factor": 2.0, "ffn_round_up_to_multiple_of": 8}],
+    "Xmod": [{"default_language": "en_XX"}],
     "Youtu": [LATENT],
+    "Zaya": [{"num_experts_per_tok": 1, "router_hidden_size": 16, "layer_types": ["hybrid", "hybrid_sliding"]}],
 }
 """For a class that the generic request does not fit, or that has several forms: one request for each."""
 
