@@ -65,20 +65,26 @@ def _sections(angles: int) -> list[int]:
 
 
 def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
-    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them for every test."""
+    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them for every test.
+
+    A decoder beside the encoder takes as many tokens.
+    """
     config, accepted = model.config, inspect.signature(model.forward).parameters
     torch.manual_seed(1)
+    tokens = (3 + torch.arange(length).fmod(57)).expand(batch, length)
+    decoded = {"decoder_input_ids": tokens} if "decoder_input_ids" in accepted else {}
     if "input_ids" in accepted:
-        tokens = torch.arange(3, 3 + length).fmod(60).expand(batch, length)
-        return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
+        return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)} | decoded
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
     shapes = {
         "pixel_values": (*frames, getattr(config, "num_channels", 3), PICTURE, PICTURE),
         "input_values": (PICTURE, PICTURE) if hasattr(config, "num_mel_bins") else (2 * SOUND,),
-        "input_features": (getattr(config, "num_mel_bins", 0), 2 * SOUND),
+        "input_features": (2 * SOUND, config.input_feat_per_channel)
+        if hasattr(config, "input_feat_per_channel")
+        else (getattr(config, "num_mel_bins", 0), 2 * SOUND),
     }
     name = next(name for name in shapes if name in accepted)
-    return {name: torch.randn(1, *shapes[name]).expand(batch, *shapes[name])}
+    return {name: torch.randn(1, *shapes[name]).expand(batch, *shapes[name])} | decoded
 
 
 def runner(model: Any) -> Any:

@@ -16,14 +16,15 @@ _SPELLINGS: dict[int, str] = {
     14: "kv_lora_rank",
     18: "q_lora_rank",
     1: "num_feat_extract_layers temporal_patch_size squeeze_factor",
-    2: "num_hidden_layers depth n_layer n_layers num_layers decoder_layers encoder_layers num_experts_per_tok moe_topk "
-    "moe_k num_key_value_heads moe_num_shared_experts n_shared_experts patch_size "
+    2: "num_hidden_layers depth n_layer n_layers num_layers encoder_layers num_encoder_layers num_experts_per_tok "
+    "moe_topk moe_k num_key_value_heads moe_num_shared_experts n_shared_experts patch_size "
     "num_conv_pos_embedding_groups num_frames tubelet_size frequency_stride time_stride",
+    3: "decoder_layers num_decoder_layers",
     HEADS: "num_attention_heads n_head n_heads num_heads attention_heads decoder_attention_heads "
     "encoder_attention_heads num_experts num_local_experts n_routed_experts moe_num_experts",
-    24: "head_dim moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size image_size "
+    24: "head_dim d_kv moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size image_size "
     "num_mel_bins max_length",
-    40: "intermediate_size ffn_dim n_inner ffn_hidden_size decoder_ffn_dim encoder_ffn_dim hidden_dim",
+    40: "intermediate_size d_ff ffn_dim n_inner ffn_hidden_size decoder_ffn_dim encoder_ffn_dim hidden_dim",
     64: "vocab_size",
     SOUND: "max_source_positions",
     512: "max_position_embeddings n_positions max_seq_len max_target_positions n_ctx",
@@ -32,6 +33,7 @@ TINY: dict[str, Any] = {key: value for value, keys in _SPELLINGS.items() for key
     "pad_token_id": 0,
     "bos_token_id": 1,
     "eos_token_id": 2,
+    "use_cache": False,
     "attention_bias": True,
     "mlp_bias": True,
     "deepstack_visual_indexes": [0],
@@ -112,6 +114,15 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Glm4vMoe": [by_axis(1, 1, 0)],
     "GlmMoeDsa": [LATENT | INDEXED],
     "GlmOcrForC": [by_axis(2, 1, 1)],
+    "Florence2": [
+        {
+            "vision_config": {
+                **{"patch_size": [3] * 4, "embed_dim": [8, 8, 8, WIDTH], "num_heads": [2] * 4, "num_groups": [2] * 4},
+                "depths": [1] * 4,
+            }
+        }
+    ],
+    "FSMT": [{"src_vocab_size": 64, "tgt_vocab_size": 64}],
     "GPTBigCode": [{"multi_query": True}, {"multi_query": False}],
     "GPTJ": [{"rotary_dim": 4}],
     "GPTNeo": [{"attention_types": [[["global", "local"], 1]]}],
@@ -122,6 +133,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "JetMoe": [{"num_experts_per_tok": 4}],
     "Lfm2": [{"layer_types": ["conv", "full_attention"]}],
     "Lfm2Moe": [{"layer_types": ["conv", "full_attention"], "num_dense_layers": 1}],
+    "LED": [{"attention_window": 8}],
     "Llama4": [{"interleave_moe_layer_step": 2}],
     "Llava": [{}, *({"text_config": {"model_type": kind}} for kind in ("mistral", "qwen2", "qwen3"))],
     "LlavaNext": [{}],
@@ -132,8 +144,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "MiniMaxM2": [{}],
     "Mistral4": [LATENT],
     "ModernBert": [{"local_attention": 1024}],
+    "LongT5": [{"encoder_attention_type": kind} for kind in ("local", "transient-global")],
     "Musicgen": [{"num_codebooks": 1}],
     "NemotronH": [{"layers_block_type": [kind, "attention"]} | MAMBA for kind in ("mlp", "moe", "mamba")],
+    "NllbMoe": [{"encoder_sparse_step": 2, "decoder_sparse_step": 2}],
     "PaddleOCRVL": [by_axis(4, 4, 4)],
     "PhiForCausalLM": [{}, {"qk_layernorm": True}],
     "Qwen2_5_VL": [by_axis(2, 1, 1)],
@@ -146,11 +160,15 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Qwen3Next": [LINEAR],
     "RecurrentGemma": [{"block_types": ["recurrent", "attention"]}],
     "RoCBert": [{"pronunciation_vocab_size": 64, "shape_vocab_size": 64}],
+    "Speech2Text": [{"num_conv_layers": 1, "conv_kernel_sizes": [3], "conv_channels": 8}],
     "StableLm": [
         {"use_parallel_residual": False},
         {"use_parallel_residual": True},
         {"use_parallel_residual": False, "qk_layernorm": True, "use_qkv_bias": True},
     ],
+    "SwitchTransformers": [{"num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1}],
+    "T5Gemma": [{"decoder": {"num_hidden_layers": 3}}],
+    "T5GemmaEncoder": [{}],
     "ViTMAE": [{"mask_ratio": 0.0}],
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
     "XLMModel": [{"n_langs": 1}],
