@@ -30,7 +30,7 @@ def layer_outputs(model: Any) -> dict[Any, torch.Tensor]:
     """
     outputs: dict[Any, torch.Tensor] = {}
 
-    def keep(place: tuple[str, str], module: Any, args: Any, output: Any) -> None:
+    def keep(place: Any, module: Any, args: Any, output: Any) -> None:
         first = output[0] if isinstance(output, (tuple, list)) else output
         if isinstance(first, torch.Tensor) and first.is_floating_point() and first.shape[-1] == WIDTH:
             outputs[place] = first

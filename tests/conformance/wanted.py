@@ -150,6 +150,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "NllbMoe": [{"encoder_sparse_step": 2, "decoder_sparse_step": 2}],
     "PaddleOCRVL": [by_axis(4, 4, 4)],
     "PhiForCausalLM": [{}, {"qk_layernorm": True}],
+    "Pix2Struct": [{"text_config": {"d_kv": 8}}],
     "Qwen2_5_VL": [by_axis(2, 1, 1)],
     "Qwen2Moe": [{}, {"mlp_only_layers": [0]}],
     "Qwen2VL": [by_axis(2, 1, 1)],
@@ -161,6 +162,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "RecurrentGemma": [{"block_types": ["recurrent", "attention"]}],
     "RoCBert": [{"pronunciation_vocab_size": 64, "shape_vocab_size": 64}],
     "Speech2Text": [{"num_conv_layers": 1, "conv_kernel_sizes": [3], "conv_channels": 8}],
+    "SpeechT5": [{"speech_decoder_prenet_dropout": 0.0}],
     "StableLm": [
         {"use_parallel_residual": False},
         {"use_parallel_residual": True},
