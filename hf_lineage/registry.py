@@ -37,7 +37,7 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     norm: Norms = ()
     """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
     unless: Names = ()
-    """What stands in the shortcut of layers in which this set is no residual branch."""
+    """What only layers have in which this set is no residual branch, such as weights in the shortcut."""
     output_norm: Norms = ()
     """The norm that sits on the branch's output, before it is added to the stream."""
     inner_norm: Norms = ()

@@ -79,10 +79,10 @@ def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
         return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)} | decoded
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
     channels, bins = getattr(config, "num_channels", 3), getattr(config, "num_mel_bins", 0)
-    by_frame = hasattr(config, "input_feat_per_channel")
+    by_frame, convolved = hasattr(config, "input_feat_per_channel"), hasattr(config, "conv_dim")
     shapes = {
         "pixel_values": (*frames, channels, PICTURE, PICTURE),
-        "input_values": (2 * SOUND,) if hasattr(config, "conv_dim") else (PICTURE, PICTURE),
+        "input_values": (PICTURE, PICTURE) if bins and not convolved else (SOUND * (2 if convolved else 384),),
         "input_features": (2 * SOUND, config.input_feat_per_channel) if by_frame else (bins, 2 * SOUND),
         "flattened_patches": (SOUND, 2 + channels * 16**2),
     }

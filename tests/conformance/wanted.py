@@ -145,6 +145,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Mistral4": [LATENT],
     "ModernBert": [{"local_attention": 1024}],
     "LongT5": [{"encoder_attention_type": kind} for kind in ("local", "transient-global")],
+    "Moonshine": [
+        {
+            **{"encoder_num_hidden_layers": 2, "num_hidden_layers": 3},
+            **dict.fromkeys(("encoder_num_attention_heads", "num_key_value_heads"), HEADS),
+        }
+    ],
     "Musicgen": [{"num_codebooks": 1}],
     "NemotronH": [{"layers_block_type": [kind, "attention"]} | MAMBA for kind in ("mlp", "moe", "mamba")],
     "NllbMoe": [{"encoder_sparse_step": 2, "decoder_sparse_step": 2}],
