@@ -38,7 +38,7 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     where: Names = ()
     """What only the layers of this set have, where another kind of layer names its matrices alike."""
     unless: Names = ()
-    """What stands in the shortcut of layers in which this set is no residual branch."""
+    """What only layers have in which this set is no residual branch, such as weights in the shortcut."""
     norm: Norms = ()
     """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
     output_norm: Norms = ()

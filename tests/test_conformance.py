@@ -17,6 +17,7 @@ from tests.conformance import (
     against_plan,
     differences,
     gains_left_out,
+    layer_outputs,
     norms_left_out,
     output_norms_mistaken,
     required,
@@ -56,7 +57,7 @@ def deviations(found: Specimen) -> dict[str, float]:
 def test_every_product_is_what_the_module_computes(name, factorization, wanted, tmp_path):
     found = specimen(name, tmp_path, wanted)
     assert found.layout.factorization == factorization
-    assert found.layout.layers == 2
+    assert found.layout.layers == len(layer_outputs(found.model))
     assert found.layout.unclaimed == ()
     assert deviations(found) == {}
     assert norms_left_out(found) == []
@@ -165,6 +166,12 @@ LIES = {
 @pytest.mark.parametrize(("name", "registered", "changes"), LIES.values(), ids=LIES.keys())
 def test_a_factorization_that_is_not_the_module_is_refuted(name, registered, changes, tmp_path):
     assert deviations(specimen(name, tmp_path, variants(name)[0], pretend(registered, **changes)))
+
+
+def test_a_stack_left_out_is_noticed(tmp_path):
+    said = pretend("t5", layers={"decoder": "decoder.block.{layer}"})
+    found = specimen("T5Model", tmp_path, {}, said)
+    assert (found.layout.layers, len(layer_outputs(found.model))) == (3, 5)
 
 
 def test_a_norm_left_out_is_noticed(tmp_path):

@@ -17,6 +17,7 @@ from tests.conformance.models import required, tiny_model
 from tests.conformance.rules import (
     against_plan,
     gains_left_out,
+    layer_outputs,
     norms_left_out,
     output_norms_mistaken,
     wrong_normalization,
@@ -32,6 +33,7 @@ __all__ = [
     "against_plan",
     "differences",
     "gains_left_out",
+    "layer_outputs",
     "norms_left_out",
     "open_checkpoint",
     "output_norms_mistaken",

@@ -67,28 +67,38 @@ def _sections(angles: int) -> list[int]:
 
 
 def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
-    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them for every test."""
+    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them for every test.
+
+    A decoder beside the encoder takes as many tokens, or as many frames of sound.
+    """
     config, accepted = model.config, inspect.signature(model.forward).parameters
     torch.manual_seed(1)
+    tokens = (3 + torch.arange(length).fmod(57)).expand(batch, length)
+    decoded = {"decoder_input_ids": tokens} if "decoder_input_ids" in accepted else {}
+    if "decoder_input_values" in accepted:
+        decoded = {"decoder_input_values": torch.randn(1, length, config.num_mel_bins).expand(batch, -1, -1)}
     if "input_ids" in accepted:
-        tokens = (3 + torch.arange(length).fmod(60)).expand(batch, length)  # none is the padding
         seen = {"cross_attention_states": torch.randn(batch, 2, WIDTH)} if "cross_attention_states" in accepted else {}
-        return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)} | seen
+        return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)} | seen | decoded
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
+    channels, bins = getattr(config, "num_channels", 3), getattr(config, "num_mel_bins", 0)
+    by_frame, convolved = hasattr(config, "input_feat_per_channel"), hasattr(config, "conv_dim")
     shapes = {
-        "pixel_values": (*frames, getattr(config, "num_channels", 3), PICTURE, PICTURE),
-        "input_values": (PICTURE, PICTURE) if hasattr(config, "num_mel_bins") else (2 * SOUND,),
-        "input_features": (getattr(config, "num_mel_bins", 0), 2 * SOUND),
+        "pixel_values": (*frames, channels, PICTURE, PICTURE),
+        "input_values": (PICTURE, PICTURE) if bins and not convolved else (SOUND * (2 if convolved else 384),),
+        "input_features": (2 * SOUND, config.input_feat_per_channel) if by_frame else (bins, 2 * SOUND),
+        "flattened_patches": (SOUND, 2 + channels * 16**2),
     }
     name = next(name for name in shapes if name in accepted)
-    return {name: torch.randn(1, *shapes[name]).expand(batch, *shapes[name])}
+    return {name: torch.rand(1, *shapes[name]).expand(batch, *shapes[name])} | decoded
 
 
 def runner(model: Any) -> Any:
     """The part of a model to run: its base, unless that asks for more than what a file's owner would put in."""
     base = model.base_model
     accepted = inspect.signature(base.forward).parameters
-    return base if accepted.keys() & {"input_ids", "pixel_values", "input_values", "input_features"} else model
+    known = accepted.keys() & {"input_ids", "pixel_values", "input_values", "input_features"}
+    return base if known and "decoder_input_values" not in accepted else model
 
 
 def tiny_model(name: str, wanted: dict[str, Any]) -> Any:

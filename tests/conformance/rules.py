@@ -18,6 +18,35 @@ from tests.conformance.run import WRITERS
 from tests.conformance.specimen import Specimen, same
 from tests.conformance.wanted import WIDTH
 
+_NUMBERED = re.compile(r"((?:[^.\d][^.]*\.)*)[^.]+\.(\d+)")
+"""Name of a module with a number, inside none with a number: what holds it and its neighbours, and the number."""
+
+
+def layer_outputs(model: Any) -> dict[Any, torch.Tensor]:
+    """What every layer of all stacks gives out, whatever the registry says of it.
+
+    A layer is a numbered module, inside no other, that has modules with matrices in it and gives out the stream; its
+    parts may stand beside each other under the same number.
+    """
+    outputs: dict[Any, torch.Tensor] = {}
+
+    def keep(place: Any, module: Any, args: Any, output: Any) -> None:
+        first = output[0] if isinstance(output, (tuple, list)) else output
+        if isinstance(first, torch.Tensor) and first.is_floating_point() and first.shape[-1] == WIDTH:
+            outputs[place] = first
+
+    numbered = ((_NUMBERED.fullmatch(name), module) for name, module in model.named_modules())
+    hooks = [
+        module.register_forward_hook(functools.partial(keep, match.groups()))
+        for match, module in numbered
+        if match and any(module.children()) and any(parameter.ndim > 1 for parameter in module.parameters())
+    ]
+    with torch.no_grad():
+        runner(model)(**sample(runner(model), 1, 6))
+    for hook in hooks:
+        hook.remove()
+    return outputs
+
 
 def norms_left_out(found: Specimen) -> list[str]:
     """Norms with a gain that no branch claims although only branches read them.
@@ -52,15 +81,15 @@ def output_norms_mistaken(found: Specimen) -> list[str]:
     """
     before = _hidden(found.model)
     wrong = []
-    for path, role in (("mlp", "down"), ("value_output", "output")):
-        sets = [each for _, each in found.sets(path)]
-        writers = {found.owner(each.slots[role].tensor) for each in sets}
+    roles = {"mlp": "down", "value_output": "output"}
+    for path, sets in ((each, sets) for each in roles for sets in found.layout.sets(each) if sets):
+        writers = {found.owner(each.slots[roles[path]].tensor) for each in sets}
         tripled = [m.register_forward_hook(lambda module, args, output: output * 3) for m in writers]
         if same(_hidden(found.model), before) != all(each.output_norm and found.scale(each) is None for each in sets):
             wrong.append(path)
         for hook in tripled:
             hook.remove()
-    return wrong
+    return sorted(set(wrong))
 
 
 def gains_left_out(found: Specimen) -> list[str]:
@@ -131,5 +160,5 @@ def _remember(seen: dict, module: Any, args: Any, output: Any) -> None:
 
 
 def _hidden(model: Any) -> torch.Tensor:
-    with torch.no_grad():
-        return runner(model)(**sample(runner(model), 1, 6))[0]
+    """The stream behind every layer: what one adds may not reach the last through norms and biases."""
+    return torch.cat([output.flatten() for output in layer_outputs(model).values()])

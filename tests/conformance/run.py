@@ -43,6 +43,7 @@ class Run(TorchFunctionMode):
         self.scores: dict[int, torch.Tensor] = {}
         self.activated: list[torch.Tensor] = []
         self.factors: list[torch.Tensor] = []
+        self.best: list[torch.Tensor] = []
         self.gated = path == "value_output" and any("gate" in each.slots for _, each in found.sets(path))
         self.layer: int | None = None
         rows = torch.from_numpy(hadamard(WIDTH)).float()
@@ -70,6 +71,11 @@ class Run(TorchFunctionMode):
                 return args[0]
             if name in ("clamp", "tanh") and args[0].is_floating_point():
                 return args[0]  # a cap on hidden units
+            if name == "argmax":
+                self.best.append(function(*args, **(kwargs or {})))
+                return self.best[-1]
+            if name == "one_hot" and any(args[0] is best for best in self.best):
+                return torch.ones_like(function(*args, **(kwargs or {})))  # the best expert is every one of them
             if name in ("softmax", "erf"):
                 # No token prefers an expert, so that all list them in one order; and x (1 + erf x) / 2 is x.
                 return torch.ones_like(args[0])
@@ -225,7 +231,8 @@ def differences(found: Specimen, path: str, recipe: Recipe) -> Iterator[float]:
     count = len(run.known)
     for key, product in products.items():
         if path == "query_key":
-            scores = run.scores[key].flatten(0, -3).sum(0)[2 * count : 4 * count, : 2 * count]
+            scores = run.scores[key].flatten(0, -3).sum(0)
+            scores = scores[:, scores.any(dim=0)][2 * count : 4 * count, : 2 * count]  # padding scores nothing
             rows, against = (scores[:count] - scores[count:]) / 2, run.known @ product @ run.known.mT
             seen = (rows[:, :count] - rows[:, count:]) / 2
             seen, expected = seen / seen.norm(), against / against.norm()  # the softmax has a scale of its own

@@ -16,14 +16,15 @@ _SPELLINGS: dict[int, str] = {
     14: "kv_lora_rank",
     18: "q_lora_rank",
     1: "num_feat_extract_layers temporal_patch_size squeeze_factor",
-    2: "num_hidden_layers depth n_layer n_layers num_layers decoder_layers encoder_layers num_experts_per_tok moe_topk "
-    "moe_k num_key_value_heads moe_num_shared_experts n_shared_experts patch_size "
+    2: "num_hidden_layers depth n_layer n_layers num_layers encoder_layers num_encoder_layers num_experts_per_tok "
+    "moe_topk moe_k num_key_value_heads moe_num_shared_experts n_shared_experts patch_size "
     "num_conv_pos_embedding_groups num_frames tubelet_size frequency_stride time_stride",
+    3: "decoder_layers num_decoder_layers",
     HEADS: "num_attention_heads n_head n_heads num_heads attention_heads decoder_attention_heads "
     "encoder_attention_heads num_experts num_local_experts n_routed_experts moe_num_experts",
-    24: "head_dim moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size image_size "
+    24: "head_dim d_kv moe_intermediate_size shared_expert_intermediate_size shared_intermediate_size image_size "
     "num_mel_bins max_length",
-    40: "intermediate_size ffn_dim n_inner ffn_hidden_size decoder_ffn_dim encoder_ffn_dim hidden_dim",
+    40: "intermediate_size d_ff ffn_dim n_inner ffn_hidden_size decoder_ffn_dim encoder_ffn_dim hidden_dim",
     64: "vocab_size num_position_embeddings",
     SOUND: "max_source_positions",
     512: "max_position_embeddings n_positions max_seq_len max_target_positions n_ctx",
@@ -32,6 +33,7 @@ TINY: dict[str, Any] = {key: value for value, keys in _SPELLINGS.items() for key
     "pad_token_id": 0,
     "bos_token_id": 1,
     "eos_token_id": 2,
+    "use_cache": False,
     "attention_bias": True,
     "mlp_bias": True,
     "deepstack_visual_indexes": [0],
@@ -170,6 +172,15 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "FalconH1": [MAMBA | {"mamba_d_ssm": 64}],
     "Flint": [{"mlp_only_layers": [0]}],
+    "Florence2": [
+        {
+            "vision_config": {
+                **{"patch_size": [3] * 4, "embed_dim": [8, 8, 8, WIDTH], "num_heads": [2] * 4, "num_groups": [2] * 4},
+                "depths": [1] * 4,
+            }
+        }
+    ],
+    "FSMT": [{"src_vocab_size": 64, "tgt_vocab_size": 64}],
     "Git": [{"vision_config": {"num_hidden_layers": 1}}],
     "Gemma3n": [
         BY_LAYER | {"final_logit_softcapping": 30.0, "num_kv_shared_layers": 0},
@@ -206,6 +217,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Jamba": [{"attn_layer_period": 2, "attn_layer_offset": 1}],
     "JetMoe": [{"num_experts_per_tok": 4}],
     "KimiLinear": [LINEAR | {"linear_head_dim": 12, "linear_num_heads": HEADS, "num_key_value_heads": HEADS}],
+    "LED": [{"attention_window": 8}],
     "Lfm2": [{"layer_types": ["conv", "full_attention"]}],
     "Lfm2Moe": [{"layer_types": ["conv", "full_attention"], "num_dense_layers": 1}],
     "Lfm3": [{"layer_types": ["conv", "full_attention"], "use_sandwich_norm": normed} for normed in (True, False)],
@@ -215,6 +227,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "LlavaNext": [{}],
     "LlavaOnevision": [{}],
     "LongcatFlash": [{"head_dim": 6, "num_key_value_heads": HEADS, "expert_ffn_hidden_size": 24, "zero_expert_num": 0}],
+    "LongT5": [{"encoder_attention_type": kind} for kind in ("local", "transient-global")],
     "MiMoV2Flash": [{"attention_value_scale": None}],
     "MiniCPM3": [LATENT],
     "MiniMax": [LINEAR],
@@ -227,8 +240,15 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "MllamaForCausalLM": [{"cross_attention_layers": [1]}],
     "MllamaTextModel": [{"cross_attention_layers": [1]}],
     "ModernBert": [{"local_attention": 1024}],
+    "Moonshine": [
+        {
+            **{"encoder_num_hidden_layers": 2, "num_hidden_layers": 3},
+            **dict.fromkeys(("encoder_num_attention_heads", "num_key_value_heads"), HEADS),
+        }
+    ],
     "Musicgen": [{"num_codebooks": 1}],
     "NemotronH": [{"layers_block_type": [kind, "attention"]} | MAMBA for kind in ("mlp", "moe", "mamba")],
+    "NllbMoe": [{"encoder_sparse_step": 2, "decoder_sparse_step": 2}],
     "PaddleOCRVL": [by_axis(4, 4, 4)],
     "Phi4Multimodal": [
         {
@@ -251,6 +271,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
             "use_cache": False,
         }
     ],
+    "Pix2Struct": [{"text_config": {"d_kv": 8}}],
     "Qwen2_5_VL": [by_axis(2, 1, 1)],
     "Qwen2_5OmniThinker": [by_axis(2, 1, 1) | {"vision_start_token_id": 60, "audio_config": {"output_dim": WIDTH}}],
     "Qwen2Moe": [{}, {"mlp_only_layers": [0]}],
@@ -271,11 +292,16 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Reformer": [REFORMER],
     "ReformerModelWithLMHead": [REFORMER | {"is_decoder": True}],
     "RoCBert": [{"pronunciation_vocab_size": 64, "shape_vocab_size": 64}],
+    "Speech2Text": [{"num_conv_layers": 1, "conv_kernel_sizes": [3], "conv_channels": 8}],
+    "SpeechT5": [{"speech_decoder_prenet_dropout": 0.0}],
     "StableLm": [
         {"use_parallel_residual": False},
         {"use_parallel_residual": True},
         {"use_parallel_residual": False, "qk_layernorm": True, "use_qkv_bias": True},
     ],
+    "SwitchTransformers": [{"num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1}],
+    "T5Gemma": [{"decoder": {"num_hidden_layers": 3}}],
+    "T5GemmaEncoder": [{}],
     "ViTMAE": [{"mask_ratio": 0.0}],
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
     "XLMModel": [{"n_langs": 1}],
