@@ -104,7 +104,8 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     """
     options = options or Options()
     base, suspect = (judgeable(locate(name, options.local_hub), options) for name in (a, b))
-    return Report(b, None, (_row(Claim(a, None, NAMED), base, suspect, options),), (), options)
+    at = suspect.revision if isinstance(suspect, Subject) else None
+    return Report(b, at, (_row(Claim(a, None, NAMED), base, suspect, options),), (), options)
 
 
 def extract(model: str, options: Options | None = None) -> Signature:
@@ -185,10 +186,16 @@ def _row(
     options: Options,
     revision: str | None = None,
 ) -> Row:
+    """A claim, judged; `revision` is that of a base that could not be opened."""
     outcome = judged(base, suspect, options)
-    both = (model for model in (base, suspect) if isinstance(model, Subject))
-    traffic = {model.name: moved for model in both if (moved := model.traffic())}
-    return Row(claim, outcome, revision, suspect.layers if isinstance(suspect, Subject) else None, traffic)
+    both = [model for model in (base, suspect) if isinstance(model, Subject)]
+    return Row(
+        claim,
+        outcome,
+        base.revision if isinstance(base, Subject) else revision,
+        suspect.layers if isinstance(suspect, Subject) else None,
+        {model.name: moved for model in both if (moved := model.traffic())},
+    )
 
 
 def _base(claim: Claim, suspect: Subject, options: Options) -> RepoRef | Signature:
