@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hf_lineage.errors import printable
 from hf_lineage.pipeline import Report, Row
-from hf_lineage.verdict import Evidence
+from hf_lineage.verdict import Evidence, Verdict
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "p", "Verdict")
 
@@ -47,7 +47,7 @@ def reasons(report: Report) -> Iterator[str]:
     for row in report.rows:
         base = printable(row.claim.base, 200)
         if row.verdict.reason:
-            yield f"{base}: {printable(row.verdict.reason).removeprefix(f'{base}: ')}"
+            yield f"{base}: {reason(row)}"
         if len(row.verdict.evidence) > 1:
             yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
     if not report.rows:
@@ -57,6 +57,20 @@ def reasons(report: Report) -> Iterator[str]:
         )
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
+
+
+def reason(row: Row) -> str:
+    """Return why a row is undecided, without the name of the base in front; empty if the evidence speaks for itself."""
+    return printable(row.verdict.reason).removeprefix(f"{printable(row.claim.base, 200)}: ")
+
+
+def decisive(verdict: Verdict) -> str | None:
+    """Return the path that decided, None where nothing was measured.
+
+    It has the highest score of those that say by themselves what all of them say together.
+    """
+    paths = [path for path, single in verdict.by_path.items() if single.name == verdict.name] or list(verdict.evidence)
+    return max(paths, key=lambda path: verdict.evidence[path].comparison.score, default=None)
 
 
 def settings(report: Report) -> str:
