@@ -14,9 +14,9 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
-)  # fmt: skip
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage", "--hide-scrollbars"),
+)
 NAMES = ("google-chrome", "chromium", "chromium-browser")
 MISSING = "there is no chromedriver; on Debian: apt-get install chromium chromium-driver"
 
@@ -55,10 +55,13 @@ class Browser:
         messages = (msgspec.json.decode(entry["message"])["message"] for entry in self.driver.get_log("performance"))
         return [said["params"]["request"]["url"] for said in messages if said["method"] == "Network.requestWillBeSent"]
 
-    def picture(self, height: int | None = None) -> bytes:
-        """Return the page as a PNG, whole or its first pixels."""
-        width, whole = self.run("const r = document.documentElement; return [r.clientWidth, r.scrollHeight]")
-        clip = {"x": 0, "y": 0, "width": width, "height": min(height or whole, whole), "scale": 1}
+    def picture(self, selector: str = "html", height: float = float("inf")) -> bytes:
+        """Return what an element looks like as a PNG, the whole of it or its first pixels."""
+        box = self.run(
+            f"const r = document.querySelector('{selector}').getBoundingClientRect(); "
+            "return {x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: r.height}"
+        )
+        clip = box | {"height": min(box["height"], height), "scale": 1}
         found = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
         return base64.b64decode(found["data"])
 

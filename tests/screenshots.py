@@ -1,10 +1,7 @@
 """The pictures of two reports in README.md: `make screenshots` takes them anew, from the models in examples/hub."""
 
-import io
 import tempfile
 from pathlib import Path
-
-from PIL import Image
 
 from hf_lineage import Options, check
 from hf_lineage.report import html
@@ -15,15 +12,8 @@ SHOWN = {
     "report-related.png": ("fern/llama-finetune-a", "light"),
     "report-unrelated.png": ("magpie/llama-liar", "dark"),
 }
-WIDTH, HEIGHT = 1080, 1300
+WIDTH, HEIGHT = 1080, 1330
 LARGEST = 300_000
-
-
-def small(picture: bytes) -> bytes:
-    """Return a PNG with no more colours than a page needs, which is a third of the size."""
-    content = io.BytesIO()
-    Image.open(io.BytesIO(picture)).convert("RGB").quantize(256).save(content, "png", optimize=True)
-    return content.getvalue()
 
 
 if __name__ == "__main__":
@@ -33,4 +23,4 @@ if __name__ == "__main__":
             found = check(model, options=Options(local_hub=Path("examples/hub")))
             page.write_text(html.render(found), encoding="utf-8")
             window.open(page, WIDTH, scheme)
-            (ROOT / "docs" / file).write_bytes(small(window.picture(HEIGHT)))
+            (ROOT / "docs" / file).write_bytes(window.picture(height=HEIGHT))

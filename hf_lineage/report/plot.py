@@ -29,7 +29,7 @@ METADATA: dict[str, dict[str, Any]] = {
 }
 """What a file says about itself, by suffix: nothing that differs between two runs."""
 STYLE = {"svg.hashsalt": "hf-lineage", "text.parse_math": False, "font.size": 9.0, "axes.titlesize": 9.0}
-PANEL, ABREAST, MOST = (4.6, 5.8), 3, 60
+PANEL, ABREAST, MOST = (4.6, 5.8), 3, 24
 """Width and height of one map in inches, how many stand side by side, and how many there are at most."""
 LINE, LONGEST = 32, 140
 """Letters in a line, which fit however wide they are, and in a name."""
