@@ -12,7 +12,7 @@ SHOWN = {
     "report-related.png": ("fern/llama-finetune-a", "light"),
     "report-unrelated.png": ("magpie/llama-liar", "dark"),
 }
-WIDTH, HEIGHT = 1080, 1330
+WIDTH, HEIGHT = 1080, 1312
 LARGEST = 300_000
 
 

@@ -116,7 +116,7 @@ def _claim(report: Report, number: int, explain: bool) -> Iterator[Markup]:
     yield tag("h3", "What is claimed, and where")
     yield _claimed(report, row)
     yield tag("h3", "Check it yourself")
-    yield tag("pre", tag("code", _command(report, row)), tabindex=0, aria_label="command")
+    yield tag("pre", tag("code", _command(report, row)), tabindex=0, role="region", aria_label="command")
 
 
 def _banner(row: Row, name: str) -> Markup:
