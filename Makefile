@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test lint docs screenshots bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' Makefile
@@ -31,6 +31,9 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 
 docs: $(VENV)/.test ## write the generated parts of README.md anew
 	@$(BIN)/python -m tests.readme
+
+screenshots: $(VENV)/.test ## take the pictures of reports in docs/ anew; needs chromium and its driver
+	@$(BIN)/python -m tests.screenshots
 
 bench: $(VENV)/.run ## measure speed, memory and what is moved over a network
 	@$(BIN)/python -m benchmarks.counts

@@ -1,8 +1,11 @@
 """What README.md shows is what the program prints."""
 
+import re
+
 import pytest
 
-from tests.readme import BLOCKS, README, block
+from tests.readme import BLOCKS, README, ROOT, block
+from tests.screenshots import LARGEST, SHOWN
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -20,3 +23,9 @@ def test_the_demo_has_the_verdicts_that_the_readme_promises():
     assert len(related) >= 9
     assert {line.split()[-1] for line in lines if " RELATED" in line} == {"0"}
     assert {line.split()[-1] for line in lines if "UNRELATED" in line} == {"1"}
+
+
+def test_the_screenshots_are_shown_with_words_for_those_who_do_not_see_them():
+    shown = dict(re.findall(r'<img src="docs/([^"]+)" [^>]*alt="([^"]{40,})"', README.read_text(encoding="utf-8")))
+    assert set(shown) == set(SHOWN)
+    assert all((ROOT / "docs" / name).stat().st_size < LARGEST for name in SHOWN)

@@ -44,3 +44,4 @@ def test_it_holds_neither_tests_nor_examples(unpacked):
     assert {path.name.partition("-")[0] for path in unpacked.iterdir()} == {"hf_lineage"}
     assert (unpacked / "hf_lineage/py.typed").exists()
     assert (unpacked / "hf_lineage/report/schema.json").exists()
+    assert (unpacked / "hf_lineage/report/page.css").exists()

@@ -16,26 +16,38 @@ if TYPE_CHECKING:
 @click.command(epilog=EPILOG)
 @click.argument("model")
 @with_options(BASES, *RECIPE, *TEST, *REPORT)
-def check(model: str, bases: tuple[str, ...], form: str, output: Path | None, explain: bool, **settings: Any) -> int:
+def check(
+    model: str,
+    bases: tuple[str, ...],
+    form: str,
+    output: Path | None,
+    plot: Path | None,
+    explain: bool,
+    **settings: Any,
+) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage import pipeline
 
-    return _deliver(pipeline.check(model, bases, make_options(**settings)), form, output, explain)
+    return _deliver(pipeline.check(model, bases, make_options(**settings)), form, output, plot, explain)
 
 
 @click.command(epilog=EPILOG)
 @click.argument("a")
 @click.argument("b")
 @with_options(*RECIPE, *TEST, *REPORT)
-def compare(a: str, b: str, form: str, output: Path | None, explain: bool, **settings: Any) -> int:
+def compare(a: str, b: str, form: str, output: Path | None, plot: Path | None, explain: bool, **settings: Any) -> int:
     """Compare two models, whatever they declare."""
     from hf_lineage import pipeline
 
-    return _deliver(pipeline.compare(a, b, make_options(**settings)), form, output, explain)
+    return _deliver(pipeline.compare(a, b, make_options(**settings)), form, output, plot, explain)
 
 
-def _deliver(report: Report, form: str, output: Path | None, explain: bool) -> int:
+def _deliver(report: Report, form: str, output: Path | None, plot: Path | None, explain: bool) -> int:
     from hf_lineage.report import FORMATS
 
+    if plot is not None:
+        from hf_lineage.report.plot import save
+
+        save(report, plot)
     write(FORMATS[form](report, explain), output, coloured=form == "text")
     return int(report.exit_code)

@@ -28,6 +28,15 @@ def _writable(_context: click.Context, _option: click.Parameter, file: Path | No
     return file
 
 
+def _drawable(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
+    """Refuse at once what cannot be drawn: another suffix, or no matplotlib."""
+    if file is not None:
+        from hf_lineage.report import plot
+
+        plot.ready(file)
+    return _writable(context, option, file)
+
+
 LOCAL_HUB = click.option(
     "--local-hub", type=click.Path(path_type=Path), metavar="DIR", help="Folder of org/name folders to look into first."
 )
@@ -72,9 +81,21 @@ TEST = (
     ),
 )
 FORMAT = click.option(
-    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown", "html", "badge"]),
+    default="text",
+    show_default=True,
+    help="html is a page by itself, badge a small SVG.",
 )
-REPORT = (FORMAT, OUTPUT, click.option("--explain", is_flag=True, help="Each layer, the null, and the limits."))
+PLOT = click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    callback=_drawable,
+    metavar="FILE",
+    help="Draw the similarity of all layers as well, into FILE.png or FILE.svg.",
+)
+REPORT = (FORMAT, OUTPUT, PLOT, click.option("--explain", is_flag=True, help="Each layer, the null, and the limits."))
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

@@ -13,7 +13,7 @@ import msgspec
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.options import Options
 from hf_lineage.pipeline import Report, Row
-from hf_lineage.report import json
+from hf_lineage.report import json, wording
 from hf_lineage.signature import Recipe
 
 FILE = "lineage/claims.json"
@@ -106,7 +106,7 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
             "verified": claim["verdict"] == "RELATED",
         }
         | {"base_commit": row.base_revision, "recipe": document["recipe"], "test": document["test"], "date": date}
-        | {"command": _command(said["model"], commit, row, report.options, names), **_decisive(claim)}
+        | {"command": command(said["model"], commit, row, report.options, names), **_decisive(row, claim)}
         for row, claim in zip(report.rows, said["claims"], strict=True)
     ]
     return msgspec.convert(said | {"schema_version": SCHEMA_VERSION, "commit": commit}, Record)
@@ -134,11 +134,11 @@ def _evidence(path: dict[str, Any]) -> dict[str, Any]:
     return path if error is None else path | {"standard_error": float(f"{error:.{OF_ERRORS}g}")}
 
 
-def _decisive(claim: Mapping[str, Any]) -> dict[str, float | None]:
-    """Score and p-value of the path that decided: the highest of those that say what all of them say together."""
-    paths = [each for each in claim["paths"] if each["verdict"] == claim["verdict"]] or claim["paths"]
-    best = max(paths, key=lambda each: each["score"], default={"score": None, "p_value_holm": None})
-    return {"score": best["score"], "p_value": best["p_value_holm"]}
+def _decisive(row: Row, claim: Mapping[str, Any]) -> dict[str, float | None]:
+    """Score and p-value of the path that decided."""
+    decided = wording.decisive(row.verdict)
+    found = next((each for each in claim["paths"] if each["path"] == decided), {"score": None, "p_value_holm": None})
+    return {"score": found["score"], "p_value": found["p_value_holm"]}
 
 
 def _public(value: Any, names: Mapping[str, str]) -> Any:
@@ -158,8 +158,8 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda found: names[found[0]], text) if names else text
 
 
-def _command(model: str, commit: str | None, row: Row, options: Options, names: Mapping[str, str]) -> str:
-    """The command that measures one row again, at the same commits."""
+def command(model: str, commit: str | None, row: Row, options: Options, names: Mapping[str, str]) -> str:
+    """Return the command that measures one row again, at the same commits."""
     words = ["hf-lineage", "check", _pinned(model, commit)]
     if not row.claim.problem:
         words += ["--base", _pinned(names.get(row.claim.base, row.claim.base), row.base_revision)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hf_lineage.errors import printable
 from hf_lineage.pipeline import Report, Row
-from hf_lineage.verdict import Evidence
+from hf_lineage.verdict import Evidence, Verdict
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "p", "Verdict")
 
@@ -47,10 +47,10 @@ def reasons(report: Report) -> Iterator[str]:
     for row in report.rows:
         base = printable(row.claim.base, 200)
         if row.verdict.reason:
-            yield f"{base}: {printable(row.verdict.reason).removeprefix(f'{base}: ')}"
+            yield f"{base}: {reason(row)}"
         if len(row.verdict.evidence) > 1:
             yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
-        yield from _reading(row)
+        yield from reading(row)
     if not report.rows:
         yield (
             "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. "
@@ -60,8 +60,8 @@ def reasons(report: Report) -> Iterator[str]:
         yield f"Conflicting claims: {printable(conflict)}"
 
 
-def _reading(row: Row) -> Iterator[str]:
-    """How much of the models was read, where it was not all, or came over the network."""
+def reading(row: Row) -> Iterator[str]:
+    """Yield how much of the models was read, where it was not all, and what came over the network."""
     read = max((len(found.layers[1]) for found in row.verdict.evidence.values()), default=0)
     if row.layers is not None and 0 < read < row.layers:
         looks = next(iter(row.verdict.evidence.values())).looks
@@ -74,6 +74,20 @@ def _reading(row: Row) -> Iterator[str]:
             f"{printable(name, 200)}: {moved.moved / 1e6:.1f} of {moved.stored / 1e6:.1f} MB "
             f"({moved.moved / max(moved.stored, 1):.1%}) came over the network, in {moved.requests} requests"
         )
+
+
+def reason(row: Row) -> str:
+    """Return why a row is undecided, without the name of the base in front; empty if the evidence speaks for itself."""
+    return printable(row.verdict.reason).removeprefix(f"{printable(row.claim.base, 200)}: ")
+
+
+def decisive(verdict: Verdict) -> str | None:
+    """Return the path that decided, None where nothing was measured.
+
+    It has the highest score of those that say by themselves what all of them say together.
+    """
+    paths = [path for path, single in verdict.by_path.items() if single.name == verdict.name] or list(verdict.evidence)
+    return max(paths, key=lambda path: verdict.evidence[path].comparison.score, default=None)
 
 
 def settings(report: Report) -> str:

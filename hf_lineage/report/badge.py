@@ -1,0 +1,68 @@
+"""A badge in SVG that says the worst of all claims; nothing that a stranger wrote is on it."""
+
+from __future__ import annotations
+
+from hf_lineage.pipeline import Report, Row
+from hf_lineage.report import wording
+from hf_lineage.report.markup import Markup, tag
+from hf_lineage.verdict import SEVERITY, ExitCode
+
+LABEL = "lineage"
+GREEN, RED, GREY, DARK = "#1a7f37", "#c4202d", "#5e6670", "#3b4048"
+COLOURS = {ExitCode.RELATED: GREEN, ExitCode.UNRELATED: RED}
+NARROW = frozenset("fijlrt")
+WIDTHS = {"narrow": 3.4, "upper": 7.7, "lower": 6.8, "digit": 7.0, "other": 4.0}
+"""Pixels that a letter of 11 takes in Verdana and its like, a little more than most; the text is fitted to the sum."""
+HEIGHT, MARGIN = 20, 6
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as a badge; `explain` adds nothing, there is no room."""
+    del explain
+    worst = max(report.rows, key=lambda row: SEVERITY.index(row.verdict.exit_code), default=None)
+    said = _said(worst) if worst else "nothing declared"
+    left, right = (_width(text) + 2 * MARGIN for text in (LABEL, said))
+    return "{}\n".format(
+        tag(
+            "svg",
+            tag("title", f"{LABEL}: {said}"),
+            tag("clipPath", tag("rect", width=left + right, height=HEIGHT, rx=3), id="corners"),
+            tag(
+                "g",
+                tag("rect", width=left, height=HEIGHT, fill=DARK),
+                tag("rect", x=left, width=right, height=HEIGHT, fill=COLOURS.get(report.exit_code, GREY)),
+                clip_path="url(#corners)",
+            ),
+            tag("g", _text(LABEL, left / 2), _text(said, left + right / 2), fill="#fff", text_anchor="middle",
+                font_family="Verdana,DejaVu Sans,Geneva,sans-serif", font_size=11),
+            **{"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {left + right:g} {HEIGHT}", "role": "img"},
+            width=left + right, height=HEIGHT, aria_label=f"{LABEL}: {said}",
+        )
+    )  # fmt: skip
+
+
+def _said(row: Row) -> str:
+    """The verdict, with score and p-value where it rests on them."""
+    path = wording.decisive(row.verdict)
+    if path is None or row.verdict.exit_code is not ExitCode.RELATED:
+        return row.verdict.name
+    found = row.verdict.evidence[path]
+    return f"{row.verdict.name} {found.comparison.score:.2f} p {found.p_value:.2g}"
+
+
+def _text(said: str, middle: float) -> Markup:
+    return tag("text", said, x=middle, y=14, textLength=_width(said))
+
+
+def _width(text: str) -> float:
+    return round(sum(WIDTHS[_kind(letter)] for letter in text), 1)
+
+
+def _kind(letter: str) -> str:
+    kinds = {
+        "narrow": letter in NARROW,
+        "upper": letter.isupper(),
+        "lower": letter.islower(),
+        "digit": letter.isdigit(),
+    }
+    return next((kind for kind, fits in kinds.items() if fits), "other")

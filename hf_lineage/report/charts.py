@@ -1,0 +1,178 @@
+"""Two charts in SVG: the permutation null with the score on it, and trace concentration by layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from hf_lineage.calibrate import PermutationNull
+from hf_lineage.report.markup import Markup, joined, tag
+from hf_lineage.verdict import Evidence
+
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 360, 44, 348, 26, 150
+"""The frame of a chart; what is below holds ticks and the name of the axis."""
+BINS = 24
+FAR = 0.72
+"""Where the axis of the null ends if the score lies so far off that it would leave the null a single bar."""
+NEAR = 1.5
+"""How many times the null's own range the axis may grow to reach the score before it is broken instead."""
+
+Scale = Callable[[float], float]
+
+
+def histogram(null: PermutationNull, name: str) -> Markup:
+    """Return how often the relabellings reached which score, and where the observed score lies."""
+    low, high = _range(null)
+    reach = (min(low, null.observed), max(high, null.observed))
+    broken = reach[1] - reach[0] > NEAR * (high - low)
+    axis = (low, high) if broken else reach
+    scale = _scale(*axis, LEFT, LEFT + FAR * (RIGHT - LEFT) if broken else RIGHT)
+    at = LEFT + 0.9 * (RIGHT - LEFT) if broken else scale(null.observed)
+    counts, edges = np.histogram(null.scores, BINS, (low, high))
+    tall = _scale(0, int(counts.max()), BOTTOM, TOP + 14)
+    bars = (
+        tag("rect", x=scale(left), y=tall(count), width=max(scale(right) - scale(left) - 0.6, 0.5),
+            height=BOTTOM - tall(count), class_="bar")
+        for count, left, right in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+        if count
+    )  # fmt: skip
+    title = (
+        f"Histogram: {len(null.scores)} relabellings reach {null.scores.min():.4f} to {null.scores.max():.4f}; "
+        f"the observed score is {null.observed:.4f}"
+    )
+    return _chart(
+        name, title, "score",
+        *bars, _tall(int(counts.max()), tall), *_bottom_ticks(axis, scale), _baseline(),
+        _break() if broken else "", _score(at, null.observed),
+    )  # fmt: skip
+
+
+def concentration(found: Evidence, name: str) -> Markup:
+    """Return s(M) of every layer of both models, each over its own layer's number."""
+    (ours, theirs), (base, suspect) = found.comparison.concentration, found.layers
+    across = _scale(min(*base, *suspect), max(*base, *suspect), LEFT + 8, RIGHT - 8)
+    most = max(float(ours.max()), float(theirs.max()), 1e-9)
+    steps = _steps(0, most * 1.05, 4)
+    up = _scale(0, max(steps[-1], most * 1.05), BOTTOM, TOP + 2)
+    grid = (
+        joined(tag("path", d=f"M{LEFT} {up(step):g}H{RIGHT}", class_="grid"),
+               tag("text", f"{step:g}", x=LEFT - 6, y=up(step) + 4, text_anchor="end", class_="tick"))
+        for step in steps
+    )  # fmt: skip
+    lines = (
+        _series(kind, [(across(layer), up(float(value))) for layer, value in zip(layers, values, strict=True)])
+        for kind, layers, values in (("base", base, ours), ("model", suspect, theirs))
+    )
+    title = (
+        f"Line chart of trace concentration by layer: the base from {ours.min():.2f} to {ours.max():.2f}, "
+        f"the model from {theirs.min():.2f} to {theirs.max():.2f}"
+    )
+    numbers = (
+        tag("text", str(layer), x=across(layer), y=BOTTOM + 16, text_anchor="middle", class_="tick")
+        for layer in _whole_steps(min(*base, *suspect), max(*base, *suspect))
+    )
+    return _chart(name, title, "layer", *grid, _baseline(), *numbers, *lines, _legend())
+
+
+def _chart(name: str, title: str, axis: str, *parts: object) -> Markup:
+    return tag(
+        "svg",
+        tag("title", title, id=f"{name}-title"),
+        *parts,
+        tag("text", axis, x=(LEFT + RIGHT) / 2, y=BOTTOM + 34, text_anchor="middle", class_="axis"),
+        **{"class": "chart", "viewBox": f"0 0 {WIDTH} {BOTTOM + 42}", "role": "img"},
+        aria_labelledby=f"{name}-title",
+    )
+
+
+def _range(null: PermutationNull) -> tuple[float, float]:
+    """The range of the null, a little wider than it is, and never nothing."""
+    low, high = float(null.scores.min()), float(null.scores.max())
+    margin = max((high - low) * 0.08, 1e-4)
+    return low - margin, high + margin
+
+
+def _scale(low: float, high: float, start: float, stop: float) -> Scale:
+    return lambda value: start + (value - low) / ((high - low) or 1) * (stop - start)
+
+
+def _steps(low: float, high: float, most: int) -> list[float]:
+    """Round numbers from low to high, at most so many and one."""
+    rough = (high - low) / most
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times >= rough * 0.999)
+    return [round(step * index, 12) + 0.0 for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _whole_steps(low: int, high: int) -> list[int]:
+    step = next(2**power for power in range(32) if high - low < 8 * 2**power)
+    return list(range(low, high + 1, step))
+
+
+def _bottom_ticks(axis: tuple[float, float], scale: Scale) -> Iterator[Markup]:
+    for step in _steps(*axis, 4):
+        yield tag("path", d=f"M{scale(step):g} {BOTTOM}v4", class_="line")
+        yield tag("text", f"{step:g}".replace("-", "−"), x=scale(step), y=BOTTOM + 16, text_anchor="middle",
+                  class_="tick")  # fmt: skip
+
+
+def _tall(most: int, tall: Scale) -> Markup:
+    """What is counted, and how often the most frequent bar was met."""
+    middle = (TOP + BOTTOM) / 2
+    return joined(
+        tag("text", str(most), x=LEFT - 6, y=tall(most) + 4, text_anchor="end", class_="tick"),
+        tag("path", d=f"M{LEFT - 4} {tall(most):g}h4", class_="line"),
+        tag("text", "shuffles", text_anchor="middle", class_="axis", transform=f"translate(13 {middle:g}) rotate(-90)"),
+    )
+
+
+def _baseline() -> Markup:
+    return tag("path", d=f"M{LEFT} {BOTTOM}H{RIGHT}", class_="line")
+
+
+def _break() -> Markup:
+    """Two strokes across the axis: what lies beyond is not to scale."""
+    x = LEFT + (FAR + 0.05) * (RIGHT - LEFT)
+    gap = tag("path", d=f"M{x:g} {BOTTOM}h8", class_="gap")
+    strokes = tag("path", d=f"M{x - 3:g} {BOTTOM + 6}l6 -12M{x + 5:g} {BOTTOM + 6}l6 -12", class_="line")
+    return joined(gap, strokes)
+
+
+def _score(x: float, score: float) -> Markup:
+    anchor = "end" if x > RIGHT - 40 else "start" if x < LEFT + 40 else "middle"
+    return joined(
+        tag("path", d=f"M{x:g} {BOTTOM}V{TOP}", class_="mark"),
+        tag("path", d=f"M{x - 5:g} {TOP}h10l-5 8z", class_="tip"),
+        tag("text", f"this pair: {score:.3f}", x=min(x, RIGHT), y=TOP - 8, text_anchor=anchor, class_="strong"),
+    )
+
+
+def _series(kind: str, points: Sequence[tuple[float, float]]) -> Markup:
+    line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return joined(
+        tag("path", d=line, class_=f"series {kind}"),
+        *(_dot(kind, x, y) for x, y in points if len(points) <= 32),
+    )
+
+
+def _dot(kind: str, x: float, y: float) -> Markup:
+    """The base's dots are round, the model's square: not colour alone tells them apart."""
+    if kind == "base":
+        return tag("circle", cx=x, cy=y, r=4.5, class_=f"dot {kind}")
+    return tag("rect", x=x - 2.5, y=y - 2.5, width=5, height=5, class_=f"dot {kind}")
+
+
+def _legend() -> Markup:
+    entries = (("base", LEFT + 8, "base"), ("model", LEFT + 82, "model"))
+    return joined(
+        *(
+            joined(
+                tag("path", d=f"M{x} 10h24", class_=f"series {kind}"),
+                _dot(kind, x + 12, 10.0),
+                tag("text", said, x=x + 30, y=14, class_="tick"),
+            )
+            for kind, x, said in entries
+        )
+    )

@@ -1,0 +1,238 @@
+"""A report that people open: one self-contained page without scripts, readable on a phone, in the dark and on paper."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from hf_lineage import __version__
+from hf_lineage.errors import printable
+from hf_lineage.pipeline import Report, Row
+from hf_lineage.report import record, wording
+from hf_lineage.report.charts import concentration, histogram
+from hf_lineage.report.heatmap import heat_map
+from hf_lineage.report.markup import Markup, identifier, joined, tag
+from hf_lineage.report.meaning import meaning
+from hf_lineage.verdict import Evidence
+
+STYLE = Path(__file__).with_name("page.css")
+SIGNS = {
+    "good": "M5 12.5l4.5 4.5L19 7.5",
+    "bad": "M7 7l10 10M17 7L7 17",
+    "open": "M9 9.2a3.1 3.1 0 1 1 4.6 2.7c-1 .6-1.6 1.2-1.6 2.4M12 17.6v.01",
+}
+"""Tick, cross and question mark on 24 by 24."""
+HEAT_MAP = (
+    "Each row is a layer of the base, each column a layer of the model. A bright cell says that the two layers hold "
+    "the same weights up to some training; a dark one, that they are no more alike than layers of strangers. Outlined "
+    "are the pairs that the best assignment picks; the score is the mean over them."
+)
+HISTOGRAM = (
+    "If the two models were independent, shuffling the coordinates of one of them would change nothing. The bars are "
+    "the scores after such shuffles, the marker is the score without any. It is taken on the coordinates that were "
+    "shuffled, so it can differ a little from the score above."
+)
+CONCENTRATION = (
+    "How strongly each layer's product shares a direction with the identity (trace concentration). Training gives "
+    "every model a profile of its own; one made from the other tends to keep it. It is shown for the eye and decides "
+    "nothing."
+)
+NO_COMMIT = "not recorded (a folder has none)"
+LONG = 80
+"""Letters from which a name is no headline any more."""
+COLUMNS = ("Layer", "Paired with", "Cosine", "s of the base", "s of the model")
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as a page; `explain` unfolds the tables of layers, every number is there anyway."""
+    style = STYLE.read_text(encoding="utf-8")
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy(style)),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="generator", content=f"hf-lineage {__version__}"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", f"{_verdicts(report)}: lineage of {printable(report.model, 200)}"),
+        tag("style", Markup(style)),
+    )
+    return f"<!doctype html>\n{tag('html', head, tag('body', *_body(report, explain)), lang='en')}\n"
+
+
+def policy(style: str) -> str:
+    """Return what the page may do: show its own style sheet, and nothing else."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def _body(report: Report, explain: bool) -> Iterator[Markup]:
+    commit = tag("p", "at commit ", tag("code", report.revision), class_="commit") if report.revision else ""
+    size = "long" if len(report.model) > LONG else None
+    yield tag(
+        "header", tag("p", "Lineage report", class_="eyebrow"), tag("h1", identifier(report.model), class_=size), commit
+    )
+    claims = (tag("section", *_claim(report, number, explain), id=f"claim-{number}", class_="claim",
+                  aria_labelledby=f"claim-{number}-title") for number in range(len(report.rows)))  # fmt: skip
+    overview = _overview(report) if len(report.rows) > 1 else ""
+    yield tag("main", *_remarks(report), overview, *claims, _limits(report))
+    yield tag("footer", tag("p", f"Made by hf-lineage {__version__} from the weights alone. {wording.MEANING}"))
+
+
+def _verdicts(report: Report) -> str:
+    return ", ".join(dict.fromkeys(row.verdict.name for row in report.rows)) or "Nothing declared"
+
+
+def _remarks(report: Report) -> Iterator[Markup]:
+    """What concerns no single claim: nothing declared, files that disagree."""
+    if not report.rows:
+        yield tag("p", *wording.reasons(report), class_="remark")
+    for conflict in report.conflicts:
+        yield tag("p", tag("strong", "Conflicting claims: "), printable(conflict), class_="remark")
+
+
+def _overview(report: Report) -> Markup:
+    rows = (
+        (tag("a", identifier(row.claim.base), href=f"#claim-{number}"), _word(row), *_figures(row))
+        for number, row in enumerate(report.rows)
+    )
+    return tag(
+        "section",
+        tag("h2", f"{len(report.rows)} claims"),
+        _table(("Base", "Verdict", "Score", "p-value"), rows, "all claims"),
+    )
+
+
+def _claim(report: Report, number: int, explain: bool) -> Iterator[Markup]:
+    row, name = report.rows[number], f"claim-{number}"
+    yield _banner(row, f"{name}-title")
+    for path, found in row.verdict.evidence.items():
+        several = f": {row.verdict.by_path[path].name}" if len(row.verdict.evidence) > 1 else ""
+        yield tag("h3", "Evidence along the path ", tag("code", path), several)
+        yield _evidence(found, f"{name}-{path}", explain)
+    yield tag("h3", "What is claimed, and where")
+    yield _claimed(report, row)
+    yield tag("h3", "Check it yourself")
+    yield tag("pre", tag("code", _command(report, row)), tabindex=0, role="region", aria_label="command")
+
+
+def _banner(row: Row, name: str) -> Markup:
+    said = meaning(row.verdict)
+    reason = wording.reason(row)
+    return tag(
+        "div",
+        tag("p", _sign(said.tone), _word(row), class_="verdict"),
+        tag("h2", f"{said.headline} ", identifier(row.claim.base), id=name),
+        tag("p", said.says),
+        tag("p", tag("strong", "Reason: "), reason, class_="reason") if reason else "",
+        tag("p", said.says_not, class_="muted"),
+        _tiles(row),
+        *(tag("p", sentence[0].upper() + sentence[1:] + ".", class_="muted") for sentence in wording.reading(row)),
+        class_=f"banner {said.tone}",
+    )
+
+
+def _tiles(row: Row) -> Markup:
+    """The two numbers that decided, each with what it means."""
+    path = wording.decisive(row.verdict)
+    if path is None:
+        return Markup("")
+    found = row.verdict.evidence[path]
+    score, p_value = _figures(row)
+    tries = len(found.permutation.scores)
+    least = f" It is the least that {tries} shuffles can show." if found.permutation.p_value * (tries + 1) < 2 else ""
+    read = len(found.comparison.by_layer)
+    layers = f"{read} of {row.layers}" if row.layers is not None and read < row.layers else str(read)
+    tiles = (
+        ("Score", score, "1 for the same weights, about 0 for models that have nothing to do with each other."),
+        ("p-value", p_value, f"How often independent models would score as high by chance.{least}"),
+        ("Layers", layers, f"Compared along the path {path}, each with its best partner."),
+    )
+    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value, class_="number"), tag("dd", said, class_="muted"))
+                       for name, value, said in tiles), class_="tiles")  # fmt: skip
+
+
+def _figures(row: Row) -> tuple[str, str]:
+    """Score and p-value of the path that decided."""
+    path = wording.decisive(row.verdict)
+    if path is None:
+        return "–", "–"
+    found = row.verdict.evidence[path]
+    return wording.score(found), f"{found.p_value:.3g}"
+
+
+def _word(row: Row) -> Markup:
+    return tag("span", row.verdict.name, class_=f"word {meaning(row.verdict).tone}")
+
+
+def _sign(tone: str) -> Markup:
+    return tag("svg", tag("circle", cx=12, cy=12, r=12), tag("path", d=SIGNS[tone]),
+               **{"class": "sign", "viewBox": "0 0 24 24", "aria-hidden": "true"})  # fmt: skip
+
+
+def _evidence(found: Evidence, name: str, explain: bool) -> Markup:
+    sentences = (
+        tag("p", f"{sentence[0].upper()}{sentence[1:]}.", class_="exact") for sentence in wording.null_sentences(found)
+    )
+    layers = (
+        [str(cell) if isinstance(cell, int) else f"{cell:.3f}" for cell in line] for line in wording.layer_rows(found)
+    )
+    table = _table(COLUMNS, layers, "layer by layer")
+    return joined(
+        tag("div",
+            _figure("Which layers are alike", heat_map(found, f"{name}-heat"), HEAT_MAP, "map"),
+            _figure("Could it be chance?", histogram(found.permutation, f"{name}-null"), HISTOGRAM),
+            _figure("A profile of each model", concentration(found, f"{name}-trace"), CONCENTRATION),
+            class_="figures"),
+        *sentences,
+        tag("details", tag("summary", "All numbers, layer by layer"), table, open="" if explain else None),
+    )  # fmt: skip
+
+
+def _figure(title: str, picture: Markup, caption: str, kind: str | None = None) -> Markup:
+    return tag("figure", tag("h4", title), picture, tag("figcaption", caption), class_=kind)
+
+
+def _claimed(report: Report, row: Row) -> Markup:
+    base, claim = row.base_revision, row.claim
+    facts = (
+        ("Model", identifier(report.model)),
+        ("Commit of the model", tag("code", report.revision) if report.revision else NO_COMMIT),
+        ("Base", identifier(claim.base)),
+        ("Commit of the base", tag("code", base) if base else NO_COMMIT),
+        ("Relation", identifier(claim.relation) if claim.relation else "not said"),
+        ("Said in", joined(*_listed(claim.sources))),
+    )
+    return tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
+
+
+def _listed(sources: tuple[str, ...]) -> Iterator[Markup]:
+    for number, source in enumerate(sources):
+        yield joined(", " if number else "", tag("code", source))
+
+
+def _command(report: Report, row: Row) -> str:
+    hub = report.options.local_hub
+    return f"$ {record.command(report.model, report.revision, row, report.options, {})}" + (
+        f" --local-hub {shlex.quote(str(hub))}" if hub else ""
+    )
+
+
+def _limits(report: Report) -> Markup:
+    return tag(
+        "section",
+        tag("h2", "Limits"),
+        tag("ul", *(tag("li", limit) for limit in wording.LIMITS)),
+        tag("p", wording.settings(report), class_="exact"),
+        class_="limits",
+    )
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], name: str) -> Markup:
+    head = tag("thead", tag("tr", *(tag("th", column, scope="col") for column in columns)))
+    body = (tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)) for first, *rest in rows)
+    table = tag("table", tag("caption", name, class_="hidden"), head, tag("tbody", *body))
+    return tag("div", table, class_="scroll", role="region", aria_label=name, tabindex=0)

@@ -1,0 +1,54 @@
+"""Reports made for the formats that people look at: of hostile names, of many layers, of few."""
+
+import numpy as np
+
+from hf_lineage.calibrate import EmpiricalNull, PermutationNull
+from hf_lineage.claims import Claim
+from hf_lineage.comparison import Comparison, assign
+from hf_lineage.options import Options
+from hf_lineage.pipeline import Report, Row
+from hf_lineage.verdict import Evidence, Unverifiable, judge
+
+START = "<script>window.hacked = 1</script><img src=x onerror='window.hacked=1'>\"'></style></title>`a`|b|"
+HOSTILE = f"{START}\n::error::\u202e\u2066\u200b\x1b[31m$x^2$ --> ]]> &lt;" + "m" * 200
+BENIGN = "n" * len(HOSTILE)
+
+
+def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None):
+    """Evidence of `rows` layers of the base against `columns` of the model; related if the score is high."""
+    stream = np.random.default_rng(seed)
+    similarity = stream.normal(0, 0.01, (rows, columns))
+    np.fill_diagonal(similarity, score)
+    return Evidence(
+        comparison=Comparison(
+            similarity=similarity,
+            gate=np.ones((rows, columns)),
+            pairs=(pairs := assign(similarity)),
+            usable=np.ones(len(pairs[0]), dtype=bool),
+            concentration=(stream.uniform(0.2, 1, rows), stream.uniform(0.2, 1, columns)),
+            standard_error=0.001,
+        ),
+        permutation=PermutationNull(score, stream.normal(0, 0.01, 999), seed=0, coordinates=128),
+        empirical=empirical,
+        p_value=p,
+        layers=(tuple(range(rows)), tuple(range(columns))),
+    )
+
+
+def row(base="org/base", relation="finetune", sources=("README.md",), revision=None, **evidence):
+    """A claim judged on its evidence, by path."""
+    return Row(Claim(base, relation, sources), judge(evidence, 0.01), revision)
+
+
+def report(*rows, model="org/model", revision=None, conflicts=(), options=None):
+    return Report(model, revision, rows, conflicts, options or Options())
+
+
+def hostile_report(name):
+    """A report in which every text that a stranger can choose is this one."""
+    null = EmpiricalNull({name: 0.01}, name)
+    claims = (
+        row(name, name, (name, name), name, mlp=measured(), value_output=measured(empirical=null)),
+        Row(Claim(name, name, (name,)), Unverifiable(f"a reason: {name}"), name),
+    )
+    return report(*claims, model=name, revision=name, conflicts=(name,), options=Options(nulls=(name,)))
