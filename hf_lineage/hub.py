@@ -71,6 +71,22 @@ def listing(name: str, commit: str | None) -> list[str]:
         return ask(name, lambda: HfApi().list_repo_files(name, revision=commit))
 
 
+def digests(name: str, commit: str | None) -> dict[str, str]:
+    """Return the SHA-256, in hexadecimal, of every file of a Hub repository that Git LFS keeps; raise as `snapshot`."""
+    from huggingface_hub import HfApi, RepoFile, get_cached_repo_tree
+    from huggingface_hub.errors import CachedRepoTreeNotFoundError
+
+    def tree() -> list[RepoFile]:
+        entries = HfApi().list_repo_tree(name, revision=commit, recursive=True)
+        return [entry for entry in entries if isinstance(entry, RepoFile)]
+
+    try:
+        files = get_cached_repo_tree(name, revision=commit)
+    except CachedRepoTreeNotFoundError:
+        files = ask(name, tree)
+    return {file.path: file.lfs.sha256 for file in files if file.lfs}
+
+
 def locate(name: str, commit: str, file: str) -> HfFileMetadata:
     """Return where a file of a repository is, how large and under which tag; raise as `snapshot` does."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url

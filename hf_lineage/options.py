@@ -27,6 +27,8 @@ class Options:
     """Models known to be independent of the base, or names of published nulls."""
     max_memory: str | None = None
     local_hub: Path | None = None
+    signatures: Path | None = None
+    """Folder in which the signatures of models on the Hub are kept, by commit; it is trusted like the weights."""
 
     def __post_init__(self) -> None:
         unknown = [path for path in self.paths if path not in PATHS]

@@ -49,6 +49,8 @@ class Report:
     rows: tuple[Row, ...]
     conflicts: tuple[str, ...]
     options: Options
+    source: RepoRef | None = None
+    """Where the files of the model are; None for a stored signature."""
 
     @property
     def exit_code(self) -> verdict.ExitCode:
@@ -81,7 +83,7 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     if declared.claims:
         suspect = _judgeable(source, options)
         rows = tuple(_judge_claim(suspect, claim, options) for claim in declared.claims)
-    return Report(model, source.revision, rows, declared.conflicts, options)
+    return Report(model, source.revision, rows, declared.conflicts, options, _repository(source))
 
 
 def compare(a: str, b: str, options: Options | None = None) -> Report:
@@ -96,8 +98,10 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     ('UNRELATED', True)
     """
     options = options or Options()
-    base, suspect = (_judgeable(locate(name, options.local_hub), options) for name in (a, b))
-    return Report(b, None, (Row(Claim(a, None, NAMED), _judge(base, suspect, options)),), (), options)
+    sources = [locate(name, options.local_hub) for name in (a, b)]
+    base, suspect = (_judgeable(source, options) for source in sources)
+    row = Row(Claim(a, None, NAMED), _judge(base, suspect, options))
+    return Report(b, None, (row,), (), options, _repository(sources[1]))
 
 
 def extract(model: str, options: Options | None = None) -> Signature:
@@ -131,6 +135,10 @@ def suggest(model: str, options: Options | None = None) -> Suggestion:
 
     repo = locate_weights(model, (options or Options()).local_hub)
     return survey(repo.name, *open_header(repo))
+
+
+def _repository(source: RepoRef | Signature) -> RepoRef | None:
+    return None if isinstance(source, Signature) else source
 
 
 def _named(bases: Sequence[str]) -> Claims:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import logging
 import os
@@ -91,6 +92,24 @@ class RepoRef:
         if self.remote is not None:
             # Asked for together with what is in the cache already: the client warns where a request matches nothing.
             hub.snapshot(self.remote, self.revision, (*SMALL_FILES, *files))
+
+    def sha256(self, file: str) -> str:
+        """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here.
+
+        Raise CheckpointError if it cannot be read, or as `fetch` does.
+        """
+        if self.remote is not None and not self.has(file):
+            listed = hub.digests(self.remote, self.revision).get(file)
+            if listed:
+                return listed
+            self.fetch(file)
+        try:
+            with self.path(file).open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise CheckpointError(
+                f"{self}: {file} cannot be read: {error.strerror or error}; check its permissions"
+            ) from None
 
     def read_text(self, file: str) -> str | None:
         """Return a small text file, None if there is none; raise CheckpointError if it is unreadable or too large."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from hf_lineage.options import Options
 from hf_lineage.registry import lookup
 from hf_lineage.repo import RepoRef, is_file, resolve
 from hf_lineage.signature import Signature
-from hf_lineage.store import load_signature
+from hf_lineage.store import load_signature, save_signature, shelf_mark
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,9 @@ def open_subject(source: RepoRef | Signature, options: Options) -> Subject:
         stored = functools.partial(_fitting, source, options)
         return Subject(source.model, source.revision, None, True, source.width, source.layers, stored)
     architecture, checkpoint, layout = open_model(source)
-    extracted = functools.cache(lambda: _extracted(source, architecture, checkpoint, layout, options))
+    extracted = functools.cache(
+        lambda: _kept(source, options, lambda: _extracted(source, architecture, checkpoint, layout, options))
+    )
     local = source.remote is None
     return Subject(source.name, source.revision, source.identity, local, layout.width, layout.layers, extracted)
 
@@ -105,6 +107,22 @@ def _refuse_quantized(checkpoint: Checkpoint, config: Mapping[str, Any]) -> None
             f"the weights are quantized ({', '.join(packed)}), which is not decoded yet; "
             "check the release in F16, BF16 or F32 instead"
         )
+
+
+def _kept(repo: RepoRef, options: Options, extract: Callable[[], Signature]) -> Signature:
+    """The signature that was kept for this commit, else a new one, which is kept if it can be."""
+    if options.signatures is None or repo.remote is None or repo.revision is None:
+        return extract()
+    name = repo.renamed or repo.remote
+    file = options.signatures / shelf_mark(name, repo.revision, options.recipe, options.paths)
+    if is_file(str(file)):
+        with contextlib.suppress(SignatureError):
+            return replace(_fitting(load_signature(file), options), model=repo.name)
+    found = extract()
+    with contextlib.suppress(SignatureError, OSError):
+        options.signatures.mkdir(parents=True, exist_ok=True)
+        save_signature(found, file)
+    return found
 
 
 def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout: Layout, options: Options) -> Signature:

@@ -11,6 +11,7 @@ from hf_lineage.cli.shared import BASES, EPILOG, RECIPE, REPORT, TEST, make_opti
 
 if TYPE_CHECKING:
     from hf_lineage.pipeline import Report
+    from hf_lineage.report import Render
 
 
 @click.command(epilog=EPILOG)
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 def check(model: str, bases: tuple[str, ...], form: str, output: Path | None, explain: bool, **settings: Any) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage import pipeline
+    from hf_lineage.report import renderer
 
-    return _deliver(pipeline.check(model, bases, make_options(**settings)), form, output, explain)
+    render = renderer(form)
+    return _deliver(pipeline.check(model, bases, make_options(**settings)), render, form, output, explain)
 
 
 @click.command(epilog=EPILOG)
@@ -30,12 +33,12 @@ def check(model: str, bases: tuple[str, ...], form: str, output: Path | None, ex
 def compare(a: str, b: str, form: str, output: Path | None, explain: bool, **settings: Any) -> int:
     """Compare two models, whatever they declare."""
     from hf_lineage import pipeline
+    from hf_lineage.report import renderer
 
-    return _deliver(pipeline.compare(a, b, make_options(**settings)), form, output, explain)
+    render = renderer(form)
+    return _deliver(pipeline.compare(a, b, make_options(**settings)), render, form, output, explain)
 
 
-def _deliver(report: Report, form: str, output: Path | None, explain: bool) -> int:
-    from hf_lineage.report import FORMATS
-
-    write(FORMATS[form](report, explain), output, coloured=form == "text")
+def _deliver(report: Report, render: Render, form: str, output: Path | None, explain: bool) -> int:
+    write(render(report, explain), output, coloured=form == "text")
     return int(report.exit_code)

@@ -66,9 +66,9 @@ TEST = (
         "--null", "nulls", multiple=True, metavar="MODEL", help="Independent model, or published null; repeatable."
     ),
 )
-FORMAT = click.option(
-    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True
-)
+FORMATS = ("text", "json", "markdown", "sarif", "junit", "cyclonedx", "intoto")
+"""Those of hf_lineage.report, whose import takes longer than --help should."""
+FORMAT = click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 REPORT = (FORMAT, OUTPUT, click.option("--explain", is_flag=True, help="Each layer, the null, and the limits."))
 
 

@@ -13,7 +13,7 @@ import msgspec
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.options import Options
 from hf_lineage.pipeline import Report, Row
-from hf_lineage.report import json
+from hf_lineage.report import json, wording
 from hf_lineage.signature import Recipe
 
 FILE = "lineage/claims.json"
@@ -103,7 +103,7 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
             "verified": claim["verdict"] == "RELATED",
         }
         | {"base_commit": row.base_revision, "recipe": document["recipe"], "test": document["test"], "date": date}
-        | {"command": _command(said["model"], commit, row, report.options, names), **_decisive(claim)}
+        | {"command": _command(said["model"], commit, row, report.options, names), **_decisive(row)}
         for row, claim in zip(report.rows, said["claims"], strict=True)
     ]
     return msgspec.convert(said | {"schema_version": SCHEMA_VERSION, "commit": commit}, Record)
@@ -131,11 +131,12 @@ def _evidence(path: dict[str, Any]) -> dict[str, Any]:
     return path if error is None else path | {"standard_error": float(f"{error:.{OF_ERRORS}g}")}
 
 
-def _decisive(claim: Mapping[str, Any]) -> dict[str, float | None]:
-    """Score and p-value of the path that decided: the highest of those that say what all of them say together."""
-    paths = [each for each in claim["paths"] if each["verdict"] == claim["verdict"]] or claim["paths"]
-    best = max(paths, key=lambda each: each["score"], default={"score": None, "p_value_holm": None})
-    return {"score": best["score"], "p_value": best["p_value_holm"]}
+def _decisive(row: Row) -> dict[str, float | None]:
+    """Score and p-value of the path that decided."""
+    best = wording.decisive(row)
+    if best is None:
+        return {"score": None, "p_value": None}
+    return {"score": _public(best.comparison.score, {}), "p_value": _public(best.p_value, {})}
 
 
 def _public(value: Any, names: Mapping[str, str]) -> Any:

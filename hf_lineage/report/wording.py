@@ -10,6 +10,10 @@ from hf_lineage.verdict import Evidence
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "p", "Verdict")
 
+NOTHING_DECLARED = (
+    "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
+)
+
 MEANING = (
     "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that "
     "anyone did wrong."
@@ -42,6 +46,24 @@ def score(found: Evidence) -> str:
     return f"{found.comparison.score:.3f}"
 
 
+def decisive(row: Row) -> Evidence | None:
+    """Return the evidence of the path that decided: the highest score of those that say what all of them say together.
+
+    None where nothing was measured.
+    """
+    found = row.verdict.evidence
+    agree = [path for path, single in row.verdict.by_path.items() if single.name == row.verdict.name]
+    return max((found[path] for path in agree or found), key=lambda each: each.comparison.score, default=None)
+
+
+def outcome(row: Row) -> str:
+    """Return what became of one claim in one sentence on one line."""
+    base, best = printable(row.claim.base, 200), decisive(row)
+    measured = "" if best is None else f" (score {score(best)}, p = {best.p_value:.3g})"
+    reason = printable(row.verdict.reason).removeprefix(f"{base}: ")
+    return f"{base} is {row.verdict.name}{measured}" + (f": {reason}" if reason else "")
+
+
 def reasons(report: Report) -> Iterator[str]:
     """Yield the sentences that belong under the table: why a row is undecided, what several paths say together."""
     for row in report.rows:
@@ -51,10 +73,7 @@ def reasons(report: Report) -> Iterator[str]:
         if len(row.verdict.evidence) > 1:
             yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
     if not report.rows:
-        yield (
-            "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. "
-            "Name one with --base."
-        )
+        yield NOTHING_DECLARED
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
 
