@@ -28,7 +28,7 @@ class Options:
     max_memory: str | None = None
     local_hub: Path | None = None
     signatures: Path | None = None
-    """Folder in which the signatures of models on the Hub are kept, by commit; it is trusted like the weights."""
+    """Folder where one version of hf-lineage keeps signatures of models on the Hub, by commit; trusted like weights."""
 
     def __post_init__(self) -> None:
         unknown = [path for path in self.paths if path not in PATHS]

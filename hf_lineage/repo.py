@@ -71,6 +71,10 @@ class RepoRef:
                 return frozenset(hub.listing(self.remote, self.revision))
         return frozenset()
 
+    @functools.cached_property
+    def _digests(self) -> dict[str, str]:
+        return {} if self.remote is None else hub.digests(self.remote, self.revision)
+
     def files(self) -> list[str]:
         """Return the names of the files at the root of the repository, sorted."""
         here = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
@@ -98,11 +102,9 @@ class RepoRef:
 
         Raise CheckpointError if it cannot be read, or as `fetch` does.
         """
-        if self.remote is not None and not self.has(file):
-            listed = hub.digests(self.remote, self.revision).get(file)
-            if listed:
-                return listed
-            self.fetch(file)
+        if not self.has(file) and file in self._digests:
+            return self._digests[file]
+        self.fetch(file)
         try:
             with self.path(file).open("rb") as stream:
                 return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +12,6 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save
 
-from hf_lineage import __version__
 from hf_lineage.errors import SignatureError
 from hf_lineage.signature import PathSignature, Recipe, Signature
 
@@ -82,12 +79,6 @@ def load_signature(file: Path) -> Signature:
     known = {name: getattr(provenance, name) for name in Signature.__dataclass_fields__ if name != "paths"}
     widths = {path: provenance.widths.get(path, ()) for path in paths}
     return Signature(**known, paths={path: PathSignature(**paths[path], widths=widths[path]) for path in paths})
-
-
-def shelf_mark(name: str, commit: str, recipe: Recipe, paths: Sequence[str]) -> str:
-    """Return the file name under which the signature of a model on the Hub is kept: by commit, recipe and version."""
-    said = msgspec.json.encode((__version__, name, commit, recipe, tuple(paths)))
-    return f"{hashlib.sha256(said).hexdigest()}.safetensors"
 
 
 def write_atomically(file: Path, content: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from hf_lineage.options import Options
 from hf_lineage.registry import lookup
 from hf_lineage.repo import RepoRef, is_file, resolve
 from hf_lineage.signature import Signature
-from hf_lineage.store import load_signature, save_signature, shelf_mark
+from hf_lineage.store import load_signature, save_signature
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,8 @@ def _kept(repo: RepoRef, options: Options, extract: Callable[[], Signature]) -> 
     """The signature that was kept for this commit, else a new one, which is kept if it can be."""
     if options.signatures is None or repo.remote is None or repo.revision is None:
         return extract()
-    name = repo.renamed or repo.remote
-    file = options.signatures / shelf_mark(name, repo.revision, options.recipe, options.paths)
+    said = (repo.renamed or repo.remote, repo.revision, options.recipe, options.paths)
+    file = options.signatures / f"{hashlib.sha256(repr(said).encode()).hexdigest()}.safetensors"
     if is_file(str(file)):
         with contextlib.suppress(SignatureError):
             return replace(_fitting(load_signature(file), options), model=repo.name)

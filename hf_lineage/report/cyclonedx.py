@@ -76,7 +76,7 @@ def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Co
     from cyclonedx.model.component import Component, ComponentType
     from packageurl import PackageURL
 
-    group, _, short = printable(name or shown, 300).rpartition("/")
+    group, _, short = printable(name or shown, 200).rpartition("/")
     return Component(
         type=ComponentType.MACHINE_LEARNING_MODEL,
         bom_ref=str(uuid.uuid5(NAMESPACE, printable(ref, 1000))),
@@ -105,7 +105,7 @@ def _properties(report: Report) -> Iterator[Property]:
     for number, row in enumerate(report.rows):
         best = wording.decisive(row)
         said = {
-            "base": printable(row.claim.base, 300),
+            "base": printable(row.claim.base, 200),
             "base-revision": row.base_revision,
             "relation": row.claim.relation,
             "declared-in": ", ".join(row.claim.sources),
@@ -131,4 +131,4 @@ def _files(repo: RepoRef) -> Iterator[Component]:
     for file in files:
         digest = HashType(alg=HashAlgorithm.SHA_256, content=repo.sha256(file))
         ref = str(uuid.uuid5(NAMESPACE, f"file {file}"))
-        yield Component(type=ComponentType.FILE, name=printable(file, 300), bom_ref=ref, hashes=[digest])
+        yield Component(type=ComponentType.FILE, name=printable(file, 200), bom_ref=ref, hashes=[digest])

@@ -9,11 +9,11 @@ from typing import Any
 
 from hf_lineage.errors import OptionError
 
-_MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
+_MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}
 
 
 def encode(document: Any) -> str:
-    """Return plain values as indented JSON in ASCII, in which markup is escaped as well.
+    """Return plain values as indented JSON in ASCII, in which markup and what a CI runner obeys (`##[`) are escaped.
 
     The values stay what they are, and no page, terminal or log that shows the file finds anything to act on.
     """

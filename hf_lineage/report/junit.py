@@ -35,7 +35,7 @@ def render(report: Report, explain: bool = False) -> str:
     suite = ET.SubElement(root, "testsuite", {"name": "hf-lineage", **totals, "skipped": str(counted["skipped"])})
     properties = ET.SubElement(suite, "properties")
     for name, value in {"model": report.model, "revision": report.revision or "", **_settings(report)}.items():
-        ET.SubElement(properties, "property", {"name": name, "value": printable(value, 300)})
+        ET.SubElement(properties, "property", {"name": name, "value": printable(value, 200)})
     for row in report.rows:
         _case(suite, report, row, explain)
     if said := "\n".join(wording.reasons(report)):

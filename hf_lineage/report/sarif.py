@@ -84,7 +84,7 @@ def document(report: Report) -> dict[str, Any]:
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notifications(report))}],
         "columnKind": "unicodeCodePoints",
         "results": [_result(report, row, found) for row, found in zip(report.rows, places(report), strict=True)],
-        "properties": {"model": printable(report.model, 300), "revision": report.revision},
+        "properties": {"model": printable(report.model, 200), "revision": report.revision},
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -106,7 +106,7 @@ def _result(report: Report, row: Row, found: Sequence[Place]) -> dict[str, Any]:
     verdict, best = row.verdict.name, wording.decisive(row)
     first, *others = map(_location, found)
     numbers = {} if best is None else {"score": best.comparison.score, "pValue": best.p_value}
-    said = {"verdict": verdict, "base": printable(row.claim.base, 300), "baseRevision": row.base_revision}
+    said = {"verdict": verdict, "base": printable(row.claim.base, 200), "baseRevision": row.base_revision}
     return {
         "ruleId": f"lineage/{verdict.lower()}",
         "ruleIndex": NUMBERS[verdict],
