@@ -1,5 +1,6 @@
 """The steps of action.yml, run as bash as the runner would: on a true claim, a false one, and a stranger's."""
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -12,12 +13,23 @@ from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
 from tests import hostile
 from tests.github import INSTALLED, ROOT, SHELL, action, commands, run_action
-from tests.models import family
+from tests.models import WEIGHTS, family
 
 HUB = ROOT / "examples" / "hub"
 EVERY = "text, json, markdown, sarif, junit, cyclonedx, intoto"
-SHELLCHECK = Path(sys.executable).with_name("shellcheck")
-FILES = ["cdx.json", "intoto.json", "json", "junit.xml", "md", "predicate.json", "sarif", "sha256", "txt"]
+SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+FILES = [
+    "alerts.sarif",
+    "cdx.json",
+    "intoto.json",
+    "json",
+    "junit.xml",
+    "md",
+    "predicate.json",
+    "sarif",
+    "sha256",
+    "txt",
+]
 
 
 def scripts():
@@ -69,7 +81,7 @@ def test_a_true_claim_passes_and_every_output_says_so(honest):
         "verdict": "RELATED",
         **numbers,
         "report-path": str(folder),
-        "sarif-path": str(folder / "lineage.sarif"),
+        "sarif-path": str(folder / "lineage.alerts.sarif"),
         "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v1",
         "predicate-path": str(folder / "lineage.predicate.json"),
         "checksums-path": str(folder / "lineage.sha256"),
@@ -101,7 +113,8 @@ def test_what_actions_attest_takes_is_the_statement_in_parts(honest):
     )
     assert (statement["predicateType"], statement["predicate"]) == (ran.outputs["predicate-type"], predicate)
     model = HUB / "fern/llama-finetune-a"
-    subprocess.run(["sha256sum", "--check", f"{folder}/lineage.sha256"], cwd=model, check=True, capture_output=True)
+    digest = hashlib.sha256((model / WEIGHTS).read_bytes()).hexdigest()
+    assert (ROOT / folder / "lineage.sha256").read_text() == f"{digest}  {WEIGHTS}\n"
 
 
 def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
@@ -113,7 +126,7 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
         "verdict": "UNRELATED",
         **numbers,
         "report-path": str(folder),
-        "sarif-path": str(folder / "lineage.sarif"),
+        "sarif-path": str(folder / "lineage.alerts.sarif"),
         "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v1",
         "predicate-path": "",
         "checksums-path": "",
@@ -122,7 +135,9 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
         ("error", "title=Lineage of magpie/llama-liar", "acme/llama-base is UNRELATED (score 0.020, p = 0.279)")
     ]
     assert ran.summary == FORMATS["markdown"](report, False) + "\n"
-    assert sorted(file.name for file in folder.iterdir()) == ["lineage.json", "lineage.md", "lineage.sarif"]
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "lineage.alerts.sarif", "lineage.json", "lineage.md", "lineage.sarif",
+    ]  # fmt: skip
 
 
 def test_the_false_claim_is_an_alert_at_its_line(liar):
@@ -130,6 +145,14 @@ def test_the_false_claim_is_an_alert_at_its_line(liar):
     (result,) = json.loads((ROOT / ran.outputs["sarif-path"]).read_text())["runs"][0]["results"]
     where = result["locations"][0]["physicalLocation"]
     assert (where["artifactLocation"]["uri"], where["region"]) == ("magpie/llama-liar/README.md", {"startLine": 2})
+
+
+def test_a_claim_that_holds_is_a_result_but_no_alert(honest):
+    _, ran = honest
+    folder = ROOT / ran.outputs["report-path"]
+    found = [json.loads((folder / f"lineage.{name}").read_text())["runs"][0] for name in ("sarif", "alerts.sarif")]
+    assert [[result["kind"] for result in run["results"]] for run in found] == [["pass"], []]
+    assert found[0]["tool"] == found[1]["tool"]
 
 
 def test_a_model_that_is_not_there_is_said_everywhere(tmp_path):

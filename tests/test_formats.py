@@ -249,8 +249,9 @@ class TestInToto:
         assert [each["name"] for each in intoto.subjects(found)] == [
             f"model-0000{number}-of-00002.safetensors" for number in (1, 2)
         ]
-        checked = subprocess.run(["sha256sum", "--check"], input=intoto.checksums(found), cwd=folder, text=True)
-        assert checked.returncode == 0
+        for line in intoto.checksums(found).splitlines():
+            digest, _, name = line.partition("  ")
+            assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
 
     def test_of_the_hub_the_listed_digests_are_taken_and_nothing_is_downloaded(self, tmp_path, monkeypatch):
         with serving() as hub:

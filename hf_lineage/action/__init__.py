@@ -21,7 +21,7 @@ from hf_lineage.claims import read_claims
 from hf_lineage.errors import LineageError, NothingToCompare, printable
 from hf_lineage.pipeline import Report, check
 from hf_lineage.repo import RepoRef, resolve
-from hf_lineage.report import intoto, markdown, text, wording
+from hf_lineage.report import intoto, markdown, sarif, text, wording
 from hf_lineage.report.encoding import encode
 from hf_lineage.subject import locate
 from hf_lineage.verdict import SEVERITY, ExitCode
@@ -116,6 +116,8 @@ def _write(report: Report, inputs: Inputs, folder: Path) -> dict[str, str]:
         f"lineage.{SUFFIXES.get(name, name)}": lambda render=render: render(report, True)  # type: ignore[misc]
         for name, render in inputs.formats.items()
     }
+    if "sarif" in inputs.formats:
+        contents["lineage.alerts.sarif"] = lambda: sarif.alerts(report)
     if "intoto" in inputs.formats:  # what actions/attest wants apart
         contents |= {
             "lineage.predicate.json": lambda: encode(intoto.predicate(report)),
@@ -128,7 +130,7 @@ def _write(report: Report, inputs: Inputs, folder: Path) -> dict[str, str]:
         except NothingToCompare as error:
             _say(f"{name} was not written: {error}")
     named = {
-        "sarif-path": "lineage.sarif",
+        "sarif-path": "lineage.alerts.sarif",
         "predicate-path": "lineage.predicate.json",
         "checksums-path": "lineage.sha256",
     }
