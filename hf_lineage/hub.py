@@ -71,6 +71,19 @@ def listing(name: str, commit: str | None) -> list[str]:
         return ask(name, lambda: HfApi().list_repo_files(name, revision=commit))
 
 
+def digests(name: str, commit: str | None) -> dict[str, str]:
+    """Return the SHA-256, in hexadecimal, of each file at the root of a Hub repository that Git LFS keeps.
+
+    Raise as `snapshot` does.
+    """
+    from huggingface_hub import HfApi, RepoFile
+
+    def tree() -> list[RepoFile]:
+        return [entry for entry in HfApi().list_repo_tree(name, revision=commit) if isinstance(entry, RepoFile)]
+
+    return {file.path: file.lfs.sha256 for file in ask(name, tree) if file.lfs}
+
+
 def locate(name: str, commit: str, file: str) -> HfFileMetadata:
     """Return where a file of a repository is, how large and under which tag; raise as `snapshot` does."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
@@ -113,6 +126,11 @@ def ask(name: str, question: Callable[[], Answer], stopped: threading.Event | No
     except errors.RepositoryNotFoundError:
         raise RepositoryError(
             f"{name} is neither a folder nor on the Hub, or is private: check the name, or set HF_TOKEN"
+        ) from None
+    except errors.OIDCError as error:
+        raise NetworkError(
+            f"{name}: HF_OIDC_RESOURCE asks for a token that is not to be had ({_line(error)}); give the job "
+            "`permissions: id-token: write`, make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE"
         ) from None
     except (OSError, ValueError, httpx.HTTPError, Unfinished) as error:
         raise _told(name, error) from None
@@ -179,10 +197,14 @@ def _told(name: str, error: Exception) -> LineageError:
             f"{name} is neither a folder nor, as far as it is needed, in the cache, and HF_HUB_OFFLINE keeps the Hub "
             "from being asked; unset it, or download the model"
         )
-    # What stands behind a question mark may be a signature that lets anybody in.
-    said = re.sub(r"\?[^\s']*", "", str(cause)).partition("\n")[0] or type(cause).__name__
+    said = _line(cause)
     status = getattr(getattr(cause, "response", None), "status_code", None)
     about_it = isinstance(cause, ValueError) if status is None else status < 500 and status not in PASSING
     if about_it:
         return RepositoryError(f"{name} is neither a folder nor to be had from the Hub ({said}); check its name")
     return NetworkError(f"{name} cannot be fetched from the Hub ({said}); check the connection and try again")
+
+
+def _line(error: BaseException) -> str:
+    """What an error says first; what stands behind a question mark may be a signature that lets anybody in."""
+    return re.sub(r"\?[^\s']*", "", str(error)).partition("\n")[0] or type(error).__name__

@@ -56,6 +56,8 @@ class Report:
     rows: tuple[Row, ...]
     conflicts: tuple[str, ...]
     options: Options
+    source: RepoRef | None = None
+    """Where the files of the model are; None for a stored signature."""
 
     @property
     def exit_code(self) -> verdict.ExitCode:
@@ -88,7 +90,7 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     if declared.claims:
         suspect = judgeable(source, options)
         rows = tuple(_judge_claim(suspect, claim, options) for claim in declared.claims)
-    return Report(model, source.revision, rows, declared.conflicts, options)
+    return Report(model, source.revision, rows, declared.conflicts, options, _repository(source))
 
 
 def compare(a: str, b: str, options: Options | None = None) -> Report:
@@ -103,9 +105,10 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     ('UNRELATED', True)
     """
     options = options or Options()
-    base, suspect = (judgeable(locate(name, options.local_hub), options) for name in (a, b))
-    at = suspect.revision if isinstance(suspect, Subject) else None
-    return Report(b, at, (_row(Claim(a, None, NAMED), base, suspect, options),), (), options)
+    sources = [locate(name, options.local_hub) for name in (a, b)]
+    base, suspect = (judgeable(source, options) for source in sources)
+    row = _row(Claim(a, None, NAMED), base, suspect, options)
+    return Report(b, sources[1].revision, (row,), (), options, _repository(sources[1]))
 
 
 def extract(model: str, options: Options | None = None) -> Signature:
@@ -139,6 +142,10 @@ def suggest(model: str, options: Options | None = None) -> Suggestion:
 
     repo = locate_weights(model, (options or Options()).local_hub)
     return survey(repo.name, *open_header(repo))
+
+
+def _repository(source: RepoRef | Signature) -> RepoRef | None:
+    return None if isinstance(source, Signature) else source
 
 
 def _named(bases: Sequence[str]) -> Claims:

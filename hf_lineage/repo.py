@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import logging
 import os
@@ -70,6 +71,10 @@ class RepoRef:
                 return frozenset(hub.listing(self.remote, self.revision))
         return frozenset()
 
+    @functools.cached_property
+    def _digests(self) -> dict[str, str]:
+        return {} if self.remote is None else hub.digests(self.remote, self.revision)
+
     def files(self) -> list[str]:
         """Return the names of the files at the root of the repository, sorted."""
         here = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
@@ -91,6 +96,22 @@ class RepoRef:
         if self.remote is not None:
             # Asked for together with what is in the cache already: the client warns where a request matches nothing.
             hub.snapshot(self.remote, self.revision, (*SMALL_FILES, *files))
+
+    def sha256(self, file: str) -> str:
+        """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here.
+
+        Raise CheckpointError if it cannot be read, or as `fetch` does.
+        """
+        if not self.has(file) and file in self._digests:
+            return self._digests[file]
+        self.fetch(file)
+        try:
+            with self.path(file).open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise CheckpointError(
+                f"{self}: {file} cannot be read: {error.strerror or error}; check its permissions"
+            ) from None
 
     def read_text(self, file: str) -> str | None:
         """Return a small text file, None if there is none; raise CheckpointError if it is unreadable or too large."""

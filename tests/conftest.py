@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.models import family
+from hf_lineage import Options, check
+from hf_lineage.claims import Claim
+from hf_lineage.pipeline import Report, Row
+from hf_lineage.repo import resolve
+from hf_lineage.verdict import Incompatible, Inconclusive, Unreadable, Unrelated, Unverifiable, judge
+from tests import hostile
+from tests.models import card, family, tiny_llama
+from tests.test_verdict import evidence
 
 
 @pytest.fixture
@@ -10,3 +17,52 @@ def hub(tmp_path, monkeypatch):
     """A local hub of one base and one model that declares it; nothing is asked of the real one."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     return family(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A model in the working directory that declares org/base, at a known time."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
+    return card(tiny_llama(tmp_path / "model"), "org/base")
+
+
+@pytest.fixture
+def every_kind(folder):
+    """A report with a row for each verdict."""
+
+    def row(verdict, base="org/base", relation=None, sources=("README.md",), commit=None):
+        return Row(Claim(base, relation, sources), verdict, commit)
+
+    rows = (
+        row(judge({"mlp": evidence(score=0.973)}, 0.01), relation="finetune", commit="0" * 40),
+        row(judge({"mlp": evidence(score=0.01, p=0.5)}, 0.01), base="other/base", sources=("--base",)),
+        row(Inconclusive("only 1 of 6 layers hold finite weights")),
+        row(Incompatible("6 layers of width 96 against 4 of width 64")),
+        row(Unverifiable("no weights"), sources=("adapter_config.json", "README.md")),
+        row(Unreadable("truncated")),
+    )
+    return Report(
+        "model", None, rows, ("README.md declares a/b; adapter_config.json declares c/d",), Options(), resolve("model")
+    )
+
+
+@pytest.fixture
+def hostile_report(tmp_path, monkeypatch):
+    """A report on a model whose names are all hostile."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    model = tiny_llama(tmp_path / "<script>::error::\n`|`\u202e")
+    (model / "README.md").write_text(hostile.card(), encoding="utf-8")
+    found = check(str(model))
+    short = tuple(name for name in hostile.NAMES if len(name) < 200)
+    verdicts = (Unrelated(short[0]), Inconclusive("\n".join(short)))
+    more = tuple(Row(Claim(name, name[:40], ("README.md",)), verdict) for name in hostile.NAMES for verdict in verdicts)
+    return Report(found.model, None, found.rows + more, short, found.options, found.source)
+
+
+@pytest.fixture(params=["every_kind", "hostile_report", "nothing"])
+def any_report(request, folder):
+    """Each of them, and one without a claim."""
+    if request.param == "nothing":
+        return check(str(card(folder)))
+    return request.getfixturevalue(request.param)

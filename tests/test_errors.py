@@ -13,6 +13,9 @@ from hf_lineage.errors import CheckpointError, LineageError, printable
         ("right\u202eleft", r"right\u202eleft"),
         ("null\0byte", r"null\x00byte"),
         ("half a pair \ud800", r"half a pair \ud800"),
+        ("::error::x ::y", r":\x3aerror:\x3ax :\x3ay"),
+        (":::", r":\x3a:"),
+        ("a ##[error]b", r"a #\x23[error]b"),
         (7, "7"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 
 from hf_lineage.calibrate import EmpiricalNull
 from hf_lineage.claims import Claim
+from hf_lineage.errors import printable
 from hf_lineage.options import Options
 from hf_lineage.pipeline import Row
 from hf_lineage.report import FORMATS
@@ -159,7 +160,7 @@ def test_hostile_names_are_shown_as_what_they_are():
     assert not any(ord(letter) < 32 and letter != "\n" for letter in source)
     assert not any(mark in source for mark in "\u202e\u2066\u200b")
     assert not any(line.startswith("::") for line in source.splitlines())
-    assert "\\n::error::\\u202e\\u2066\\u200b\\x1b[31m" in Page(source).text
+    assert printable("\n::error::\u202e\u2066\u200b\x1b[31m", 100) in Page(source).text
 
 
 def test_a_hundred_layers_and_more_stay_a_small_file():

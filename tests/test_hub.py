@@ -53,6 +53,13 @@ def test_a_hub_that_cannot_be_reached_is_one_line(hub, tmp_path):
     assert TOKEN not in error
 
 
+def test_a_trusted_publisher_without_a_token_is_one_line(hub, tmp_path):
+    env = remote(hub, tmp_path / "home", HF_OIDC_RESOURCE="fern/child", GITHUB_ACTIONS="false")
+    error = process("check", "fern/child", env=env).error
+    assert error.startswith("fern/child: HF_OIDC_RESOURCE asks for a token that is not to be had (")
+    assert "give the job `permissions: id-token: write`" in error
+
+
 def test_offline_without_a_copy_is_one_line(hub, tmp_path):
     error = process("check", "fern/child", env=remote(hub, tmp_path / "home", HF_HUB_OFFLINE="1")).error
     assert error == (

@@ -10,6 +10,7 @@ import pytest
 
 from hf_lineage.calibrate import EmpiricalNull
 from hf_lineage.claims import Claim
+from hf_lineage.cli.shared import FORMATS as OFFERED
 from hf_lineage.options import Options
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import FORMATS
@@ -139,6 +140,7 @@ def test_markdown_of_a_hostile_name_is_only_text(every_verdict):
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {7}
     assert escaped("a|b`c`") == r"a\|b\`c\`"
+    assert escaped("@team a@b") == "&#64;team a&#64;b"
     assert escaped("www.evil.com WWW.evil.com awww.") == "www&#46;evil.com WWW&#46;evil.com awww."
 
 
@@ -158,6 +160,10 @@ def test_the_worst_row_decides_the_exit_code(rows, code):
 
 def test_verdicts_are_coloured_as_whole_words():
     assert colour("UNRELATED RELATED") == "\x1b[31mUNRELATED\x1b[0m \x1b[32mRELATED\x1b[0m"
+
+
+def test_the_command_line_offers_every_format():
+    assert tuple(FORMATS) == OFFERED
 
 
 def test_a_bar_is_between_nothing_and_full():

@@ -11,6 +11,7 @@ from hf_lineage.cli.shared import BASES, EPILOG, RECIPE, REPORT, TEST, make_opti
 
 if TYPE_CHECKING:
     from hf_lineage.pipeline import Report
+    from hf_lineage.report import Render
 
 
 @click.command(epilog=EPILOG)
@@ -27,8 +28,10 @@ def check(
 ) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage import pipeline
+    from hf_lineage.report import renderer
 
-    return _deliver(pipeline.check(model, bases, make_options(**settings)), form, output, plot, explain)
+    render = renderer(form)
+    return _deliver(pipeline.check(model, bases, make_options(**settings)), render, form, output, plot, explain)
 
 
 @click.command(epilog=EPILOG)
@@ -38,16 +41,16 @@ def check(
 def compare(a: str, b: str, form: str, output: Path | None, plot: Path | None, explain: bool, **settings: Any) -> int:
     """Compare two models, whatever they declare."""
     from hf_lineage import pipeline
+    from hf_lineage.report import renderer
 
-    return _deliver(pipeline.compare(a, b, make_options(**settings)), form, output, plot, explain)
+    render = renderer(form)
+    return _deliver(pipeline.compare(a, b, make_options(**settings)), render, form, output, plot, explain)
 
 
-def _deliver(report: Report, form: str, output: Path | None, plot: Path | None, explain: bool) -> int:
-    from hf_lineage.report import FORMATS
-
+def _deliver(report: Report, render: Render, form: str, output: Path | None, plot: Path | None, explain: bool) -> int:
     if plot is not None:
         from hf_lineage.report.plot import save
 
         save(report, plot)
-    write(FORMATS[form](report, explain), output, coloured=form == "text")
+    write(render(report, explain), output, coloured=form == "text")
     return int(report.exit_code)

@@ -80,10 +80,12 @@ TEST = (
         "--null", "nulls", multiple=True, metavar="MODEL", help="Independent model, or published null; repeatable."
     ),
 )
+FORMATS = ("text", "json", "markdown", "html", "badge", "sarif", "junit", "cyclonedx", "intoto")
+"""Those of hf_lineage.report, whose import takes longer than --help should."""
 FORMAT = click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "markdown", "html", "badge"]),
+    type=click.Choice(FORMATS),
     default="text",
     show_default=True,
     help="html is a page by itself, badge a small SVG.",

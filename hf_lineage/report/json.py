@@ -7,11 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from hf_lineage import __version__
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import wording
+from hf_lineage.report.encoding import encode
 from hf_lineage.verdict import Evidence, Verdict
 
 SCHEMA_VERSION = 1
@@ -22,7 +21,7 @@ SCHEMA = Path(__file__).with_name("schema.json")
 def render(report: Report, explain: bool = False) -> str:
     """Return the report as JSON; `explain` adds nothing, every number is there anyway."""
     del explain
-    return msgspec.json.format(msgspec.json.encode(document(report)), indent=2).decode() + "\n"
+    return encode(document(report))
 
 
 def document(report: Report) -> dict[str, Any]:

@@ -38,6 +38,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def escaped(text: str) -> str:
     """Return text on one line that is neither Markdown nor HTML, mentions nobody, and becomes no link."""
-    plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;")
-    plain = re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("://", "&#58;//")
+    plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("@", "&#64;").replace("://", "&#58;//")
     return re.sub(r"(?i)\bwww\.", lambda found: f"{found[0][:-1]}&#46;", plain)

@@ -10,6 +10,10 @@ from hf_lineage.verdict import Evidence, Verdict
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "p", "Verdict")
 
+NOTHING_DECLARED = (
+    "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
+)
+
 MEANING = (
     "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that "
     "anyone did wrong."
@@ -42,6 +46,19 @@ def score(found: Evidence) -> str:
     return f"{found.comparison.score:.3f}"
 
 
+def best(row: Row) -> Evidence | None:
+    """Return the evidence of the path that decided, None where nothing was measured."""
+    path = decisive(row.verdict)
+    return None if path is None else row.verdict.evidence[path]
+
+
+def outcome(row: Row) -> str:
+    """Return what became of one claim in one sentence on one line."""
+    base, found = printable(row.claim.base, 200), best(row)
+    measured = "" if found is None else f" (score {score(found)}, p = {found.p_value:.3g})"
+    return f"{base} is {row.verdict.name}{measured}" + (f": {reason(row)}" if row.verdict.reason else "")
+
+
 def reasons(report: Report) -> Iterator[str]:
     """Yield the sentences that belong under the table: why a row is undecided, what several paths say together."""
     for row in report.rows:
@@ -52,10 +69,7 @@ def reasons(report: Report) -> Iterator[str]:
             yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
         yield from reading(row)
     if not report.rows:
-        yield (
-            "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. "
-            "Name one with --base."
-        )
+        yield NOTHING_DECLARED
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
 

@@ -1,0 +1,96 @@
+"""The inputs of the action, as action.yml hands them over: one environment variable each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hf_lineage import __version__
+from hf_lineage.errors import OptionError, printable
+from hf_lineage.options import Options
+from hf_lineage.report import FORMATS as KNOWN
+from hf_lineage.report import Render, renderer
+from hf_lineage.verdict import ExitCode
+
+PREFIX = "LINEAGE_"
+FAILING = {
+    "unrelated": frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
+    "undecided": frozenset({ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}),
+    "never": frozenset[ExitCode](),
+}
+"""The input fail-on -> exit codes of a check that fail the step."""
+Card = Literal["never", "write", "pull-request"]
+Budget = Literal["quick", "full"]
+BUDGETS: tuple[Budget, ...] = ("quick", "full")
+CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the workflow asks for."""
+
+    model: str
+    bases: tuple[str, ...]
+    formats: Mapping[str, Render]
+    failing: frozenset[ExitCode]
+    card: Card
+    token: str
+    kept: Path
+    """Where the signatures of models on the Hub are kept from one run to the next."""
+    options: Options
+
+
+def read_inputs(environ: Mapping[str, str]) -> Inputs:
+    """Return the inputs; raise OptionError for one that is wrong."""
+    said = {key.removeprefix(PREFIX): value.strip() for key, value in environ.items() if key.startswith(PREFIX)}
+    version = said.get("VERSION") or __version__
+    if version.removeprefix("v") != __version__:
+        raise OptionError(
+            f"this is hf-lineage {__version__}, not {version}: the action installs itself; name another ref in `uses`"
+        )
+    return Inputs(
+        model=_model(said),
+        bases=tuple(_words(said.get("BASE", ""))),
+        formats={name: renderer(_one_of(name, "formats", list(KNOWN))) for name in _words(said.get("FORMATS", ""))},
+        failing=FAILING[_one_of(said.get("FAIL_ON") or "unrelated", "fail-on", list(FAILING))],
+        card=_card(said.get("ANNOTATE") or "never"),
+        token=said.get("TOKEN", ""),
+        kept=Path(environ.get("RUNNER_TEMP", ".")) / "hf-lineage-signatures",
+        options=Options(
+            local_hub=Path(said["LOCAL_HUB"]) if said.get("LOCAL_HUB") else None,
+            budget=_budget(said.get("BUDGET", "")),
+        ),
+    )
+
+
+def _model(said: Mapping[str, str]) -> str:
+    name, revision, folder = (said.get(key, "") for key in ("MODEL", "REVISION", "LOCAL_PATH"))
+    if bool(name) == bool(folder):
+        raise OptionError("give one of the inputs model and local-path")
+    if revision and not name:
+        raise OptionError("the input revision belongs to model; a folder has none")
+    return folder or (f"{name}@{revision}" if revision else name)
+
+
+def _budget(asked: str) -> Budget | None:
+    name = _one_of(asked, "budget", BUDGETS) if asked else None
+    return next((budget for budget in BUDGETS if budget == name), None)
+
+
+def _card(asked: str) -> Card:
+    name = _one_of(asked, "annotate", CARDS)
+    return next(card for card in CARDS if card == name)
+
+
+def _one_of(asked: str, name: str, known: Sequence[str]) -> str:
+    if asked not in known:
+        raise OptionError(f"the input {name} must be one of {', '.join(known)}, not {printable(asked, 100)}")
+    return asked
+
+
+def _words(text: str) -> list[str]:
+    """What is separated by commas, spaces or line ends, each once."""
+    return list(dict.fromkeys(re.findall(r"[^\s,]+", text)))

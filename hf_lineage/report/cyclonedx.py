@@ -1,0 +1,134 @@
+"""A report as a CycloneDX 1.6 machine-learning bill of materials, through cyclonedx-python-lib.
+
+The pedigree names only ancestors that the weights bear out; what became of every claim stands in the properties.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from hf_lineage import __version__
+from hf_lineage.checkpoint import weight_files
+from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.pipeline import Report, Row
+from hf_lineage.repo import RepoRef, hub_name
+from hf_lineage.report import wording
+from hf_lineage.report.encoding import encode, moment
+from hf_lineage.verdict import Evidence, Related
+
+if TYPE_CHECKING:
+    from cyclonedx.model import Property
+    from cyclonedx.model.component import Component
+    from cyclonedx.model.component_evidence import ComponentEvidence
+
+NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lineage")
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the bill of materials as JSON; `explain` adds nothing. The time in it is what SOURCE_DATE_EPOCH says."""
+    del explain
+    import json
+
+    from cyclonedx.model.bom import Bom, BomMetaData
+    from cyclonedx.model.component import Component, ComponentType
+    from cyclonedx.output.json import JsonV1Dot6
+
+    model = _model(report)
+    said = ",".join(f"{each.name}={each.value}" for each in model.properties)
+    tool = Component(name="hf-lineage", version=__version__, type=ComponentType.APPLICATION, bom_ref="hf-lineage")
+    metadata = BomMetaData(component=model, tools=[], timestamp=moment())
+    metadata.tools.components.add(tool)
+    bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.revision},{said}"))
+    return encode(json.loads(JsonV1Dot6(bom).output_as_string()))
+
+
+def _model(report: Report) -> Component:
+    """The model that was checked, with its pedigree and the digests of its weights."""
+    from cyclonedx.model.component import Pedigree
+
+    ancestors = [_ancestor(row) for row in report.rows if isinstance(row.verdict, Related)]
+    remote = report.source.remote if report.source else None
+    shown = report.source.folder.resolve().name if report.source and not remote else report.model
+    component = _component(hub_name(report.model) or shown, remote, report.revision, "model")
+    component.properties.update(_properties(report))
+    if ancestors:
+        component.pedigree = Pedigree(ancestors=ancestors, notes=wording.MEANING)
+    if report.source:
+        component.components.update(_files(report.source))
+    return component
+
+
+def _ancestor(row: Row) -> Component:
+    named = hub_name(row.claim.base)
+    shown = named or PurePath(row.claim.base).name or row.claim.base
+    component = _component(shown, named if row.base_revision else None, row.base_revision, f"base {row.claim.base}")
+    best = wording.best(row)
+    component.evidence = None if best is None else _evidence(row, best)
+    return component
+
+
+def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Component:
+    """A model, with a package URL of type `huggingface` where it has a name on the Hub."""
+    from cyclonedx.model.component import Component, ComponentType
+    from packageurl import PackageURL
+
+    group, _, short = printable(name or shown, 200).rpartition("/")
+    return Component(
+        type=ComponentType.MACHINE_LEARNING_MODEL,
+        bom_ref=str(uuid.uuid5(NAMESPACE, printable(ref, 1000))),
+        group=group or None,
+        name=short,
+        version=commit,
+        purl=PackageURL("huggingface", group or None, short, commit) if name else None,
+    )
+
+
+def _evidence(row: Row, best: Evidence) -> ComponentEvidence:
+    """How the ancestor was told: by the weights, with the score, between 0 and 1, as confidence."""
+    from cyclonedx.model.component_evidence import AnalysisTechnique, ComponentEvidence, Identity, IdentityField, Method
+
+    score = Decimal(f"{min(max(best.comparison.score, 0.0), 1.0):.4f}")
+    method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=score, value=wording.outcome(row))
+    return ComponentEvidence(identity=[Identity(field=IdentityField.NAME, confidence=score, methods=[method])])
+
+
+def _properties(report: Report) -> Iterator[Property]:
+    from cyclonedx.model import Property
+
+    yield Property(name="hf-lineage:settings", value=wording.settings(report))
+    for conflict in report.conflicts:
+        yield Property(name="hf-lineage:conflict", value=printable(conflict))
+    for number, row in enumerate(report.rows):
+        best = wording.best(row)
+        said = {
+            "base": printable(row.claim.base, 200),
+            "base-revision": row.base_revision,
+            "relation": row.claim.relation,
+            "declared-in": ", ".join(row.claim.sources),
+            "verdict": row.verdict.name,
+            "reason": printable(row.verdict.reason),
+            "score": None if best is None else f"{best.comparison.score:.4g}",
+            "p-value": None if best is None else f"{best.p_value:.4g}",
+        }
+        for name, value in said.items():
+            if value:
+                yield Property(name=f"hf-lineage:claim:{number}:{name}", value=value)
+
+
+def _files(repo: RepoRef) -> Iterator[Component]:
+    """The files that hold the weights, none where there are none, with their SHA-256."""
+    from cyclonedx.model import HashAlgorithm, HashType
+    from cyclonedx.model.component import Component, ComponentType
+
+    try:
+        files = weight_files(repo)
+    except NothingToCompare:
+        return
+    for file in files:
+        digest = HashType(alg=HashAlgorithm.SHA_256, content=repo.sha256(file))
+        ref = str(uuid.uuid5(NAMESPACE, f"file {file}"))
+        yield Component(type=ComponentType.FILE, name=printable(file, 200), bom_ref=ref, hashes=[digest])

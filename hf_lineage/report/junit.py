@@ -1,0 +1,61 @@
+"""A report as JUnit XML, which most CI servers show: a test case for each claim.
+
+The dialect is the one that Jenkins' xUnit plugin describes and that pytest keeps to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from xml.etree import ElementTree as ET
+
+from hf_lineage.errors import printable
+from hf_lineage.pipeline import Report, Row
+from hf_lineage.report import wording
+
+OUTCOMES = {
+    "RELATED": "",
+    "UNRELATED": "failure",
+    "UNREADABLE": "error",
+    "INCONCLUSIVE": "skipped",
+    "INCOMPATIBLE": "skipped",
+    "UNVERIFIABLE": "skipped",
+}
+"""Verdict -> what a test case holds; nothing where it passed."""
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as XML; `explain` adds what each score was held against."""
+    counted = Counter(OUTCOMES[row.verdict.name] for row in report.rows)
+    totals = {
+        "tests": str(len(report.rows)),
+        "failures": str(counted["failure"]),
+        "errors": str(counted["error"]),
+    }
+    root = ET.Element("testsuites", {"name": "hf-lineage", **totals})
+    suite = ET.SubElement(root, "testsuite", {"name": "hf-lineage", **totals, "skipped": str(counted["skipped"])})
+    properties = ET.SubElement(suite, "properties")
+    for name, value in {"model": report.model, "revision": report.revision or "", **_settings(report)}.items():
+        ET.SubElement(properties, "property", {"name": name, "value": printable(value, 200)})
+    for row in report.rows:
+        _case(suite, report, row, explain)
+    if said := "\n".join(wording.reasons(report)):
+        ET.SubElement(suite, "system-out").text = said
+    ET.indent(root)
+    content: bytes = ET.tostring(root, encoding="us-ascii", xml_declaration=True)
+    return content.decode("ascii") + "\n"
+
+
+def _case(suite: ET.Element, report: Report, row: Row, explain: bool) -> None:
+    relation = f" ({printable(row.claim.relation, 40)})" if row.claim.relation else ""
+    name = f"base {printable(row.claim.base, 200)}{relation}"
+    case = ET.SubElement(suite, "testcase", {"classname": printable(report.model, 200), "name": name, "time": "0"})
+    if outcome := OUTCOMES[row.verdict.name]:
+        ET.SubElement(case, outcome, {"type": row.verdict.name, "message": wording.outcome(row)})
+    lines = [wording.outcome(row)]
+    if explain:
+        lines += [sentence for found in row.verdict.evidence.values() for sentence in wording.null_sentences(found)]
+    ET.SubElement(case, "system-out").text = "\n".join(lines)
+
+
+def _settings(report: Report) -> dict[str, str]:
+    return {"settings": wording.settings(report)}

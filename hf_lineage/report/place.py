@@ -1,0 +1,67 @@
+"""Where claims stand: the files of the checkout that make them, and the lines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import yaml
+
+from hf_lineage.claims import CARD, LORA_CONFIG
+from hf_lineage.errors import LineageError
+from hf_lineage.pipeline import NAMED, Report, Row
+from hf_lineage.repo import RepoRef
+
+KEYS = {CARD: "base_model", LORA_CONFIG: "base_model_name_or_path"}
+"""What stands before the base; a merge names its models in many places."""
+LOOKED_AT = 2**18
+"""Bytes of a file in which a line is looked for: a scanner of YAML takes a second for them."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file, as a relative reference, and the line in it, counted from 1; None where it cannot be found."""
+
+    uri: str
+    line: int | None
+
+
+def places(report: Report) -> list[list[Place]]:
+    """Return for each row where the claim is made; for a base that the user named, where it could be declared."""
+    files = [_files(row) for row in report.rows]
+    lines = {file: _lines(report.source, file) for file in {file for some in files for file in some}}
+    return [
+        [Place(_uri(report.source, file), lines[file].get(row.claim.base)) for file in some]
+        for row, some in zip(report.rows, files, strict=True)
+    ]
+
+
+def _files(row: Row) -> tuple[str, ...]:
+    return (CARD,) if row.claim.sources == NAMED else row.claim.sources
+
+
+def _uri(source: RepoRef | None, file: str) -> str:
+    """The file as seen from the working directory where it is inside, which is what a viewer has checked out."""
+    folder = Path()
+    if source is not None and source.remote is None:
+        with contextlib.suppress(ValueError):  # on another drive, or outside
+            folder = source.folder.resolve().relative_to(Path.cwd().resolve())
+    return quote(os.fsencode((folder / file).as_posix()))
+
+
+def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
+    """Each value of a file and the first line where it stands, behind the key that declares; JSON is YAML."""
+    lines: dict[str, int] = {}
+    key = KEYS.get(file)
+    with contextlib.suppress(LineageError, yaml.YAMLError, RecursionError, ValueError):
+        for token in yaml.scan(source.read_head(file, LOOKED_AT) or "" if source else ""):
+            if not isinstance(token, yaml.ScalarToken):
+                continue
+            if key is None:
+                lines.setdefault(token.value.strip().split("+", 1)[0], token.start_mark.line + 1)
+            elif token.value == key:
+                key = None
+    return lines

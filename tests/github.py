@@ -1,0 +1,121 @@
+"""The part of GitHub's runner that a composite action meets: expressions, steps, commands, outputs."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.running import environment
+
+ROOT = Path(__file__).parents[1]
+SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
+"""What `shell: bash` means."""
+EXPRESSION = re.compile(r"\$\{\{\s*(inputs|steps|github)\.([\w.-]+)\s*\}\}")
+V1_COMMAND = re.compile(r"##\[([^\]]+)\](.*)")
+V2_COMMAND = re.compile(r"::([\w-]+)(?: ([^:]*(?:(?!::).)*?))?::(.*)")
+
+
+@dataclass
+class Ran:
+    """What a run of the action left behind."""
+
+    code: int = 0
+    log: str = ""
+    steps: dict[str, dict[str, str]] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+    summary: str = ""
+    skipped: list[str] = field(default_factory=list)
+    """The `uses` of the steps that are other actions."""
+
+    @property
+    def heard(self) -> list[tuple[str, str, str]]:
+        """The commands that the runner takes from the log: name, properties, message."""
+        return list(commands(self.log))
+
+
+def action() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def run_action(room: Path, known: Mapping[str, dict[str, str]], folder: Path = ROOT, **inputs: str) -> Ran:
+    """Run the steps of the action in order, as the runner would; those whose outputs are `known` are not run."""
+    said = {name: each.get("default", "") for name, each in action()["inputs"].items()}
+    assert set(inputs) <= {name.replace("-", "_") for name in said}, inputs
+    said |= {name.replace("_", "-"): value for name, value in inputs.items()}
+    ran = Ran(steps=dict(known))
+    for step in action()["runs"]["steps"]:
+        if "uses" in step:
+            ran.skipped.append(step["uses"])
+        elif step["id"] not in known and not ran.code:
+            _run_step(step, said, ran, room, folder)
+    ran.outputs = {name: _evaluated(each["value"], said, ran.steps) for name, each in action()["outputs"].items()}
+    return ran
+
+
+def _run_step(step: dict[str, Any], inputs: dict[str, str], ran: Ran, room: Path, folder: Path) -> None:
+    output, summary = room / f"{step['id']}.output", room / f"{step['id']}.summary"
+    for file in (output, summary):
+        file.touch()
+    env = {name: _evaluated(value, inputs, ran.steps) for name, value in step["env"].items()}
+    given = {
+        "GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(ROOT), "GITHUB_OUTPUT": str(output),
+        "GITHUB_STEP_SUMMARY": str(summary), "RUNNER_TEMP": str(room), "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    (room / "step.sh").write_text(step["run"], encoding="utf-8")
+    done = subprocess.run(
+        [*SHELL, room / "step.sh"], cwd=folder, env=environment(**given | env), timeout=120,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False,
+    )  # fmt: skip
+    ran.code, ran.log, ran.summary = done.returncode, ran.log + done.stdout, ran.summary + summary.read_text("utf-8")
+    ran.steps[step["id"]] = outputs(output.read_text("utf-8"))
+
+
+def _evaluated(text: str, inputs: Mapping[str, str], steps: Mapping[str, Mapping[str, str]]) -> str:
+    def value(found: re.Match[str]) -> str:
+        where, what = found.groups()
+        if where == "inputs":
+            return inputs[what]
+        if where == "github":
+            return {"action_path": str(ROOT)}[what]
+        step, _, output = what.partition(".outputs.")
+        return steps.get(step, {}).get(output, "")
+
+    return EXPRESSION.sub(value, text)
+
+
+def outputs(text: str) -> dict[str, str]:
+    """What a file of outputs says, each between its marks."""
+    found, lines = {}, iter(text.splitlines())
+    for line in lines:
+        name, mark = line.split("<<")
+        assert len(mark) == 32, line
+        found[name] = "\n".join(iter(lines.__next__, mark))
+    return found
+
+
+def commands(log: str) -> "list[tuple[str, str, str]]":
+    """The commands in a log: `::name` where a line begins, `##[name]` anywhere, none between stop and its token."""
+    heard, stopped = [], None
+    for line in log.splitlines():
+        if stopped:
+            stopped = None if line.strip() == f"::{stopped}::" else stopped
+        elif found := V2_COMMAND.fullmatch(line.strip()):
+            name, properties, message = found.groups()
+            if name == "stop-commands":
+                stopped = message
+            else:
+                heard.append((name, properties or "", message))
+        elif found := V1_COMMAND.search(line):
+            heard.append((found[1], "", found[2]))
+    return heard
+
+
+PYTHON = {"python-path": sys.executable}
+INSTALLED = {"python": PYTHON, "install": {"python": sys.executable}}
+"""The outputs of setting up Python and installing, which this environment has behind it."""

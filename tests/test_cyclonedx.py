@@ -1,0 +1,61 @@
+"""The bill of materials keeps to its schema; an ancestor is what the weights bear out, and nothing else."""
+
+import hashlib
+import json
+
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from hf_lineage import report
+from tests.models import WEIGHTS
+from tests.running import lineage
+
+KINDS = ("RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE")
+
+
+def rendered(found):
+    return report.FORMATS["cyclonedx"](found, False)
+
+
+def test_it_keeps_to_its_schema(any_report):
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(rendered(any_report)) is None
+
+
+def test_the_schema_would_notice_a_wrong_type(every_kind):
+    wrong = rendered(every_kind).replace("machine-learning-model", "oracle")
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(wrong) is not None
+
+
+def test_only_what_the_weights_bear_out_is_an_ancestor(every_kind):
+    model = json.loads(rendered(every_kind))["metadata"]["component"]
+    (ancestor,) = model["pedigree"]["ancestors"]
+    assert (model["type"], model["name"]) == ("machine-learning-model", "model")
+    assert ancestor["purl"] == f"pkg:huggingface/org/base@{'0' * 40}"
+    (identity,) = ancestor["evidence"]["identity"]
+    assert identity["methods"] == [
+        {
+            "technique": "binary-analysis",
+            "confidence": 0.973,
+            "value": "org/base is RELATED (score 0.973, p = 0.001)",
+        }
+    ]
+
+
+def test_every_claim_is_a_property(every_kind):
+    model = json.loads(rendered(every_kind))["metadata"]["component"]
+    said = {each["name"]: each["value"] for each in model["properties"]}
+    assert [said[f"hf-lineage:claim:{number}:verdict"] for number in range(6)] == list(KINDS)
+    assert said["hf-lineage:claim:1:p-value"] == "0.5"
+
+
+def test_the_weights_have_their_digest(every_kind, folder):
+    model = json.loads(rendered(every_kind))["metadata"]["component"]
+    digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    assert model["components"][0]["hashes"] == [{"alg": "SHA-256", "content": digest}]
+
+
+def test_without_its_library_the_extra_is_named_before_anything_is_read(monkeypatch):
+    monkeypatch.setitem(report.EXTRAS, "cyclonedx", ("no_such_module", "cyclonedx-python-lib"))
+    assert lineage("check", "no such model", "--format", "cyclonedx").error == (
+        "--format cyclonedx needs cyclonedx-python-lib; run pip install 'hf-lineage[cyclonedx]'"
+    )

@@ -1,0 +1,41 @@
+"""JUnit XML keeps to its schema; each claim is a test case that passed, failed, or was skipped."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from lxml import etree
+
+from hf_lineage.report import FORMATS
+
+SCHEMA = Path(__file__).with_name("data") / "schemas" / "junit-10.xsd"
+
+
+def rendered(found):
+    return FORMATS["junit"](found, False)
+
+
+def test_it_keeps_to_the_schema_of_jenkins(any_report):
+    etree.XMLSchema(etree.parse(SCHEMA)).assertValid(etree.fromstring(rendered(any_report).encode()))
+
+
+def test_the_schema_would_notice_a_wrong_element(every_kind):
+    wrong = etree.fromstring(rendered(every_kind).replace("testcase", "case").encode())
+    assert not etree.XMLSchema(etree.parse(SCHEMA)).validate(wrong)
+
+
+def test_each_claim_is_a_case_with_what_became_of_it(every_kind):
+    root = ET.fromstring(rendered(every_kind))
+    cases = root.findall(".//testcase")
+    outcomes = [[child.tag for child in case if child.tag != "system-out"] for case in cases]
+    assert outcomes == [[], ["failure"], ["skipped"], ["skipped"], ["skipped"], ["error"]]
+    assert cases[0].attrib == {"classname": "model", "name": "base org/base (finetune)", "time": "0"}
+    assert cases[1][0].attrib == {
+        "type": "UNRELATED", "message": "other/base is UNRELATED (score 0.010, p = 0.5)",
+    }  # fmt: skip
+    suite = root.find("testsuite")
+    assert [suite.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["6", "1", "1", "3"]
+
+
+def test_explaining_adds_what_the_score_was_held_against(every_kind):
+    assert "permutation null" in FORMATS["junit"](every_kind, True)
+    assert "permutation null" not in FORMATS["junit"](every_kind, False)

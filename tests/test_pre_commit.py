@@ -1,0 +1,76 @@
+"""The hook, run by pre-commit itself in a model repository, in this environment, which nobody has to download."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.models import card, family, tiny_llama
+from tests.running import environment
+
+ROOT = Path(__file__).parents[1]
+MANIFEST = ".pre-commit-hooks.yaml"
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    """A copy of the hook as a repository of its own, and `hf-lineage` on the path."""
+    (hook,) = yaml.safe_load((ROOT / MANIFEST).read_text("utf-8"))
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / MANIFEST).write_text(yaml.safe_dump([hook | {"language": "system"}]))
+    committed(source)
+    command = tmp_path / "bin" / "hf-lineage"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -P -m hf_lineage.cli "$@"\n')
+    command.chmod(0o755)
+    return tmp_path
+
+
+def committed(folder):
+    identity = ("-c", "user.name=wren", "-c", "user.email=wren@example.org", "-c", "commit.gpgsign=false")
+    for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "x")):
+        subprocess.run(["git", *identity, *arguments], cwd=folder, check=True)
+
+
+def hook(room, model, *arguments):
+    committed(model)
+    settings = {"PRE_COMMIT_HOME": str(room / "cache"), "PATH": f"{room / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "pre_commit", "try-repo", room / "source", "hf-lineage", "--color", "never"]
+    done = subprocess.run(
+        [*command, "--hook-stage", "pre-push", *arguments], cwd=model, env=environment(**settings),
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def model(room):
+    """A model whose card names its base as a folder beside it."""
+    child = family(room / "hub") / "fern/child"
+    return card(child, "../../acme/base")
+
+
+def test_a_true_claim_passes(room, model):
+    code, said = hook(room, model, "--all-files")
+    assert code == 0, said
+    assert "check the lineage that the model declares" in said
+    assert "Passed" in said
+
+
+def test_a_false_claim_stops_the_push_and_says_why(room, model):
+    tiny_llama(room / "hub/acme/base", seed=1)
+    code, said = hook(room, model, "--all-files")
+    assert code == 1
+    assert "- exit code: 1" in said
+    assert "UNRELATED" in said
+
+
+def test_files_that_say_nothing_of_lineage_are_let_pass(room, model):
+    (model / "notes.txt").write_text("x")
+    code, said = hook(room, model, "--files", "notes.txt")
+    assert code == 0
+    assert "(no files to check)Skipped" in said
