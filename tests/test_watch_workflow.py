@@ -108,6 +108,14 @@ def test_an_error_turns_the_job_red_and_a_verdict_does_not(room, code, status):
     assert not (room / "check/owned").exists()
 
 
+@pytest.mark.parametrize(("again", "count"), [("true", 1), ("false", 0), ("", 0)])
+def test_what_could_not_be_checked_is_checked_again_where_somebody_asks_for_it(room, again, count):
+    (room / "check/results").mkdir(parents=True)
+    settings = {"WATCHED": "fern", "GITHUB_STEP_SUMMARY": str(room / "summary"), "CODE": "0", "AGAIN": again}
+    assert step(room, "check", "Watch", "check", **settings) == 0
+    assert (room / "notes/watched").read_text().splitlines().count("--again") == count
+
+
 def test_an_issue_is_opened_for_each_model_and_commit_once(room):
     (room / "report/results/issues").mkdir(parents=True)
     seen = [entry("fern/liar", claims=(LIE,)), entry("fern/liar2", claims=(LIE,))]

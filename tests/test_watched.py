@@ -77,6 +77,15 @@ def test_markdown_escapes_what_strangers_wrote():
         assert raw not in text, raw
 
 
+@pytest.mark.parametrize("command", ["::error::owned", "##[error]owned"])
+def test_no_line_of_text_begins_like_a_command_of_the_runner_wherever_a_name_is_folded(command):
+    bases = [f"{'x' * width} {command}" for width in range(1, 90)] + [f"{'x' * width}{command}" for width in range(90)]
+    seen = entry(claims=tuple(claim(base=base, reason=base, verdict="UNVERIFIABLE") for base in bases))
+    lines = FORMATS["text"](found(replace(EMPTY, entries=(seen,)))).splitlines()
+    assert [line for line in lines if line.strip().startswith(f"\\{command[:3]}")]
+    assert not [line for line in lines if line.strip().startswith(("::", "##["))]
+
+
 def test_json_has_all_of_it():
     seen = tuple(entry(f"fern/m{number}", claims=(claim(),)) for number in range(300))
     said = json.loads(FORMATS["json"](found(Run(seen, 7, 2, ("p",), ()))))
