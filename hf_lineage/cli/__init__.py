@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from hf_lineage import __version__
-from hf_lineage.cli import annotating, judging, models
+from hf_lineage.cli import annotating, judging, models, watching
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED
 from hf_lineage.errors import LineageError, printable
 
@@ -18,7 +18,11 @@ def cli() -> None:
     """Tell from weights alone whether a model really comes from the base it declares."""
 
 
-for command in (judging.check, judging.compare, annotating.annotate, models.extract, models.inspect, models.registry):
+COMMANDS = (
+    *(judging.check, judging.compare, annotating.annotate, watching.watch),
+    *(models.extract, models.inspect, models.registry),
+)
+for command in COMMANDS:
     cli.add_command(command)
 
 

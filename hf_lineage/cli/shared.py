@@ -21,7 +21,7 @@ EPILOG = (
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _writable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
+def writable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
     """Refuse at once what would fail after an hour of extraction."""
     if file is not None and not file.exists() and not os.access(file.parent, os.W_OK):
         raise click.BadParameter(f"there is no folder {str(file.parent)!r} that can be written to; make it first")
@@ -34,7 +34,7 @@ def _drawable(context: click.Context, option: click.Parameter, file: Path | None
         from hf_lineage.report import plot
 
         plot.ready(file)
-    return _writable(context, option, file)
+    return writable(context, option, file)
 
 
 LOCAL_HUB = click.option(
@@ -44,7 +44,7 @@ OUTPUT = click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    callback=_writable,
+    callback=writable,
     metavar="FILE",
     help="Write here instead.",
 )

@@ -6,8 +6,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.hub.answers import Answer, Request
 from tests.hub.faults import Fault, Planned
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 FILE = re.compile(r"/(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
 
+BEGINNING = datetime(2026, 11, 1, tzinfo=UTC)
 LARGE_FILE = re.compile(r"/(.+?)/[0-9a-f]{40}/(.+)")
 
 
@@ -39,6 +41,12 @@ class Hub:
     """Where large files are: another port, so another origin."""
     published: dict[str, dict[str, Path]] = field(default_factory=dict)
     """Name -> revision (a branch, a tag or a commit) -> folder."""
+    dates: dict[str, str] = field(default_factory=dict)
+    """Name -> when it last changed, as the Hub writes it; each commit to a main branch is an hour after the last."""
+    page: int = 1000
+    """Models on a page of a list."""
+    odd: list[Any] = field(default_factory=list)
+    """What stands on every page besides the models."""
     renamed: dict[str, str] = field(default_factory=dict)
     """Former name -> name: whoever asks for the one is sent to the other."""
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -58,6 +66,8 @@ class Hub:
     """Every Authorization header that was sent to the Hub."""
     leaked: set[str] = field(default_factory=set)
     """Every Authorization header that was sent to the CDN."""
+    hours: int = 0
+    """How many commits to main branches there were."""
     at_once: int = 0
     most_at_once: int = 0
     """Requests to the CDN that were open at the same time."""
@@ -67,6 +77,9 @@ class Hub:
     def publish(self, name: str, folder: Path, revision: str = "main") -> str:
         """Serve a folder under a name and return its commit; a branch that exists moves there."""
         commit = hashlib.sha1(f"{name} {revision} {folder}".encode()).hexdigest()
+        if revision == "main":
+            self.hours += 1
+            self.dates[name] = f"{BEGINNING + timedelta(hours=self.hours):%Y-%m-%dT%H:%M:%S.000Z}"
         self.published.setdefault(name, {}).update({revision: folder, commit: folder})
         return commit
 

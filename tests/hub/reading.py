@@ -23,7 +23,7 @@ def info(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
         return found
     folder, commit = found
     siblings = [{"rfilename": file.relative_to(folder).as_posix()} for file in paths(folder)]
-    named = {"_id": "0", "id": asked["name"], "modelId": asked["name"]}
+    named = {"_id": "0", "id": asked["name"], "modelId": asked["name"], "lastModified": hub.dates.get(asked["name"])}
     return json_answer(named | {"sha": commit, "private": False, "siblings": siblings})
 
 

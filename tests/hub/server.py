@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import tests.hub.commits
-import tests.hub.reading  # noqa: F401 - both enter their routes
+import tests.hub.listing
+import tests.hub.reading  # noqa: F401 - all enter their routes
 from tests.hub.answers import Answer, Request, answer
 from tests.hub.hub import LARGE_FILE, Hub, Part
 

@@ -1,0 +1,156 @@
+"""The ledger: what `watch` found, one line of JSON for each model at each commit, appended and never rewritten.
+
+A line is on the disk before the next model is looked at. What was killed in the middle of one leaves a line without an
+end, which the next run drops; two runs cannot write to one ledger at the same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import filelock
+import msgspec
+
+from hf_lineage.errors import LedgerError, printable
+
+SCHEMA_VERSION = 1
+"""Raised when a key changes its meaning or goes away; new keys may come at any time."""
+LONGEST_LINE = 2**22
+"""Bytes: a hundred claims with everything in them as long as it may be."""
+MOST_LINES = 10**6
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+Name = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}\Z")]
+Commit = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40}\Z")]
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """One claim and what became of it."""
+
+    base: str
+    base_commit: str | None
+    relation: str | None
+    sources: tuple[str, ...]
+    verdict: str
+    reason: str
+    score: float | None
+    p_value: float | None
+    command: str
+    """What measures it again."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One model at one commit: its claims, none where it declares nothing, or why it could not be checked."""
+
+    schema_version: int = SCHEMA_VERSION
+    model: Name
+    commit: Commit
+    watched: str
+    """The author or the model that it was found by."""
+    changed: Moment
+    """When the model last changed, as the Hub says."""
+    checked_at: Moment
+    version: str
+    """Of hf-lineage."""
+    error: str = ""
+    claims: tuple[Claim, ...] = ()
+
+
+class _Version(msgspec.Struct):
+    schema_version: int
+
+
+@dataclass
+class Ledger:
+    """What a file says, kept up to date with what is appended to it."""
+
+    file: Path
+    size: int = 0
+    """Bytes of whole lines."""
+    lines: int = 0
+    latest: dict[str, Entry] = field(default_factory=dict)
+    """By model, its last entry."""
+    known: set[tuple[str, str]] = field(default_factory=set)
+    """Each model with each commit that is recorded."""
+    marks: dict[str, datetime] = field(default_factory=dict)
+    """By what was watched, the latest change that is recorded."""
+
+    def append(self, entry: Entry) -> None:
+        """Add an entry, on the disk when this returns; raise LedgerError if it cannot be written."""
+        line = msgspec.json.encode(entry) + b"\n"
+        try:
+            with self.file.open("ab") as stream:
+                stream.write(line)
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise LedgerError(f"{self.file} cannot be written: {error.strerror or error}; make room for it") from None
+        self._note(entry, len(line))
+
+    def _note(self, entry: Entry, size: int) -> None:
+        if self.lines == MOST_LINES:
+            raise LedgerError(f"{self.file} has {MOST_LINES} lines, as many as are read; begin another ledger")
+        self.size += size
+        self.lines += 1
+        self.latest[entry.model] = entry
+        self.known.add((entry.model, entry.commit))
+        self.marks[entry.watched] = max(entry.changed, self.marks.get(entry.watched, entry.changed))
+
+
+@contextlib.contextmanager
+def writing(file: Path) -> Iterator[Ledger]:
+    """Hold a ledger for this process alone, without a last line that was never finished.
+
+    Raise LedgerError if another process holds it, or it cannot be read or written.
+    """
+    try:
+        held = filelock.FileLock(f"{file}.lock").acquire(timeout=0)
+    except filelock.Timeout:
+        raise LedgerError(f"{file} is in use by another run of watch; wait for it, or name another --ledger") from None
+    except OSError as error:
+        raise LedgerError(f"{file} cannot be locked: {error.strerror or error}; name another --ledger") from None
+    with held:
+        found = read(file)
+        if file.exists():
+            os.truncate(file, found.size)
+        yield found
+
+
+def read(file: Path) -> Ledger:
+    """Return what a ledger says, nothing if there is none yet; raise LedgerError for a file that is no ledger.
+
+    A last line without its end is left out, with a warning.
+    """
+    found = Ledger(file)
+    if not file.exists():
+        return found
+    if not file.is_file():
+        raise LedgerError(f"{file} is no plain file, so it is no ledger; name another --ledger")
+    try:
+        with file.open("rb") as stream:
+            while (line := stream.readline(LONGEST_LINE)).endswith(b"\n"):
+                found._note(_entry(line, f"{file}, line {found.lines + 1}"), len(line))
+    except OSError as error:
+        raise LedgerError(f"{file} cannot be read: {error.strerror or error}; name another --ledger") from None
+    if len(line) == LONGEST_LINE:
+        raise LedgerError(f"{file}, line {found.lines + 1} is longer than {LONGEST_LINE >> 20} MiB; remove it")
+    if line:
+        logging.getLogger(__name__).warning(
+            "%s: its last line was never finished and is dropped (%d bytes)", printable(file), len(line)
+        )
+    return found
+
+
+def _entry(line: bytes, where: str) -> Entry:
+    try:
+        if msgspec.json.decode(line, type=_Version).schema_version > SCHEMA_VERSION:
+            raise LedgerError(f"{where} was written by a later hf-lineage; update hf-lineage")
+        return msgspec.json.decode(line, type=Entry)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise LedgerError(f"{where} is no line of a ledger ({error}); mend or remove it") from None

@@ -1,0 +1,94 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage.report import watched
+from hf_lineage.report.watched import FORMATS, Run, found, outcome
+from hf_lineage.verdict import ExitCode
+from tests.test_ledger import claim, entry
+
+EMPTY = Run((), 0, 0, (), ())
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        ([], ExitCode.RELATED),
+        (["RELATED"], ExitCode.RELATED),
+        (["RELATED", "INCONCLUSIVE"], ExitCode.UNDECIDED),
+        (["RELATED", "INCOMPATIBLE"], ExitCode.UNDECIDED),
+        (["UNVERIFIABLE", "UNRELATED"], ExitCode.UNRELATED),
+        (["UNREADABLE", "UNRELATED"], ExitCode.ERROR),
+        (["no verdict of ours"], ExitCode.ERROR),
+    ],
+)
+def test_the_worst_claim_decides(verdicts, code):
+    seen = entry(claims=tuple(claim(verdict=verdict) for verdict in verdicts))
+    assert outcome(seen) is code
+    assert replace(EMPTY, entries=(entry(), seen)).exit_code is code
+
+
+def test_what_could_not_be_checked_or_listed_is_an_error():
+    assert outcome(entry(error="gone")) is ExitCode.ERROR
+    assert replace(EMPTY, problems=("gone",)).exit_code is ExitCode.ERROR
+
+
+def test_text_fits_eighty_columns_and_says_the_worst_first():
+    seen = (
+        entry("fern/good", claims=(claim(),)),
+        entry("fern/bad", claims=(claim(verdict="UNRELATED", score=0.0123, p_value=0.4567),)),
+        entry("fern/" + "x" * 96, claims=(claim(verdict="UNVERIFIABLE", score=None, p_value=None, reason="why"),)),
+        entry("fern/gated", error="fern/gated is gated: ask for access"),
+    )
+    text = FORMATS["text"](found(Run(seen, 2, 1, ("nobody has no models",), ())))
+    assert max(map(len, text.splitlines())) <= 80
+    lines = [line.split() for line in text.splitlines() if line.startswith(" fern/")]
+    assert [(line[0][:10], line[-1]) for line in lines] == [
+        ("fern/gated", "ERROR"), ("fern/bad", "UNRELATED"), ("fern/xxxxx", "UNVERIFIABLE"), ("fern/good", "RELATED")
+    ]  # fmt: skip
+    said = " ".join(text.split())
+    assert "fern/gated is gated: ask for access fern/" in said
+    assert said.endswith(
+        "nobody has no models 4 models are new: 1 RELATED, 1 UNRELATED, 1 undecided, 1 in error; 0 declare nothing. "
+        "2 more are in the ledger already. 1 are left for the next run."
+    )
+
+
+def test_a_run_without_news_is_a_sentence():
+    assert FORMATS["text"](found(EMPTY)) == (
+        "0 models are new: 0 RELATED, 0 UNRELATED, 0 undecided, 0 in error; 0 declare\n  nothing.\n"
+    )
+
+
+def test_markdown_stays_under_a_mebibyte_whatever_there_is_and_says_what_it_hides():
+    claims = (claim(base="<" * 2000, reason="<`|*_" * 400, verdict="UNVERIFIABLE"),) * 100
+    seen = tuple(entry(f"fern/m{number}", claims=claims) for number in range(100))
+    text = FORMATS["markdown"](found(replace(EMPTY, entries=seen)))
+    assert len(text.encode()) < 2**20
+    assert "9800 more lines are not shown; --format json has them all." in text
+    assert text.count("UNVERIFIABLE") == watched.MOST_ROWS
+
+
+def test_markdown_escapes_what_strangers_wrote():
+    seen = entry(claims=(claim(base="a|b<script>`x`\n@team", reason="[x](http://evil) www.evil"),))
+    text = FORMATS["markdown"](found(replace(EMPTY, entries=(seen,))))
+    for raw in ("<script>", "@team", "](http", "http://", "www.", "a|b", "`x`"):
+        assert raw not in text, raw
+
+
+@pytest.mark.parametrize("command", ["::error::owned", "##[error]owned"])
+def test_no_line_of_text_begins_like_a_command_of_the_runner_wherever_a_name_is_folded(command):
+    bases = [f"{'x' * width} {command}" for width in range(1, 90)] + [f"{'x' * width}{command}" for width in range(90)]
+    seen = entry(claims=tuple(claim(base=base, reason=base, verdict="UNVERIFIABLE") for base in bases))
+    lines = FORMATS["text"](found(replace(EMPTY, entries=(seen,)))).splitlines()
+    assert [line for line in lines if line.strip().startswith(f"\\{command[:3]}")]
+    assert not [line for line in lines if line.strip().startswith(("::", "##["))]
+
+
+def test_json_has_all_of_it():
+    seen = tuple(entry(f"fern/m{number}", claims=(claim(),)) for number in range(300))
+    said = json.loads(FORMATS["json"](found(Run(seen, 7, 2, ("p",), ()))))
+    assert len(said["entries"]) == said["counts"]["RELATED"] == 300
+    assert (said["known"], said["left"], said["problems"], said["exit_code"]) == (7, 2, ["p"], 2)
+    assert (said["schema_version"], said["tool"]["name"]) == (1, "hf-lineage")
