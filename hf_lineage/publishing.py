@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
-from hf_lineage.errors import NetworkError, RepositoryError
-from hf_lineage.hub import ask
+from hf_lineage import trees
+from hf_lineage.errors import NetworkError, RepositoryError, printable
 
 Answer = TypeVar("Answer")
+SAME = "Up to date already; nothing was written."
 MOVED, REFUSED = 412, (401, 403, 404)
 """How the Hub answers where a branch is not where it was, and where an account may not do what it asks for."""
 
@@ -34,6 +35,27 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
     return _write(name, send)
 
 
+def propose(name: str, title: str, description: str, parent: str, changes: Callable[[str], Mapping[str, bytes]]) -> str:
+    """Open a pull request with what changes against `parent`, or bring the one that is open up to date.
+
+    Return what was done; `changes` says which files differ from those at a commit. Raise as `commit` does.
+    """
+    files = changes(parent)
+    if not files:
+        return SAME
+    number = open_proposal(name, title)
+    if number is None:
+        url = commit(name, files, parent, title, commit_description=description, create_pr=True)
+        return f"Opened a pull request: {printable(url)}"
+    ref = f"refs/pr/{number}"
+    tip = trees.head(name, ref)
+    files = changes(tip)
+    if not files:
+        return f"Pull request {number} is up to date already; nothing was written."
+    url = commit(name, files, tip, title, commit_description=description, revision=ref)
+    return f"Updated pull request {number}: {printable(url)}"
+
+
 def open_proposal(name: str, title: str) -> int | None:
     """Return the number of the open pull request with this title that this account made, the latest of several."""
     from huggingface_hub import HfApi
@@ -52,14 +74,12 @@ def open_proposal(name: str, title: str) -> int | None:
 
 def same_files(name: str, a: str, b: str, besides: Collection[str]) -> bool:
     """Return whether a Hub repository has the same files at two commits, not counting some; False if one is gone."""
-    from huggingface_hub import HfApi, RepoFile
 
-    def files(commit: str) -> dict[str, str]:
-        tree = HfApi().list_repo_tree(name, revision=commit, recursive=True)
-        return {file.path: file.blob_id for file in tree if isinstance(file, RepoFile) and file.path not in besides}
+    def files(commit: str) -> dict[str, trees.Entry]:
+        return {path: entry for path, entry in trees.tree(name, commit).items() if path not in besides}
 
     try:
-        return ask(name, lambda: files(a) == files(b))
+        return files(a) == files(b)
     except RepositoryError:
         return False
 

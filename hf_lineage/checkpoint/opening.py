@@ -21,17 +21,27 @@ def open_checkpoint(repo: RepoRef) -> Checkpoint:
 
     Raise NothingToCompare if it holds no safetensors weights, CheckpointError if they are damaged or lie.
     """
-    if repo.offers(SINGLE):
-        return _opened(repo, [SINGLE])
-    index = repo.read_json(INDEX)
-    if index is None:
-        raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({SINGLE} or {INDEX})")
-    weight_map, shards = _shards(repo, index)
-    checkpoint = _opened(repo, shards)
+    weight_map, files = _stored(repo)
+    checkpoint = _opened(repo, files)
     lost = sorted(set(weight_map) - set(checkpoint.tensors))
     if lost:
         raise CheckpointError(f"{repo}: {INDEX} names the tensor {lost[0]}, which no shard holds; download them again")
     return checkpoint
+
+
+def weight_files(repo: RepoRef) -> list[str]:
+    """Return the files that hold the weights of a repository; raise as `open_checkpoint` does."""
+    return _stored(repo)[1]
+
+
+def _stored(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
+    """What the index says, if there is one: tensor -> file; and all files."""
+    if repo.offers(SINGLE):
+        return {}, [SINGLE]
+    index = repo.read_json(INDEX)
+    if index is None:
+        raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({SINGLE} or {INDEX})")
+    return _shards(repo, index)
 
 
 def _shards(repo: RepoRef, index: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:

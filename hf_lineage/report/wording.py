@@ -50,6 +50,7 @@ def reasons(report: Report) -> Iterator[str]:
             yield f"{base}: {printable(row.verdict.reason).removeprefix(f'{base}: ')}"
         if len(row.verdict.evidence) > 1:
             yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
+        yield from _origins(row)
         yield from _reading(row)
     if not report.rows:
         yield (
@@ -58,6 +59,22 @@ def reasons(report: Report) -> Iterator[str]:
         )
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
+
+
+def _origins(row: Row) -> Iterator[str]:
+    """Whose numbers did not come from weights that were read just now."""
+    for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
+        about = f"{printable(row.claim.base, 200)}: the signature of {who}"
+        if origin and origin.kind == "cache":
+            yield f"{about} comes from the cache of this machine, made from its weights; --recompute reads them again"
+        if origin and origin.kind == "file":
+            yield f"{about} was given as a file; its weights were not read"
+        if origin and origin.kind == "published":
+            files = ", ".join(f"{printable(file, 300)} (sha256 {sha256})" for file, sha256 in origin.files.items())
+            yield (
+                f"{about} is published in {printable(origin.repository, 200)}: {files}; believed because "
+                f"{printable(origin.trusted, 300)}. Its weights were not read; --recompute reads them"
+            )
 
 
 def _reading(row: Row) -> Iterator[str]:

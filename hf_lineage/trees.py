@@ -1,0 +1,98 @@
+"""Trees: what the Hub says of the files of a repository at a commit, and of who put them there."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hf_lineage import hub
+from hf_lineage.errors import RepositoryError
+
+MOST_MEMBERS = 10_000
+"""Of an organisation that are looked through for an author."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file: how large it is, and its sha256 if it is stored as a large one, else what git calls its content."""
+
+    size: int
+    content: str
+
+
+@functools.lru_cache(maxsize=32)
+def tree(name: str, commit: str, folder: str | None = None) -> Mapping[str, Entry]:
+    """Return every file of a repository at a commit, of one folder if one is named; raise as `hub.snapshot` does.
+
+    A commit stays as it is, so it is asked for once.
+    """
+    from huggingface_hub import HfApi, RepoFile
+
+    def found() -> dict[str, Entry]:
+        entries = HfApi().list_repo_tree(name, folder, revision=commit, recursive=True)
+        files = (entry for entry in entries if isinstance(entry, RepoFile))
+        return {file.path: Entry(file.size, file.lfs.sha256 if file.lfs else file.blob_id) for file in files}
+
+    return hub.ask(name, found)
+
+
+def head(name: str, branch: str = "main") -> str:
+    """Return the commit at which a branch stands; raise as `hub.snapshot` does."""
+    from huggingface_hub import HfApi
+
+    return str(hub.ask(name, lambda: HfApi().model_info(name, revision=branch).sha))
+
+
+def fetched(name: str, commit: str, file: str) -> Path:
+    """Return a file of a repository in the Hub's cache, downloaded whole if it is not there yet."""
+    from huggingface_hub import hf_hub_download
+
+    return Path(hub.ask(name, lambda: hf_hub_download(name, file, revision=commit, tqdm_class=hub.progress())))
+
+
+def owners_own(name: str, commit: str, files: Sequence[str]) -> str | None:
+    """Return the commit that put these files there if it is the owner's own, None if it is not or several are.
+
+    The owner is who the repository's name begins with, or for an organisation its members as far as they are public,
+    and the authors are those that the Hub lists; git lets whoever pushes name others, so this says no more than that
+    somebody with the right to write to the branch took this commit for the owner's.
+    """
+    from huggingface_hub import HfApi
+
+    found = hub.ask(name, lambda: HfApi().get_paths_info(name, list(files), revision=commit, expand=True))
+    commits = {entry.last_commit.oid if entry.last_commit else None for entry in found}
+    last = commits.pop() if len(commits) == 1 else None
+    authors = hub.ask(name, lambda: _authors(name, last)) if last and len(found) == len(files) else set()
+    return last if authors and _speak_for(name.partition("/")[0], authors) else None
+
+
+def _authors(name: str, commit: str) -> set[str]:
+    """The authors of a commit; none if the Hub does not say."""
+    history = _pages(f"models/{name}/commits/{commit}")
+    newest = next(history, {})
+    listed = newest.get("authors") or [] if newest.get("id") == commit else []
+    return {str(author.get("user")) for author in listed}
+
+
+def _speak_for(owner: str, people: set[str]) -> bool:
+    others = people - {owner}
+    if not others:
+        return True
+    members = itertools.islice(_pages(f"organizations/{owner}/members"), MOST_MEMBERS)
+    try:
+        return hub.ask(owner, lambda: others <= {str(member.get("user")) for member in members})
+    except RepositoryError:
+        return False
+
+
+def _pages(path: str) -> Iterator[dict[str, Any]]:
+    """What the Hub lists at an address, a page at a time, as far as it is read."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import paginate  # type: ignore[attr-defined]
+
+    address = f"{constants.ENDPOINT}/api/{path}"
+    yield from (item for item in paginate(address, {}, hub.headers(address)) if isinstance(item, dict))
