@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import sys
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
 from hf_lineage import trees
@@ -27,7 +30,7 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
     operations = [CommitOperationAdd(path, content) for path, content in files.items()]
 
     def send() -> str:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _bars_for_terminals():
             warnings.simplefilter("ignore")  # the Hub's advice on metadata that is none of ours
             done = HfApi().create_commit(name, operations, commit_message=message, parent_commit=parent, **where)
         return str(done.pr_url or done.commit_url)
@@ -103,6 +106,9 @@ def _write(name: str, question: Callable[[], Answer]) -> Answer:
                 "off, or the account may not write there; check the permissions of HF_TOKEN"
             ) from None
         raise NetworkError(f"{name}: the Hub answers {status} ({_first_line(error)}); run again later") from None
+    except RuntimeError as error:
+        # What the client makes of an upload that fails, whatever the reason.
+        raise NetworkError(f"{name}: the upload failed ({_first_line(error.__cause__ or error)}); run again") from None
     except UnicodeDecodeError:
         raise RepositoryError(f"{name}: the Hub takes README.md as UTF-8 only; save it as that") from None
     except ValueError as error:
@@ -111,5 +117,6 @@ def _write(name: str, question: Callable[[], Answer]) -> Answer:
         raise NetworkError(f"{name}: the Hub cannot be reached ({_first_line(error)}); run again") from None
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+def _first_line(error: BaseException) -> str:
+    # What stands behind a question mark may be a signature that lets anybody in.
+    return re.sub(r"\?[^\s']*", "", str(error).partition("\n")[0])

@@ -199,7 +199,7 @@ def joined(one: Signature, other: Signature) -> Signature:
     return replace(one, paths=paths, without={path: absent for path, absent in without.items() if absent})
 
 
-def some_layers(whole: Signature, layers: Collection[int] | None) -> Signature:
+def some_layers(whole: Signature, layers: Collection[int] | None = None) -> Signature:
     """Return the rows of some layers, or of all, as if no others had been read."""
     if layers is None:
         return whole

@@ -54,20 +54,22 @@ def fetched(name: str, commit: str, file: str) -> Path:
     return Path(hub.ask(name, lambda: hf_hub_download(name, file, revision=commit, tqdm_class=hub.progress())))
 
 
-def owners_own(name: str, commit: str, files: Sequence[str]) -> str | None:
-    """Return the commit that put these files there if it is the owner's own, None if it is not or several are.
+def owners_own(name: str, commit: str, files: Sequence[str]) -> tuple[str, ...]:
+    """Return the commits that put these files there if all are the owner's own; none if one is not, or nobody can say.
 
-    The owner is who the repository's name begins with, or for an organisation its members as far as they are public,
-    and the authors are those that the Hub lists; git lets whoever pushes name others, so this says no more than that
-    somebody with the right to write to the branch took this commit for the owner's.
+    The owner is who the repository's name begins with, or for an organisation its members as far as they are public.
+    The authors are those that the Hub lists. Git lets whoever pushes name others, so this says that somebody with the
+    right to write to the branch has let the commit in, and took it for the owner's.
     """
     from huggingface_hub import HfApi
 
     found = hub.ask(name, lambda: HfApi().get_paths_info(name, list(files), revision=commit, expand=True))
-    commits = {entry.last_commit.oid if entry.last_commit else None for entry in found}
-    last = commits.pop() if len(commits) == 1 else None
-    authors = hub.ask(name, lambda: _authors(name, last)) if last and len(found) == len(files) else set()
-    return last if authors and _speak_for(name.partition("/")[0], authors) else None
+    commits = sorted({entry.last_commit.oid if entry.last_commit else "" for entry in found})
+    if len(found) != len(files) or not all(commits):
+        return ()
+    authors = [hub.ask(name, functools.partial(_authors, name, each)) for each in commits]
+    owner = name.partition("/")[0]
+    return tuple(commits) if all(authors) and _speak_for(owner, set().union(*authors)) else ()
 
 
 def _authors(name: str, commit: str) -> set[str]:

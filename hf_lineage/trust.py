@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
@@ -31,9 +32,9 @@ class Trust(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signatures: tuple[str, ...] = ()
     pinned: tuple[Pin, ...] = ()
 
-    def pins(self, model: str | None, sha256: str) -> bool:
-        """Return whether a file with this digest is believed to be about this model."""
-        return any((pin.model, pin.sha256) == (model, sha256) for pin in self.pinned)
+    def commits(self, models: Collection[str | None], sha256: str) -> frozenset[str]:
+        """Return the commits of a model, under any of its names, whose signature may have this digest."""
+        return frozenset(pin.commit for pin in self.pinned if pin.model in models and pin.sha256 == sha256)
 
 
 def usual_file() -> Path:

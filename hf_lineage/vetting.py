@@ -7,9 +7,8 @@ repository that it stands in, or be pinned by its digest in the user's trust fil
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -76,14 +75,19 @@ class Model:
         """Digests of everything that a signature of this model depends on besides the recipe."""
         return {"factorization": fingerprint(self.layout.factorization)} | sources(self.repo)
 
+    @property
+    def _names(self) -> tuple[str | None, ...]:
+        return self.repo.remote, self.repo.renamed
+
     def vetted(self, place: Place, believed: Trust) -> tuple[Signature, Origin]:
         """Return the signature in a place and where it came from; SignatureError says why it cannot be used."""
         for (file, entry), path in zip(place.entries.items(), self.options.paths, strict=True):
             if len(entry.content) != 64 or entry.size > self._most(path):
                 raise SignatureError(f"{file} has {entry.size} bytes, more than a signature of this model can have")
-        why = self._trusted(place, believed)
+        pinned = {file: believed.commits(self._names, entry.content) for file, entry in place.entries.items()}
+        why = "its sha256 is pinned in the trust file" if all(pinned.values()) else _committed(place)
         found = [
-            self._agreeing(load_signature(_downloaded(place, file)), path)
+            self._agreeing(_loaded(place, file), path, pinned[file] if all(pinned.values()) else ())
             for file, path in zip(place.entries, self.options.paths, strict=True)
         ]
         origin = Origin("published", place.repository, {path: at.content for path, at in place.entries.items()}, why)
@@ -96,22 +100,13 @@ class Model:
         numbers = width * recipe.columns(width) + min(recipe.coordinates, width) ** 2
         return len(self.layout.numbers(path)) * (4 * numbers + 2 * 8) + BESIDES
 
-    def _trusted(self, place: Place, believed: Trust) -> str:
-        """Why a place is believed."""
-        names = {self.repo.remote, self.repo.renamed}
-        if all(any(believed.pins(name, entry.content) for name in names) for entry in place.entries.values()):
-            return "its sha256 is pinned in the trust file"
-        commit = trees.owners_own(place.repository, place.commit, tuple(place.entries))
-        if commit is None:
-            raise SignatureError("it is not from a commit of the owner alone, and its sha256 is not pinned")
-        return f"the owner of {place.repository} committed it ({commit})"
-
-    def _agreeing(self, found: Signature, path: str) -> Signature:
-        """A signature that says of itself what the model says; SignatureError names what it does not."""
+    def _agreeing(self, found: Signature, path: str, pinned: Collection[str]) -> Signature:
+        """A signature that says of itself what the model and the pin say; SignatureError names what it does not."""
         layout = self.layout
         numbers = layout.numbers(path)
         said: dict[str, tuple[object, object]] = {
-            "model": (found.model in (self.repo.remote, self.repo.renamed), True),
+            "model": (found.model in self._names, True),
+            "commit": (found.revision in pinned if pinned else len(found.revision or "") == 40, True),
             "class": (found.architecture, self.architecture),
             "factorization": (found.factorization, layout.factorization.name),
             "null": (found.exchangeable, layout.factorization.exchangeable),
@@ -133,9 +128,21 @@ class Model:
         return found
 
 
-def _downloaded(place: Place, file: str) -> Path:
+def _committed(place: Place) -> str:
+    """Why files are believed that nobody has pinned; SignatureError if they are not."""
+    commits = trees.owners_own(place.repository, place.commit, tuple(place.entries))
+    if not commits:
+        raise SignatureError("it is not from a commit of the owner alone, and its sha256 is not pinned")
+    return f"the owner of {place.repository} committed it ({', '.join(commits)})"
+
+
+def _loaded(place: Place, file: str) -> Signature:
+    """What stands in a file, if it is the one that the Hub lists."""
     local = trees.fetched(place.repository, place.commit, file)
     with local.open("rb") as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() != place.entries[file].content:
             raise SignatureError(f"{file} is not the file that the Hub lists")
-    return local
+    try:
+        return load_signature(local)
+    except SignatureError as error:
+        raise SignatureError(str(error).replace(str(local), file)) from None
