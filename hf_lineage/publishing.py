@@ -38,6 +38,21 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
     return _write(name, send)
 
 
+@contextlib.contextmanager
+def _bars_for_terminals() -> Iterator[None]:
+    """Let the client show how far an upload has come where somebody is looking, and nowhere else."""
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    silenced = not sys.stderr.isatty() and not are_progress_bars_disabled()
+    if silenced:
+        disable_progress_bars()
+    try:
+        yield
+    finally:
+        if silenced:
+            enable_progress_bars()
+
+
 def propose(name: str, title: str, description: str, parent: str, changes: Callable[[str], Mapping[str, bytes]]) -> str:
     """Open a pull request with what changes against `parent`, or bring the one that is open up to date.
 

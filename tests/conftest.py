@@ -6,6 +6,7 @@ from tests.hub import serving
 from tests.hub.client import connect
 from tests.hub.commits import Commits
 from tests.models import card, family, fine_tuned, tiny_llama
+from tests.signatures import publish
 
 LAYERS = 8
 
@@ -28,6 +29,19 @@ def server(tmp_path, monkeypatch):
         connect(hub, tmp_path / "hub", monkeypatch)
         monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
         yield Commits(hub, tmp_path / "commits", account="acme").attach()
+
+
+@pytest.fixture
+def published(server):
+    """The base's owner has published its signature."""
+    publish(server)
+    return server
+
+
+@pytest.fixture
+def without_cache(monkeypatch):
+    """Nothing that this machine kept is found again."""
+    monkeypatch.setattr("hf_lineage.cache.find", lambda *arguments: None)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from hf_lineage.store import load_signature
 from tests.hub import faults
 from tests.models import WEIGHTS
 from tests.running import lineage
-from tests.test_published import BASE, CHILD, FILE, STORE, publish
+from tests.signatures import BASE, CHILD, FILE, STORE, publish
 
 TITLE = f"Add the lineage signature of {BASE}"
 
