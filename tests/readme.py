@@ -79,8 +79,8 @@ def network_block() -> str:
     shares = [row for row in found if row["unit"] in ("of its own bytes", "of the base's bytes")]
     rows = [(row["what"], row["target"].partition(" of")[0], f"{row['measured']:.2%}") for row in shares]
     return (
-        "What a check of a child moves, in shares of a model's bytes (`python -m benchmarks.network`: 32 layers in the\n"
-        "shape of a 7B, a sixteenth as wide, so that the signature takes a share thirty times as large):\n\n"
+        "What a check of a child moves, in shares of a model's bytes (`python -m benchmarks.network`: 32 layers in\n"
+        "the shape of a 7B, a sixteenth as wide, so that the signature takes a share thirty times as large):\n\n"
         + markdown.table(("Budget, source: model", "Target", "Moved"), rows)
     )
 
