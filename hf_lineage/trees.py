@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hf_lineage import hub
 from hf_lineage.errors import RepositoryError
 
+Answer = TypeVar("Answer")
 MOST_MEMBERS = 10_000
 """Of an organisation that are looked through for an author."""
 
@@ -37,21 +38,21 @@ def tree(name: str, commit: str, folder: str | None = None) -> Mapping[str, Entr
         files = (entry for entry in entries if isinstance(entry, RepoFile))
         return {file.path: Entry(file.size, file.lfs.sha256 if file.lfs else file.blob_id) for file in files}
 
-    return hub.ask(name, found)
+    return _asked(name, found)
 
 
 def head(name: str, branch: str = "main") -> str:
     """Return the commit at which a branch stands; raise as `hub.snapshot` does."""
     from huggingface_hub import HfApi
 
-    return str(hub.ask(name, lambda: HfApi().model_info(name, revision=branch).sha))
+    return str(_asked(name, lambda: HfApi().model_info(name, revision=branch).sha))
 
 
 def fetched(name: str, commit: str, file: str) -> Path:
     """Return a file of a repository in the Hub's cache, downloaded whole if it is not there yet."""
     from huggingface_hub import hf_hub_download
 
-    return Path(hub.ask(name, lambda: hf_hub_download(name, file, revision=commit, tqdm_class=hub.progress())))
+    return Path(_asked(name, lambda: hf_hub_download(name, file, revision=commit, tqdm_class=hub.progress())))
 
 
 def owners_own(name: str, commit: str, files: Sequence[str]) -> tuple[str, ...]:
@@ -63,13 +64,21 @@ def owners_own(name: str, commit: str, files: Sequence[str]) -> tuple[str, ...]:
     """
     from huggingface_hub import HfApi
 
-    found = hub.ask(name, lambda: HfApi().get_paths_info(name, list(files), revision=commit, expand=True))
+    found = _asked(name, lambda: HfApi().get_paths_info(name, list(files), revision=commit, expand=True))
     commits = sorted({entry.last_commit.oid if entry.last_commit else "" for entry in found})
     if len(found) != len(files) or not all(commits):
         return ()
-    authors = [hub.ask(name, functools.partial(_authors, name, each)) for each in commits]
+    authors = [_asked(name, functools.partial(_authors, name, each)) for each in commits]
     owner = name.partition("/")[0]
     return tuple(commits) if all(authors) and _speak_for(owner, set().union(*authors)) else ()
+
+
+def _asked(name: str, question: Callable[[], Answer]) -> Answer:
+    """What the Hub answers; RepositoryError as well for what is no answer to the question."""
+    try:
+        return hub.ask(name, question)
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise RepositoryError(f"{name}: what the Hub says of it makes no sense ({type(error).__name__})") from None
 
 
 def _authors(name: str, commit: str) -> set[str]:
@@ -86,7 +95,7 @@ def _speak_for(owner: str, people: set[str]) -> bool:
         return True
     members = itertools.islice(_pages(f"organizations/{owner}/members"), MOST_MEMBERS)
     try:
-        return hub.ask(owner, lambda: others <= {str(member.get("user")) for member in members})
+        return _asked(owner, lambda: others <= {str(member.get("user")) for member in members})
     except RepositoryError:
         return False
 

@@ -45,10 +45,10 @@ def test_it_is_among_the_commands_with_its_description(home):
     assert run(home, HF, "lineage", "--help").stdout.startswith("Usage: hf-lineage ")
 
 
-@pytest.mark.parametrize(("model", "code"), [("magpie/llama-liar", 1), ("no/model", 2)])
-def test_a_check_runs_in_its_own_environment_and_passes_its_code_on(home, model, code):
-    done = run(home, HF, "lineage", "check", model, "--local-hub", EXAMPLES, "--permutations", "99")
-    assert done.returncode == code, done
+def test_a_check_runs_in_its_own_environment_and_passes_its_code_on(home):
+    done = run(home, HF, "lineage", "check", "magpie/llama-liar", "--local-hub", EXAMPLES, "--permutations", "99")
+    assert done.returncode == 1, done
+    assert "UNRELATED" in done.stdout
     script = home / ".local/share/hf/extensions/hf-lineage/venv/bin/hf-lineage"
     assert script.is_file()
     python = script.with_name("python")
