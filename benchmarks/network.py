@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -21,8 +22,12 @@ from benchmarks.shapes import SHAPES, Model, Shape
 from benchmarks.writing import INDEX, write_model
 from hf_lineage.checkpoint.local import header
 from hf_lineage.checkpoint.ranges import HEAD
+from hf_lineage.published import FOLDER
+from hf_lineage.signature import RECIPES
 from tests.hub import Hub, serving
 from tests.hub.client import remote
+from tests.hub.commits import Commits
+from tests.hub.hub import Part
 
 FILE = Path(__file__).with_name("results") / "network.json"
 SHAPE = SHAPES["7B"].shrunk(16)
@@ -31,15 +36,50 @@ SHARDS = 3
 BASE, SUSPECT = "acme/base", "fern/child"
 
 
-def measure(shape: Shape) -> list[Row]:
-    """Return what a whole check of a child against its base moves of both."""
+@dataclass(frozen=True)
+class Case:
+    """One check: how much it reads, and whether the base's owner has published its signature."""
+
+    budget: str
+    published: bool
+
+    def __str__(self) -> str:
+        return f"{self.budget}, base from {'a published signature' if self.published else 'its weights'}"
+
+    @property
+    def targets(self) -> dict[str, Target]:
+        """The most that may be moved of each model's weights, of its own bytes."""
+        most = Target(high={"quick": 0.1, "full": 0.5}[self.budget])
+        return {SUSPECT: most, BASE: Target(high=0.01) if self.published else most}
+
+
+CASES = tuple(Case(budget, published) for published in (False, True) for budget in ("quick", "full"))
+"""Those with a signature come last: once it is published, it is there."""
+
+
+def measure(shape: Shape, cases: Sequence[Case] = CASES) -> list[Row]:
+    """Return what checks of a child against its base move of both."""
     with tempfile.TemporaryDirectory() as scratch, serving() as hub:
         place = Path(scratch)
         base, child = Model("base", shape), Model("base", shape, child=True)
         for name, model in ((BASE, base), (SUSPECT, child)):
             hub.publish(name, written(model, place / model.folder))
-        verdict = checked(hub, place / "home")
-        return [row for name in (SUSPECT, BASE) for row in rows(hub, name, shape, verdict)]
+        found: list[Row] = []
+        for number, case in enumerate(cases):
+            if case.published and "refs/pr/1" not in hub.published[BASE]:
+                publish(hub, place)
+            hub.forget()
+            verdict = checked(hub, place / f"home{number}", case)
+            found += rows(hub, case, shape, verdict)
+        return found
+
+
+def publish(hub: Hub, place: Path) -> None:
+    """Propose the base's signature as its owner, and merge the proposal."""
+    (place / "commits").mkdir()
+    Commits(hub, place / "commits", account="acme").attach()
+    run(hub, place / "owner", "extract", BASE, "--push")
+    hub.published[BASE]["main"] = hub.published[BASE]["refs/pr/1"]
 
 
 def written(model: Model, folder: Path) -> Path:
@@ -59,41 +99,67 @@ def written(model: Model, folder: Path) -> Path:
     return folder
 
 
-def checked(hub: Hub, home: Path) -> str:
-    """Check the child in a process of its own with an empty cache, and return the verdict."""
-    command = [sys.executable, "-m", "hf_lineage.cli", "check", SUSPECT, "--base", BASE, "--paths", "mlp"]
-    done = subprocess.run(
-        [*command, "--format", "json"], cwd=ROOT, env=remote(hub, home), capture_output=True, text=True, check=True
-    )
-    (claim,) = json.loads(done.stdout)["claims"]
-    return str(claim["verdict"])
+def checked(hub: Hub, home: Path, case: Case) -> str:
+    """Check the child in a process of its own with empty caches, and return what comes out and after how much."""
+    said = run(hub, home, "check", SUSPECT, "--base", BASE, "--budget", case.budget, "--format", "json")
+    (claim,) = json.loads(said)["claims"]
+    source = "published" if case.published else "weights"
+    if claim["signatures"]["base"]["kind"] != source:
+        raise RuntimeError(f"the base was read from {claim['signatures']['base']}, not from {source}")
+    return f"{claim['verdict']} after {claim['paths'][0]['layers_read']} of {claim['layers']} layers"
 
 
-def rows(hub: Hub, name: str, shape: Shape, verdict: str) -> list[Row]:
-    """Return what was moved of one model: the share of its bytes, the requests, and what came twice."""
-    moved = hub.moved(name) + sum(size for path, size in hub.sent.items() if path.startswith(f"hub/{name}/"))
-    ranges = [part for part in hub.parts if part.file.startswith(f"{name}/")]
-    asked = [request for request in hub.requests if name in request]
-    what = "suspect" if name == SUSPECT else "base"
-    note = f"{moved} of {shape.bytes} bytes, {shape.layers} layers of width {shape.width}, all read: {verdict}"
+def run(hub: Hub, home: Path, *arguments: str) -> str:
+    """Run the command line against the small Hub, with an account, and return what it prints."""
+    command = [sys.executable, "-m", "hf_lineage.cli", *arguments]
+    environment = remote(hub, home, HF_TOKEN="hf_token")
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def rows(hub: Hub, case: Case, shape: Shape, verdict: str) -> list[Row]:
+    """Return what one check moved: shares of both models' bytes, requests, and what came twice."""
+    found = []
+    for name, target in case.targets.items():
+        what, moved = "suspect" if name == SUSPECT else "base", weights(hub, name)
+        note = f"{moved} of {shape.bytes} bytes, {shape.layers} layers of width {shape.width}; {verdict}"
+        found.append(Row(f"{case}: {what}", target, moved / shape.bytes, "of its own bytes", note))
+    if case.published:
+        found.append(signature(hub, case, shape))
+    asked, ranges = len(hub.requests), len(hub.parts)
+    head = max(outside(hub, name) for name in (BASE, SUSPECT))
+    note = "what follows the header in the first bytes that are read of a file, none besides"
     return [
-        Row(f"{what}: bytes moved", Target(high=0.5), moved / shape.bytes, "of its own", note),
-        Row(
-            f"{what}: requests",
-            Target(),
-            len(asked) + len(ranges),
-            "requests",
-            f"{len(asked)} to the Hub, {len(ranges)} ranges, at most {hub.most_at_once} at once",
-        ),
-        Row(f"{what}: parts that came twice", Target(high=0), len(hub.twice()), "ranges", "of all models"),
-        Row(
-            f"{what}: embedding and head",
-            Target(high=HEAD),
-            outside(hub, name),
-            "bytes",
-            "what follows the header in the first bytes that are read of a file, none besides",
-        ),
+        *found,
+        Row(f"{case}: requests", Target(), asked + ranges, "requests", f"{asked} to the Hub, {ranges} of large files"),
+        Row(f"{case}: parts that came twice", Target(high=0), len(hub.twice()), "ranges", "of all files"),
+        Row(f"{case}: embedding and head", Target(high=HEAD), head, "bytes", note),
     ]
+
+
+def weights(hub: Hub, name: str) -> int:
+    """Return how many bytes were moved of a model, its small files and what the Hub says of it included."""
+    large = sum(
+        part.stop - part.start for part in hub.parts if part.file.startswith(f"{name}/") and not published(part)
+    )
+    about = (f"hub/{name}/", f"hub/api/models/{name}/")
+    return large + sum(size for path, size in hub.sent.items() if f"{path}/".startswith(about))
+
+
+def signature(hub: Hub, case: Case, shape: Shape) -> Row:
+    """Return how large the published signature is, which does not grow with the hidden width."""
+    moved = sum(part.stop - part.start for part in hub.parts if published(part))
+    full = SHAPES["7B"]
+    recipe = RECIPES["robust"]
+    numbers = full.layers * (full.width * recipe.columns(full.width) + recipe.coordinates**2)
+    note = (
+        f"{moved} bytes; for the 7B {4 * numbers / full.bytes:.2%} of its bytes, since the width is 16 times as large"
+    )
+    return Row(f"{case}: signature", Target(), moved / shape.bytes, "of the base's bytes", note)
+
+
+def published(part: Part) -> bool:
+    """Return whether bytes are those of a signature."""
+    return f"/{FOLDER}/" in part.file
 
 
 def outside(hub: Hub, name: str) -> int:

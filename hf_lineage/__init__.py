@@ -10,7 +10,7 @@ Data flows one way:
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from hf_lineage.version import __version__ as __version__
 
 __all__ = [
     "RECIPES",

@@ -15,6 +15,7 @@ from hf_lineage.claims import CARD
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
 from hf_lineage.options import Options
 from hf_lineage.pipeline import Report, check_source
+from hf_lineage.publishing import SAME
 from hf_lineage.repo import RepoRef, hub_name, is_file, is_folder
 from hf_lineage.report import difference, record, section
 from hf_lineage.store import write_atomically
@@ -29,7 +30,6 @@ DESCRIPTION = (
     "The section between the markers of hf-lineage says for each declared base whether the weights bear it out, with "
     f"the commits and the command to check it again; `{record.FILE}` says the same to programs."
 )
-SAME = "Up to date already; nothing was written."
 Target = Literal["preview", "write", "pull-request"]
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -147,22 +147,17 @@ def write(annotation: Annotation) -> str:
 
 def propose(annotation: Annotation) -> str:
     """Open a pull request with what changes, or bring the one that is open up to date; return what was done."""
-    repo, changes = annotation.repo, annotation.changes(annotation.before)
-    if not changes or repo.remote is None or repo.revision is None:
+    repo = annotation.repo
+    if repo.remote is None or repo.revision is None:
         return SAME
-    number = publishing.open_proposal(repo.remote, TITLE)
-    if number is None:
-        url = publishing.commit(
-            repo.remote, changes, repo.revision, TITLE, commit_description=DESCRIPTION, create_pr=True
-        )
-        return f"Opened a pull request: {printable(url)}"
-    ref = f"refs/pr/{number}"
-    folder, tip = hub.snapshot(repo.remote, ref, FILES)
-    changes = annotation.changes(_files(replace(repo, folder=folder, revision=tip)))
-    if not changes:
-        return f"Pull request {number} is up to date already; nothing was written."
-    url = publishing.commit(repo.remote, changes, tip, TITLE, commit_description=DESCRIPTION, revision=ref)
-    return f"Updated pull request {number}: {printable(url)}"
+
+    def changes(commit: str) -> dict[str, bytes]:
+        if commit == repo.revision:
+            return annotation.changes(annotation.before)
+        folder, _ = hub.snapshot(repo.remote or "", commit, FILES)
+        return annotation.changes(_files(replace(repo, folder=folder, revision=commit)))
+
+    return publishing.propose(repo.remote, TITLE, DESCRIPTION, repo.revision, changes)
 
 
 TARGETS: dict[Target, Callable[[Annotation], str]] = {"preview": preview, "write": write, "pull-request": propose}

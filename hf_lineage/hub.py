@@ -42,6 +42,17 @@ def snapshot(name: str, revision: str | None, files: Iterable[str]) -> tuple[Pat
     Raise RepositoryError if there is no such repository or revision or it is gated, NetworkError if nobody can say.
     """
     from huggingface_hub import snapshot_download
+
+    def download() -> str:
+        return snapshot_download(name, revision=revision, allow_patterns=patterns, tqdm_class=progress())
+
+    patterns = [file.translate({ord(c): f"[{c}]" for c in "*?["}) for file in files]
+    folder = Path(ask(name, download))
+    return folder, folder.name
+
+
+def progress() -> type[Any]:
+    """Return the client's progress bar, shown on a terminal alone."""
     from huggingface_hub.utils.tqdm import tqdm
 
     class Progress(tqdm):
@@ -49,12 +60,7 @@ def snapshot(name: str, revision: str | None, files: Iterable[str]) -> tuple[Pat
             # None: only on a terminal.
             super().__init__(*args, **{"disable": None} | kwargs)  # type: ignore[no-untyped-call]
 
-    def download() -> str:
-        return snapshot_download(name, revision=revision, allow_patterns=patterns, tqdm_class=Progress)
-
-    patterns = [file.translate({ord(c): f"[{c}]" for c in "*?["}) for file in files]
-    folder = Path(ask(name, download))
-    return folder, folder.name
+    return Progress
 
 
 def listing(name: str, commit: str | None) -> list[str]:

@@ -21,10 +21,10 @@ NOT_EXCHANGEABLE = (
 )
 
 
-def judgeable(source: RepoRef | Signature, options: Options) -> Subject | verdict.Unverifiable:
+def judgeable(source: RepoRef | Signature, options: Options, is_base: bool = False) -> Subject | verdict.Unverifiable:
     """Return the opened model, or the verdict that says why there is nothing to judge."""
     try:
-        return open_subject(source, options)
+        return open_subject(source, options, is_base)
     except NothingToCompare as error:
         return verdict.Unverifiable(str(error))
 

@@ -28,6 +28,12 @@ class Options:
     """Models known to be independent of the base, or names of published nulls."""
     budget: Literal["quick", "full"] | None = None
     """Whether to stop reading layers as soon as the verdict is clear; None: only where a model is on the Hub."""
+    recompute: bool = False
+    """Whether to read weights even where a signature of them is cached or published."""
+    signatures: tuple[str, ...] = ()
+    """Repositories on the Hub to look into for the signatures of bases, besides their own."""
+    trust: Path | None = None
+    """A trust file instead of the usual one."""
     max_memory: str | None = None
     local_hub: Path | None = None
 

@@ -1,4 +1,4 @@
-"""The pipeline: what the commands do, as five short functions of the model names."""
+"""The pipeline: what the commands do, as a few short functions of the model names."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hf_lineage.claims import Claim, Claims, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
 from hf_lineage.judgement import judgeable, judged
 from hf_lineage.options import Options
+from hf_lineage.origin import Origin
 from hf_lineage.repo import RepoRef, resolve
 from hf_lineage.signature import Signature
 from hf_lineage.subject import (
@@ -24,9 +25,11 @@ from hf_lineage.subject import (
     open_model,
     open_subject,
 )
+from hf_lineage.vetting import Model
 
 if TYPE_CHECKING:
     from hf_lineage.inspection import Inspection
+    from hf_lineage.sharing import Shared
     from hf_lineage.suggestion import Suggestion
 
 NAMED = ("--base",)
@@ -45,6 +48,9 @@ class Row:
     """How many the model has, of which the verdict may have needed a few; None if it was not opened."""
     traffic: Mapping[str, Traffic] = field(default_factory=dict)
     """By model what came over the network so far, of those that are on the Hub."""
+    base_origin: Origin | None = None
+    model_origin: Origin | None = None
+    """Where the numbers came from; None of what was not opened."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     """
     options = options or Options()
     sources = [locate(name, options.local_hub) for name in (a, b)]
-    base, suspect = (judgeable(source, options) for source in sources)
+    base, suspect = (judgeable(source, options, is_base=source is sources[0]) for source in sources)
     row = _row(Claim(a, None, NAMED), base, suspect, options)
     return Report(b, sources[1].revision, (row,), (), options, _repository(sources[1]))
 
@@ -121,6 +127,21 @@ def extract(model: str, options: Options | None = None) -> Signature:
     """
     options = options or Options()
     return open_subject(locate(model, options.local_hub), options).signature()
+
+
+def share(model: str, options: Options | None = None, to: str | None = None) -> tuple[Signature, Shared]:
+    """Propose the signature of a model to its repository on the Hub, or to a repository of signatures.
+
+    Raise LineageError if there is none to be had, or where it cannot be written.
+    """
+    from hf_lineage import sharing
+
+    options = options or Options()
+    repo = locate_weights(model, options.local_hub)
+    sharing.refuse(repo, options, to)
+    architecture, _, layout = open_model(repo)
+    signature = open_subject(repo, options).signature()
+    return signature, sharing.propose(Model(repo, architecture, layout, options), signature, to)
 
 
 def inspect(model: str, options: Options | None = None) -> Inspection:
@@ -176,7 +197,7 @@ def _judge_claim(suspect: Subject | verdict.Unverifiable, claim: Claim, options:
     try:
         source = _base(claim, suspect, options)
         revision = source.revision
-        base = judgeable(source, options)
+        base = judgeable(source, options, is_base=True)
     except RepositoryError as error:
         return Row(claim, verdict.Unverifiable(str(error)), revision)
     except CheckpointError as error:
@@ -195,13 +216,16 @@ def _row(
 ) -> Row:
     """A claim, judged; `revision` is that of a base that could not be opened."""
     outcome = judged(base, suspect, options)
-    both = [model for model in (base, suspect) if isinstance(model, Subject)]
+    both = [model if isinstance(model, Subject) else None for model in (base, suspect)]
+    opened_base, opened = both
     return Row(
         claim,
         outcome,
-        base.revision if isinstance(base, Subject) else revision,
-        suspect.layers if isinstance(suspect, Subject) else None,
-        {model.name: moved for model in both if (moved := model.traffic())},
+        base_revision=opened_base.revision if opened_base else revision,
+        layers=opened.layers if opened else None,
+        traffic={model.name: moved for model in both if model and (moved := model.traffic())},
+        base_origin=opened_base.origin if opened_base else None,
+        model_origin=opened.origin if opened else None,
     )
 
 

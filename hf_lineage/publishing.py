@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import sys
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
-from hf_lineage.errors import NetworkError, RepositoryError
-from hf_lineage.hub import ask
+from hf_lineage import trees
+from hf_lineage.errors import NetworkError, RepositoryError, printable
 
 Answer = TypeVar("Answer")
+SAME = "Up to date already; nothing was written."
 MOVED, REFUSED = 412, (401, 403, 404)
 """How the Hub answers where a branch is not where it was, and where an account may not do what it asks for."""
 
@@ -26,12 +30,48 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
     operations = [CommitOperationAdd(path, content) for path, content in files.items()]
 
     def send() -> str:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _bars_for_terminals():
             warnings.simplefilter("ignore")  # the Hub's advice on metadata that is none of ours
             done = HfApi().create_commit(name, operations, commit_message=message, parent_commit=parent, **where)
         return str(done.pr_url or done.commit_url)
 
     return _write(name, send)
+
+
+@contextlib.contextmanager
+def _bars_for_terminals() -> Iterator[None]:
+    """Let the client show how far an upload has come where somebody is looking, and nowhere else."""
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    silenced = not sys.stderr.isatty() and not are_progress_bars_disabled()
+    if silenced:
+        disable_progress_bars()
+    try:
+        yield
+    finally:
+        if silenced:
+            enable_progress_bars()
+
+
+def propose(name: str, title: str, description: str, parent: str, changes: Callable[[str], Mapping[str, bytes]]) -> str:
+    """Open a pull request with what changes against `parent`, or bring the one that is open up to date.
+
+    Return what was done; `changes` says which files differ from those at a commit. Raise as `commit` does.
+    """
+    files = changes(parent)
+    if not files:
+        return SAME
+    number = open_proposal(name, title)
+    if number is None:
+        url = commit(name, files, parent, title, commit_description=description, create_pr=True)
+        return f"Opened a pull request: {printable(url)}"
+    ref = f"refs/pr/{number}"
+    tip = trees.head(name, ref)
+    files = changes(tip)
+    if not files:
+        return f"Pull request {number} is up to date already; nothing was written."
+    url = commit(name, files, tip, title, commit_description=description, revision=ref)
+    return f"Updated pull request {number}: {printable(url)}"
 
 
 def open_proposal(name: str, title: str) -> int | None:
@@ -52,14 +92,12 @@ def open_proposal(name: str, title: str) -> int | None:
 
 def same_files(name: str, a: str, b: str, besides: Collection[str]) -> bool:
     """Return whether a Hub repository has the same files at two commits, not counting some; False if one is gone."""
-    from huggingface_hub import HfApi, RepoFile
 
-    def files(commit: str) -> dict[str, str]:
-        tree = HfApi().list_repo_tree(name, revision=commit, recursive=True)
-        return {file.path: file.blob_id for file in tree if isinstance(file, RepoFile) and file.path not in besides}
+    def files(commit: str) -> dict[str, trees.Entry]:
+        return {path: entry for path, entry in trees.tree(name, commit).items() if path not in besides}
 
     try:
-        return ask(name, lambda: files(a) == files(b))
+        return files(a) == files(b)
     except RepositoryError:
         return False
 
@@ -83,6 +121,9 @@ def _write(name: str, question: Callable[[], Answer]) -> Answer:
                 "off, or the account may not write there; check the permissions of HF_TOKEN"
             ) from None
         raise NetworkError(f"{name}: the Hub answers {status} ({_first_line(error)}); run again later") from None
+    except RuntimeError as error:
+        # What the client makes of an upload that fails, whatever the reason.
+        raise NetworkError(f"{name}: the upload failed ({_first_line(error.__cause__ or error)}); run again") from None
     except UnicodeDecodeError:
         raise RepositoryError(f"{name}: the Hub takes README.md as UTF-8 only; save it as that") from None
     except ValueError as error:
@@ -91,5 +132,6 @@ def _write(name: str, question: Callable[[], Answer]) -> Answer:
         raise NetworkError(f"{name}: the Hub cannot be reached ({_first_line(error)}); run again") from None
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+def _first_line(error: BaseException) -> str:
+    # What stands behind a question mark may be a signature that lets anybody in.
+    return re.sub(r"\?[^\s']*", "", str(error).partition("\n")[0])

@@ -7,7 +7,7 @@ branch product M, and the recipe that says how those numbers were made.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
@@ -50,6 +50,12 @@ class Recipe:
             raise OptionError(f"probes must be between 1 and 65536, not {self.probes}; use exact mode for more")
         if not 2 <= self.coordinates <= 4096:
             raise OptionError(f"coordinates must be between 2 and 4096, not {self.coordinates}")
+
+    def label(self, path: str, *besides: str) -> str:
+        """Return what a file is called that holds one path seen through this recipe, and depends on this besides."""
+        said = repr((*(item for item in asdict(self).items() if item[0] != "name"), *besides))
+        probes = "exact" if self.probes is None else self.probes
+        return f"{path}-{self.name}-{probes}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
     def columns(self, width: int) -> int:
         """Return how many columns a sketch has: k, or the width where Z is the identity."""
@@ -150,6 +156,8 @@ class Signature:
     paths: Mapping[str, PathSignature]
     without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By path the layers that have no such branch, and therefore no row in its arrays; most models have none."""
+    made_from: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the factorization and of the model's files, as far as it was stored for others to rely on them."""
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a row in a path's arrays."""
@@ -189,6 +197,37 @@ def joined(one: Signature, other: Signature) -> Signature:
         paths[path] = PathSignature(**rows, widths=tuple(widths[row] for row in order) if widths else ())
         without[path] = tuple(number for number in range(one.layers) if number not in numbers)
     return replace(one, paths=paths, without={path: absent for path, absent in without.items() if absent})
+
+
+def some_layers(whole: Signature, layers: Collection[int] | None = None) -> Signature:
+    """Return the rows of some layers, or of all, as if no others had been read."""
+    if layers is None:
+        return whole
+    paths, without = {}, {}
+    for path, found in whole.paths.items():
+        numbers = whole.numbers(path)
+        rows = [row for row, number in enumerate(numbers) if number in layers]
+        parts = {part: getattr(found, part)[rows] for part in ("sketch", "corner", "trace", "norm")}
+        paths[path] = PathSignature(**parts, widths=tuple(found.widths[row] for row in rows if found.widths))
+        without[path] = tuple(number for number in range(whole.layers) if number not in layers or number not in numbers)
+    return replace(whole, paths=paths, without={path: absent for path, absent in without.items() if absent})
+
+
+def by_path(signature: Signature) -> dict[str, Signature]:
+    """Return a signature as one for each of its paths."""
+    return {
+        path: replace(signature, paths={path: found}, without={path: signature.without[path]})
+        if path in signature.without
+        else replace(signature, paths={path: found}, without={})
+        for path, found in signature.paths.items()
+    }
+
+
+def together(single: Sequence[Signature]) -> Signature:
+    """Return signatures of one model along unlike paths as one."""
+    paths = {path: found for each in single for path, found in each.paths.items()}
+    without = {path: absent for each in single for path, absent in each.without.items()}
+    return replace(single[0], paths=paths, without=without)
 
 
 def same_recipe(a: Signature, b: Signature) -> None:

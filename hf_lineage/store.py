@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import safetensors
 from safetensors.numpy import save
 
-from hf_lineage.errors import SignatureError
+from hf_lineage.errors import OptionError, SignatureError
 from hf_lineage.signature import PathSignature, Recipe, Signature
 
 FORMAT, VERSION = "hf-lineage signature", 1
-PARTS = ("sketch", "corner", "trace", "norm")
+PARTS = {"sketch": "F32", "corner": "F32", "trace": "F64", "norm": "F64"}
+"""What is stored of a path, and in which number format."""
 
 
 class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -35,6 +36,7 @@ class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     recipe: Recipe
     without: dict[str, tuple[int, ...]] = {}
     widths: dict[str, tuple[int, ...]] = {}
+    made_from: dict[str, str] = {}
 
 
 def save_signature(signature: Signature, file: Path) -> None:
@@ -42,6 +44,11 @@ def save_signature(signature: Signature, file: Path) -> None:
 
     Raise SignatureError if the file cannot be written, or if the residuals are not in memory.
     """
+    write_atomically(file, encode(signature))
+
+
+def encode(signature: Signature) -> bytes:
+    """Return a signature as the content of a file; raise SignatureError if the residuals are not in memory."""
     if not all(isinstance(found.sketch, np.ndarray) for found in signature.paths.values()):
         raise SignatureError(
             f"{signature.model}: the exact residuals do not fit in memory, so there is nothing to write; "
@@ -57,8 +64,7 @@ def save_signature(signature: Signature, file: Path) -> None:
         for path, found in signature.paths.items()
         for part in PARTS
     }
-    content = save(tensors, metadata={"signature": msgspec.json.encode(provenance).decode()})
-    write_atomically(file, content)
+    return save(tensors, metadata={"signature": msgspec.json.encode(provenance).decode()})
 
 
 def load_signature(file: Path) -> Signature:
@@ -71,14 +77,24 @@ def load_signature(file: Path) -> Signature:
             provenance = msgspec.json.decode(metadata, type=_Provenance)
             if (provenance.format, provenance.version) != (FORMAT, VERSION):
                 raise SignatureError(f"{file} has format version {provenance.version}, not {VERSION}; extract it again")
-            paths = {path: {part: opened.get_tensor(f"{path}.{part}") for part in PARTS} for path in provenance.paths}
-    except (OSError, safetensors.SafetensorError, msgspec.DecodeError) as error:
+            paths = {path: {part: _tensor(opened, path, part) for part in PARTS} for path in provenance.paths}
+    except (OSError, safetensors.SafetensorError, msgspec.DecodeError, OptionError) as error:
         raise SignatureError(f"{file} cannot be read as a signature: {error}; extract it again") from None
     if not all(np.isfinite(parts[part]).all() for parts in paths.values() for part in ("sketch", "corner")):
         raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
     known = {name: getattr(provenance, name) for name in Signature.__dataclass_fields__ if name != "paths"}
     widths = {path: provenance.widths.get(path, ()) for path in paths}
     return Signature(**known, paths={path: PathSignature(**paths[path], widths=widths[path]) for path in paths})
+
+
+def _tensor(opened: Any, path: str, part: str) -> np.ndarray[Any, Any]:
+    name = f"{path}.{part}"
+    found = opened.get_slice(name).get_dtype()
+    if found != PARTS[part]:
+        # Some formats are none of NumPy's.
+        raise safetensors.SafetensorError(f"{name} is stored as {found}, not {PARTS[part]}")
+    tensor: np.ndarray[Any, Any] = opened.get_tensor(name)
+    return tensor
 
 
 def write_atomically(file: Path, content: bytes) -> None:

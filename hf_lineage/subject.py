@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hf_lineage import cache, published
 from hf_lineage.checkpoint import FLOATS, Checkpoint, RemoteCheckpoint, open_checkpoint, other_format
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, SignatureError
 from hf_lineage.layout import Layout, bind
 from hf_lineage.options import Options
-from hf_lineage.registry import lookup
+from hf_lineage.origin import CACHE, FILE, WEIGHTS, Origin
+from hf_lineage.registry import Factorization, lookup
 from hf_lineage.repo import RepoRef, is_file, resolve
-from hf_lineage.signature import Signature, joined
+from hf_lineage.signature import Signature, joined, some_layers
 from hf_lineage.store import load_signature
+from hf_lineage.vetting import Model
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Subject:
     """By path the numbers of the layers that have it, each with the width of its stream."""
     signature: Callable[..., Signature]
     """Of some layers, or of all; what was read before is not read again, and comes with it."""
+    origin: Origin = WEIGHTS
     traffic: Callable[[], Traffic | None] = lambda: None
     """What came over the network so far; None of a model on this machine."""
 
@@ -50,10 +54,10 @@ class Traffic:
 
 
 class _Reading:
-    """The signature of the layers of one model that were read so far."""
+    """The signature of the layers of one model that were read so far; once they are all there, it is kept."""
 
-    def __init__(self, layout: Layout, extracted: Callable[[Layout], Signature]) -> None:
-        self._layout, self._extracted = layout, extracted
+    def __init__(self, layout: Layout, extracted: Callable[[Layout], Signature], keep: Callable[[Signature], None]):
+        self._layout, self._extracted, self._keep = layout, extracted, keep
         self._read: frozenset[int] = frozenset()
         self._found: Signature | None = None
 
@@ -65,6 +69,8 @@ class _Reading:
             self._found = self._extracted(new)
         elif new.paths:
             self._found = joined(self._found, self._extracted(new))
+        if new.paths and len(self._read) == self._layout.layers:
+            self._keep(self._found)
         return self._found
 
 
@@ -81,17 +87,19 @@ def locate_weights(model: str, local_hub: Path | None = None) -> RepoRef:
     return source
 
 
-def open_subject(source: RepoRef | Signature, options: Options) -> Subject:
-    """Open a model as far as its headers.
+def open_subject(source: RepoRef | Signature, options: Options, is_base: bool = False) -> Subject:
+    """Open a model as far as its headers. Of a base a published signature may stand for the weights, of no other model.
 
     Raise NothingToCompare where there is nothing to judge, another LineageError where something is wrong.
     """
     if isinstance(source, Signature):
-        rows = {path: dict(zip(source.numbers(path), _widths(source, path), strict=True)) for path in source.paths}
-        stored = functools.partial(_fitting, source, options)
-        return Subject(source.model, source.revision, None, True, source.width, source.layers, rows, stored)
+        return _of_signature(source, None, FILE, functools.partial(_fitting, source, options))
+    kept = None if options.recompute else cache.find(source, *known_class(source), options)
+    if kept:
+        # Row for row what the weights would give: nothing in a report changes because of it.
+        return _of_signature(kept, source, CACHE, functools.partial(some_layers, kept))
     architecture, checkpoint, layout = open_model(source)
-    return Subject(
+    subject = Subject(
         name=source.name,
         revision=source.revision,
         identity=source.identity,
@@ -99,9 +107,38 @@ def open_subject(source: RepoRef | Signature, options: Options) -> Subject:
         width=layout.width,
         layers=layout.layers,
         rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
-        signature=_Reading(layout, functools.partial(_extracted, source, architecture, checkpoint, options)),
+        signature=_Reading(
+            layout,
+            functools.partial(_extracted, source, architecture, checkpoint, options),
+            functools.partial(cache.keep, source, layout.factorization, options),
+        ),
         traffic=functools.partial(_traffic, checkpoint),
     )
+    if not is_base or options.recompute or not isinstance(checkpoint, RemoteCheckpoint):
+        return subject
+    found = published.find(Model(source, architecture, layout, options), options)
+    return replace(subject, signature=functools.partial(_whole, found[0]), origin=found[1]) if found else subject
+
+
+def _of_signature(
+    found: Signature, repo: RepoRef | None, origin: Origin, signature: Callable[..., Signature]
+) -> Subject:
+    return Subject(
+        name=found.model,
+        revision=found.revision,
+        identity=repo.identity if repo else None,
+        local=repo is None,
+        width=found.width,
+        layers=found.layers,
+        rows={path: dict(zip(found.numbers(path), _widths(found, path), strict=True)) for path in found.paths},
+        signature=signature,
+        origin=origin,
+    )
+
+
+def _whole(found: Signature, _layers: Collection[int] | None = None) -> Signature:
+    """All of a signature, whichever layers are asked for: nothing has to be read."""
+    return found
 
 
 def _widths(stored: Signature, path: str) -> tuple[int, ...]:
@@ -117,13 +154,18 @@ def _traffic(checkpoint: Checkpoint) -> Traffic | None:
 
 def open_model(repo: RepoRef) -> tuple[str, Checkpoint, Layout]:
     """Return the class that config.json names, the checkpoint, and where everything is in it."""
-    config = model_config(repo)
-    with _about(repo):
-        architecture, factorization = lookup(config)
+    (architecture, factorization), config = known_class(repo), model_config(repo)
     checkpoint = open_checkpoint(repo)
     with _about(repo):
         _refuse_quantized(checkpoint, config)
         return architecture, checkpoint, bind(factorization, checkpoint.shapes, config)
+
+
+def known_class(repo: RepoRef) -> tuple[str, Factorization]:
+    """Return the class that config.json names and its factorization; NothingToCompare if there is none."""
+    config = model_config(repo)
+    with _about(repo):
+        return lookup(config)
 
 
 def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:

@@ -8,8 +8,14 @@ from hf_lineage.pipeline import Report, Row
 from hf_lineage.repo import resolve
 from hf_lineage.verdict import Incompatible, Inconclusive, Unreadable, Unrelated, Unverifiable, judge
 from tests import hostile
-from tests.models import card, family, tiny_llama
+from tests.hub import serving
+from tests.hub.client import connect
+from tests.hub.commits import Commits
+from tests.models import card, family, fine_tuned, tiny_llama
+from tests.signatures import publish
 from tests.test_verdict import evidence
+
+LAYERS = 8
 
 
 @pytest.fixture
@@ -66,3 +72,38 @@ def any_report(request, folder):
     if request.param == "nothing":
         return check(str(card(folder)))
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A Hub on which a base's owner may write, and a fine-tune of it, too large to come with their headers."""
+    base = tiny_llama(tmp_path / "base", layers=LAYERS, width=64)
+    (tmp_path / "commits").mkdir()
+    with serving() as hub:
+        hub.publish("acme/base", base)
+        hub.publish("fern/child", card(fine_tuned(base, tmp_path / "child"), "acme/base", "finetune"))
+        connect(hub, tmp_path / "hub", monkeypatch)
+        monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
+        yield Commits(hub, tmp_path / "commits", account="acme").attach()
+
+
+@pytest.fixture
+def published(server):
+    """The base's owner has published its signature."""
+    publish(server)
+    return server
+
+
+@pytest.fixture
+def without_cache(monkeypatch):
+    """Nothing that this machine kept is found again."""
+    monkeypatch.setattr("hf_lineage.cache.find", lambda *arguments: None)
+
+
+@pytest.fixture(autouse=True)
+def own_files(tmp_path_factory, monkeypatch):
+    """Every test has a cache and a configuration of its own, both empty."""
+    folder = tmp_path_factory.mktemp("own")
+    monkeypatch.setenv("HF_LINEAGE_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    return folder

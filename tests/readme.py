@@ -76,6 +76,18 @@ def speed_block() -> str:
     return f"{machine}:\n\n" + markdown.table(("What", "Target", "Measured"), rows)
 
 
+def network_block() -> str:
+    """What the last committed run of the network benchmark moved."""
+    found = json.loads((ROOT / "benchmarks/results/network.json").read_text(encoding="utf-8"))["rows"]
+    shares = [row for row in found if row["unit"] in ("of its own bytes", "of the base's bytes")]
+    rows = [(row["what"], row["target"].partition(" of")[0], f"{row['measured']:.2%}") for row in shares]
+    return (
+        "What a check of a child moves, in shares of a model's bytes (`python -m benchmarks.network`: 32 layers in\n"
+        "the shape of a 7B, a sixteenth as wide, so that the signature takes a share thirty times as large):\n\n"
+        + markdown.table(("Budget, source: model", "Target", "Moved"), rows)
+    )
+
+
 def classes_block() -> str:
     """The registry as a table: the families of classes, in one row for each factorization."""
     rows = [f"| {found.name} | {', '.join(families(found.classes))} |" for found in factorizations()]
@@ -111,6 +123,7 @@ def families(classes: Iterable[str]) -> list[str]:
 BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "demo": (README, demo_block),
     "laundering": (README, laundering_block),
+    "network": (README, network_block),
     "speed": (README, speed_block),
     "coverage": (README, coverage_block),
     "classes": (README, classes_block),

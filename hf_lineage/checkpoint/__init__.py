@@ -4,12 +4,4 @@ from hf_lineage.checkpoint.local import FLOATS, Checkpoint, TensorInfo
 from hf_lineage.checkpoint.opening import open_checkpoint, other_format, weight_files
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 
-__all__ = [
-    "FLOATS",
-    "Checkpoint",
-    "RemoteCheckpoint",
-    "TensorInfo",
-    "open_checkpoint",
-    "other_format",
-    "weight_files",
-]
+__all__ = ["FLOATS", "Checkpoint", "RemoteCheckpoint", "TensorInfo", "open_checkpoint", "other_format", "weight_files"]

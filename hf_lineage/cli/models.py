@@ -7,21 +7,42 @@ from typing import Any
 
 import click
 
-from hf_lineage.cli.shared import EPILOG, LOCAL_HUB, OUTPUT, RECIPE, UNDECIDED, make_options, with_options, write
+from hf_lineage.cli.shared import (
+    EPILOG,
+    LOCAL_HUB,
+    OUTPUT,
+    RECIPE,
+    RECOMPUTE,
+    UNDECIDED,
+    make_options,
+    with_options,
+    write,
+)
 from hf_lineage.errors import printable
 
 
 @click.command(epilog=EPILOG)
 @click.argument("model")
-@with_options(*RECIPE, OUTPUT)
-def extract(model: str, output: Path | None, **settings: Any) -> int:
+@click.option("--push", is_flag=True, help="Propose it on the Hub instead; an open proposal of yours is updated.")
+@click.option("--to", metavar="REPO", help="With --push: to this repository of signatures, not to that of MODEL.")
+@with_options(*RECIPE, RECOMPUTE, OUTPUT)
+def extract(model: str, push: bool, to: str | None, output: Path | None, **settings: Any) -> int:
     """Write the signature of MODEL, by default beside you as NAME.lineage.safetensors."""
     from hf_lineage import pipeline, store
 
-    signature = pipeline.extract(model, make_options(**settings))
-    file = output or Path(f"{Path(model.partition('@')[0]).resolve().name}.lineage.safetensors")
-    store.save_signature(signature, file)
-    click.echo(printable(file))
+    if to and not push:
+        raise click.UsageError("--to says where to --push")
+    if not push:
+        signature = pipeline.extract(model, make_options(**settings))
+        output = output or Path(f"{Path(model.partition('@')[0]).resolve().name}.lineage.safetensors")
+    else:
+        signature, shared = pipeline.share(model, make_options(**settings), to)
+        click.echo(shared.done)
+        for file, sha256 in shared.files.items():
+            click.echo(f"{sha256}  {printable(file)}")
+    if output is not None:
+        store.save_signature(signature, output)
+        click.echo(printable(output))
     return 0
 
 

@@ -67,6 +67,7 @@ RECIPE = (
     click.option("--max-memory", metavar="SIZE", help="Budget of each device, such as 8GiB."),
     LOCAL_HUB,
 )
+RECOMPUTE = click.option("--recompute", is_flag=True, help="Read weights, whatever is cached or published of them.")
 TEST = (
     click.option("--alpha", type=float, default=0.01, show_default=True, help="Significance level."),
     click.option("--permutations", type=int, default=999, show_default=True, metavar="N", help="Relabellings tried."),
@@ -78,6 +79,21 @@ TEST = (
     ),
     click.option(
         "--null", "nulls", multiple=True, metavar="MODEL", help="Independent model, or published null; repeatable."
+    ),
+    RECOMPUTE,
+    click.option(
+        "--signatures",
+        multiple=True,
+        metavar="REPO",
+        envvar="HF_LINEAGE_SIGNATURES",
+        help="Look on the Hub for signatures of bases here too; repeatable.",
+    ),
+    click.option(
+        "--trust",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        envvar="HF_LINEAGE_TRUST",
+        help="Which published signatures you believe; by default hf-lineage/trust.yaml in ~/.config.",
     ),
 )
 FORMATS = ("text", "json", "markdown", "html", "badge", "sarif", "junit", "cyclonedx", "intoto")

@@ -49,6 +49,10 @@ def _claim(row: Row) -> dict[str, Any]:
         "verdict": row.verdict.name,
         "reason": row.verdict.reason,
         "layers": row.layers,
+        "signatures": {
+            "base": row.base_origin and asdict(row.base_origin),
+            "model": row.model_origin and asdict(row.model_origin),
+        },
         "traffic": {name: asdict(moved) for name, moved in row.traffic.items()},
         "paths": [_path(path, found, row.verdict.by_path[path]) for path, found in row.verdict.evidence.items()],
     }

@@ -12,6 +12,7 @@ import msgspec
 
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.options import Options
+from hf_lineage.origin import Origin
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import json, wording
 from hf_lineage.signature import Recipe
@@ -61,6 +62,13 @@ class PathEvidence(msgspec.Struct, frozen=True):
     empirical_null: Null | None
 
 
+class Origins(msgspec.Struct, frozen=True):
+    """Where the numbers of base and model came from; our own cache is as good as the weights, and not told apart."""
+
+    base: Origin | None
+    model: Origin | None
+
+
 class RecordedClaim(msgspec.Struct, frozen=True):
     """One claim and what became of it; `verified` holds for RELATED alone."""
 
@@ -79,6 +87,7 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     test: Settings
     date: datetime.date
     command: str
+    signatures: Origins | None = None
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -105,6 +114,7 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
             "evidence": {each["path"]: _evidence(each) for each in claim["paths"]},
             "verified": claim["verdict"] == "RELATED",
         }
+        | {"signatures": {who: _origin(said) for who, said in claim["signatures"].items()}}
         | {"base_commit": row.base_revision, "recipe": document["recipe"], "test": document["test"], "date": date}
         | {"command": command(said["model"], commit, row, report.options, names), **_decisive(row, claim)}
         for row, claim in zip(report.rows, said["claims"], strict=True)
@@ -127,6 +137,10 @@ def decode(content: bytes | None) -> Record | None:
         return msgspec.json.decode(content, type=Record)
     except (msgspec.DecodeError, OptionError, RecursionError) as error:
         raise CardError(f"{FILE} is not a file that hf-lineage wrote ({error}); move it away") from None
+
+
+def _origin(said: dict[str, Any] | None) -> dict[str, Any] | None:
+    return said | {"kind": "weights"} if said and said["kind"] == "cache" else said
 
 
 def _evidence(path: dict[str, Any]) -> dict[str, Any]:
@@ -173,6 +187,9 @@ def command(model: str, commit: str | None, row: Row, options: Options, names: M
     for name in _BY_VALUE:
         if (value := getattr(options, name)) != getattr(usual, name):
             words += [f"--{name}", str(value)]
+    words += ["--recompute"] if options.recompute else []
+    for repository in options.signatures:
+        words += ["--signatures", repository]
     for null in options.nulls:
         words += ["--null", names.get(null, null)]
     return printable(shlex.join(words))

@@ -67,11 +67,28 @@ def reasons(report: Report) -> Iterator[str]:
             yield f"{base}: {reason(row)}"
         if len(row.verdict.evidence) > 1:
             yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
+        yield from origins(row)
         yield from reading(row)
     if not report.rows:
         yield NOTHING_DECLARED
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
+
+
+def origins(row: Row) -> Iterator[str]:
+    """Yield whose numbers did not come from weights that were read just now."""
+    for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
+        about = f"{printable(row.claim.base, 200)}: the signature of {who}"
+        if origin and origin.kind == "cache":
+            yield f"{about} comes from the cache of this machine, made from its weights; --recompute reads them again"
+        if origin and origin.kind == "file":
+            yield f"{about} was given as a file; its weights were not read"
+        if origin and origin.kind == "published":
+            files = ", ".join(f"{printable(file, 300)} (sha256 {sha256})" for file, sha256 in origin.files.items())
+            yield (
+                f"{about} is published in {printable(origin.repository, 200)}: {files}; believed because "
+                f"{printable(origin.trusted, 300)}. Its weights were not read; --recompute reads them"
+            )
 
 
 def reading(row: Row) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.hub.answers import Answer, Request, json_answer, refusal, route
 from tests.hub.hub import Hub
+from tests.hub.reading import LARGE
 
 _REPO = r"hub/api/models/(?P<name>[^/]+/[^/]+)"
 
@@ -29,6 +30,8 @@ class Commits:
     """What is wrong with every card, as the Hub would say it."""
     refusal: int = 0
     """The status that every commit is answered with."""
+    uploaded: dict[str, bytes] = field(default_factory=dict)
+    """Large files by their digest."""
     made: list[tuple[str, str, list[str]]] = field(default_factory=list)
     """Each commit: repository, revision, and the files in it."""
 
@@ -40,16 +43,21 @@ class Commits:
         """The content of a file at a revision."""
         return (self.hub.published[name][revision] / file).read_bytes()
 
-    def push(self, name: str, revision: str, files: dict[str, bytes]) -> str:
-        """Commit as anybody would, and return the commit."""
+    def push(self, name: str, revision: str, files: dict[str, bytes], *authors: str) -> str:
+        """Commit as these authors would, or the owner, and return the commit."""
         old = self.hub.published[name][revision]
         parent = self.hub.commit(name, revision)
         changed = [(file, hashlib.sha1(content).hexdigest()) for file, content in sorted(files.items())]
         commit = hashlib.sha1(repr((name, parent, changed)).encode()).hexdigest()
         shutil.copytree(old, self.room / commit)
         for file, content in files.items():
-            (self.room / commit / file).parent.mkdir(exist_ok=True)
+            (self.room / commit / file).parent.mkdir(parents=True, exist_ok=True)
             (self.room / commit / file).write_bytes(content)
+        before = {file: put for (at, file), put in self.hub.touched.items() if at == parent}
+        known = {path.relative_to(old).as_posix(): parent for path in old.rglob("*") if path.is_file()}
+        last = known | before | dict.fromkeys(files, commit)
+        self.hub.touched |= {(commit, file): put for file, put in last.items()}
+        self.hub.authors[commit] = authors or (name.partition("/")[0],)
         self.hub.published[name] |= {revision: self.room / commit, commit: self.room / commit}
         return commit
 
@@ -81,12 +89,14 @@ class Commits:
         header = next(line["value"] for line in lines if line["key"] == "header")
         sent = [line["value"] for line in lines if line["key"] == "file"]
         files = {file["path"]: base64.b64decode(file["content"]) for file in sent}
+        large = [line["value"] for line in lines if line["key"] == "lfsFile"]
+        files |= {file["path"]: self.uploaded[file["oid"]] for file in large}
         if query.get("create_pr"):
             revision = f"refs/pr/{self.propose(name, str(self.account), header['summary'])}"
             self.hub.published[name][revision] = self.hub.published[name][header["parentCommit"]]
         elif header["parentCommit"] != self.hub.commit(name, revision):
             return json_answer({"error": "The parent commit is not the head of the branch"}, 412)
-        commit = self.push(name, revision, files)
+        commit = self.push(name, revision, files, str(self.account))
         self.made.append((name, revision, sorted(files)))
         done = {"commitOid": commit, "commitUrl": f"{self.hub.url}/{name}/commit/{commit}", "success": True}
         return json_answer(done | {"pullRequestUrl": f"{self.hub.url}/{name}/discussions/{len(self.proposals)}"})
@@ -113,7 +123,29 @@ def validate(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
 @route("POST", rf"{_REPO}/preupload/(?P<revision>.+)")
 def preupload(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
     paths = [file["path"] for file in json.loads(request.body)["files"]]
-    return json_answer({"files": [{"path": path, "uploadMode": "regular", "shouldIgnore": False} for path in paths]})
+    modes = {path: "lfs" if Path(path).suffix in LARGE else "regular" for path in paths}
+    return json_answer(
+        {"files": [{"path": path, "uploadMode": mode, "shouldIgnore": False} for path, mode in modes.items()]}
+    )
+
+
+@route("POST", r"hub/(?P<name>[^/]+/[^/]+)\.git/info/lfs/objects/batch")
+def batch(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
+    """Where large files are sent to, those that are not there yet."""
+    objects = json.loads(request.body)["objects"]
+    known = _commits(hub).uploaded
+    todo = [
+        each | ({} if each["oid"] in known else {"actions": {"upload": {"href": f"{hub.cdn}/upload/{each['oid']}"}}})
+        for each in objects
+    ]
+    return json_answer({"transfer": "basic", "objects": todo})
+
+
+@route("PUT", r"cdn/upload/(?P<oid>[0-9a-f]{64})")
+def upload(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
+    assert hashlib.sha256(request.body).hexdigest() == named["oid"]
+    _commits(hub).uploaded[named["oid"]] = request.body
+    return Answer(200)
 
 
 @route("GET", rf"{_REPO}/discussions")

@@ -3,9 +3,10 @@
 import functools
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 from tests.hub.answers import Answer, Request, json_answer, refusal, route
 from tests.hub.hub import Hub
@@ -27,11 +28,52 @@ def info(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
     return json_answer(named | {"sha": commit, "private": False, "siblings": siblings})
 
 
-@route("GET HEAD", r"hub/api/models/(?P<name>.+?)/tree/(?P<revision>[^/]+)")
+@route("GET HEAD", r"hub/api/models/(?P<name>.+?)/tree/(?P<revision>[^/]+)(/(?P<under>.+))?")
 def tree(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
-    """Which files a model has, at a revision."""
+    """Which files a model has, at a revision, of all or in one folder."""
     found = _found(hub, request, asked)
-    return found if isinstance(found, Answer) else json_answer([_entry(found[0], file) for file in paths(found[0])])
+    if isinstance(found, Answer):
+        return found
+    folder, commit = found
+    files = [file for file in paths(folder) if file.is_relative_to(folder / asked["under"])]
+    return json_answer([_entry(folder, file) for file in files]) if files else refusal(404, "EntryNotFound", commit)
+
+
+@route("POST", r"hub/api/models/(?P<name>.+?)/paths-info/(?P<revision>[^/]+)")
+def paths_info(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+    """What is known of some files, and which commit put each there."""
+    found = _found(hub, request, asked)
+    if isinstance(found, Answer):
+        return found
+    folder, commit = found
+    files = [folder / path for path in parse_qs(request.body.decode())["paths"]]
+    last = {file: hub.touched.get((commit, file.relative_to(folder).as_posix()), commit) for file in files}
+    said = {"title": "A change", "date": "2026-11-01T00:00:00.000Z"}
+    return json_answer(
+        [_entry(folder, file) | {"lastCommit": said | {"id": last[file]}} for file in files if file.is_file()]
+    )
+
+
+@route("GET", r"hub/api/models/(?P<name>.+?)/commits/(?P<revision>[^/]+)")
+def commits(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+    """The newest commit of a revision, as if there were no others."""
+    found = _found(hub, request, asked)
+    if isinstance(found, Answer):
+        return found
+    authors = hub.authors.get(found[1], (asked["name"].partition("/")[0],))
+    return json_answer([{"id": found[1], "authors": [{"user": author} for author in authors]}])
+
+
+@route("GET", r"hub/api/organizations/(?P<name>[^/]+)/members")
+def members(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+    """Who belongs to an organisation, one on each page."""
+    known, page = hub.members.get(asked["name"]), int(request.query.get("page", 0))
+    if known is None:
+        return refusal(404, "")
+    following = f"{hub.url}{request.path}?page={page + 1}"
+    more = {"Link": f'<{following}>; rel="next"'} if page + 1 < len(known) else {}
+    said = json_answer([{"user": name} for name in known[page : page + 1]])
+    return replace(said, headers=said.headers | more)
 
 
 @route("GET HEAD", r"hub/(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
@@ -110,5 +152,5 @@ def _entry(folder: Path, file: Path) -> dict[str, Any]:
     size = file.stat().st_size
     large = {"lfs": {"oid": sha256(file), "size": size, "pointerSize": 134}} if file.suffix in LARGE else {}
     path = file.relative_to(folder).as_posix()
-    oid = hashlib.sha1(path.encode() if large else file.read_bytes()).hexdigest()
+    oid = hashlib.sha1(sha256(file).encode() if large else file.read_bytes()).hexdigest()
     return {"type": "file", "oid": oid, "size": size, "path": path, **large}

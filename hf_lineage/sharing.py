@@ -1,0 +1,84 @@
+"""Sharing: a signature proposed to the Hub, in the model's own repository or in one of signatures."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from hf_lineage import publishing, trees
+from hf_lineage.errors import OptionError, SignatureError
+from hf_lineage.options import Options
+from hf_lineage.published import FOLDER, current, file_name, folder_of
+from hf_lineage.repo import RepoRef
+from hf_lineage.signature import Signature, by_path
+from hf_lineage.store import encode, load_signature
+from hf_lineage.vetting import Model
+
+DESCRIPTION = (
+    "`hf-lineage check` can compare models with these signatures instead of fetching the weights that they were made "
+    "from. Each names that commit and the digests of the files; anybody can make it again with `hf-lineage extract`."
+)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What became of it: where it was proposed, and the files, each with its sha256."""
+
+    done: str
+    files: Mapping[str, str]
+
+
+def refuse(repo: RepoRef, options: Options, to: str | None) -> None:
+    """Raise OptionError for what could not be proposed in the end, before anything is read."""
+    branch = repo.name.partition("@")[2]
+    if repo.remote is None:
+        raise OptionError(f"{repo} is no model on the Hub, so nobody could look for its signature there")
+    if options.recipe.probes is None:
+        raise OptionError("what --exact gives is as large as the weights; leave it out to share a signature")
+    if to is None and branch not in ("", "main"):
+        raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out, or use --to")
+
+
+def propose(model: Model, whole: Signature, to: str | None = None) -> Shared:
+    """Open a pull request with a signature, or bring the one that is open up to date.
+
+    Raise RepositoryError or NetworkError as `publishing.commit` does.
+    """
+    repo, name = model.repo, current(model.repo)
+    folder = FOLDER if to is None else folder_of(name, repo.revision or "")
+    said = replace(whole, model=name, made_from=model.made_from)
+    files = {f"{folder}/{file_name(said.recipe, path)}": single for path, single in by_path(said).items()}
+    where, title = to or name, f"Add the lineage signature of {name}"
+    change = _Change(where, {file: encode(single) for file, single in files.items()}, files)
+    parent = trees.head(where) if to else repo.revision or ""
+    done = publishing.propose(where, title, DESCRIPTION, parent, change.against)
+    return Shared(done, {file: hashlib.sha256(content).hexdigest() for file, content in change.contents.items()})
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What files are to be in a repository."""
+
+    repository: str
+    contents: Mapping[str, bytes]
+    signatures: Mapping[str, Signature]
+
+    def against(self, commit: str) -> dict[str, bytes]:
+        """Return those that are not there at a commit."""
+        files = trees.tree(self.repository, commit)
+        return {file: content for file, content in self.contents.items() if not self._there(commit, files, file)}
+
+    def _there(self, commit: str, files: Mapping[str, trees.Entry], file: str) -> bool:
+        """Whether the same is there, be it of another commit: writing it to a model's repository makes a new one."""
+        content = self.contents[file]
+        if file not in files or files[file].size != len(content):
+            return False
+        if files[file].content == hashlib.sha256(content).hexdigest():
+            return True
+        there = trees.fetched(self.repository, commit, file)
+        with contextlib.suppress(SignatureError):
+            then = load_signature(there).revision
+            return encode(replace(self.signatures[file], revision=then)) == there.read_bytes()
+        return False
