@@ -128,6 +128,6 @@ def test_hostile_names_are_text_and_nothing_else(window, tmp_path, width):
             ]  # fmt: skip
             shown = window.run("return document.body.innerText")
             assert "<script>window.hacked = 1</script>" in shown
-            assert "\\n::error::\\u202e" in shown
+            assert "\\n:\\x3aerror:\\x3a\\u202e" in shown
             assert not any(mark in shown for mark in "\u202e\u2066\u200b\x1b")
     assert elements[0] == elements[1]

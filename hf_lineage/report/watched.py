@@ -5,7 +5,6 @@ Names written by strangers are escaped, and nothing is longer than a step summar
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -117,9 +116,7 @@ def found(run: Run) -> Page:
 def text(page: Page) -> str:
     """Return a page with a table of at most 80 columns."""
     table = txt.table(page.columns, page.rows, numeric=(2, 3)) if page.rows else ""
-    whole = "\n".join(filter(None, (table, *map(txt.wrapped, page.sentences)))) + "\n"
-    # A name may be folded wherever a stranger wants it to be: a runner obeys lines that begin like this.
-    return re.sub(r"(?m)^(\s*)(::|##\[)", r"\1\\\2", whole)
+    return "\n".join(filter(None, (table, *map(txt.wrapped, page.sentences)))) + "\n"
 
 
 def markdown(page: Page) -> str:
