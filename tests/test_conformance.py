@@ -1,14 +1,17 @@
 """The proof behind the registry: for every class every product is what the real transformers module computes."""
 
+import collections
 import fnmatch
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
-from hf_lineage.registry import Factorization, as_names, as_sets, factorizations, prefixes, slots
+from hf_lineage.header import find_layers
+from hf_lineage.registry import Factorization, MatrixSet, Sets, as_names, as_sets, factorizations, prefixes, slots
 from tests.conformance import (
     FOLDED,
     PLAIN,
@@ -50,7 +53,8 @@ def deviations(found: Specimen) -> dict[str, float]:
 def test_every_product_is_what_the_module_computes(name, factorization, wanted, tmp_path):
     found = specimen(name, tmp_path, wanted)
     assert found.layout.factorization == factorization
-    assert found.layout.layers == 2
+    layers = collections.Counter(layer.stack for layer in find_layers(factorization, found.shapes))
+    assert set(layers.values()) == {2}
     assert found.layout.unclaimed == ()
     assert deviations(found) == {}
     assert norms_left_out(found) == []
@@ -87,11 +91,18 @@ def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factoriz
     assert unseen == set()
 
 
+def edit(sets: Sets, said: dict[str, Any]) -> Sets:
+    """Every set of a branch, said differently."""
+    if isinstance(sets, MatrixSet):
+        return msgspec.structs.replace(sets, **said)
+    return tuple(each and msgspec.structs.replace(each, **said) for each in sets)
+
+
 def pretend(name: str, **changes: Any) -> Factorization:
     """A factorization with its branches, or anything else about it, said differently."""
     found = next(found for found in factorizations() if found.name == name)
     branches = {kind: changes.pop(kind) for kind in ("mlp", "attention") if kind in changes}
-    edited = {kind: msgspec.structs.replace(getattr(found.branches, kind), **said) for kind, said in branches.items()}
+    edited = {kind: edit(getattr(found.branches, kind), said) for kind, said in branches.items()}
     return msgspec.structs.replace(found, branches=msgspec.structs.replace(found.branches, **edited), **changes)
 
 
@@ -145,6 +156,12 @@ LIES = {
         {"mlp": {"interleaved": {}, "packed": {"mlp.experts.gate_up_proj": ("gate", "up")}}},
     ),
     "a gate on attention left out": ("BeamForCausalLM", "beam", {"attention": {"gate": None}}),
+    "the first and the last of three convolutions": (
+        "ResNetModel",
+        "resnet_bottleneck",
+        {"mlp": {"up": "layer.0.convolution", "latent": {}, "inner_norm": "layer.0.normalization"}},
+    ),
+    "a batch norm between two convolutions left out": ("ResNetModel", "resnet_basic", {"mlp": {"inner_norm": ()}}),
     "two attentions, one subtracted from the other": ("DiffLlamaForCausalLM", "llama", {}),
     "attention with a gate on its output": ("BeamForCausalLM", "gemma2", {"gain": "plain"}),
 }
@@ -152,7 +169,32 @@ LIES = {
 
 @pytest.mark.parametrize(("name", "registered", "changes"), LIES.values(), ids=LIES.keys())
 def test_a_factorization_that_is_not_the_module_is_refuted(name, registered, changes, tmp_path):
-    assert deviations(specimen(name, tmp_path, variants(name)[0], pretend(registered, **changes)))
+    said = pretend(registered, **changes)
+    assert deviations(specimen(name, tmp_path, required(said, name, variants(name)[0]), said))
+
+
+CONVOLUTION, BATCH_NORM = 4, "running_var"
+MISREAD = {
+    "one tap": lambda name, stored: (
+        stored[..., 1, 1] if stored.ndim == CONVOLUTION and stored.shape[-1] > 1 else stored
+    ),
+    "a gain without the running variance": lambda name, stored: stored**0 if name.endswith(BATCH_NORM) else stored,
+}
+
+
+@pytest.mark.parametrize("misread", MISREAD.values(), ids=MISREAD.keys())
+@pytest.mark.parametrize("registered", ["resnet_basic", "resnet_bottleneck"])
+def test_a_convolution_read_otherwise_is_refuted(registered, misread, tmp_path):
+    factorization = pretend(registered)
+    wanted = required(factorization, "ResNetModel", variants("ResNetModel")[0])
+    found = specimen("ResNetModel", tmp_path, wanted, factorization)
+    assert deviations(replace(found, read=lambda name: misread(name, found.read(name))))
+
+
+def test_an_output_batch_norm_left_out_is_noticed(tmp_path):
+    said = pretend("resnet_bottleneck", mlp={"output_norm": ()})
+    left_out = gains_left_out(specimen("ResNetModel", tmp_path, variants("ResNetModel")[0], said))
+    assert "encoder.stages.0.layers.0.layer.2.normalization.weight" in left_out
 
 
 def test_a_norm_left_out_is_noticed(tmp_path):
@@ -179,6 +221,14 @@ def test_a_gain_on_the_output_left_out_is_noticed(tmp_path):
 def test_the_wrong_kind_of_norm_is_noticed(tmp_path):
     said = pretend("llama", normalization="layer_norm")
     assert "model.layers.0.input_layernorm" in wrong_normalization(specimen("LlamaForCausalLM", tmp_path, {}, said))
+
+
+@pytest.mark.parametrize("said", ["rms_norm", "layer_norm"])
+def test_a_batch_norm_is_told_from_other_norms(said, tmp_path):
+    found = specimen(
+        "ResNetModel", tmp_path, variants("ResNetModel")[0], pretend("resnet_bottleneck", normalization=said)
+    )
+    assert "encoder.stages.0.layers.0.layer.2.normalization" in wrong_normalization(found)
 
 
 def test_reader_and_writer_exchanged_are_noticed_by_the_tensor_parallel_plan(tmp_path):

@@ -72,8 +72,9 @@ def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
         tokens = torch.arange(3, 3 + length).fmod(60).expand(batch, length)
         return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
+    pixels = 2 * PICTURE if hasattr(config, "depths") else PICTURE  # every stage halves them
     shapes = {
-        "pixel_values": (*frames, getattr(config, "num_channels", 3), PICTURE, PICTURE),
+        "pixel_values": (*frames, getattr(config, "num_channels", 3), pixels, pixels),
         "input_values": (PICTURE, PICTURE) if hasattr(config, "num_mel_bins") else (2 * SOUND,),
         "input_features": (getattr(config, "num_mel_bins", 0), 2 * SOUND),
     }
@@ -103,4 +104,9 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
         parameter.data.normal_(std=0.3)
         if key.endswith("sinks"):
             parameter.data.fill_(-1e4)  # attention to the only token is 1, not shared with a sink
+    for key, buffer in model.named_buffers():
+        if key.endswith("running_mean"):
+            buffer.normal_(std=0.3)
+        if key.endswith("running_var"):
+            buffer.uniform_(0.5, 2.0)
     return model

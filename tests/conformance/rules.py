@@ -15,7 +15,7 @@ from hf_lineage.header import LayerSet
 from hf_lineage.registry import prefixes as registered
 from tests.conformance.models import runner, sample
 from tests.conformance.run import WRITERS
-from tests.conformance.specimen import Specimen, same
+from tests.conformance.specimen import Specimen, fixed, is_norm, same
 from tests.conformance.wanted import WIDTH
 
 
@@ -33,7 +33,7 @@ def norms_left_out(found: Specimen) -> list[str]:
         hook.remove()
     left = []
     for name, norm in found.model.named_modules():
-        if norm in claimed or not is_norm(found, name) or norm not in seen or not list(norm.parameters()):
+        if norm in claimed or not of_layer(found, name) or norm not in seen or not list(norm.parameters()):
             continue
         reading = [m for m in readers if m in seen and same(seen[m][0], seen[norm][1])]
         doubled = [norm.register_forward_hook(lambda module, args, output: output * 2)]
@@ -48,7 +48,7 @@ def norms_left_out(found: Specimen) -> list[str]:
 def output_norms_mistaken(found: Specimen) -> list[str]:
     """Branches whose output is normalised though the registry says it is not, or the other way round.
 
-    A norm on the output, and nothing else, undoes a factor on what the branch writes.
+    A norm on the output, and nothing else, undoes a factor on what the branch writes; a batch norm does not.
     """
     before = _hidden(found.model)
     wrong = []
@@ -56,28 +56,37 @@ def output_norms_mistaken(found: Specimen) -> list[str]:
         sets = [each for _, each in found.sets(path)]
         writers = {found.owner(each.slots[role].tensor) for each in sets}
         tripled = [m.register_forward_hook(lambda module, args, output: output * 3) for m in writers]
-        if same(_hidden(found.model), before) != all(each.output_norm and found.scale(each) is None for each in sets):
+        if same(_hidden(found.model), before) != all(map(functools.partial(_undoes, found), sets)):
             wrong.append(path)
         for hook in tripled:
             hook.remove()
     return wrong
 
 
+def _undoes(found: Specimen, each: LayerSet) -> bool:
+    return each.output_norm is not None and found.scale(each) is None and not fixed(found.owner(each.output_norm))
+
+
 def gains_left_out(found: Specimen) -> list[str]:
-    """Vectors of the residual width in a layer that are no bias, no norm's, and that nothing claims or ignores."""
+    """Fixed gains of the residual width, no norm's but a batch norm's, that nothing claims or ignores.
+
+    A layer without any branch has none that would count.
+    """
     claimed = {name for _, each in both(found) for name in (each.norm, each.output_norm, each.inner_norm) if name}
     prefixes = (
         re.escape(p).replace(r"\{layer\}", r"\d+").replace(r"\{stage\}", r"\d+")
         for p in registered(found.layout.factorization)
     )
     layer = re.compile("|".join(prefixes))
+    branched = {match[0] for _, each in both(found) for name in each.tensors if (match := layer.match(name))}
     ignored = [f"*.{name}" for name in found.layout.factorization.ignores]
     return [
         name
         for name, shape in sorted(found.shapes.items())
-        if shape == (WIDTH,) and layer.match(name) and name not in claimed and not name.endswith("bias")
+        if shape == (WIDTH,) and (match := layer.match(name)) and match[0] in branched and name not in claimed
+        if not name.endswith(("bias", "running_mean", "running_var"))
         if not any(fnmatch.fnmatchcase(name, pattern) for pattern in ignored)
-        if "norm" not in type(found.owner(name)).__name__.lower()
+        if not is_norm(owner := found.owner(name)) or fixed(owner)
     ]
 
 
@@ -87,25 +96,32 @@ def both(found: Specimen) -> Iterator[tuple[int, LayerSet]]:
     yield from found.sets("value_output")
 
 
-def is_norm(found: Specimen, name: str) -> bool:
+def of_layer(found: Specimen, name: str) -> bool:
     """Whether this is a norm of the residual width inside a layer that the factorization speaks of."""
     module = found.model.get_submodule(name)
     sizes = {tuple(parameter.shape) for parameter in module.parameters()}
-    return name.startswith(found.stack) and "norm" in type(module).__name__.lower() and sizes <= {(WIDTH,)}
+    return name.startswith(found.stack) and is_norm(module) and sizes <= {(WIDTH,)}
 
 
 def wrong_normalization(found: Specimen) -> list[str]:
-    """Norms that subtract the mean although the registry says rms_norm, or the other way round."""
-    tokens = torch.from_numpy(hadamard(WIDTH)[1:]).float()
-    subtracts = found.layout.factorization.normalization == "layer_norm"
+    """Norms of another kind than the registry says."""
     inner = {readers[0] for _, _, readers in found.readers("query_key")}
     names = {name.rpartition(".")[0] for name, module in found.model.named_modules() if module in inner}
     return [
         name
         for name, module in found.model.named_modules()
-        if is_norm(found, name) and name.rpartition(".")[0] not in names
-        if same(module(tokens), module(tokens + 1)) != subtracts
+        if of_layer(found, name) and name.rpartition(".")[0] not in names
+        if _kind(module) != found.layout.factorization.normalization
     ]
+
+
+def _kind(norm: torch.nn.Module) -> str:
+    """What a norm is by what it does: a factor changes nothing unless it has running statistics."""
+    tokens = torch.from_numpy(hadamard(WIDTH)[1:]).float()
+    tokens = tokens[:, :, None, None] if fixed(norm) else tokens
+    if not same(norm(tokens), norm(2 * tokens)):
+        return "batch_norm"
+    return "layer_norm" if same(norm(tokens), norm(tokens + 1)) else "rms_norm"
 
 
 def against_plan(found: Specimen) -> list[str]:
@@ -128,4 +144,5 @@ def _remember(seen: dict, module: Any, args: Any, output: Any) -> None:
 
 def _hidden(model: Any) -> torch.Tensor:
     with torch.no_grad():
-        return runner(model)(**sample(runner(model), 1, 6))[0]
+        first = runner(model)(**sample(runner(model), 1, 6))[0]
+    return first[-1] if isinstance(first, tuple) else first

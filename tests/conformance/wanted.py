@@ -65,6 +65,10 @@ INDEXED = {"index_n_heads": 2, "index_head_dim": 16, "index_topk": 512}
 """For attention that looks at a choice of tokens: at all of them."""
 
 
+STAGES: dict[str, Any] = {"hidden_sizes": [WIDTH, WIDTH], "depths": [2, 2]}
+"""For a network of stages."""
+
+
 def by_axis(*angles: int) -> dict[str, Any]:
     """For a language model whose rotary angles are divided between time, height and width."""
     rotary = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": list(angles)}
@@ -78,6 +82,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "CodeGen": [{"rotary_dim": 4}],
     "Cohere2Moe": [{"first_k_dense_replace": 1, "num_shared_experts": 2}],
     "CohereForCausalLM": [{}, {"use_qk_norm": True}],
+    "ConvNext": [STAGES | {"num_stages": 2}],
     "CTRL": [{"dff": 40}],
     "Data2VecAudio": [{"conv_pos_kernel_size": 3, "num_conv_pos_embeddings": 1}],
     "Dbrx": [
@@ -94,6 +99,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "DeepseekV2": [LATENT],
     "DeepseekV3": [LATENT],
     "DeepseekV32": [LATENT | INDEXED],
+    "DINOv3ConvNext": [STAGES],
     "Dinov2": [{}, {"use_swiglu_ffn": True}],
     "Dots1": [{"first_k_dense_replace": 1, "n_shared_experts": 2}],
     "Exaone4": [{"sliding_window_pattern": 2}],
@@ -151,6 +157,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"use_parallel_residual": True},
         {"use_parallel_residual": False, "qk_layernorm": True, "use_qkv_bias": True},
     ],
+    "RegNet": [STAGES],
+    "ResNet": [STAGES],
     "ViTMAE": [{"mask_ratio": 0.0}],
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
     "XLMModel": [{"n_langs": 1}],
