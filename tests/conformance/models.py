@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -65,12 +66,19 @@ def _sections(angles: int) -> list[int]:
 
 
 def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
-    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them for every test."""
-    config, accepted = model.config, inspect.signature(model.forward).parameters
+    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them; two towers take both."""
+    accepted = inspect.signature(model.forward).parameters
+    if "input_ids" not in accepted:
+        return _seen_or_heard(model.config, accepted, batch)
+    tokens = torch.arange(3, 3 + length).fmod(60).expand(batch, length)
+    read = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
+    if not hasattr(runner(model), "get_text_features"):
+        return read
+    return read | _seen_or_heard(model.config.vision_config, accepted, batch)
+
+
+def _seen_or_heard(config: Any, accepted: Iterable[str], batch: int) -> dict[str, torch.Tensor]:
     torch.manual_seed(1)
-    if "input_ids" in accepted:
-        tokens = torch.arange(3, 3 + length).fmod(60).expand(batch, length)
-        return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
     pixels = 2 * PICTURE if hasattr(config, "depths") else PICTURE  # every stage halves them
     shapes = {

@@ -76,6 +76,7 @@ def by_axis(*angles: int) -> dict[str, Any]:
 
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "Albert": [{"num_hidden_groups": 2, "inner_group_num": 2, "num_hidden_layers": 4}],
     "AriaText": [{"moe_topk": 4}],
     "AXK1": [LATENT],
     "Bamba": [MAMBA | {"attn_layer_indices": [1]}],
