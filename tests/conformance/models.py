@@ -19,8 +19,10 @@ from tests.conformance.wanted import HEADS, PICTURE, SOUND, TINY, WIDTH
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 
-POSITIONS = re.compile(r"(rel_embeddings|embed_positions)\.")
+POSITIONS = re.compile(r"(rel_embeddings|embed_positions|distance_embedding)\.")
 """Tables of positions that attention multiplies with queries and keys."""
+DISTANCES = re.compile(r"linear_pos\.")
+"""What attention makes of fixed positions before it multiplies them with queries."""
 
 
 def tiny_config(name: str, wanted: dict[str, Any]) -> Any:
@@ -84,7 +86,9 @@ def _seen_or_heard(config: Any, accepted: Iterable[str], batch: int) -> dict[str
     shapes = {
         "pixel_values": (*frames, getattr(config, "num_channels", 3), pixels, pixels),
         "input_values": (PICTURE, PICTURE) if hasattr(config, "num_mel_bins") else (2 * SOUND,),
-        "input_features": (getattr(config, "num_mel_bins", 0), 2 * SOUND),
+        "input_features": (SOUND, config.feature_projection_input_dim)
+        if hasattr(config, "feature_projection_input_dim")
+        else (getattr(config, "num_mel_bins", 0), 2 * SOUND),
     }
     name = next(name for name in shapes if name in accepted)
     return {name: torch.randn(1, *shapes[name]).expand(batch, *shapes[name])}
@@ -109,7 +113,7 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
         if POSITIONS.search(key):
             parameter.data[:] = parameter.data[0].clone()  # every token stands at one place, relative or absolute
             continue
-        parameter.data.normal_(std=0.3)
+        parameter.data.normal_(std=0.0 if DISTANCES.search(key) else 0.3)
         if key.endswith("sinks"):
             parameter.data.fill_(-1e4)  # attention to the only token is 1, not shared with a sink
     for key, buffer in model.named_buffers():

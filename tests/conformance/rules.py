@@ -79,13 +79,12 @@ def gains_left_out(found: Specimen) -> list[str]:
     )
     layer = re.compile("|".join(prefixes))
     branched = {match[0] for _, each in both(found) for name in each.tensors if (match := layer.match(name))}
-    ignored = [f"*.{name}" for name in found.layout.factorization.ignores]
     return [
         name
         for name, shape in sorted(found.shapes.items())
         if shape == (WIDTH,) and (match := layer.match(name)) and match[0] in branched and name not in claimed
         if not name.endswith(("bias", "running_mean", "running_var"))
-        if not any(fnmatch.fnmatchcase(name, pattern) for pattern in ignored)
+        if not ignored(found, name)
         if not is_norm(owner := found.owner(name)) or fixed(owner)
     ]
 
@@ -97,10 +96,15 @@ def both(found: Specimen) -> Iterator[tuple[int, LayerSet]]:
 
 
 def of_layer(found: Specimen, name: str) -> bool:
-    """Whether this is a norm of the residual width inside a layer that the factorization speaks of."""
+    """Whether this is a norm of the residual width inside a layer that the factorization speaks of, not ignored."""
     module = found.model.get_submodule(name)
     sizes = {tuple(parameter.shape) for parameter in module.parameters()}
-    return name.startswith(found.stack) and is_norm(module) and sizes <= {(WIDTH,)}
+    return name.startswith(found.stack) and is_norm(module) and sizes <= {(WIDTH,)} and not ignored(found, name)
+
+
+def ignored(found: Specimen, name: str) -> bool:
+    """Whether the factorization ignores what has this name."""
+    return any(fnmatch.fnmatchcase(name, f"*.{each}") for each in found.layout.factorization.ignores)
 
 
 def wrong_normalization(found: Specimen) -> list[str]:

@@ -99,7 +99,7 @@ def is_norm(module: torch.nn.Module) -> bool:
 
 def fixed(module: torch.nn.Module) -> bool:
     """Whether a module multiplies every channel with a number of its own: a batch norm that is not trained."""
-    return isinstance(module, torch.nn.BatchNorm2d)
+    return isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d)
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -69,6 +69,13 @@ STAGES: dict[str, Any] = {"hidden_sizes": [WIDTH, WIDTH], "depths": [2, 2]}
 """For a network of stages."""
 
 
+WINDOWS: dict[str, Any] = {
+    **{"depths": [2], "image_size": 48, "patch_size": 4, "window_size": 12},
+    **dict.fromkeys(("num_heads", "num_attention_heads"), [HEADS]),
+}
+"""For a network with attention within windows: one, and one stage, since each is twice as wide as the one before."""
+
+
 def by_axis(*angles: int) -> dict[str, Any]:
     """For a language model whose rotary angles are divided between time, height and width."""
     rotary = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": list(angles)}
@@ -80,6 +87,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "AriaText": [{"moe_topk": 4}],
     "AXK1": [LATENT],
     "Bamba": [MAMBA | {"attn_layer_indices": [1]}],
+    "BeitForSemantic": [{"num_hidden_layers": 4, "out_indices": [1, 2, 3, 4]}],
     "CodeGen": [{"rotary_dim": 4}],
     "Cohere2Moe": [{"first_k_dense_replace": 1, "num_shared_experts": 2}],
     "CohereForCausalLM": [{}, {"use_qk_norm": True}],
@@ -102,6 +110,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "DeepseekV32": [LATENT | INDEXED],
     "DINOv3ConvNext": [STAGES],
     "Dinov2": [{}, {"use_swiglu_ffn": True}],
+    "DonutSwin": [WINDOWS],
     "Dots1": [{"first_k_dense_replace": 1, "n_shared_experts": 2}],
     "Exaone4": [{"sliding_window_pattern": 2}],
     "Falcon": [
@@ -112,13 +121,15 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "FalconH1": [MAMBA | {"mamba_d_ssm": 64}],
     "Flint": [{"mlp_only_layers": [0]}],
-    "Glm46VForC": [by_axis(2, 1, 1)],
+    "Glm46V": [by_axis(2, 1, 1)],
     "Glm4Moe": [{"use_qk_norm": True}],
     "Glm4MoeLite": [LATENT],
-    "Glm4vForC": [by_axis(2, 1, 1)],
+    "Glm4v": [by_axis(2, 1, 1)],
     "Glm4vMoe": [by_axis(1, 1, 0)],
+    "Glm4vText": [by_axis(2, 1, 1)["text_config"]],
     "GlmMoeDsa": [LATENT | INDEXED],
-    "GlmOcrForC": [by_axis(2, 1, 1)],
+    "GlmOcr": [by_axis(2, 1, 1)],
+    "GlmOcrText": [by_axis(2, 1, 1)["text_config"]],
     "GPTBigCode": [{"multi_query": True}, {"multi_query": False}],
     "GPTJ": [{"rotary_dim": 4}],
     "GPTNeo": [{"attention_types": [[["global", "local"], 1]]}],
@@ -127,12 +138,16 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Helium": [{"head_dim": 8}],
     "Jamba": [{"attn_layer_period": 2, "attn_layer_offset": 1}],
     "JetMoe": [{"num_experts_per_tok": 4}],
+    "LayoutLMv3": [{"coordinate_size": 4, "shape_size": 8}],
     "Lfm2": [{"layer_types": ["conv", "full_attention"]}],
     "Lfm2Moe": [{"layer_types": ["conv", "full_attention"], "num_dense_layers": 1}],
     "Llama4": [{"interleave_moe_layer_step": 2}],
     "Llava": [{}, *({"text_config": {"model_type": kind}} for kind in ("mistral", "qwen2", "qwen3"))],
     "LlavaNext": [{}],
     "LlavaOnevision": [{}],
+    "Longformer": [{"attention_window": 4}],
+    "Luke": [{"entity_vocab_size": 8, "entity_emb_size": WIDTH}],
+    "MaskFormerSwin": [WINDOWS],
     "MiMoV2Flash": [{"attention_value_scale": None}],
     "MiniCPM3": [LATENT],
     "MiniMax": [LINEAR],
@@ -141,11 +156,19 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "ModernBert": [{"local_attention": 1024}],
     "Musicgen": [{"num_codebooks": 1}],
     "NemotronH": [{"layers_block_type": [kind, "attention"]} | MAMBA for kind in ("mlp", "moe", "mamba")],
+    "PaddleOCRText": [by_axis(4, 4, 4)["text_config"]],
     "PaddleOCRVL": [by_axis(4, 4, 4)],
     "PhiForCausalLM": [{}, {"qk_layernorm": True}],
     "Qwen2_5_VL": [by_axis(2, 1, 1)],
+    "Qwen2_5_VLText": [by_axis(2, 1, 1)["text_config"]],
+    "Pvt": [
+        STAGES
+        | {"num_encoder_blocks": 2, "num_attention_heads": [4, 4], "mlp_ratios": [2, 2]}
+        | {"sequence_reduction_ratios": [1, 1], "patch_sizes": [4, 2], "strides": [4, 2], "image_size": 48}
+    ],
     "Qwen2Moe": [{}, {"mlp_only_layers": [0]}],
     "Qwen2VL": [by_axis(2, 1, 1)],
+    "Qwen2VLText": [by_axis(2, 1, 1)["text_config"]],
     "Qwen3_5": [LINEAR],
     "Qwen3_5ForCond": [{"text_config": LINEAR}],
     "Qwen3_5MoeForCond": [{"text_config": LINEAR}],
@@ -160,7 +183,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "RegNet": [STAGES],
     "ResNet": [STAGES],
-    "ViTMAE": [{"mask_ratio": 0.0}],
+    "Swin": [WINDOWS],
+    "ViTMAE": [
+        {"mask_ratio": 0.0, "decoder_hidden_size": 16, "decoder_num_hidden_layers": 1, "decoder_intermediate_size": 16}
+    ],
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
     "XLMModel": [{"n_langs": 1}],
     "XLMWith": [{"n_langs": 1}],
