@@ -68,19 +68,28 @@ def _sections(angles: int) -> list[int]:
 
 
 def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
-    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them; two towers take both."""
+    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them, or both."""
     accepted = inspect.signature(model.forward).parameters
+    config = getattr(model.config, "vision_config", model.config)
     if "input_ids" not in accepted:
-        return _seen_or_heard(model.config, accepted, batch)
+        return _seen_or_heard(config, accepted, batch)
     tokens = torch.arange(3, 3 + length).fmod(60).expand(batch, length)
     read = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
-    if not hasattr(runner(model), "get_text_features"):
+    pictured = "pixel_values" in accepted and accepted["pixel_values"].default is inspect.Parameter.empty
+    if not (pictured or hasattr(runner(model), "get_text_features")):
         return read
-    return read | _seen_or_heard(model.config.vision_config, accepted, batch)
+    return read | _seen_or_heard(config, accepted, batch)
 
 
 def _seen_or_heard(config: Any, accepted: Iterable[str], batch: int) -> dict[str, torch.Tensor]:
     torch.manual_seed(1)
+    if "spatial_shapes" in accepted:  # of pictures that are cut into patches beforehand
+        patches = torch.randn(1, SOUND, 3 * config.patch_size**2).expand(batch, -1, -1)
+        return {
+            "pixel_values": patches,
+            "pixel_attention_mask": torch.ones(patches.shape[:2]),
+            "spatial_shapes": torch.full((batch, 2), PICTURE // 2),
+        }
     frames = [config.num_frames] if hasattr(config, "num_frames") else []
     pixels = 2 * PICTURE if hasattr(config, "depths") else PICTURE  # every stage halves them
     shapes = {

@@ -71,7 +71,7 @@ STAGES: dict[str, Any] = {"hidden_sizes": [WIDTH, WIDTH], "depths": [2, 2]}
 
 WINDOWS: dict[str, Any] = {
     **{"depths": [2], "image_size": 48, "patch_size": 4, "window_size": 12},
-    **dict.fromkeys(("num_heads", "num_attention_heads"), [HEADS]),
+    **{key: [HEADS] for key in ("num_heads", "num_attention_heads")},
 }
 """For a network with attention within windows: one, and one stage, since each is twice as wide as the one before."""
 
@@ -147,7 +147,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "LlavaOnevision": [{}],
     "Longformer": [{"attention_window": 4}],
     "Luke": [{"entity_vocab_size": 8, "entity_emb_size": WIDTH}],
-    "MaskFormerSwin": [WINDOWS],
     "MiMoV2Flash": [{"attention_value_scale": None}],
     "MiniCPM3": [LATENT],
     "MiniMax": [LINEAR],
@@ -171,7 +170,9 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Qwen2VLText": [by_axis(2, 1, 1)["text_config"]],
     "Qwen3_5": [LINEAR],
     "Qwen3_5ForCond": [{"text_config": LINEAR}],
+    "Qwen3_5Model": [{"text_config": LINEAR}],
     "Qwen3_5MoeForCond": [{"text_config": LINEAR}],
+    "Qwen3_5MoeModel": [{"text_config": LINEAR}],
     "Qwen3Moe": [{}, {"mlp_only_layers": [1]}],
     "Qwen3Next": [LINEAR],
     "RecurrentGemma": [{"block_types": ["recurrent", "attention"]}],
@@ -188,8 +189,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"mask_ratio": 0.0, "decoder_hidden_size": 16, "decoder_num_hidden_layers": 1, "decoder_intermediate_size": 16}
     ],
     "Vivit": [{"tubelet_size": [2, 2, 2]}],
+    "XLMFor": [{"n_langs": 1}],
     "XLMModel": [{"n_langs": 1}],
     "XLMWith": [{"n_langs": 1}],
+    "Yolos": [{"image_size": [24, 24]}],
     "Youtu": [LATENT],
 }
 """For a class that the generic request does not fit, or that has several forms: one request for each."""
