@@ -76,7 +76,7 @@ def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
     tokens = torch.arange(3, 3 + length).fmod(60).expand(batch, length)
     read = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
     pictured = "pixel_values" in accepted and accepted["pixel_values"].default is inspect.Parameter.empty
-    if not (pictured or hasattr(runner(model), "get_text_features")):
+    if not (pictured or "pixel_mask" in accepted or hasattr(runner(model), "get_text_features")):
         return read
     return read | _seen_or_heard(config, accepted, batch)
 
