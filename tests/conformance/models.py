@@ -6,7 +6,7 @@ import copy
 import functools
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -75,10 +75,14 @@ def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
         return _seen_or_heard(config, accepted, batch)
     tokens = torch.arange(3, 3 + length).fmod(60).expand(batch, length)
     read = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
-    pictured = "pixel_values" in accepted and accepted["pixel_values"].default is inspect.Parameter.empty
-    if not (pictured or "pixel_mask" in accepted or hasattr(runner(model), "get_text_features")):
-        return read
-    return read | _seen_or_heard(config, accepted, batch)
+    return read | (_seen_or_heard(config, accepted, batch) if _takes_both(model, accepted) else {})
+
+
+def _takes_both(model: Any, accepted: Mapping[str, inspect.Parameter]) -> bool:
+    """Whether a model that reads has to see too: one of two towers, or one stack that is given both."""
+    required = "pixel_values" in accepted and accepted["pixel_values"].default is inspect.Parameter.empty
+    one_stack = "pixel_mask" in accepted and not hasattr(model.config, "text_config")
+    return required or one_stack or hasattr(runner(model), "get_text_features")
 
 
 def _seen_or_heard(config: Any, accepted: Iterable[str], batch: int) -> dict[str, torch.Tensor]:

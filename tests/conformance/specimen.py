@@ -60,8 +60,8 @@ class Specimen:
         """Prefixes of the layers in memory that the factorization speaks of."""
         readers = {module for path in self.layout.paths for _, _, modules in self.readers(path) for module in modules}
         names = [name for name, module in self.model.named_modules() if module in readers]
-        numbers = max(prefix.count("{") for prefix in prefixes(self.layout.factorization))
-        layer = re.compile(rf"(?:(?:.*?\.|)\d+\.){{{numbers}}}")
+        numbers = sorted({prefix.count("{") for prefix in prefixes(self.layout.factorization)}, reverse=True)
+        layer = re.compile("|".join(rf"(?:(?:.*?\.|)\d+\.){{{count}}}" for count in numbers))
         return tuple({match[0] for name in names if (match := layer.match(name))})
 
     def _holder(self, values: torch.Tensor) -> torch.nn.Module:
@@ -99,7 +99,7 @@ def is_norm(module: torch.nn.Module) -> bool:
 
 def fixed(module: torch.nn.Module) -> bool:
     """Whether a module multiplies every channel with a number of its own: a batch norm that is not trained."""
-    return isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d)
+    return isinstance(module, torch.nn.BatchNorm2d)
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:

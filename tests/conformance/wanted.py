@@ -135,6 +135,16 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "GPTNeo": [{"attention_types": [[["global", "local"], 1]]}],
     "GPTNeoX": [{"use_parallel_residual": True}, {"use_parallel_residual": False}],
     "GraniteMoeHybrid": [MAMBA | {"layer_types": ["linear_attention", "full_attention"]}],
+    "GroupViTModel": [
+        {
+            "vision_config": {
+                "depths": [2, 2],
+                "image_size": 48,
+                "num_group_tokens": [128, 8],
+                "num_output_groups": [128, 8],
+            }
+        }
+    ],
     "Helium": [{"head_dim": 8}],
     "Jamba": [{"attn_layer_period": 2, "attn_layer_offset": 1}],
     "JetMoe": [{"num_experts_per_tok": 4}],
