@@ -32,8 +32,9 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 docs: $(VENV)/.test ## write the generated parts of README.md anew
 	@$(BIN)/python -m tests.readme
 
-bench: $(VENV)/.run ## measure speed and memory beside their targets
+bench: $(VENV)/.run ## measure speed, memory and what is moved over a network
 	@$(BIN)/python -m benchmarks.counts
+	@$(BIN)/python -m benchmarks.network
 	@$(BIN)/python -m benchmarks.speed --rivals --output benchmarks/results/speed.json
 
 clean: ## remove caches and build products; the environment in .venv stays

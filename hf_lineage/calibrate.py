@@ -110,14 +110,14 @@ def _units(blocks: Array) -> Array:
 
 
 def _similarities(ours: Array, theirs: Array, orders: NDArray[np.int64]) -> Array:
-    """⟨A_i, P B_j Pᵀ⟩ for n relabellings P (n, m), as (n, L, L); A's blocks come as (m, L, m), B's as (m², L).
+    """⟨A_i, P B_j Pᵀ⟩ for n relabellings P (n, m), as (n, L, M); A's blocks come as (m, L, m), B's as (m², M).
 
     Each product is small enough for BLAS to leave it to the thread that asks, and each is summed in the same order
     whatever stands beside it, so that a relabelling that changes nothing gives the observed score to the last bit.
     """
-    size, layers, _ = ours.shape
-    rows = max(1, GATHERED // (TILE * size * layers))
-    found = np.zeros((len(orders), layers, layers), dtype=np.float32)
+    (size, layers, _), others = ours.shape, theirs.shape[1]
+    rows = max(1, GATHERED // (TILE * size * others))
+    found = np.zeros((len(orders), layers, others), dtype=np.float32)
     for start in range(0, size, rows):
         part = slice(start, start + rows)
         relabelled = orders[:, part, None] * size + orders[:, None, :]
@@ -126,8 +126,7 @@ def _similarities(ours: Array, theirs: Array, orders: NDArray[np.int64]) -> Arra
 
 
 def _score(similarity: Array, gates: Vector) -> float:
-    columns = assign(similarity * gates)
-    return float(similarity[np.arange(len(columns)), columns].mean())
+    return float(similarity[assign(similarity * gates)].mean())
 
 
 def _orders(size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:

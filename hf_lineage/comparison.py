@@ -16,25 +16,31 @@ ALONE = 2**18
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models along one path: L layers of A against L layers of B."""
+    """Two models along one path: L layers of A against M layers of B, of which n = min(L, M) are paired."""
 
     similarity: Vector
-    """(L, L): ⟨φ_i^A, φ_j^B⟩, 0 where a layer is not usable or the two are of unlike widths."""
+    """(L, M): ⟨φ_i^A, φ_j^B⟩, 0 where a layer is not usable or the two are of unlike widths."""
     gate: Vector
-    """(L, L): min(s_i^A / τ, s_j^B / τ, 1), the paper's gated branch score."""
-    assignment: NDArray[np.int64]
-    """(L,): the layer of B that each layer of A is paired with (equation 5)."""
+    """(L, M): min(s_i^A / τ, s_j^B / τ, 1), the paper's gated branch score."""
+    pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
+    """(n,) each: the layers of A, in order, and the layer of B that each is paired with (equation 5)."""
     usable: NDArray[np.bool_]
-    """(L,): whether both layers of a pair are finite and not zero."""
+    """(n,): whether both layers of a pair are finite and not zero."""
     concentration: tuple[Vector, Vector]
-    """s(M) of A's layers and of B's, (L,) each."""
+    """s(M) of A's layers (L,) and of B's (M,)."""
     standard_error: float
     """Of the score, from the scatter of the probes; 0 for an exact or an identical pair."""
 
     @property
+    def assignment(self) -> NDArray[np.int64]:
+        """(n,): the layer of B that each paired layer of A is paired with."""
+        return self.pairs[1]
+
+    @property
     def by_layer(self) -> Vector:
-        """(L,): the ungated cosine of every assigned pair."""
-        return np.take_along_axis(self.similarity, self.assignment[:, None], axis=1)[:, 0]
+        """(n,): the ungated cosine of every pair."""
+        cosines: Vector = self.similarity[self.pairs]
+        return cosines
 
     @property
     def score(self) -> float:
@@ -43,20 +49,20 @@ class Comparison:
 
 
 def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
-    """Return how similar two models are along one path; both must have the same recipe, width and depth."""
+    """Return how similar two models are along one path; both must have the same recipe and width."""
     room = min(getattr(found.sketch, "room", found.sketch.shape[2]) for found in (a, b))
     inner, ours, theirs = inner_products(pieces(a.sketch, room), pieces(b.sketch, room))
     similarity = cosines(inner, ours.sum(axis=1), theirs.sum(axis=1)) * a.alike(b)
     gates = gate(a, b)
-    assignment = assign(similarity * gates)
+    chosen, partners = pairs = assign(similarity * gates)
     exact = a.sketch.shape[1] == a.sketch.shape[2]
     return Comparison(
         similarity=similarity,
         gate=gates,
-        assignment=assignment,
-        usable=a.usable & b.usable[assignment],
+        pairs=pairs,
+        usable=a.usable[chosen] & b.usable[partners],
         concentration=(a.concentration, b.concentration),
-        standard_error=0.0 if exact else _standard_error(_paired(a, b, assignment), ours, theirs[assignment]),
+        standard_error=0.0 if exact else _standard_error(_paired(a, b, pairs), ours[chosen], theirs[partners]),
     )
 
 
@@ -70,7 +76,7 @@ def _columns(sketch: Array | Columns, chosen: slice) -> Array:
 
 
 def inner_products(ours: Iterable[Array], theirs: Iterable[Array]) -> tuple[Vector, Vector, Vector]:
-    """Return ⟨φ_i^A, φ_j^B⟩, (L, L), and the squared norm of every column of A's sketch and of B's, (L, k) each.
+    """Return ⟨φ_i^A, φ_j^B⟩, (L, M), and the squared norm of every column of A's sketch and of B's, (L, k), (M, k).
 
     A sketch comes in pieces (L, d, b), one after another along its columns and cut alike for both models.
     """
@@ -81,27 +87,28 @@ def inner_products(ours: Iterable[Array], theirs: Iterable[Array]) -> tuple[Vect
 
 def _piece_products(ours: Array, theirs: Array) -> tuple[Vector, Vector, Vector]:
     """What one pair of pieces adds: float32, summed in float64, some rows at a time."""
-    layers, width, columns = ours.shape
-    inner, left, right = np.zeros((layers, layers)), np.zeros((layers, columns)), np.zeros((layers, columns))
-    rows = max(1, ALONE // (layers**2 * columns))
-    wide = np.empty((2, layers, rows, columns))  # used again and again: fresh memory would cost more than the sums
+    (layers, width, columns), others = ours.shape, len(theirs)
+    inner, left, right = np.zeros((layers, others)), np.zeros((layers, columns)), np.zeros((others, columns))
+    rows = max(1, ALONE // (layers * others * columns))
+    # Used again and again: fresh memory would cost more than the sums.
+    wide, also = np.empty((layers, rows, columns)), np.empty((others, rows, columns))
     for start in range(0, width, rows):
-        x, y = wide[:, :, : width - start]
+        x, y = wide[:, : width - start], also[:, : width - start]
         x[...], y[...] = ours[:, start : start + rows], theirs[:, start : start + rows]
-        inner += x.reshape(layers, -1) @ y.reshape(layers, -1).T
+        inner += x.reshape(layers, -1) @ y.reshape(others, -1).T
         left += np.einsum("ldk,ldk->lk", x, x)
         right += np.einsum("ldk,ldk->lk", y, y)
     return inner, left, right
 
 
 def cosines(inner: Vector, ours: Vector, theirs: Vector) -> Vector:
-    """Return inner products (L, L) over the norms of both blocks, which come squared, (L,) each; 0 for a zero block."""
+    """Return inner products (L, M) over the norms of both blocks, squared (L,) and (M,); 0 for a zero block."""
     norms = np.sqrt(np.outer(ours, theirs))
     return np.clip(np.divide(inner, norms, out=np.zeros_like(inner), where=norms > 0), -1.0, 1.0)
 
 
 def gate(a: PathSignature, b: PathSignature) -> Vector:
-    """Return min(s_i^A / τ, s_j^B / τ, 1) with τ the least trace concentration of A's usable layers; (L, L)."""
+    """Return min(s_i^A / τ, s_j^B / τ, 1) with τ the least trace concentration of A's usable layers; (L, M)."""
     ours, theirs = a.concentration, b.concentration
     floor = float(ours.min(where=a.usable, initial=np.inf))
     if not 0 < floor < np.inf:
@@ -109,20 +116,20 @@ def gate(a: PathSignature, b: PathSignature) -> Vector:
     return np.minimum(1.0, np.minimum(ours[:, None], theirs[None, :]) / floor)
 
 
-def assign(gated: Vector) -> NDArray[np.int64]:
-    """Return the one-to-one pairing that maximises the sum of a (L, L) matrix (equation 5)."""
+def assign(gated: Vector) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the one-to-one pairing that maximises the sum of a (L, M) matrix (equation 5): rows and columns."""
     # Imported here: it takes longer than all other imports together, and most commands never get so far.
     from scipy.optimize import linear_sum_assignment
 
-    _, columns = linear_sum_assignment(gated, maximize=True)
-    return np.asarray(columns, dtype=np.int64)
+    rows, columns = linear_sum_assignment(gated, maximize=True)
+    return np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
 
 
-def _paired(a: PathSignature, b: PathSignature, assignment: NDArray[np.int64]) -> Vector:
-    """The inner product of every column of A's sketch with that of its partner, (L, k)."""
+def _paired(a: PathSignature, b: PathSignature, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]) -> Vector:
+    """The inner product of every column of A's sketch with that of its partner, (n, k)."""
     ours, theirs = (_columns(found.sketch, slice(None)) for found in (a, b))
-    pairs = zip(ours, assignment, strict=True)
-    return np.stack([np.einsum("dk,dk->k", block, theirs[partner], dtype=np.float64) for block, partner in pairs])
+    products = (np.einsum("dk,dk->k", ours[i], theirs[j], dtype=np.float64) for i, j in zip(*pairs, strict=True))
+    return np.stack(list(products))
 
 
 def _standard_error(cross: Vector, left: Vector, right: Vector) -> float:

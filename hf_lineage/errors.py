@@ -2,10 +2,12 @@
 
 LineageError
 ├── RepositoryError    no such model, or not a model repository
+├── NetworkError       the Hub cannot be reached or answers what it must not: nothing is known of the model
 ├── CheckpointError    files of a model that are there but damaged, hostile or unreadable
 ├── RegistryError      a registry file that says something it must not
 ├── SignatureError     not a signature, or two signatures that must not be compared
 ├── OptionError        an option out of its range
+├── CardError          a model card that cannot be edited without harm
 └── NothingToCompare   nothing wrong, yet nothing to judge: becomes an UNVERIFIABLE verdict
 """
 
@@ -33,6 +35,10 @@ class RepositoryError(LineageError):
     """No such model, or a folder that is not a model repository."""
 
 
+class NetworkError(LineageError):
+    """What is on the Hub cannot be fetched, which says nothing about the model."""
+
+
 class CheckpointError(LineageError):
     """Files of a model that are there but damaged, hostile or unreadable."""
 
@@ -47,6 +53,10 @@ class SignatureError(LineageError):
 
 class OptionError(LineageError):
     """An option out of its range."""
+
+
+class CardError(LineageError):
+    """A model card, or the record beside it, that cannot be edited without harm."""
 
 
 class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes an UNVERIFIABLE verdict

@@ -98,12 +98,16 @@ class Extraction:
     def _loaded(self, placed: Sequence[devices.Device]) -> Iterator[Read]:
         """Yield every layer's tensors on its device; the next one's are on their way while this one is computed."""
         with ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(self._load, 0, placed[0])
-            for following in range(1, len(placed) + 1):
-                found = coming.result()
-                if following < len(placed):
-                    coming = pool.submit(self._load, following, placed[following])
-                yield found.__getitem__
+            try:
+                coming = pool.submit(self._load, 0, placed[0])
+                for following in range(1, len(placed) + 1):
+                    found = coming.result()
+                    if following < len(placed):
+                        coming = pool.submit(self._load, following, placed[following])
+                    yield found.__getitem__
+            finally:
+                # Whoever interrupts does not wait for what is still on its way over the network.
+                self.checkpoint.release()
 
     def _load(self, layer: int, device: devices.Device) -> dict[str, torch.Tensor]:
         """The tensors of one layer, mapped by themselves, so that they are unmapped with it."""

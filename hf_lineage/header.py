@@ -186,18 +186,22 @@ def find_sets(sets: Sets, layer: Layer) -> tuple[LayerSet, ...]:
 
     Raise CheckpointError for a set of which only a part is there, and for a layer with none unless null is among them.
     """
-    found = tuple(each for matrices in as_sets(sets) for each in _complete(matrices, layer))
+    here = [each for each in as_sets(sets) if _is_here(each, layer)]
+    found = tuple(each for matrices in here for each in _complete(matrices, layer))
     if not found and (isinstance(sets, MatrixSet) or None not in sets):
-        names = (next(slots(matrices)).tensor for matrices in as_sets(sets))
+        names = ((*as_names(matrices.where), next(slots(matrices)).tensor)[0] for matrices in as_sets(sets))
         raise CheckpointError(f"{layer.prefix} has no tensor {' or '.join(names)}")
     return found
+
+
+def _is_here(matrices: MatrixSet, layer: Layer) -> bool:
+    """Whether a layer is of the kind that a set is for."""
+    return all(map(layer.find, as_names(matrices.where))) and not any(map(layer.find, as_names(matrices.unless)))
 
 
 def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
     """A set once for each expert, if the layer has it."""
     declared = list(slots(matrices))
-    if any(map(layer.find, as_names(matrices.unless))):
-        return
     for expert in layer.experts(slot.tensor for slot in declared):
         wanted = {slot.role: _of_expert(slot, expert) for slot in declared}
         names = [name for slot in wanted.values() for name in slot.tensors]

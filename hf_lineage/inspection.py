@@ -48,7 +48,8 @@ class Pairing:
 
         Chance is one over the number of layers of a kind.
         """
-        paired = assign(np.where(self.alike, self.scores, -1.0)) == np.arange(len(self.scores))
+        rows, columns = assign(np.where(self.alike, self.scores, -1.0))
+        paired = rows == columns
         return float(np.mean(paired[self.alike.sum(axis=1) > 1]))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -55,6 +55,14 @@ class Layout:
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a path: all of them, unless layers are of several kinds."""
         return tuple(number for number, found in enumerate(self.sets(path)) if found)
+
+    def only(self, layers: Collection[int]) -> Layout:
+        """Return the same model as if no other layers had a branch."""
+        mlp, attention = (
+            tuple(sets if number in layers else () for number, sets in enumerate(kind))
+            for kind in (self.mlp, self.attention)
+        )
+        return replace(self, mlp=mlp, attention=attention)
 
     def without(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the others."""

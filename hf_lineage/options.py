@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from hf_lineage.errors import OptionError
 from hf_lineage.signature import PATHS, RECIPES, Recipe
@@ -25,6 +26,8 @@ class Options:
     seed: int = 0
     nulls: tuple[str, ...] = ()
     """Models known to be independent of the base, or names of published nulls."""
+    budget: Literal["quick", "full"] | None = None
+    """Whether to stop reading layers as soon as the verdict is clear; None: only where a model is on the Hub."""
     max_memory: str | None = None
     local_hub: Path | None = None
 
@@ -34,6 +37,8 @@ class Options:
             raise OptionError(
                 f"paths must be one or more of {', '.join(PATHS)}, each once, not {', '.join(self.paths)}"
             )
+        if self.budget == "quick" and (self.nulls or self.recipe.probes is None):
+            raise OptionError("--null and --exact need all layers; leave --budget quick out")
         if not 1e-6 <= self.alpha < 1:
             raise OptionError(f"alpha must lie between 0.000001 and 1, not {self.alpha:g}")
         if not 1 <= self.permutations <= 1_000_000:

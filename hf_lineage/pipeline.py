@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hf_lineage import verdict
-from hf_lineage.calibrate import EmpiricalNull, PublishedNull, permutation_null, published_null
 from hf_lineage.claims import Claim, Claims, read_claims
-from hf_lineage.comparison import compare_paths
-from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, RepositoryError
+from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
+from hf_lineage.judgement import judgeable, judged
 from hf_lineage.options import Options
 from hf_lineage.repo import RepoRef, resolve
-from hf_lineage.signature import RECIPES, Signature, same_recipe, unlike_layers
-from hf_lineage.subject import Subject, locate, locate_weights, model_config, open_header, open_model, open_subject
+from hf_lineage.signature import Signature
+from hf_lineage.subject import (
+    Subject,
+    Traffic,
+    locate,
+    locate_weights,
+    model_config,
+    open_header,
+    open_model,
+    open_subject,
+)
 
 if TYPE_CHECKING:
     from hf_lineage.inspection import Inspection
@@ -24,10 +31,6 @@ if TYPE_CHECKING:
 
 NAMED = ("--base",)
 """The source of a claim that the user makes, not the model."""
-NOT_EXCHANGEABLE = (
-    "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
-    "name independent models with --null"
-)
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,12 @@ class Row:
 
     claim: Claim
     verdict: verdict.Verdict
+    base_revision: str | None = None
+    """The commit of the base; None for a folder, and where the base was not to be had."""
+    layers: int | None = None
+    """How many the model has, of which the verdict may have needed a few; None if it was not opened."""
+    traffic: Mapping[str, Traffic] = field(default_factory=dict)
+    """By model what came over the network so far, of those that are on the Hub."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +78,16 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None)
     <ExitCode.RELATED: 0>
     """
     options = options or Options()
-    source = locate(model, options.local_hub)
+    return check_source(model, locate(model, options.local_hub), bases, options)
+
+
+def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
+    """Do what `check` does for a model that was located already: nothing is asked of the Hub about it again."""
     declared = _named(bases) if bases else _declared(source)
     rows: tuple[Row, ...] = ()
     if declared.claims:
-        suspect = _judgeable(source, options)
-        rows = tuple(Row(claim, _judge_claim(suspect, claim, options)) for claim in declared.claims)
+        suspect = judgeable(source, options)
+        rows = tuple(_judge_claim(suspect, claim, options) for claim in declared.claims)
     return Report(model, source.revision, rows, declared.conflicts, options)
 
 
@@ -90,8 +103,8 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     ('UNRELATED', True)
     """
     options = options or Options()
-    base, suspect = (_judgeable(locate(name, options.local_hub), options) for name in (a, b))
-    return Report(b, None, (Row(Claim(a, None, NAMED), _judge(base, suspect, options)),), (), options)
+    base, suspect = (judgeable(locate(name, options.local_hub), options) for name in (a, b))
+    return Report(b, None, (_row(Claim(a, None, NAMED), base, suspect, options),), (), options)
 
 
 def extract(model: str, options: Options | None = None) -> Signature:
@@ -145,29 +158,37 @@ def _declared(source: RepoRef | Signature) -> Claims:
     return found
 
 
-def _judgeable(source: RepoRef | Signature, options: Options) -> Subject | verdict.Unverifiable:
-    """The opened model, or the verdict that says why there is nothing to judge."""
-    try:
-        return open_subject(source, options)
-    except NothingToCompare as error:
-        return verdict.Unverifiable(str(error))
-
-
-def _judge_claim(suspect: Subject | verdict.Unverifiable, claim: Claim, options: Options) -> verdict.Verdict:
+def _judge_claim(suspect: Subject | verdict.Unverifiable, claim: Claim, options: Options) -> Row:
     """What is wrong with the base becomes a verdict; what is wrong with the suspect is raised."""
     if claim.problem:
-        return verdict.Unverifiable(claim.problem)
+        return Row(claim, verdict.Unverifiable(claim.problem))
     if isinstance(suspect, verdict.Unverifiable):
-        return suspect
+        return Row(claim, suspect)
+    revision = None
     try:
-        base = _judgeable(_base(claim, suspect, options), options)
+        source = _base(claim, suspect, options)
+        revision = source.revision
+        base = judgeable(source, options)
     except RepositoryError as error:
-        return verdict.Unverifiable(str(error))
+        return Row(claim, verdict.Unverifiable(str(error)), revision)
     except CheckpointError as error:
-        return verdict.Unreadable(str(error))
-    if isinstance(base, Subject) and base.folder == suspect.folder is not None and claim.sources != NAMED:
-        return verdict.Unverifiable("the model declares itself as its base")
-    return _judge(base, suspect, options)
+        return Row(claim, verdict.Unreadable(str(error)), revision)
+    if isinstance(base, Subject) and base.identity == suspect.identity is not None and claim.sources != NAMED:
+        return Row(claim, verdict.Unverifiable("the model declares itself as its base"), revision)
+    return _row(claim, base, suspect, options, revision)
+
+
+def _row(
+    claim: Claim,
+    base: Subject | verdict.Unverifiable,
+    suspect: Subject | verdict.Unverifiable,
+    options: Options,
+    revision: str | None = None,
+) -> Row:
+    outcome = judged(base, suspect, options)
+    both = (model for model in (base, suspect) if isinstance(model, Subject))
+    traffic = {model.name: moved for model in both if (moved := model.traffic())}
+    return Row(claim, outcome, revision, suspect.layers if isinstance(suspect, Subject) else None, traffic)
 
 
 def _base(claim: Claim, suspect: Subject, options: Options) -> RepoRef | Signature:
@@ -175,79 +196,3 @@ def _base(claim: Claim, suspect: Subject, options: Options) -> RepoRef | Signatu
     if claim.sources == NAMED:
         return locate(claim.base, options.local_hub)
     return resolve(claim.base, options.local_hub, folders=suspect.local)
-
-
-def _judge(
-    base: Subject | verdict.Unverifiable, suspect: Subject | verdict.Unverifiable, options: Options
-) -> verdict.Verdict:
-    if isinstance(base, verdict.Unverifiable):
-        return base
-    if isinstance(suspect, verdict.Unverifiable):
-        return suspect
-    if (base.layers, base.width) != (suspect.layers, suspect.width):
-        return verdict.Incompatible(
-            f"{base.name} has {base.layers} layers of width {base.width}, "
-            f"{suspect.name} has {suspect.layers} of width {suspect.width}"
-        )
-    try:
-        ours, theirs = base.signature(), suspect.signature()
-    except NothingToCompare as error:
-        return verdict.Unverifiable(str(error))
-    same_recipe(ours, theirs)
-    if unlike := unlike_layers(ours, theirs, options.paths):
-        return verdict.Incompatible(unlike)
-    evidence = _measured(ours, theirs, _empirical_nulls(base, options), options)
-    objection = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
-    return verdict.judge(evidence, options.alpha, objection=objection)
-
-
-def _measured(
-    ours: Signature, theirs: Signature, empirical: Mapping[str, EmpiricalNull], options: Options
-) -> dict[str, verdict.Evidence]:
-    """Everything that is measured between two signatures, by path."""
-    pairs = {path: (ours.paths[path], theirs.paths[path]) for path in options.paths}
-    nulls = {path: permutation_null(a, b, options.permutations, options.seed) for path, (a, b) in pairs.items()}
-    adjusted = verdict.holm({path: null.p_value for path, null in nulls.items()})
-    return {
-        path: verdict.Evidence(compare_paths(a, b), nulls[path], empirical.get(path), adjusted[path])
-        for path, (a, b) in pairs.items()
-    }
-
-
-def _empirical_nulls(base: Subject, options: Options) -> dict[str, EmpiricalNull]:
-    """The base's scores against every `--null`, by path; OptionError for one that cannot serve."""
-    scores: dict[str, dict[str, float]] = {path: {} for path in options.paths}
-    sources = []
-    for name in options.nulls:
-        published = published_null(name)
-        if published is None:
-            found = _null_scores(base, name, options)
-            sources.append(name)
-        else:
-            found = _published_scores(base, name, published, options)
-            sources.append(published.source)
-        for path, by_model in found.items():
-            scores[path] |= by_model
-    return {path: EmpiricalNull(found, "; ".join(sources)) for path, found in scores.items() if found}
-
-
-def _null_scores(base: Subject, name: str, options: Options) -> dict[str, dict[str, float]]:
-    outcome = _judge(base, _judgeable(locate(name, options.local_hub), options), replace(options, nulls=()))
-    if not outcome.evidence:
-        raise OptionError(f"--null {name} cannot serve: {outcome.reason}")
-    if isinstance(outcome, verdict.Related):
-        raise OptionError(f"--null {name} is itself related to {base.name}; a null model must be independent of it")
-    return {path: {name: found.comparison.score} for path, found in outcome.evidence.items()}
-
-
-def _published_scores(
-    base: Subject, name: str, published: PublishedNull, options: Options
-) -> dict[str, dict[str, float]]:
-    plain = options.recipe == replace(RECIPES[published.recipe], probes=options.recipe.probes)
-    if not plain or published.path not in options.paths:
-        raise OptionError(
-            f"--null {name} was measured with --recipe {published.recipe} --paths {published.path}; use both"
-        )
-    if base.name.partition("@")[0] != published.reference and not Path(base.name).is_dir():
-        raise OptionError(f"--null {name} holds scores of {published.reference}, not of {base.name}")
-    return {published.path: published.scores}

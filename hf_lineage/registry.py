@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from hf_lineage.errors import NothingToCompare, RegistryError
+from hf_lineage.unsupported import unsupported
 
 Names = str | tuple[str, ...]
 Norms = str | tuple[str | None, ...]
@@ -34,10 +35,12 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class MatrixSet(_Strict, frozen=True, kw_only=True):
     """Matrices that form one branch together; names are relative to the layer, without `.weight`."""
 
+    where: Names = ()
+    """What only the layers of this set have, where another kind of layer names its matrices alike."""
+    unless: Names = ()
+    """What only layers have in which this set is no residual branch, such as weights in the shortcut."""
     norm: Norms = ()
     """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
-    unless: Names = ()
-    """What stands in the shortcut of layers in which this set is no residual branch."""
     output_norm: Norms = ()
     """The norm that sits on the branch's output, before it is added to the stream."""
     inner_norm: Norms = ()
@@ -198,6 +201,9 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     if known:
         conditions = " or ".join(str(dict(found.requires)) for _, found in known)
         raise NothingToCompare(f"{named[0]} is supported only where config.json says {conditions}")
+    reasons = unsupported(root or registry_root())
+    if reason := next((reasons[name] for name in named if name in reasons), None):
+        raise NothingToCompare(f"{named[0]} is not supported: {reason}")
     remote = "; it is remote code (auto_map), which is never run" if config.get("auto_map") else ""
     raise NothingToCompare(
         f"{named[0]} is not in the registry{remote}; `hf-lineage registry` lists the classes, "

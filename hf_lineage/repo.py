@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
+import logging
 import os
 import re
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage import hub
-from hf_lineage.errors import CheckpointError, RepositoryError, printable
+from hf_lineage.errors import CheckpointError, NetworkError, RepositoryError, printable
 
 LARGEST_SMALL_FILE = 64 * 2**20
 """Bytes: the index of a model with a hundred thousand tensors takes ten million."""
@@ -31,9 +33,18 @@ class RepoRef:
     revision: str | None = None
     remote: str | None = None
     """The Hub name whose snapshot `folder` is; None for a folder of the user's own."""
+    renamed: str | None = None
+    """What the Hub calls it today, where that is another name."""
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What all names of one model have in common: its folder, or on the Hub its name today and its commit."""
+        if self.remote is None:
+            return (str(self.folder.resolve()),)
+        return self.renamed or self.remote, self.revision or ""
 
     def path(self, file: str) -> Path:
         """Return where a file of the repository is, or would be."""
@@ -51,17 +62,31 @@ class RepoRef:
             )
         return is_file(path)
 
-    def files(self) -> list[str]:
-        """Return the names of the files at the root of the repository, sorted; offline, of those in the cache."""
+    @functools.cached_property
+    def published(self) -> frozenset[str]:
+        """The names of the files on the Hub; none of a folder, or offline."""
         if self.remote is not None:
             with contextlib.suppress(RepositoryError):
-                return sorted(name for name in hub.listing(self.remote, self.revision) if "/" not in name)
-        return sorted(entry.name for entry in os.scandir(self.folder) if entry.is_file())
+                return frozenset(hub.listing(self.remote, self.revision))
+        return frozenset()
+
+    def files(self) -> list[str]:
+        """Return the names of the files at the root of the repository, sorted."""
+        here = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
+        return sorted(here | {name for name in self.published if "/" not in name})
+
+    def offers(self, file: str) -> bool:
+        """Return whether the repository has this file, here or on the Hub."""
+        return self.has(file) or file in self.published
+
+    def keeps(self, content: str) -> bool:
+        """Return whether the cache has a file of this content whole, be it under another commit."""
+        return self.remote is not None and is_file(str(self.folder.parents[1] / "blobs" / content))
 
     def fetch(self, *files: str) -> None:
         """Download those of these files that the Hub has and the cache has not; nothing to do for a folder.
 
-        Raise RepositoryError if the Hub refuses or cannot be reached.
+        Raise RepositoryError if the Hub refuses, NetworkError if it cannot be reached.
         """
         if self.remote is not None:
             # Asked for together with what is in the cache already: the client warns where a request matches nothing.
@@ -69,17 +94,20 @@ class RepoRef:
 
     def read_text(self, file: str) -> str | None:
         """Return a small text file, None if there is none; raise CheckpointError if it is unreadable or too large."""
-        content = self._read(file, LARGEST_SMALL_FILE + 1)
-        if content is None:
-            return None
-        if len(content) > LARGEST_SMALL_FILE:
-            raise CheckpointError(f"{self}: {file} is larger than {LARGEST_SMALL_FILE >> 20} MiB; shorten it")
+        content = self.read_bytes(file)
         try:
-            return content.decode("utf-8-sig")
+            return None if content is None else content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise CheckpointError(
                 f"{self}: {file} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8"
             ) from None
+
+    def read_bytes(self, file: str) -> bytes | None:
+        """Return a small file as it is, None if there is none; raise CheckpointError if unreadable or too large."""
+        content = self._read(file, LARGEST_SMALL_FILE + 1)
+        if content is not None and len(content) > LARGEST_SMALL_FILE:
+            raise CheckpointError(f"{self}: {file} is larger than {LARGEST_SMALL_FILE >> 20} MiB; shorten it")
+        return content
 
     def read_head(self, file: str, size: int) -> str | None:
         """Return the first `size` bytes of a text file whatever its length, None if there is no such file."""
@@ -128,6 +156,12 @@ def is_folder(path: str) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - see above
 
 
+def hub_name(model: str) -> str | None:
+    """Return `org/name` of what may be `org/name@revision`, None if it can be no name on the Hub."""
+    named = _HUB_NAME.fullmatch(model)
+    return named and named["name"]
+
+
 def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> RepoRef:
     """Return the repository that `org/name`, `org/name@revision` or a folder means.
 
@@ -149,5 +183,16 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     if named is None:
         shown = printable(model, 200)
         raise RepositoryError(f"{shown} is neither a folder nor a Hub name such as org/model or org/model@revision")
-    downloaded, commit = hub.snapshot(named["name"], named["revision"], SMALL_FILES)
-    return RepoRef(model, downloaded, commit, remote=named["name"])
+    name = named["name"]
+    downloaded, commit = hub.snapshot(name, named["revision"], SMALL_FILES)
+    return RepoRef(model, downloaded, commit, remote=name, renamed=_renamed(name, commit))
+
+
+def _renamed(name: str, commit: str) -> str | None:
+    """What a repository is called today if that is another name; None as well where nobody can say."""
+    with contextlib.suppress(RepositoryError, NetworkError):
+        current = hub.current_name(name, commit)
+        if current != name:
+            logging.getLogger(__name__).warning("%s is called %s today", printable(name, 200), printable(current, 200))
+            return current
+    return None

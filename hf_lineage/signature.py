@@ -7,8 +7,8 @@ branch product M, and the recipe that says how those numbers were made.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -151,11 +151,16 @@ class Signature:
     without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By path the layers that have no such branch, and therefore no row in its arrays; most models have none."""
 
+    def numbers(self, path: str) -> tuple[int, ...]:
+        """Return the numbers of the layers that have a row in a path's arrays."""
+        missing = set(self.without.get(path, ()))
+        return tuple(number for number in range(self.layers) if number not in missing)
+
     def __post_init__(self) -> None:
         columns = self.recipe.columns(self.width)
         for path, parts in self.paths.items():
             m = min(self.recipe.coordinates, self.width, *parts.widths)
-            layers = self.layers - len(self.without.get(path, ()))
+            layers = len(self.numbers(path))
             if parts.widths and (len(parts.widths) != layers or not 2 <= min(parts.widths) <= self.width):
                 raise SignatureError(f"{self.model}: {path} has {len(parts.widths)} widths for {layers} layers")
             shapes = {
@@ -170,30 +175,28 @@ class Signature:
                     raise SignatureError(f"{self.model}: {path}.{part} has shape {found}, its recipe asks for {shape}")
 
 
+def joined(one: Signature, other: Signature) -> Signature:
+    """Return the rows of two signatures as one: unlike layers of one model through one recipe."""
+    paths, without = {}, {}
+    for path, ours in one.paths.items():
+        theirs, numbers = other.paths[path], (*one.numbers(path), *other.numbers(path))
+        order = np.argsort(numbers)
+        rows = {
+            part: np.concatenate([getattr(ours, part), getattr(theirs, part)])[order]
+            for part in ("sketch", "corner", "trace", "norm")
+        }
+        widths = (*ours.widths, *theirs.widths)
+        paths[path] = PathSignature(**rows, widths=tuple(widths[row] for row in order) if widths else ())
+        without[path] = tuple(number for number in range(one.layers) if number not in numbers)
+    return replace(one, paths=paths, without={path: absent for path, absent in without.items() if absent})
+
+
 def same_recipe(a: Signature, b: Signature) -> None:
     """Raise SignatureError unless every parameter that changes a number is the same in both signatures."""
     ours, theirs = asdict(a.recipe), asdict(b.recipe)
     unlike = [f"{key} {ours[key]} and {theirs[key]}" for key in ours if ours[key] != theirs[key]]
     if unlike:
         raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
-
-
-def unlike_layers(a: Signature, b: Signature, paths: Sequence[str]) -> str:
-    """Return which of some paths is in more layers, or in layers of other widths, of one model than of the other.
-
-    Empty if none is.
-    """
-    return "; ".join(
-        f"{a.model} has {path} in {_layers(ours)}, {b.model} in {_layers(theirs)}; leave this path out"
-        for path in paths
-        if (ours := a.paths[path]) is not (theirs := b.paths[path])
-        if len(ours.trace) != len(theirs.trace) or sorted(ours.widths) != sorted(theirs.widths)
-    )
-
-
-def _layers(found: PathSignature) -> str:
-    widths = f" of widths {', '.join(map(str, found.widths))}" if found.widths else ""
-    return f"{len(found.trace)} layers{widths}"
 
 
 def random_stream(purpose: str) -> np.random.Philox:

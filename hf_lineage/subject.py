@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hf_lineage.checkpoint import FLOATS, Checkpoint, open_checkpoint, other_format
+from hf_lineage.checkpoint import FLOATS, Checkpoint, RemoteCheckpoint, open_checkpoint, other_format
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, SignatureError
 from hf_lineage.layout import Layout, bind
 from hf_lineage.options import Options
 from hf_lineage.registry import lookup
 from hf_lineage.repo import RepoRef, is_file, resolve
-from hf_lineage.signature import Signature
+from hf_lineage.signature import Signature, joined
 from hf_lineage.store import load_signature
 
 
@@ -25,11 +25,47 @@ class Subject:
 
     name: str
     revision: str | None
-    folder: Path | None
+    identity: tuple[str, ...] | None
+    """What all names of one model have in common; None for a signature."""
     local: bool
     width: int
     layers: int
-    signature: Callable[[], Signature]
+    rows: Mapping[str, Mapping[int, int]]
+    """By path the numbers of the layers that have it, each with the width of its stream."""
+    signature: Callable[..., Signature]
+    """Of some layers, or of all; what was read before is not read again, and comes with it."""
+    traffic: Callable[[], Traffic | None] = lambda: None
+    """What came over the network so far; None of a model on this machine."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What of a model came over the network."""
+
+    requests: int
+    moved: int
+    """Bytes."""
+    stored: int
+    """Bytes of all its tensors."""
+
+
+class _Reading:
+    """The signature of the layers of one model that were read so far."""
+
+    def __init__(self, layout: Layout, extracted: Callable[[Layout], Signature]) -> None:
+        self._layout, self._extracted = layout, extracted
+        self._read: frozenset[int] = frozenset()
+        self._found: Signature | None = None
+
+    def __call__(self, layers: Collection[int] | None = None) -> Signature:
+        wanted = frozenset(range(self._layout.layers) if layers is None else layers)
+        new = self._layout.only(wanted - self._read)
+        self._read |= wanted
+        if self._found is None:
+            self._found = self._extracted(new)
+        elif new.paths:
+            self._found = joined(self._found, self._extracted(new))
+        return self._found
 
 
 def locate(model: str, local_hub: Path | None = None) -> RepoRef | Signature:
@@ -51,12 +87,32 @@ def open_subject(source: RepoRef | Signature, options: Options) -> Subject:
     Raise NothingToCompare where there is nothing to judge, another LineageError where something is wrong.
     """
     if isinstance(source, Signature):
+        rows = {path: dict(zip(source.numbers(path), _widths(source, path), strict=True)) for path in source.paths}
         stored = functools.partial(_fitting, source, options)
-        return Subject(source.model, source.revision, None, True, source.width, source.layers, stored)
+        return Subject(source.model, source.revision, None, True, source.width, source.layers, rows, stored)
     architecture, checkpoint, layout = open_model(source)
-    extracted = functools.cache(lambda: _extracted(source, architecture, checkpoint, layout, options))
-    folder, local = source.folder.resolve(), source.remote is None
-    return Subject(source.name, source.revision, folder, local, layout.width, layout.layers, extracted)
+    return Subject(
+        name=source.name,
+        revision=source.revision,
+        identity=source.identity,
+        local=source.remote is None,
+        width=layout.width,
+        layers=layout.layers,
+        rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
+        signature=_Reading(layout, functools.partial(_extracted, source, architecture, checkpoint, options)),
+        traffic=functools.partial(_traffic, checkpoint),
+    )
+
+
+def _widths(stored: Signature, path: str) -> tuple[int, ...]:
+    return stored.paths[path].widths or (stored.width,) * len(stored.numbers(path))
+
+
+def _traffic(checkpoint: Checkpoint) -> Traffic | None:
+    if not isinstance(checkpoint, RemoteCheckpoint):
+        return None
+    stored = sum(info.size for info in checkpoint.tensors.values())
+    return Traffic(checkpoint.requests, checkpoint.bytes_read, stored)
 
 
 def open_model(repo: RepoRef) -> tuple[str, Checkpoint, Layout]:
@@ -92,7 +148,8 @@ def _about(repo: RepoRef) -> Iterator[None]:
     try:
         yield
     except (CheckpointError, NothingToCompare) as error:
-        raise type(error)(f"{repo}: {error}") from None
+        named = str(error).startswith(f"{repo}: ")
+        raise type(error)(str(error) if named else f"{repo}: {error}") from None
 
 
 def _refuse_quantized(checkpoint: Checkpoint, config: Mapping[str, Any]) -> None:
@@ -105,7 +162,7 @@ def _refuse_quantized(checkpoint: Checkpoint, config: Mapping[str, Any]) -> None
         )
 
 
-def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout: Layout, options: Options) -> Signature:
+def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, options: Options, layout: Layout) -> Signature:
     from hf_lineage.extraction import extract_paths
 
     with _about(repo):
@@ -124,8 +181,8 @@ def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout:
     )
 
 
-def _fitting(stored: Signature, options: Options) -> Signature:
-    """A stored signature, if it was made as the options ask."""
+def _fitting(stored: Signature, options: Options, _layers: Collection[int] | None = None) -> Signature:
+    """A stored signature, if it was made as the options ask; all of it, since nothing has to be read."""
     missing = [path for path in options.paths if path not in stored.paths]
     if missing or stored.recipe != options.recipe:
         what = f"path {missing[0]}" if missing else f"recipe {stored.recipe.name} with other parameters"

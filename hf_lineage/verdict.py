@@ -38,7 +38,11 @@ class Evidence:
     permutation: PermutationNull
     empirical: EmpiricalNull | None
     p_value: float
-    """The permutation p-value after Holm's correction over the paths asked for."""
+    """The permutation p-value after Holm's correction over the paths asked for, times the looks."""
+    layers: tuple[tuple[int, ...], tuple[int, ...]]
+    """The numbers of the layers that were compared, of the base and of the suspect."""
+    looks: int = 1
+    """How often the evidence may have been looked at while layers were still being read (Bonferroni)."""
 
 
 @dataclass(frozen=True)

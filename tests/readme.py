@@ -1,4 +1,4 @@
-"""The parts of README.md that a program prints; `make docs` writes them, a test keeps them true."""
+"""What a program prints of README.md and registry/README.md; `make docs` writes it, a test keeps it true."""
 
 import json
 import re
@@ -12,12 +12,15 @@ from pathlib import Path
 from transformers import AutoModelForCausalLM
 
 from hf_lineage import RECIPES, Options, compare
-from hf_lineage.registry import factorizations
+from hf_lineage.coverage import coverage
+from hf_lineage.registry import as_sets, factorizations, registry_root
 from hf_lineage.report import markdown
+from hf_lineage.report.coverage import counted
+from hf_lineage.unsupported import unsupported
 from tests import laundering
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+README, REGISTRY = ROOT / "README.md", ROOT / "registry" / "README.md"
 EDITS = {
     "hidden units reordered": laundering.permute_hidden,
     "up and down rescaled": laundering.rescale,
@@ -79,24 +82,52 @@ def classes_block() -> str:
     return "\n".join(("| Factorization | Families of classes |", "| --- | --- |", *rows))
 
 
+def coverage_block() -> str:
+    """How many of transformers' causal language models the registry covers."""
+    return counted(coverage())
+
+
+def unsupported_block() -> str:
+    """The families of classes that no factorization lists, each reason with its own."""
+    classes: dict[str, list[str]] = {}
+    for name, reason in unsupported(registry_root()).items():
+        classes.setdefault(reason, []).append(name)
+    rows = [f"| {', '.join(families(names))} | {reason} |" for reason, names in classes.items()]
+    return "\n".join(("| Families of classes | Why |", "| --- | --- |", *rows))
+
+
+def mlp_alone_block() -> str:
+    """The factorizations that leave attention out."""
+    alone = [found for found in factorizations() if not as_sets(found.branches.attention)]
+    rows = [f"| [{found.name}]({found.name}.yaml) | {', '.join(families(found.classes))} |" for found in alone]
+    return "\n".join(("| Factorization | Families of classes |", "| --- | --- |", *rows))
+
+
 def families(classes: Iterable[str]) -> list[str]:
     """Return what stands before the task in the names of some classes: Bert for BertForMaskedLM and BertModel."""
     return sorted({re.sub(TASK, "", name) for name in classes})
 
 
-BLOCKS = {"demo": demo_block, "laundering": laundering_block, "speed": speed_block, "classes": classes_block}
+BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
+    "demo": (README, demo_block),
+    "laundering": (README, laundering_block),
+    "speed": (README, speed_block),
+    "coverage": (README, coverage_block),
+    "classes": (README, classes_block),
+    "unsupported": (REGISTRY, unsupported_block),
+    "mlp alone": (REGISTRY, mlp_alone_block),
+}
 
 
 def block(text: str, name: str) -> re.Match[str]:
     """Return where a generated block stands."""
     found = re.search(rf"(<!-- begin {name} -->\n)(.*?)(<!-- end {name} -->)", text, re.DOTALL)
-    assert found, f"README.md has no block {name}"
+    assert found, f"there is no block {name}"
     return found
 
 
 if __name__ == "__main__":
-    text = README.read_text(encoding="utf-8")
-    for name, render in BLOCKS.items():
+    for name, (file, render) in BLOCKS.items():
+        text = file.read_text(encoding="utf-8")
         found = block(text, name)
-        text = f"{text[: found.start(2)]}{render()}\n{text[found.start(3) :]}"
-    README.write_text(text, encoding="utf-8")
+        file.write_text(f"{text[: found.start(2)]}{render()}\n{text[found.start(3) :]}", encoding="utf-8")

@@ -116,7 +116,7 @@ def test_the_gate_can_steer_the_assignment_but_not_the_score():
 
 
 def test_the_assignment_maximises_the_sum():
-    assert assign(np.array([[0.9, 0.8], [0.8, 0.1]])).tolist() == [1, 0]
+    assert [found.tolist() for found in assign(np.array([[0.9, 0.8], [0.8, 0.1]]))] == [[0, 1], [1, 0]]
 
 
 def test_an_unusable_layer_counts_as_zero_and_is_marked():

@@ -98,6 +98,12 @@ def test_of_several_keys_for_the_heads_the_first_in_the_configuration_counts():
         bind(found, layer(), {})
 
 
+def test_heads_need_not_be_counted_where_no_branch_has_any():
+    text = PLAIN[: PLAIN.index("  attention")]
+    shapes = layer(**dict.fromkeys(("q", "k", "v", "o", "ln_1")))
+    assert bind(factorization(text), shapes, {}).paths == ("mlp", "mlp_gate")
+
+
 def test_heads_may_be_counted_by_a_setting_inside_another():
     found = factorization(f"heads: text_config.heads\n{PLAIN}")
     assert bind(found, layer(), {"text_config": {"heads": HEADS}}).heads == HEADS
@@ -140,6 +146,18 @@ MIXED = PLAIN.replace("attention: {", "attention: [{").replace("output: o}", "ou
 LINEAR = dict.fromkeys(("q", "k", "v", "o", "ln_1"))
 
 
+def test_a_set_counts_only_where_the_layer_has_the_tensor_that_it_asks_for():
+    text = PLAIN.replace(
+        "mlp: {norm: ln_2, up: up, gate: gate, down: down}",
+        "mlp: [{where: conv, norm: ln_2, up: up, down: down}, {where: q, output_norm: ln_2, up: up, down: down}]",
+    ).replace("attention: {", "attention: [null, {where: q, ")
+    text = text.replace("output: o}", "output: o}]")
+    (linear,), (full,) = bound(text, layer(0, **LINEAR, conv=(1, 3)) | layer(1)).mlp
+    assert (linear.norm, linear.output_norm) == ("h.0.ln_2.weight", None)
+    assert (full.norm, full.output_norm) == (None, "h.1.ln_2.weight")
+    assert refusal(layer(q=None), text) == "h.0 has no tensor conv or q"
+
+
 def test_where_null_is_in_a_list_a_layer_may_lack_the_branch():
     layout = bound(MIXED, layer(0, **LINEAR) | layer(1) | layer(2, **LINEAR) | layer(3))
     assert (layout.layers, layout.numbers("mlp"), layout.numbers("query_key")) == (4, (0, 1, 2, 3), (1, 3))
@@ -159,6 +177,14 @@ def test_a_path_that_no_layer_has_is_none():
 
 def test_a_part_of_a_branch_is_refused_even_where_a_layer_may_lack_it():
     assert refusal(layer(k=None), MIXED) == "h.0 has no tensor k, though others of its branch are there"
+
+
+def test_a_set_with_where_is_only_in_layers_with_that_tensor():
+    text = MIXED.replace("attention: [{", "attention: [{where: k, ")
+    layout = bound(text, layer(0, k=None, v=(HIDDEN, WIDTH)) | layer(1))
+    assert layout.without("value_output") == (0,)
+    assert layout.unclaimed == ("h.0.q.weight", "h.0.v.weight", "h.0.o.weight")
+    assert refusal(layer(v=None), text) == "h.0 has no tensor v, though others of its branch are there"
 
 
 BESIDE = """

@@ -103,8 +103,8 @@ def test_what_is_required_may_stand_inside_another_setting_and_be_one_of_several
 
 
 def test_a_class_that_is_not_listed_is_nothing_to_compare():
-    with pytest.raises(NothingToCompare, match="MambaForCausalLM is not in the registry; `hf-lineage registry` lists"):
-        lookup({"architectures": ["MambaForCausalLM"]})
+    with pytest.raises(NothingToCompare, match="RemoteForCausalLM is not in the registry; `hf-lineage registry` lists"):
+        lookup({"architectures": ["RemoteForCausalLM"]})
 
 
 def test_remote_code_is_named_as_the_reason():

@@ -139,6 +139,7 @@ def test_markdown_of_a_hostile_name_is_only_text(every_verdict):
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {7}
     assert escaped("a|b`c`") == r"a\|b\`c\`"
+    assert escaped("www.evil.com WWW.evil.com awww.") == "www&#46;evil.com WWW&#46;evil.com awww."
 
 
 @pytest.mark.parametrize(

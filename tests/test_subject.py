@@ -24,14 +24,14 @@ def test_a_folder_is_a_repository_and_a_file_is_a_stored_signature(model, tmp_pa
 def test_opening_a_model_reads_its_headers_and_extracts_once(model):
     subject = open_subject(locate(str(model)), Options())
     assert (subject.layers, subject.width, subject.local) == (2, 32, True)
-    assert subject.folder == model
+    assert subject.identity == (str(model),)
     assert subject.signature() is subject.signature()
 
 
 def test_a_stored_signature_has_no_folder_and_is_as_large_as_its_model(model, tmp_path):
     save_signature(extract(str(model)), tmp_path / "model.sig")
     subject = open_subject(locate(str(tmp_path / "model.sig")), Options())
-    assert (subject.name, subject.folder, subject.layers, subject.width) == (str(model), None, 2, 32)
+    assert (subject.name, subject.identity, subject.layers, subject.width) == (str(model), None, 2, 32)
 
 
 @pytest.mark.parametrize(

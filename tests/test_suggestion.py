@@ -162,7 +162,9 @@ class TestCommand:
         assert (tmp_path / "said").read_text().startswith("acme/model: TheirForCausalLM is in no file")
 
     def test_a_class_and_a_model_at_once_are_refused(self, tmp_path):
-        assert "give a CLASS or --check MODEL, not both" in lineage("registry", "X", "--check", tmp_path).error
+        assert (
+            "give one of a CLASS, --check MODEL and --coverage" in lineage("registry", "X", "--check", tmp_path).error
+        )
 
 
 class TestErrors:

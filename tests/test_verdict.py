@@ -14,7 +14,7 @@ def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128):
         comparison=Comparison(
             similarity=np.eye(layers) * score,
             gate=np.ones((layers, layers)),
-            assignment=np.arange(layers),
+            pairs=(np.arange(layers), np.arange(layers)),
             usable=np.arange(layers) < usable,
             concentration=(np.ones(layers), np.ones(layers)),
             standard_error=0.0,
@@ -22,6 +22,7 @@ def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128):
         permutation=PermutationNull(score, np.zeros(999), seed=0, coordinates=coordinates),
         empirical=empirical and EmpiricalNull({"other": empirical}, "a test"),
         p_value=p,
+        layers=(tuple(range(layers)), tuple(range(layers))),
     )
 
 

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import safetensors
 
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.repo import RepoRef
+from hf_lineage.errors import CheckpointError, NothingToCompare
 
 if TYPE_CHECKING:
     import torch
 
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"[^/\\:\0]+\.safetensors")
 """A file of the folder itself on every platform."""
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
@@ -27,7 +25,6 @@ LARGEST_HEADER = 25_000_000
 """Bytes, the bound that huggingface_hub sets as well."""
 LFS_POINTER = b"version "
 """How the text file begins that git leaves in place of the weights where git-lfs is missing."""
-CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
 @dataclass(frozen=True)
@@ -65,6 +62,16 @@ class Checkpoint:
         """The shape of every tensor, as stored."""
         return {name: info.shape for name, info in self.tensors.items()}
 
+    @property
+    def requests(self) -> int:
+        """How many requests were made over the network."""
+        return 0
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes came over the network."""
+        return 0
+
     def release(self) -> None:
         """Unmap what was read: pages of a mapped file count as this process's memory for as long as they are mapped."""
         self._open.clear()
@@ -99,50 +106,8 @@ class Checkpoint:
         return tensor
 
 
-def open_checkpoint(repo: RepoRef) -> Checkpoint:
-    """Return the checkpoint of a repository, every header checked.
-
-    Raise NothingToCompare if it holds no safetensors weights, CheckpointError if they are damaged or lie.
-    """
-    repo.fetch(SINGLE)
-    index = repo.read_json(INDEX) if not repo.has(SINGLE) else None
-    if repo.has(SINGLE):
-        return Checkpoint(dict(_header(repo.path(SINGLE))))
-    if index is not None:
-        return Checkpoint(_sharded(repo, index))
-    raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({SINGLE} or {INDEX})")
-
-
-def _sharded(repo: RepoRef, index: Mapping[str, object]) -> dict[str, TensorInfo]:
-    weight_map = index.get("weight_map")
-    if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
-        raise CheckpointError(f"{repo}: {INDEX} has no `weight_map` from tensor names to file names; download it again")
-    shards = sorted(set(weight_map.values()))
-    strange = next((shard for shard in shards if not SHARD.fullmatch(shard)), None)
-    if strange is not None:
-        raise CheckpointError(
-            f"{repo}: {INDEX} names a shard that is no safetensors file of this folder: {printable(strange, 200)}; "
-            "do not trust this model"
-        )
-    repo.fetch(*shards)
-    tensors: dict[str, TensorInfo] = {}
-    for shard in shards:
-        if not repo.has(shard):
-            raise CheckpointError(f"{repo}: {INDEX} names the shard {shard}, which is missing; download it again")
-        for name, info in _header(repo.path(shard)):
-            if name in tensors:
-                raise CheckpointError(
-                    f"{repo}: {name} is in both {tensors[name].file.name} and {shard}; which one counts?"
-                )
-            tensors[name] = info
-    lost = sorted(set(weight_map) - set(tensors))
-    if lost:
-        raise CheckpointError(f"{repo}: {INDEX} names the tensor {lost[0]}, which no shard holds; download them again")
-    return tensors
-
-
-def _header(file: Path) -> Iterator[tuple[str, TensorInfo]]:
-    """The tensors that a file's header describes, in the order of their bytes.
+def header(file: Path, shown: str) -> Iterator[tuple[str, TensorInfo]]:
+    """Yield the tensors that a file's header describes, in the order of their bytes; errors call the file `shown`.
 
     safetensors itself refuses offsets that overlap, leave a gap or leave the file.
     """
@@ -151,10 +116,10 @@ def _header(file: Path) -> Iterator[tuple[str, TensorInfo]]:
             start = stream.read(8)
             length, size = int.from_bytes(start, "little"), os.fstat(stream.fileno()).st_size
         if start == LFS_POINTER:
-            raise CheckpointError(f"{file} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
+            raise CheckpointError(f"{shown} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
         if not 2 <= length <= min(size - 8, LARGEST_HEADER):
             raise CheckpointError(
-                f"{file}: the header claims {length} bytes of a file of {size}; "
+                f"{shown}: the header claims {length} bytes of a file of {size}; "
                 "it is truncated or no safetensors file, download it again"
             )
         begin = 8 + length
@@ -165,23 +130,6 @@ def _header(file: Path) -> Iterator[tuple[str, TensorInfo]]:
                 begin += info.size
                 yield name, info
     except OSError as error:
-        raise CheckpointError(f"{file} cannot be read: {error.strerror or error}") from None
+        raise CheckpointError(f"{shown} cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, OverflowError) as error:
-        raise CheckpointError(f"{file} is damaged: {error}; download it again") from None
-
-
-def other_format(repo: RepoRef) -> str | None:
-    """Return what a repository without usable weights holds instead and what to do about it, None if nothing known."""
-    files = repo.files()
-    if "adapter_model.safetensors" in files or "adapter_config.json" in files:
-        return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"
-    loose = next((name for name in files if name.endswith(".safetensors") and name != SINGLE), None)
-    if loose:
-        return f"{repo} has {loose} but neither {SINGLE} nor {INDEX}; add the index that save_pretrained writes"
-    pickled = next((name for name in files if name.endswith((".bin", ".pt", ".pth", ".ckpt"))), None)
-    if pickled:
-        return f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}"
-    gguf = next((name for name in files if name.endswith(".gguf")), None)
-    if gguf:
-        return f"{repo} holds its weights as GGUF ({gguf}), which is not decoded yet; check the safetensors release"
-    return None
+        raise CheckpointError(f"{shown} is damaged: {error}; download it again") from None

@@ -44,10 +44,13 @@ def document(report: Report) -> dict[str, Any]:
 def _claim(row: Row) -> dict[str, Any]:
     return {
         "base": row.claim.base,
+        "base_revision": row.base_revision,
         "relation": row.claim.relation,
         "sources": list(row.claim.sources),
         "verdict": row.verdict.name,
         "reason": row.verdict.reason,
+        "layers": row.layers,
+        "traffic": {name: asdict(moved) for name, moved in row.traffic.items()},
         "paths": [_path(path, found, row.verdict.by_path[path]) for path, found in row.verdict.evidence.items()],
     }
 
@@ -63,6 +66,8 @@ def _path(path: str, found: Evidence, single: Verdict) -> dict[str, Any]:
         "standard_error": error if math.isfinite(error) else None,
         "p_value": null.p_value,
         "p_value_holm": found.p_value,
+        "looks": found.looks,
+        "layers_read": len(found.layers[1]),
         "permutation_null": {
             "observed": null.observed,
             "coordinates": null.coordinates,

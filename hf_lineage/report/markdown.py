@@ -37,6 +37,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text on one line in which nothing means anything to Markdown, HTML, or a GitHub mention."""
+    """Return text on one line that is neither Markdown nor HTML, mentions nobody, and becomes no link."""
     plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;")
-    return re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("://", "&#58;//")
+    plain = re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("://", "&#58;//")
+    return re.sub(r"(?i)\bwww\.", lambda found: f"{found[0][:-1]}&#46;", plain)

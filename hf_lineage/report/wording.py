@@ -50,6 +50,7 @@ def reasons(report: Report) -> Iterator[str]:
             yield f"{base}: {printable(row.verdict.reason).removeprefix(f'{base}: ')}"
         if len(row.verdict.evidence) > 1:
             yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
+        yield from _reading(row)
     if not report.rows:
         yield (
             "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. "
@@ -57,6 +58,22 @@ def reasons(report: Report) -> Iterator[str]:
         )
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
+
+
+def _reading(row: Row) -> Iterator[str]:
+    """How much of the models was read, where it was not all, or came over the network."""
+    read = max((len(found.layers[1]) for found in row.verdict.evidence.values()), default=0)
+    if row.layers is not None and 0 < read < row.layers:
+        looks = next(iter(row.verdict.evidence.values())).looks
+        yield (
+            f"{printable(row.claim.base, 200)}: decided after {read} of {row.layers} layers, at one of {looks} looks, "
+            "for which p is corrected; --budget full reads them all"
+        )
+    for name, moved in row.traffic.items():
+        yield (
+            f"{printable(name, 200)}: {moved.moved / 1e6:.1f} of {moved.stored / 1e6:.1f} MB "
+            f"({moved.moved / max(moved.stored, 1):.1%}) came over the network, in {moved.requests} requests"
+        )
 
 
 def settings(report: Report) -> str:
@@ -91,6 +108,6 @@ def null_sentences(found: Evidence) -> Iterator[str]:
 def layer_rows(found: Evidence) -> Iterator[tuple[int, int, float, float, float]]:
     """Yield for each layer of the base: its number, its partner's, their cosine, and the concentration of both."""
     comparison = found.comparison
-    ours, theirs = comparison.concentration
-    for layer, (partner, cosine) in enumerate(zip(comparison.assignment, comparison.by_layer, strict=True)):
-        yield layer, int(partner), float(cosine), float(ours[layer]), float(theirs[partner])
+    (ours, theirs), (base, suspect) = comparison.concentration, found.layers
+    for row, partner, cosine in zip(*comparison.pairs, comparison.by_layer, strict=True):
+        yield base[row], suspect[partner], float(cosine), float(ours[row]), float(theirs[partner])

@@ -13,9 +13,9 @@ from scipy.linalg import hadamard
 
 from hf_lineage.header import LayerSet
 from hf_lineage.registry import prefixes as registered
-from tests.conformance.models import runner, sample
 from tests.conformance.run import WRITERS
 from tests.conformance.specimen import Specimen, fixed, is_norm, same
+from tests.conformance.stream import hidden, layers_left_out
 from tests.conformance.wanted import WIDTH
 
 
@@ -28,7 +28,7 @@ def norms_left_out(found: Specimen) -> list[str]:
     readers = {module for path in found.layout.paths for _, _, modules in found.readers(path) for module in modules}
     seen: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}
     hooks = [m.register_forward_hook(functools.partial(_remember, seen)) for m in found.model.modules()]
-    before = _hidden(found.model)
+    before = hidden(found)
     for hook in hooks:
         hook.remove()
     left = []
@@ -38,7 +38,7 @@ def norms_left_out(found: Specimen) -> list[str]:
         reading = [m for m in readers if m in seen and same(seen[m][0], seen[norm][1])]
         doubled = [norm.register_forward_hook(lambda module, args, output: output * 2)]
         doubled += [m.register_forward_pre_hook(lambda module, args: (args[0] / 2, *args[1:])) for m in reading]
-        if reading and same(_hidden(found.model), before):
+        if reading and same(hidden(found), before):
             left.append(name)
         for hook in doubled:
             hook.remove()
@@ -50,17 +50,17 @@ def output_norms_mistaken(found: Specimen) -> list[str]:
 
     A norm on the output, and nothing else, undoes a factor on what the branch writes; a batch norm does not.
     """
-    before = _hidden(found.model)
+    before = hidden(found)
     wrong = []
-    for path, role in (("mlp", "down"), ("value_output", "output")):
-        sets = [each for _, each in found.sets(path)]
-        writers = {found.owner(each.slots[role].tensor) for each in sets}
+    roles = {"mlp": "down", "value_output": "output"}
+    for path, sets in ((each, sets) for each in roles for sets in found.layout.sets(each) if sets):
+        writers = {found.owner(each.slots[roles[path]].tensor) for each in sets}
         tripled = [m.register_forward_hook(lambda module, args, output: output * 3) for m in writers]
-        if same(_hidden(found.model), before) != all(map(functools.partial(_undoes, found), sets)):
+        if same(hidden(found), before) != all(map(functools.partial(_undoes, found), sets)):
             wrong.append(path)
         for hook in tripled:
             hook.remove()
-    return wrong
+    return sorted(set(wrong))
 
 
 def _undoes(found: Specimen, each: LayerSet) -> bool:
@@ -120,10 +120,10 @@ def wrong_normalization(found: Specimen) -> list[str]:
 
 
 def _kind(norm: torch.nn.Module) -> str:
-    """What a norm is by what it does: a factor changes nothing unless it has running statistics."""
+    """What a norm is by what it does: with running statistics it gives twice as much more for twice as much."""
     tokens = torch.from_numpy(hadamard(WIDTH)[1:]).float()
     tokens = tokens[:, :, None, None] if fixed(norm) else tokens
-    if not same(norm(tokens), norm(2 * tokens)):
+    if same(norm(2 * tokens) - norm(tokens), norm(tokens) - norm(0 * tokens)):
         return "batch_norm"
     return "layer_norm" if same(norm(tokens), norm(tokens + 1)) else "rms_norm"
 
@@ -146,7 +146,11 @@ def _remember(seen: dict, module: Any, args: Any, output: Any) -> None:
         seen[module] = (args[0], output)
 
 
-def _hidden(model: Any) -> torch.Tensor:
-    with torch.no_grad():
-        first = runner(model)(**sample(runner(model), 1, 6))[0]
-    return first[-1] if isinstance(first, tuple) else first
+RULES = (
+    layers_left_out,
+    norms_left_out,
+    gains_left_out,
+    output_norms_mistaken,
+    wrong_normalization,
+    against_plan,
+)

@@ -14,10 +14,8 @@ from scipy.linalg import hadamard
 from torch.overrides import TorchFunctionMode
 from transformers.activations import ACT2CLS
 
-from hf_lineage.branches import terms
 from hf_lineage.header import LayerSet
-from hf_lineage.signature import Recipe
-from tests.conformance.models import runner, sample
+from tests.conformance.inputs import runner, sample
 from tests.conformance.specimen import PLAIN, Specimen, fixed
 from tests.conformance.wanted import WIDTH
 
@@ -48,6 +46,7 @@ class Run(TorchFunctionMode):
         self.scores: dict[int, torch.Tensor] = {}
         self.activated: list[torch.Tensor] = []
         self.factors: list[torch.Tensor] = []
+        self.best: list[torch.Tensor] = []
         self.gated = path == "value_output" and any("gate" in each.slots for _, each in found.sets(path))
         self.layer: int | None = None
         rows = torch.from_numpy(hadamard(WIDTH)).float()
@@ -58,7 +57,7 @@ class Run(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """An activation lets everything through, a gate only the factor that is asked for; scores are kept."""
         name = getattr(function, "__name__", "")
-        if name == "softmax" and self.layer is not None:
+        if name in ("softmax", "logsumexp") and self.layer is not None:
             self.scores[self.layer], self.layer = args[0], None
         if self.path == "query_key" and name in ROTARY:
             return ROTARY[name](args[0])
@@ -71,17 +70,25 @@ class Run(TorchFunctionMode):
         if self.path.startswith("mlp") and isinstance(args[0] if args else None, torch.Tensor):
             if name in ("silu", "gelu", "relu"):
                 return self._activate(args[0])
-            if name == "clamp" and args[0].is_floating_point():
+            if name == "square" and any(args[0] is seen for seen in self.activated):
                 return args[0]
-            if name == "softmax":
-                return torch.ones_like(args[0])  # no token prefers an expert, so that all list them in one order
+            if name in ("clamp", "tanh") and args[0].is_floating_point():
+                return args[0]  # a cap on hidden units
+            if name == "argmax":
+                self.best.append(function(*args, **(kwargs or {})))
+                return self.best[-1]
+            if name == "one_hot" and any(args[0] is best for best in self.best):
+                return torch.ones_like(function(*args, **(kwargs or {})))  # the best expert is every one of them
+            if name in ("softmax", "erf"):
+                # No token prefers an expert, so that all list them in one order; and x (1 + erf x) / 2 is x.
+                return torch.ones_like(args[0])
             if name == "sigmoid":
                 self.factors.append(torch.ones_like(args[0]))
                 return self.factors[-1]
         if name in ("mul", "__mul__", "__rmul__") and all(isinstance(each, torch.Tensor) for each in args):
             for this, other in (args, args[::-1]):
                 if any(this is factor for factor in self.factors):
-                    return self._activate(other)
+                    return self._activate(function(*args))
                 if any(this is seen for seen in self.activated):
                     return (this if self.path == "mlp_gate" else other).clone()
                 if any(this is scale for scale in self.scales):
@@ -146,6 +153,8 @@ class Run(TorchFunctionMode):
 
     def _route(self, module: Any, args: Any, kwargs: Any) -> Any:
         """A module of stacked experts is asked for the plain sum of all of them."""
+        if "gammas" in kwargs:
+            return args, kwargs | {"gammas": torch.ones_like(kwargs["gammas"])}
         experts = stacked(module)
         if experts == by_expert(module):
             return None
@@ -183,7 +192,10 @@ class Run(TorchFunctionMode):
         if isinstance(module, CHANNELS_FIRST):
             output = output[:, :, output.shape[2] // 2, output.shape[3] // 2]  # where every tap sees the known vector
         output = output.reshape(by_expert(module), len(self.tokens), -1, WIDTH)[:, :, 0].sum(0)
-        self.outputs[module] = self.outputs.get(module, 0) + output
+        if self.path == "value_output":
+            self.outputs.setdefault(module, output)  # a second call is for other tokens, not for another expert
+        else:
+            self.outputs[module] = self.outputs.get(module, 0) + output
 
     def go(self) -> Run:
         """Run the model once."""
@@ -219,25 +231,3 @@ def by_expert(module: Any) -> int:
 def _unscaled(norm: torch.nn.Module, into: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
     """What a norm gives out but for the division by the root mean square: what is left of it is its gain."""
     return output if fixed(norm) else output * into.pow(2).mean(dim=-1, keepdim=True).sqrt()
-
-
-def differences(found: Specimen, path: str, recipe: Recipe) -> Iterator[float]:
-    """For every writer of a path the relative distance between the branch product and what the module gives out."""
-    run = Run(found, path, recipe.gains).go()
-    products: dict[Any, torch.Tensor] = {}
-    for layer in range(found.layout.layers):
-        sets = [each for at, each in found.sets(path) if at == layer]
-        for each, term in zip(sets, terms(found.layout, path, layer, recipe, found.read), strict=True):
-            key = layer if path == "query_key" else run.exit(each)
-            products[key] = products.get(key, torch.zeros(())) + term.out @ term.inn
-    count = len(run.known)
-    for key, product in products.items():
-        if path == "query_key":
-            scores = run.scores[key].flatten(0, -3).sum(0)[2 * count : 4 * count, : 2 * count]
-            rows, against = (scores[:count] - scores[count:]) / 2, run.known @ product @ run.known.mT
-            seen = (rows[:, :count] - rows[:, count:]) / 2
-            seen, expected = seen / seen.norm(), against / against.norm()  # the softmax has a scale of its own
-        else:
-            given = run.outputs[key]
-            seen, expected = (given[:count] - given[count:]) / 2, run.known @ product.mT
-        yield float((seen - expected).norm() / expected.norm())

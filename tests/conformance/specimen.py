@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from hf_lineage.branches import terms
@@ -65,8 +66,20 @@ class Specimen:
         return tuple({match[0] for name in names if (match := layer.match(name))})
 
     def _holder(self, values: torch.Tensor) -> torch.nn.Module:
-        parts = values[:8]
-        return next(m for m in self.model.modules() if any(torch.isin(parts, p).all() for p in m.parameters(False)))
+        """The first module with a parameter that holds all of the first few values."""
+        modules, numbers, parameters = self._index
+        parts = values[:8].double().numpy()
+        ends = zip(np.searchsorted(numbers, parts, "left"), np.searchsorted(numbers, parts, "right"), strict=True)
+        return modules[min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))]
+
+    @functools.cached_property
+    def _index(self) -> tuple[list[torch.nn.Module], np.ndarray, np.ndarray]:
+        """The module of every parameter, all numbers sorted, and which parameter each is from."""
+        held = [(module, parameter) for module in self.model.modules() for parameter in module.parameters(False)]
+        numbers = np.concatenate([parameter.detach().double().flatten().numpy() for _, parameter in held])
+        parameters = np.repeat(np.arange(len(held)), [parameter.numel() for _, parameter in held])
+        order = np.argsort(numbers, kind="stable")
+        return [module for module, _ in held], numbers[order], parameters[order]
 
     def scale(self, each: LayerSet) -> torch.nn.Parameter | None:
         """The plain gain, no norm's, that a set's output is multiplied with."""

@@ -1,0 +1,111 @@
+"""Opening: which files hold the weights of a repository, and where each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hf_lineage.checkpoint.local import LARGEST_HEADER, SHARD, Checkpoint, TensorInfo, header
+from hf_lineage.checkpoint.ranges import OPEN_FILES, RangedFile, Traffic
+from hf_lineage.checkpoint.remote import AT_ONCE, RemoteCheckpoint
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.repo import RepoRef
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
+
+
+def open_checkpoint(repo: RepoRef) -> Checkpoint:
+    """Return the checkpoint of a repository, every header checked.
+
+    Raise NothingToCompare if it holds no safetensors weights, CheckpointError if they are damaged or lie.
+    """
+    if repo.offers(SINGLE):
+        return _opened(repo, [SINGLE])
+    index = repo.read_json(INDEX)
+    if index is None:
+        raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({SINGLE} or {INDEX})")
+    weight_map, shards = _shards(repo, index)
+    checkpoint = _opened(repo, shards)
+    lost = sorted(set(weight_map) - set(checkpoint.tensors))
+    if lost:
+        raise CheckpointError(f"{repo}: {INDEX} names the tensor {lost[0]}, which no shard holds; download them again")
+    return checkpoint
+
+
+def _shards(repo: RepoRef, index: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
+    """What the index says: tensor -> shard, and the shards, every one of which is there."""
+    weight_map = index.get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
+        raise CheckpointError(f"{repo}: {INDEX} has no `weight_map` from tensor names to file names; download it again")
+    shards = sorted(set(weight_map.values()))
+    strange = next((shard for shard in shards if not SHARD.fullmatch(shard)), None)
+    if strange is not None:
+        raise CheckpointError(
+            f"{repo}: {INDEX} names a shard that is no safetensors file of this folder: {printable(strange, 200)}; "
+            "do not trust this model"
+        )
+    missing = next((shard for shard in shards if not repo.offers(shard)), None)
+    if missing is not None:
+        raise CheckpointError(f"{repo}: {INDEX} names the shard {missing}, which is missing; download it again")
+    return weight_map, shards
+
+
+def _opened(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
+    """The checkpoint in these files: those on this disk are mapped, of the others ranges are fetched."""
+    absent = [file for file in files if not repo.has(file)]
+    if absent and not OPEN_FILES.is_dir():
+        repo.fetch(*absent)
+        absent = []
+    traffic, pool = Traffic(), ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ranges")
+    try:
+        ranged = [found for found in pool.map(lambda file: _headed(repo, file, traffic), absent) if found]
+    except BaseException:
+        traffic.stopped.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    here = {file: (repo.path(file), str(repo.path(file))) for file in files}
+    tensors = _tensors(here | {found.file: (found.path, str(found)) for found in ranged}, repo)
+    if not ranged:
+        return Checkpoint(tensors)
+    return RemoteCheckpoint(tensors, {found.path: found for found in ranged}, pool, traffic)
+
+
+def _headed(repo: RepoRef, file: str, traffic: Traffic) -> RangedFile | None:
+    """A file on the Hub, its header fetched; None for one that the cache has, now under this commit as well."""
+    found = RangedFile(repo, file, traffic)
+    if repo.keeps(found.content):
+        repo.fetch(file)
+        return None
+    found.read_head(8 + LARGEST_HEADER)
+    return found
+
+
+def _tensors(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, TensorInfo]:
+    """The tensors of all files, given where each is and what an error calls it."""
+    tensors: dict[str, TensorInfo] = {}
+    holder: dict[str, str] = {}
+    for file, (path, shown) in files.items():
+        for name, info in header(path, shown):
+            if name in tensors:
+                raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; which one counts?")
+            tensors[name], holder[name] = info, file
+    return tensors
+
+
+def other_format(repo: RepoRef) -> str | None:
+    """Return what a repository without usable weights holds instead and what to do about it, None if nothing known."""
+    files = repo.files()
+    if "adapter_model.safetensors" in files or "adapter_config.json" in files:
+        return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"
+    loose = next((name for name in files if name.endswith(".safetensors") and name != SINGLE), None)
+    if loose:
+        return f"{repo} has {loose} but neither {SINGLE} nor {INDEX}; add the index that save_pretrained writes"
+    pickled = next((name for name in files if name.endswith((".bin", ".pt", ".pth", ".ckpt"))), None)
+    if pickled:
+        return f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}"
+    gguf = next((name for name in files if name.endswith(".gguf")), None)
+    if gguf:
+        return f"{repo} holds its weights as GGUF ({gguf}), which is not decoded yet; check the safetensors release"
+    return None

@@ -1,0 +1,52 @@
+"""The command that writes: annotate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hf_lineage.cli.shared import BASES, RECIPE, TEST, make_options, with_options
+
+EPILOG = (
+    "MODEL is org/name, org/name@branch, or a folder. Only a RELATED base is written as verified; any other verdict is "
+    "written as what it is, with its reason. Exit codes: 0 the card was written or is up to date, whatever the "
+    "verdicts; 2 usage or input error, nothing was written; 130 interrupted."
+)
+
+
+@click.command(epilog=EPILOG)
+@click.argument("model")
+@click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
+@click.option("--pull-request", is_flag=True, help="Propose it on the Hub; an open proposal of yours is updated.")
+@click.option("--repair-base", is_flag=True, help="Declare the one --base in the card's YAML too, if it is RELATED.")
+@click.option(
+    "--relation",
+    type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
+    help="Declare this relation with --repair-base.",
+)
+@with_options(BASES, *RECIPE, *TEST)
+def annotate(
+    model: str,
+    write: bool,
+    pull_request: bool,
+    repair_base: bool,
+    relation: str | None,
+    bases: tuple[str, ...],
+    **settings: Any,
+) -> int:
+    """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
+    if write and pull_request:
+        raise click.UsageError("give --write or --pull-request, not both")
+    if repair_base and len(bases) != 1:
+        raise click.UsageError("--repair-base needs exactly one --base")
+    if relation and not repair_base:
+        raise click.UsageError("--relation says how to declare a base, which needs --repair-base")
+    from hf_lineage import annotation
+
+    target: annotation.Target = "write" if write else "pull-request" if pull_request else "preview"
+    repair = annotation.Repair(bases[0], relation) if repair_base else None
+    found = annotation.annotate(model, bases, make_options(**settings), target, repair)
+    done = annotation.TARGETS[target](found)
+    click.echo(f"{found.verdicts}{done}")
+    return 0

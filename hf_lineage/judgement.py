@@ -1,0 +1,178 @@
+"""Judgement: two opened models -> a verdict, after as many layers as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hf_lineage import looks, verdict
+from hf_lineage.calibrate import EmpiricalNull, PublishedNull, permutation_null, published_null
+from hf_lineage.comparison import compare_paths
+from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.options import Options
+from hf_lineage.repo import RepoRef
+from hf_lineage.signature import RECIPES, Signature, same_recipe
+from hf_lineage.subject import Subject, locate, open_subject
+
+NOT_EXCHANGEABLE = (
+    "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
+    "name independent models with --null"
+)
+
+
+def judgeable(source: RepoRef | Signature, options: Options) -> Subject | verdict.Unverifiable:
+    """Return the opened model, or the verdict that says why there is nothing to judge."""
+    try:
+        return open_subject(source, options)
+    except NothingToCompare as error:
+        return verdict.Unverifiable(str(error))
+
+
+def judged(
+    base: Subject | verdict.Unverifiable, suspect: Subject | verdict.Unverifiable, options: Options
+) -> verdict.Verdict:
+    """Return the verdict on two models; raise LineageError where one of them cannot be read."""
+    if isinstance(base, verdict.Unverifiable):
+        return base
+    if isinstance(suspect, verdict.Unverifiable):
+        return suspect
+    if (base.layers, base.width) != (suspect.layers, suspect.width):
+        return verdict.Incompatible(
+            f"{base.name} has {base.layers} layers of width {base.width}, "
+            f"{suspect.name} has {suspect.layers} of width {suspect.width}"
+        )
+    if unlike := _unlike(base, suspect, options):
+        return verdict.Incompatible(unlike)
+    try:
+        return _read(base, suspect, options)
+    except NothingToCompare as error:
+        return verdict.Unverifiable(str(error))
+
+
+def _unlike(base: Subject, suspect: Subject, options: Options) -> str:
+    """Which paths are in more layers, or in layers of other widths, of one model than of the other."""
+    rows = {path: (base.rows.get(path), suspect.rows.get(path)) for path in options.paths}
+    return "; ".join(
+        f"{base.name} has {path} in {_layers(ours)}, {suspect.name} in {_layers(theirs)}; leave this path out"
+        for path, (ours, theirs) in rows.items()
+        if ours and theirs and sorted(ours.values()) != sorted(theirs.values())
+    )
+
+
+def _layers(rows: Mapping[int, int]) -> str:
+    widths = tuple(rows.values())
+    return f"{len(rows)} layers" + (f" of widths {', '.join(map(str, widths))}" if len(set(widths)) > 1 else "")
+
+
+def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
+    """The verdict at the first look that leaves no doubt."""
+    order, stops = _plan(base, suspect, options)
+    empirical = _empirical_nulls(base, options)
+    for read in stops:
+        ours, theirs = (model.signature(order[:read]) for model in (base, suspect))
+        same_recipe(ours, theirs)
+        objection = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
+        look = _Look(len(stops), empirical, options)
+        found = verdict.judge(look.measured(ours, theirs), options.alpha, objection=objection)
+        if _clear(found, read, len(order)):
+            break
+    return found
+
+
+def _plan(base: Subject, suspect: Subject, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The layers in the order in which they are read, and how many of them have been read at each look."""
+    everything, rows = (
+        tuple(range(suspect.layers)),
+        {_numbers(model, path) for model in (base, suspect) for path in options.paths},
+    )
+    hurried = options.budget == "quick" or (options.budget is None and not (base.local and suspect.local))
+    if not hurried or options.nulls or options.recipe.probes is None or rows != {everything}:
+        return everything, (len(everything),)
+    return looks.reading_order(len(everything)), looks.looks(len(everything))
+
+
+def _numbers(model: Subject, path: str) -> tuple[int, ...]:
+    return tuple(model.rows.get(path, ()))
+
+
+def _clear(found: verdict.Verdict, read: int, layers: int) -> bool:
+    """Whether the layers that are left could change nothing."""
+    if isinstance(found, verdict.Related):
+        return any(
+            isinstance(single, verdict.Related) and found.evidence[path].comparison.score >= looks.CLEAR
+            for path, single in found.by_path.items()
+        )
+    if found.reason == NOT_EXCHANGEABLE:
+        return True
+    doubtful = any(each.permutation.p_value <= looks.DOUBTFUL for each in found.evidence.values())
+    return isinstance(found, verdict.Unrelated) and read >= looks.enough(layers) and not doubtful
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What is measured at one of several looks."""
+
+    looks: int
+    empirical: Mapping[str, EmpiricalNull]
+    options: Options
+
+    def measured(self, ours: Signature, theirs: Signature) -> dict[str, verdict.Evidence]:
+        """Return everything that is measured between two signatures, by path."""
+        # As many times more relabellings as there are looks, so that the correction costs no resolution.
+        tried = self.looks * (self.options.permutations + 1) - 1
+        pairs = {path: (ours.paths[path], theirs.paths[path]) for path in self.options.paths}
+        nulls = {path: permutation_null(a, b, tried, self.options.seed) for path, (a, b) in pairs.items()}
+        adjusted = verdict.holm({path: null.p_value for path, null in nulls.items()})
+        return {
+            path: verdict.Evidence(
+                comparison=compare_paths(a, b),
+                permutation=nulls[path],
+                empirical=self.empirical.get(path),
+                p_value=min(1.0, self.looks * adjusted[path]),
+                layers=(ours.numbers(path), theirs.numbers(path)),
+                looks=self.looks,
+            )
+            for path, (a, b) in pairs.items()
+        }
+
+
+def _empirical_nulls(base: Subject, options: Options) -> dict[str, EmpiricalNull]:
+    """The base's scores against every `--null`, by path; OptionError for one that cannot serve."""
+    scores: dict[str, dict[str, float]] = {path: {} for path in options.paths}
+    sources = []
+    for name in options.nulls:
+        published = published_null(name)
+        if published is None:
+            found = _null_scores(base, name, options)
+            sources.append(name)
+        else:
+            found = _published_scores(base, name, published, options)
+            sources.append(published.source)
+        for path, by_model in found.items():
+            scores[path] |= by_model
+    return {path: EmpiricalNull(found, "; ".join(sources)) for path, found in scores.items() if found}
+
+
+def _null_scores(base: Subject, name: str, options: Options) -> dict[str, dict[str, float]]:
+    outcome = judged(
+        base, judgeable(locate(name, options.local_hub), options), replace(options, nulls=(), budget="full")
+    )
+    if not outcome.evidence:
+        raise OptionError(f"--null {name} cannot serve: {outcome.reason}")
+    if isinstance(outcome, verdict.Related):
+        raise OptionError(f"--null {name} is itself related to {base.name}; a null model must be independent of it")
+    return {path: {name: found.comparison.score} for path, found in outcome.evidence.items()}
+
+
+def _published_scores(
+    base: Subject, name: str, published: PublishedNull, options: Options
+) -> dict[str, dict[str, float]]:
+    plain = options.recipe == replace(RECIPES[published.recipe], probes=options.recipe.probes)
+    if not plain or published.path not in options.paths:
+        raise OptionError(
+            f"--null {name} was measured with --recipe {published.recipe} --paths {published.path}; use both"
+        )
+    if base.name.partition("@")[0] != published.reference and not Path(base.name).is_dir():
+        raise OptionError(f"--null {name} holds scores of {published.reference}, not of {base.name}")
+    return {published.path: published.scores}

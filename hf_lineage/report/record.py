@@ -1,0 +1,182 @@
+"""The record beside a model card, `lineage/claims.json`: what was checked, at which commits, and what came out."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hf_lineage.errors import CardError, OptionError, printable
+from hf_lineage.options import Options
+from hf_lineage.pipeline import Report, Row
+from hf_lineage.report import json
+from hf_lineage.signature import Recipe
+
+FILE = "lineage/claims.json"
+SCHEMA_VERSION = 1
+"""Raised when a key changes its meaning or goes away; new keys may come at any time."""
+FIGURES, OF_ERRORS = 4, 1
+"""Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
+_BY_VALUE = ("budget", "alpha", "permutations", "seed")
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """What made the record."""
+
+    name: str
+    version: str
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What the p-values depend on besides the recipe."""
+
+    alpha: float
+    permutations: int
+    seed: int
+
+
+class Null(msgspec.Struct, frozen=True):
+    """The scores of independent models that a score was held against as well."""
+
+    threshold: float
+    p_value: float
+    source: str
+
+
+class PathEvidence(msgspec.Struct, frozen=True):
+    """What was measured along one path, under the keys of `--format json`."""
+
+    verdict: str
+    reason: str
+    score: float
+    standard_error: float | None
+    p_value: float
+    p_value_holm: float
+    looks: int
+    layers_read: int
+    empirical_null: Null | None
+
+
+class RecordedClaim(msgspec.Struct, frozen=True):
+    """One claim and what became of it; `verified` holds for RELATED alone."""
+
+    base: str
+    base_commit: str | None
+    relation: str | None
+    sources: tuple[str, ...]
+    verified: bool
+    verdict: str
+    reason: str
+    layers: int | None
+    score: float | None
+    p_value: float | None
+    evidence: dict[str, PathEvidence]
+    recipe: Recipe
+    test: Settings
+    date: datetime.date
+    command: str
+
+
+class Record(msgspec.Struct, frozen=True):
+    """All claims about one model at one commit; commits are null for folders."""
+
+    schema_version: int
+    tool: Tool
+    model: str
+    commit: str | None
+    claims: tuple[RecordedClaim, ...]
+
+
+class _Version(msgspec.Struct):
+    schema_version: int
+
+
+def build(report: Report, commit: str | None, date: datetime.date, names: Mapping[str, str]) -> Record:
+    """Return a report as a record of the day; `names` has what stands for names only this machine knows."""
+    document = json.document(report)
+    said = _public(document, names)
+    said["claims"] = [
+        claim
+        | {
+            "evidence": {each["path"]: _evidence(each) for each in claim["paths"]},
+            "verified": claim["verdict"] == "RELATED",
+        }
+        | {"base_commit": row.base_revision, "recipe": document["recipe"], "test": document["test"], "date": date}
+        | {"command": _command(said["model"], commit, row, report.options, names), **_decisive(claim)}
+        for row, claim in zip(report.rows, said["claims"], strict=True)
+    ]
+    return msgspec.convert(said | {"schema_version": SCHEMA_VERSION, "commit": commit}, Record)
+
+
+def encode(record: Record) -> bytes:
+    """Return a record as JSON."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+
+
+def decode(content: bytes | None) -> Record | None:
+    """Return what an earlier run recorded, None if there is nothing; CardError for a file of somebody else."""
+    if content is None:
+        return None
+    try:
+        if msgspec.json.decode(content, type=_Version).schema_version > SCHEMA_VERSION:
+            raise CardError(f"{FILE} was written by a later hf-lineage; update hf-lineage")
+        return msgspec.json.decode(content, type=Record)
+    except (msgspec.DecodeError, OptionError, RecursionError) as error:
+        raise CardError(f"{FILE} is not a file that hf-lineage wrote ({error}); move it away") from None
+
+
+def _evidence(path: dict[str, Any]) -> dict[str, Any]:
+    error = path["standard_error"]
+    return path if error is None else path | {"standard_error": float(f"{error:.{OF_ERRORS}g}")}
+
+
+def _decisive(claim: Mapping[str, Any]) -> dict[str, float | None]:
+    """Score and p-value of the path that decided: the highest of those that say what all of them say together."""
+    paths = [each for each in claim["paths"] if each["verdict"] == claim["verdict"]] or claim["paths"]
+    best = max(paths, key=lambda each: each["score"], default={"score": None, "p_value_holm": None})
+    return {"score": best["score"], "p_value": best["p_value_holm"]}
+
+
+def _public(value: Any, names: Mapping[str, str]) -> Any:
+    """Plain values with everything that a stranger wrote on one line, and figures as far as they mean something."""
+    if isinstance(value, Mapping):
+        return {key: _public(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_public(item, names) for item in value]
+    if isinstance(value, str):
+        return printable(_renamed(value, names), 500)
+    return float(f"{value:.{FIGURES}g}") if isinstance(value, float) else value
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    """Text in which no path of this machine stands, wherever it is a word of its own or begins a longer path."""
+    private = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda found: names[found[0]], text) if names else text
+
+
+def _command(model: str, commit: str | None, row: Row, options: Options, names: Mapping[str, str]) -> str:
+    """The command that measures one row again, at the same commits."""
+    words = ["hf-lineage", "check", _pinned(model, commit)]
+    if not row.claim.problem:
+        words += ["--base", _pinned(names.get(row.claim.base, row.claim.base), row.base_revision)]
+    recipe, usual = options.recipe, Options()
+    if recipe.name != usual.recipe.name:
+        words += ["--recipe", recipe.name]
+    if options.paths != usual.paths:
+        words += ["--paths", ",".join(options.paths)]
+    if recipe.probes != usual.recipe.probes:
+        words += ["--exact"] if recipe.probes is None else ["--probes", str(recipe.probes)]
+    for name in _BY_VALUE:
+        if (value := getattr(options, name)) != getattr(usual, name):
+            words += [f"--{name}", str(value)]
+    for null in options.nulls:
+        words += ["--null", names.get(null, null)]
+    return printable(shlex.join(words))
+
+
+def _pinned(model: str, commit: str | None) -> str:
+    return model if commit is None else f"{model.partition('@')[0]}@{commit}"

@@ -1,0 +1,55 @@
+"""The section of a model card that says what became of its claims; names written by strangers are escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hf_lineage.report import wording
+from hf_lineage.report.markdown import escaped, table
+from hf_lineage.report.record import Record, RecordedClaim
+
+COLUMNS = ("Base", "Relation (as declared)", "Verdict", "Score", "p-value", "Commit of the base")
+NONE = "–"
+NO_MORE = "UNRELATED says that nothing in the weights tells the two from independent models, and no more than that."
+
+
+def render(record: Record) -> str:
+    """Return a record as Markdown."""
+    return "\n\n".join(_blocks(record))
+
+
+def _blocks(record: Record) -> Iterator[str]:
+    yield "## Lineage"
+    yield table(COLUMNS, map(_cells, record.claims))
+    for claim in record.claims:
+        if claim.reason:
+            yield escaped(f"{claim.base}: {claim.reason.removeprefix(f'{claim.base}: ')}")
+    yield table(("Checked", ""), _settings(record))
+    yield "\n".join(("Check it yourself:", "", "```console", *(f"$ {claim.command}" for claim in record.claims), "```"))
+    yield f"{wording.MEANING} {NO_MORE}"
+
+
+def _cells(claim: RecordedClaim) -> tuple[str, ...]:
+    return (
+        claim.base,
+        claim.relation or NONE,
+        f"{claim.verdict} ({'verified' if claim.verified else 'not verified'})",
+        NONE if claim.score is None else f"{claim.score:.3f}",
+        NONE if claim.p_value is None else f"{claim.p_value:.3g}",
+        claim.base_commit or NONE,
+    )
+
+
+def _settings(record: Record) -> Iterator[tuple[str, str]]:
+    yield "Model", record.model
+    yield "Commit of the model", record.commit or NONE
+    yield "Recipe", next(map(_recipe, record.claims), NONE)
+    yield "Version", f"{record.tool.name} {record.tool.version}"
+    yield "Date", next((claim.date.isoformat() for claim in record.claims), NONE)
+
+
+def _recipe(claim: RecordedClaim) -> str:
+    probes = "exact" if claim.recipe.probes is None else f"{claim.recipe.probes} probes"
+    paths = ", ".join(claim.evidence) or NONE
+    test = f"{claim.test.permutations} permutations (seed {claim.test.seed}), alpha {claim.test.alpha:g}"
+    return f"{claim.recipe.name}, {probes}, paths: {paths}; {test}"

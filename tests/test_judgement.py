@@ -1,0 +1,165 @@
+"""Judgement: a few layers are read first, and the rest only where they could change the verdict."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hf_lineage import Options, compare, extract
+from hf_lineage import looks as rule
+from hf_lineage.errors import OptionError
+from hf_lineage.looks import enough, reading_order
+from hf_lineage.signature import RECIPES
+from hf_lineage.store import save_signature
+from hf_lineage.verdict import judge
+from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
+
+LAYERS = 32
+QUICK = Options(budget="quick")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A base, its child and an independent model, 32 layers each."""
+    room = tmp_path_factory.mktemp("models")
+    base = tiny_llama(room / "base", layers=LAYERS)
+    return base, fine_tuned(base, room / "child"), tiny_llama(room / "other", seed=1, layers=LAYERS)
+
+
+def judged(a, b, options=QUICK):
+    (row,) = compare(str(a), str(b), options).rows
+    return row
+
+
+def read(row):
+    return {path: len(found.layers[1]) for path, found in row.verdict.evidence.items()}
+
+
+def test_a_child_is_related_after_the_first_layers(models):
+    base, child, _ = models
+    row = judged(base, child)
+    assert (row.verdict.name, read(row), row.layers) == ("RELATED", {"mlp": rule.FIRST}, LAYERS)
+    assert row.verdict.evidence["mlp"].layers[1] == tuple(sorted(reading_order(LAYERS)[: rule.FIRST]))
+
+
+def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(models):
+    base, _, other = models
+    row = judged(base, other)
+    assert (row.verdict.name, read(row)) == ("UNRELATED", {"mlp": enough(LAYERS)})
+
+
+def test_models_on_this_machine_are_read_as_a_whole_unless_asked_otherwise(models):
+    base, child, _ = models
+    row = judged(base, child, Options())
+    assert (row.verdict.name, read(row), row.verdict.evidence["mlp"].looks) == ("RELATED", {"mlp": LAYERS}, 1)
+
+
+def test_the_layers_that_are_read_say_what_they_say_among_all(models):
+    base, child, _ = models
+    few, everything = (judged(base, child, options).verdict.evidence["mlp"] for options in (QUICK, Options()))
+    rows = [everything.layers[1].index(layer) for layer in few.layers[1]]
+    np.testing.assert_allclose(few.comparison.by_layer, everything.comparison.by_layer[rows], rtol=1e-12)
+
+
+def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, tmp_path):
+    base, child, other = models
+    save_signature(extract(str(base)), tmp_path / "base")
+    row = judged(tmp_path / "base", child)
+    assert row.verdict.name == "RELATED"
+    assert row.verdict.evidence["mlp"].comparison.similarity.shape == (LAYERS, rule.FIRST)
+    assert row.verdict.evidence["mlp"].comparison.pairs[0].tolist() == sorted(reading_order(LAYERS)[: rule.FIRST])
+    assert judged(tmp_path / "base", other).verdict.name == "UNRELATED"
+
+
+def test_layers_in_another_order_are_found_in_a_stored_base(models, tmp_path):
+    base, child, _ = models
+    save_signature(extract(str(base)), tmp_path / "base")
+    weights = load_file(child / WEIGHTS)
+    moved = {number: (number * 5 + 3) % LAYERS for number in range(LAYERS)}
+    shutil.copytree(child, tmp_path / "shuffled")
+
+    def shuffle(name):
+        number = name.split(".")[2] if ".layers." in name else ""
+        return name.replace(f".layers.{number}.", f".layers.{moved[int(number)]}.") if number else name
+
+    save_file({shuffle(name): tensor for name, tensor in weights.items()}, tmp_path / "shuffled" / WEIGHTS)
+    row = judged(tmp_path / "base", tmp_path / "shuffled")
+    assert (row.verdict.name, read(row)) == ("RELATED", {"mlp": rule.FIRST})
+
+
+@pytest.mark.parametrize("start", [0, 3, 11, 24])
+def test_a_graft_of_adjacent_layers_is_never_called_unrelated(models, tmp_path, start):
+    base, child, other = models
+    grafted = set(range(start, start + int(rule.GRAFT * LAYERS)))
+    donor = load_file(child / WEIGHTS)
+    shutil.copytree(other, tmp_path / "graft")
+
+    def graft(tensors):
+        for name in donor:
+            if ".layers." in name and int(name.split(".")[2]) in grafted:
+                tensors[name] = donor[name]
+
+    row = judged(base, spoil(tmp_path / "graft", graft))
+    assert row.verdict.name == "RELATED"
+
+
+def test_a_low_score_is_not_called_related_before_all_layers_are_read(models, tmp_path):
+    base, _, _ = models
+    row = judged(base, fine_tuned(base, tmp_path / "far", noise=20.0))
+    score = row.verdict.evidence["mlp"].comparison.score
+    assert rule.CLEAR / 4 < score < rule.CLEAR
+    assert read(row) == {"mlp": LAYERS}
+
+
+def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_are_read(models, tmp_path):
+    base, _, _ = models
+    row = judged(base, fine_tuned(base, tmp_path / "far", noise=30.0))
+    assert read(row) == {"mlp": LAYERS}
+    assert judged(base, fine_tuned(base, tmp_path / "further", noise=300.0)).verdict.name == "UNRELATED"
+
+
+def test_every_look_is_paid_for(models):
+    base, child, _ = models
+    found = judged(base, child).verdict.evidence["mlp"]
+    assert found.looks == 3
+    assert len(found.permutation.scores) == 3 * 1000 - 1
+    assert found.p_value == pytest.approx(3 * found.permutation.p_value) == pytest.approx(0.001)
+
+
+def test_independent_models_are_called_related_no_more_often_than_alpha(tmp_path):
+    """At alpha 0.2, so that a rule that peeks for nothing would be caught: 3 looks would reach 0.4."""
+    options = replace(QUICK, alpha=0.2, permutations=9, recipe=replace(RECIPES["robust"], probes=8))
+    base = tiny_llama(tmp_path / "base", layers=8, width=16)
+    save_signature(extract(str(base), options), tmp_path / "stored")
+    wrong = 0
+    for seed in range(1, 61):
+        other = tiny_llama(tmp_path / f"other{seed}", seed=seed, layers=8, width=16)
+        found = judged(tmp_path / "stored", other, options)
+        everything = judge(found.verdict.evidence, options.alpha, floor=-1.0)
+        wrong += everything.name == "RELATED"
+    assert wrong <= 0.2 * 60 + 3 * (0.2 * 0.8 * 60) ** 0.5
+
+
+def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tmp_path, monkeypatch):
+    base, child, _ = models
+    stored = extract(str(base))
+    save_signature(replace(stored, exchangeable=False), tmp_path / "base")
+    row = judged(tmp_path / "base", child)
+    assert (row.verdict.name, read(row)) == ("INCONCLUSIVE", {"mlp": rule.FIRST})
+
+
+def test_what_needs_all_layers_refuses_to_be_quick(models):
+    for options in ({"nulls": ("x",)}, {"recipe": replace(RECIPES["robust"], probes=None)}):
+        with pytest.raises(OptionError, match="--null and --exact need all layers; leave --budget quick out"):
+            Options(budget="quick", **options)
+
+
+def test_several_paths_are_looked_at_together(tmp_path):
+    base = tiny_gpt2(tmp_path / "base", layers=12)
+    row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "value_output")))
+    assert row.verdict.name == "RELATED"
+    assert read(row) == {"mlp": rule.FIRST, "value_output": rule.FIRST}
+    assert torch.tensor([found.p_value for found in row.verdict.evidence.values()]).max() <= 0.01
