@@ -19,15 +19,12 @@ TOKENS = 6
 
 
 def outputs(model: Any, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, torch.Tensor]:
-    """What modules give out when the model runs once, where that is of the residual width.
-
-    The stream is (batch, tokens, width) or, of pictures, (batch, width, height, width of the picture).
-    """
+    """What modules give out when the model runs once, as far as they run."""
     given: dict[torch.nn.Module, torch.Tensor] = {}
 
     def keep(module: torch.nn.Module, args: Any, output: Any) -> None:
         first = output[0] if isinstance(output, (tuple, list)) else output
-        if isinstance(first, torch.Tensor) and first.is_floating_point() and WIDTH in _widths(first):
+        if isinstance(first, torch.Tensor) and first.is_floating_point():
             given[module] = first
 
     hooks = [module.register_forward_hook(keep) for module in modules]
@@ -36,10 +33,6 @@ def outputs(model: Any, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Mod
     for hook in hooks:
         hook.remove()
     return given
-
-
-def _widths(stream: torch.Tensor) -> tuple[int, ...]:
-    return stream.shape[-1:] + stream.shape[1:2] if stream.ndim == KERNEL else stream.shape[-1:]
 
 
 def hidden(found: Specimen) -> torch.Tensor:
@@ -59,7 +52,7 @@ def layers_left_out(found: Specimen) -> list[str]:
     spoken = set(map(found.owner, stored))
     places: dict[tuple[str, ...], list[tuple[str, torch.nn.Module]]] = {}
     for name, module in found.model.named_modules():
-        if (match := _NUMBERED.fullmatch(name)) and any(module.children()) and _matrices(module):
+        if (match := _NUMBERED.fullmatch(name)) and any(module.children()) and _has_matrices(module):
             places.setdefault(match.groups(), []).append((name, module))
     left = [
         part
@@ -68,8 +61,14 @@ def layers_left_out(found: Specimen) -> list[str]:
         for part in parts
     ]
     given = outputs(found.model, [module for _, module in left])
-    return [name for name, module in left if module in given]
+    return [name for name, module in left if module in given and _is_stream(given[module])]
 
 
-def _matrices(module: torch.nn.Module) -> bool:
+def _has_matrices(module: torch.nn.Module) -> bool:
     return any(parameter.ndim > 1 for parameter in module.parameters())
+
+
+def _is_stream(output: torch.Tensor) -> bool:
+    """Whether this is the stream, or several side by side: (..., width), of pictures (batch, width, height, width)."""
+    sizes = (output.shape[-1], output.shape[1]) if output.ndim == KERNEL else output.shape[-1:]
+    return any(size % WIDTH == 0 for size in sizes)
