@@ -9,13 +9,15 @@ from tests.conformance.wanted import HEADS, WIDTH
 LINEAR: dict[str, Any] = {
     "layer_types": ["linear_attention", "full_attention"],
     **dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), 2),
-    **dict.fromkeys(("linear_key_head_dim", "linear_value_head_dim"), 12),
+    **dict.fromkeys(("linear_key_head_dim", "linear_value_head_dim", "linear_head_dim"), 12),
+    "linear_num_heads": HEADS,
 }
 """For layers of two kinds, only one of which has attention."""
 
 MAMBA: dict[str, Any] = {
     **{"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_expand": 2, "mamba_d_state": 6, "mamba_n_groups": 1},
     **{"mamba_num_heads": 4, "mamba_head_dim": 12, "ssm_state_size": 6, "n_groups": 1, "conv_kernel": 4},
+    **dict.fromkeys(("mamba_chunk_size", "chunk_size"), 16),
 }
 """For a state-space mixer, by the two sets of names that there are."""
 
@@ -93,7 +95,13 @@ DAVIT = {
 }
 """For four stages, of which the last gives as many channels as a language model reads."""
 
-GROUPS = {"depths": [2, 2], "image_size": 48, "num_group_tokens": [128, 8], "num_output_groups": [128, 8]}
+GROUPS = {
+    "depths": [2, 2],
+    "image_size": 48,
+    "patch_size": 4,
+    "num_group_tokens": [128, 8],
+    "num_output_groups": [128, 8],
+}
 """For two stages, before tokens are grouped and after."""
 
 PHI4: dict[str, Any] = {

@@ -122,7 +122,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Inkling2ForCond": [SEEING],
     "Jamba": [{"attn_layer_period": 2, "attn_layer_offset": 1}],
     "JetMoe": [{"num_experts_per_tok": 4}],
-    "KimiLinear": [LINEAR | {"linear_head_dim": 12, "linear_num_heads": HEADS, "num_key_value_heads": HEADS}],
+    "KimiLinear": [LINEAR | {"num_key_value_heads": HEADS}],
     "LayoutLMv3": [{"coordinate_size": 4, "shape_size": 8}],
     "LED": [{"attention_window": 8}],
     "Lfm2": [{"layer_types": ["conv", "full_attention"]}],
