@@ -11,10 +11,12 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare, extract, inspect
+from hf_lineage.branches import terms
+from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.comparison import compare_paths
 from hf_lineage.errors import CheckpointError
 from hf_lineage.layout import bind
-from hf_lineage.registry import factorizations
+from hf_lineage.registry import as_sets, factorizations, lookup
 from hf_lineage.repo import resolve
 from hf_lineage.signature import RECIPES
 from hf_lineage.store import load_signature, save_signature
@@ -155,6 +157,20 @@ def test_a_bottleneck_is_the_product_of_three_convolutions(tmp_path):
     residual = product - product.trace() / 48 * torch.eye(48)
     np.testing.assert_allclose(found.sketch[found.widths.index(48) + 1], residual, atol=1e-4)
     assert found.trace[found.widths.index(48) + 1] == pytest.approx(float(product.trace()), rel=1e-5)
+
+
+def test_the_naive_product_of_the_first_and_the_last_convolution_is_one_replacement_away(tmp_path):
+    repo = resolve(resnet(tmp_path, layer_type="bottleneck"))
+    factorization, checkpoint = lookup(repo.config())[1], open_checkpoint(repo)
+    (bottleneck,) = as_sets(factorization.branches.mlp)
+    naive = msgspec.structs.replace(bottleneck, up="layer.0.convolution", latent={}, inner_norm="layer.0.normalization")
+    branches = msgspec.structs.replace(factorization.branches, mlp=(naive, None))
+    found = msgspec.structs.replace(factorization, branches=branches)
+    layout = bind(found, checkpoint.shapes, {})
+    (term,) = terms(layout, "mlp", 0, RECIPES["paper"], checkpoint.read)
+    prefix = "encoder.stages.0.layers.0.layer"
+    first, third = (checkpoint.read(f"{prefix}.{n}.convolution.weight")[..., 0, 0] for n in (0, 2))
+    torch.testing.assert_close(term.out @ term.inn, third @ first)
 
 
 def test_a_stack_that_is_not_there_is_named(tmp_path):

@@ -11,34 +11,31 @@ import os
 
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 
-from hf_lineage.checkpoint import open_checkpoint
-from hf_lineage.repo import resolve
 from tests.conformance.models import required, tiny_model
+from tests.conformance.pretence import pretend
+from tests.conformance.proof import deviations, faults
 from tests.conformance.rules import (
     against_plan,
     gains_left_out,
-    layer_outputs,
     norms_left_out,
     output_norms_mistaken,
     wrong_normalization,
 )
-from tests.conformance.run import FOLDED, differences
-from tests.conformance.specimen import PLAIN, Specimen, specimen
-from tests.conformance.wanted import variants
+from tests.conformance.specimen import Specimen, specimen
+from tests.conformance.stream import layers_left_out
+from tests.conformance.variants import variants
 
 __all__ = [
-    "FOLDED",
-    "PLAIN",
     "Specimen",
     "against_plan",
-    "differences",
+    "deviations",
+    "faults",
     "gains_left_out",
-    "layer_outputs",
+    "layers_left_out",
     "norms_left_out",
-    "open_checkpoint",
     "output_norms_mistaken",
+    "pretend",
     "required",
-    "resolve",
     "specimen",
     "tiny_model",
     "variants",

@@ -1,10 +1,9 @@
-"""Tiny models of a class, every parameter random, and what they are given to read."""
+"""Tiny models of a class, every parameter random."""
 
 from __future__ import annotations
 
 import copy
 import functools
-import inspect
 import re
 from typing import Any
 
@@ -13,13 +12,15 @@ import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hf_lineage.registry import Factorization, setting
-from tests.conformance.wanted import HEADS, PICTURE, SOUND, TINY, WIDTH
+from tests.conformance.wanted import HEADS, TINY, WIDTH
 
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 
-POSITIONS = re.compile(r"(rel_embeddings|relative_pos_embeddings|embed_positions)\.")
+POSITIONS = re.compile(r"(rel_embeddings|relative_pos_embeddings|embed_positions|distance_embedding)\.")
 """Tables of positions that attention multiplies with queries and keys."""
+DISTANCES = re.compile(r"linear_pos\.")
+"""What attention makes of fixed positions before it multiplies them with queries."""
 
 
 def tiny_config(name: str, wanted: dict[str, Any]) -> Any:
@@ -66,41 +67,6 @@ def _sections(angles: int) -> list[int]:
     return [angles - 2 * (angles // 3), angles // 3, angles // 3]
 
 
-def sample(model: Any, batch: int, length: int = 1) -> dict[str, torch.Tensor]:
-    """What a model takes: so many tokens or, of pictures and sounds, what makes enough of them for every test.
-
-    A decoder beside the encoder takes as many tokens, or as many frames of sound.
-    """
-    config, accepted = model.config, inspect.signature(model.forward).parameters
-    torch.manual_seed(1)
-    tokens = (3 + torch.arange(length).fmod(57)).expand(batch, length)
-    decoded = {"decoder_input_ids": tokens} if "decoder_input_ids" in accepted else {}
-    if "decoder_input_values" in accepted:
-        decoded = {"decoder_input_values": torch.randn(1, length, config.num_mel_bins).expand(batch, -1, -1)}
-    if "input_ids" in accepted:
-        seen = {"cross_attention_states": torch.randn(batch, 2, WIDTH)} if "cross_attention_states" in accepted else {}
-        return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)} | seen | decoded
-    frames = [config.num_frames] if hasattr(config, "num_frames") else []
-    channels, bins = getattr(config, "num_channels", 3), getattr(config, "num_mel_bins", 0)
-    by_frame, convolved = hasattr(config, "input_feat_per_channel"), hasattr(config, "conv_dim")
-    shapes = {
-        "pixel_values": (*frames, channels, PICTURE, PICTURE),
-        "input_values": (PICTURE, PICTURE) if bins and not convolved else (SOUND * (2 if convolved else 384),),
-        "input_features": (2 * SOUND, config.input_feat_per_channel) if by_frame else (bins, 2 * SOUND),
-        "flattened_patches": (SOUND, 2 + channels * 16**2),
-    }
-    name = next(name for name in shapes if name in accepted)
-    return {name: torch.rand(1, *shapes[name]).expand(batch, *shapes[name])} | decoded
-
-
-def runner(model: Any) -> Any:
-    """The part of a model to run: its base, unless that asks for more than what a file's owner would put in."""
-    base = model.base_model
-    accepted = inspect.signature(base.forward).parameters
-    known = accepted.keys() & {"input_ids", "pixel_values", "input_values", "input_features"}
-    return base if known and "decoder_input_values" not in accepted else model
-
-
 def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
     """A tiny model with every parameter random, norms and biases too."""
     build = getattr(transformers, name)
@@ -113,9 +79,14 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
         if POSITIONS.search(key):
             parameter.data[:] = parameter.data[0].clone()  # every token stands at one place, relative or absolute
             continue
-        parameter.data.normal_(std=0.3)
+        parameter.data.normal_(std=0.0 if DISTANCES.search(key) else 0.3)
         if key.endswith("sinks"):
             parameter.data.fill_(-1e4)  # attention to the only token is 1, not shared with a sink
         if ".time_mix_" in key:
             parameter.data.fill_(1)  # there is no token before the only one
+    for key, buffer in model.named_buffers():
+        if key.endswith("running_mean"):
+            buffer.normal_(std=0.3)
+        if key.endswith("running_var"):
+            buffer.uniform_(0.5, 2.0)
     return model

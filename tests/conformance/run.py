@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,11 +14,9 @@ from scipy.linalg import hadamard
 from torch.overrides import TorchFunctionMode
 from transformers.activations import ACT2CLS
 
-from hf_lineage.branches import terms
 from hf_lineage.header import LayerSet
-from hf_lineage.signature import Recipe
-from tests.conformance.models import runner, sample
-from tests.conformance.specimen import PLAIN, Specimen
+from tests.conformance.inputs import runner, sample
+from tests.conformance.specimen import PLAIN, Specimen, fixed
 from tests.conformance.wanted import WIDTH
 
 FOLDED = replace(PLAIN, gains=True)
@@ -25,11 +24,15 @@ ACTIVATIONS = tuple(
     {each[0] if isinstance(each, tuple) else each for each in ACT2CLS.values() if not inspect.isfunction(each)}
     | {torch.nn.GELU, torch.nn.SiLU, torch.nn.ReLU}
 )
+ACTING = re.compile("gelu|grn", re.IGNORECASE)
+"""Activations by other names, and the response normalisation that follows one."""
 WRITERS = {"mlp": "down", "mlp_gate": "down", "value_output": "output"}
 ROTARY = {"cos": torch.ones_like, "sin": torch.zeros_like}
 """Rotary embeddings rotate nothing by these angles."""
 GATES = ("sigmoid", "softplus")
 """What a gate on attention goes through."""
+CHANNELS_FIRST = (torch.nn.Conv2d, torch.nn.BatchNorm2d)
+"""What reads and gives out pictures (batch, width, height, width of the picture)."""
 
 
 class Run(TorchFunctionMode):
@@ -98,6 +101,8 @@ class Run(TorchFunctionMode):
         return self.activated[-1]
 
     def _hooks(self) -> Iterator[Any]:
+        for prefix in self.found.stack:
+            yield self.found.model.get_submodule(prefix[:-1]).register_forward_pre_hook(self._afresh)
         exits: dict[Any, Callable[..., Any]] = {}
         for layer, each, readers in self.found.readers(self.path):
             norm = self.found.owner(each.norm) if self.folded and each.norm else None
@@ -117,7 +122,7 @@ class Run(TorchFunctionMode):
         for module, hook in exits.items():
             yield module.register_forward_hook(hook)
         for module in self.found.model.modules() if self.path.startswith("mlp") else ():
-            if isinstance(module, ACTIVATIONS) or "gelu" in type(module).__name__.lower():
+            if isinstance(module, ACTIVATIONS) or ACTING.search(type(module).__name__):
                 yield module.register_forward_hook(lambda module, args, output: self._activate(args[0]))
 
     def exit(self, each: LayerSet) -> torch.nn.Module | torch.nn.Parameter:
@@ -142,6 +147,8 @@ class Run(TorchFunctionMode):
             known = torch.nn.functional.pad(self.tokens, (0, 0, 0, count - len(self.tokens)))
         else:
             known = self.tokens.repeat_interleave(count // len(self.tokens), dim=0)
+        if isinstance(module, CHANNELS_FIRST):
+            return known.reshape(instead.movedim(1, -1).shape).movedim(-1, 1)
         return known.to(instead.dtype).reshape(instead.shape)
 
     def _route(self, module: Any, args: Any, kwargs: Any) -> Any:
@@ -153,6 +160,11 @@ class Run(TorchFunctionMode):
             return None
         everyone = torch.arange(experts).expand(args[0].shape[0], experts)
         return (args[0], everyone, torch.ones_like(everyone, dtype=args[0].dtype)), {}
+
+    def _afresh(self, layer: Any, args: Any) -> None:
+        """Layers may share their weights: what the one before gave out is forgotten."""
+        for module in layer.modules():
+            self.outputs.pop(module, None)
 
     def _enter(self, layer: int, module: Any, args: Any) -> None:
         self.layer = layer
@@ -172,11 +184,13 @@ class Run(TorchFunctionMode):
 
     def _only_gain(self, module: Any, args: Any, output: Any) -> Any:
         """Nothing is left of a norm inside a product but its gain, if that is folded."""
-        return _unscaled(args[0], output) if self.folded else args[0]
+        return _unscaled(module, args[0], output) if self.folded else args[0]
 
     def _keep(self, normed: bool, module: Any, args: Any, output: Any) -> None:
         output = output[0] if isinstance(output, tuple) else output
-        output = _unscaled(args[0], output) if normed else output
+        output = _unscaled(module, args[0], output) if normed else output
+        if isinstance(module, CHANNELS_FIRST):
+            output = output[:, :, output.shape[2] // 2, output.shape[3] // 2]  # where every tap sees the known vector
         output = output.reshape(by_expert(module), len(self.tokens), -1, WIDTH)[:, :, 0].sum(0)
         if self.path == "value_output":
             self.outputs.setdefault(module, output)  # a second call is for other tokens, not for another expert
@@ -214,29 +228,6 @@ def by_expert(module: Any) -> int:
     return 1 if routed else stacked(module)
 
 
-def _unscaled(into: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+def _unscaled(norm: torch.nn.Module, into: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
     """What a norm gives out but for the division by the root mean square: what is left of it is its gain."""
-    return output * into.pow(2).mean(dim=-1, keepdim=True).sqrt()
-
-
-def differences(found: Specimen, path: str, recipe: Recipe) -> Iterator[float]:
-    """For every writer of a path the relative distance between the branch product and what the module gives out."""
-    run = Run(found, path, recipe.gains).go()
-    products: dict[Any, torch.Tensor] = {}
-    for layer in range(found.layout.layers):
-        sets = [each for at, each in found.sets(path) if at == layer]
-        for each, term in zip(sets, terms(found.layout, path, layer, recipe, found.read), strict=True):
-            key = layer if path == "query_key" else run.exit(each)
-            products[key] = products.get(key, torch.zeros(())) + term.out @ term.inn
-    count = len(run.known)
-    for key, product in products.items():
-        if path == "query_key":
-            scores = run.scores[key].flatten(0, -3).sum(0)
-            scores = scores[:, scores.any(dim=0)][2 * count : 4 * count, : 2 * count]  # padding scores nothing
-            rows, against = (scores[:count] - scores[count:]) / 2, run.known @ product @ run.known.mT
-            seen = (rows[:, :count] - rows[:, count:]) / 2
-            seen, expected = seen / seen.norm(), against / against.norm()  # the softmax has a scale of its own
-        else:
-            given = run.outputs[key]
-            seen, expected = (given[:count] - given[count:]) / 2, run.known @ product.mT
-        yield float((seen - expected).norm() / expected.norm())
+    return output if fixed(norm) else output * into.pow(2).mean(dim=-1, keepdim=True).sqrt()

@@ -14,9 +14,9 @@ import torch
 
 from hf_lineage.branches import terms
 from hf_lineage.checkpoint import open_checkpoint
-from hf_lineage.header import LayerSet
+from hf_lineage.header import KERNEL, LayerSet
 from hf_lineage.layout import Layout, bind
-from hf_lineage.registry import Factorization, lookup
+from hf_lineage.registry import Factorization, Slot, lookup, prefixes
 from hf_lineage.repo import resolve
 from hf_lineage.signature import RECIPES
 from tests.conformance.models import tiny_model
@@ -48,17 +48,22 @@ class Specimen:
         for number, sets in enumerate(self.layout.sets(path)):
             for each, term in zip(sets, terms(self.layout, path, number, PLAIN, self.read), strict=True):
                 rows = {roles[0]: term.out[:, 0], roles[-1]: term.inn[0]}
-                latent = {role: each.slots[role].latent for role in roles}
-                modules = [self.owner(latent[r][0]) if latent[r] else self._holder(rows[r]) for r in roles]
-                found.append((number, each, modules))
+                found.append((number, each, [self._reading(each.slots[role], rows[role]) for role in roles]))
         return found
+
+    def _reading(self, slot: Slot, row: torch.Tensor) -> torch.nn.Module:
+        if slot.latent or len(self.shapes[slot.tensor]) == KERNEL:
+            return self.owner(slot.tensors[:2][-1])
+        return self._holder(row)
 
     @functools.cached_property
     def stack(self) -> tuple[str, ...]:
         """Prefixes of the layers in memory that the factorization speaks of."""
         readers = {module for path in self.layout.paths for _, _, modules in self.readers(path) for module in modules}
         names = [name for name, module in self.model.named_modules() if module in readers]
-        return tuple({match[0] for name in names if (match := re.match(r"(?:.*?\.|)\d+\.", name))})
+        numbers = sorted({prefix.count("{") for prefix in prefixes(self.layout.factorization)}, reverse=True)
+        layer = re.compile("|".join(rf"(?:(?:.*?\.|)\d+\.){{{count}}}" for count in numbers))
+        return tuple({match[0] for name in names if (match := layer.match(name))})
 
     def _holder(self, values: torch.Tensor) -> torch.nn.Module:
         """The first module with a parameter that holds all of the first few values."""
@@ -78,7 +83,7 @@ class Specimen:
 
     def scale(self, each: LayerSet) -> torch.nn.Parameter | None:
         """The plain gain, no norm's, that a set's output is multiplied with."""
-        if each.output_norm is None or "norm" in type(owner := self.owner(each.output_norm)).__name__.lower():
+        if each.output_norm is None or is_norm(owner := self.owner(each.output_norm)):
             return None
         values = self.read(each.output_norm)
         return next(p for p in owner.parameters(recurse=False) if same(p, values))
@@ -98,6 +103,16 @@ def specimen(name: str, folder: Path, wanted: dict[str, Any], factorization: Fac
     chosen = factorization or lookup(repo.config())[1]
     layout = bind(chosen, checkpoint.shapes, repo.config())
     return Specimen(model, layout, checkpoint.shapes, checkpoint.read)
+
+
+def is_norm(module: torch.nn.Module) -> bool:
+    """Whether transformers calls a module a norm."""
+    return "norm" in type(module).__name__.lower()
+
+
+def fixed(module: torch.nn.Module) -> bool:
+    """Whether a module multiplies every channel with a number of its own: a batch norm that is not trained."""
+    return isinstance(module, torch.nn.BatchNorm2d)
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -1,0 +1,74 @@
+"""The stream: what layers give out, and which layers the factorization does not speak of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from hf_lineage.header import KERNEL, find_layers
+from tests.conformance.inputs import runner, sample
+from tests.conformance.specimen import Specimen
+from tests.conformance.wanted import WIDTH
+
+_NUMBERED = re.compile(r"(.*\.|)[^.]+\.(\d+)")
+"""Name of a module with a number: what holds it and its neighbours, and the number."""
+TOKENS = 6
+
+
+def outputs(model: Any, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, torch.Tensor]:
+    """What modules give out when the model runs once, as far as they run."""
+    given: dict[torch.nn.Module, torch.Tensor] = {}
+
+    def keep(module: torch.nn.Module, args: Any, output: Any) -> None:
+        first = output[0] if isinstance(output, (tuple, list)) else output
+        if isinstance(first, torch.Tensor) and first.is_floating_point():
+            given[module] = first
+
+    hooks = [module.register_forward_hook(keep) for module in modules]
+    with torch.no_grad():
+        runner(model)(**sample(runner(model), 1, TOKENS))
+    for hook in hooks:
+        hook.remove()
+    return given
+
+
+def hidden(found: Specimen) -> torch.Tensor:
+    """The stream behind every layer: what one adds may not reach the last through norms and biases."""
+    layers = [found.model.get_submodule(prefix[:-1]) for prefix in found.stack]
+    return torch.cat([output.flatten() for output in outputs(found.model, layers).values()])
+
+
+def layers_left_out(found: Specimen) -> list[str]:
+    """Modules with a number that give out the stream though no matrix in them is in a layer of the factorization.
+
+    Only those that run count: not the tower of a model that is given text alone. What stands beside each other under
+    one number is one layer, of which it is enough to speak of a part.
+    """
+    layers = find_layers(found.layout.factorization, found.shapes)
+    stored = {name for layer in layers for name, shape in layer.shapes.items() if len(shape) > 1 and WIDTH in shape}
+    spoken = set(map(found.owner, stored))
+    places: dict[tuple[str, ...], list[tuple[str, torch.nn.Module]]] = {}
+    for name, module in found.model.named_modules():
+        if (match := _NUMBERED.fullmatch(name)) and any(module.children()) and _has_matrices(module):
+            places.setdefault(match.groups(), []).append((name, module))
+    left = [
+        part
+        for parts in places.values()
+        if spoken.isdisjoint(inside for _, module in parts for inside in module.modules())
+        for part in parts
+    ]
+    given = outputs(found.model, [module for _, module in left])
+    return [name for name, module in left if module in given and _is_stream(given[module])]
+
+
+def _has_matrices(module: torch.nn.Module) -> bool:
+    return any(parameter.ndim > 1 for parameter in module.parameters())
+
+
+def _is_stream(output: torch.Tensor) -> bool:
+    """Whether this is the stream, or several side by side: (..., width), of pictures (batch, width, height, width)."""
+    sizes = (output.shape[-1], output.shape[1]) if output.ndim == KERNEL else output.shape[-1:]
+    return any(size % WIDTH == 0 for size in sizes)
