@@ -100,12 +100,14 @@ def coverage_block() -> str:
 
 
 def unsupported_block() -> str:
-    """The families of classes that no factorization lists, each reason with its own."""
-    classes: dict[str, list[str]] = {}
+    """The families that no factorization lists, or of those it lists in part the classes, each reason with its own."""
+    listed = {family for found in factorizations() for family in families(found.classes)}
+    classes: dict[str, dict[str, None]] = {}
     for name, reason in unsupported(registry_root()).items():
-        classes.setdefault(reason, []).append(name)
-    rows = [f"| {', '.join(families(names))} | {reason} |" for reason, names in classes.items()]
-    return "\n".join(("| Families of classes | Why |", "| --- | --- |", *rows))
+        (family,) = families([name])
+        classes.setdefault(reason, {})[name if family in listed else family] = None
+    rows = [f"| {', '.join(names)} | {reason} |" for reason, names in classes.items()]
+    return "\n".join(("| Families or classes | Why |", "| --- | --- |", *rows))
 
 
 def mlp_alone_block() -> str:
