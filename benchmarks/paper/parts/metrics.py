@@ -23,6 +23,15 @@ def gap_z(related: Scores, unrelated: Scores) -> float:
     return gap / spread if spread > 0 else math.copysign(math.inf, gap)
 
 
+def least_auroc(gap: float) -> float:
+    """Return the least AUROC that goes with a positive Gap-Z; with a negative one 1 minus this is the largest.
+
+    Cantelli's inequality for the difference of a related and an unrelated score, whose mean is the gap and whose
+    variance is twice the square of the spread.
+    """
+    return 1 - 1 / (1 + gap**2 / 2)
+
+
 def spearman(scores: Scores, truth: Scores) -> float:
     """Return the rank correlation of scores with a true degree of overlap."""
     return float(spearmanr(scores, truth).statistic)

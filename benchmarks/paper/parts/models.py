@@ -1,7 +1,7 @@
 """The paper's residual MLP, and the same without its skips: many networks of one shape side by side.
 
-x ← E x;  x ← x + W_out relu(W_in x + b_in) + b_out for each of L blocks;  y = H x. Every tensor has the networks along
-its first axis, so that a family of models trains in about the time of one.
+x ← relu(E x);  x ← x + W_out relu(W_in x + b_in) + b_out for each of L blocks;  y = H x. Every tensor has the
+networks along its first axis, so that a family of models trains in about the time of one.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def pruned(matrix: Tensor, share: float) -> Tensor:
     return torch.where(matrix.abs() > threshold, matrix, 0.0)
 
 
-def quantized(matrix: Tensor, levels: int) -> Tensor:
+def quantized(matrix: Tensor, levels: float) -> Tensor:
     """Return a matrix rounded to so many equidistant values from its least to its largest."""
     least, most = matrix.aminmax()
     step = (most - least) / (levels - 1)
