@@ -42,7 +42,7 @@ INVARIANT = ("P", "D_m", "D_s", "PD")
 NOTES = {
     OURS: "the Gap-Z of the clean pairs, see tab:baselines",
     "Re-Basin+scale": "like ours, it sees the same pairs under every disguise; see tab:baselines for the clean ones",
-    "aligned Frobenius": "a distance of raw weights grows under mild rescaling, too; the paper prints the clean 72.0 there",
+    "aligned Frobenius": "a distance of raw weights moves under mild rescaling, too; the paper prints the clean 72.0",
     "singular values": "how far singular values move depends on the factors; the paper prints the same for mild and "
     "strong ones",
     "weight cosine": "rescaling changes a cosine of raw weights; the paper prints the clean 76.3 under D_m and D_s",

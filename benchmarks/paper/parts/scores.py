@@ -45,9 +45,9 @@ def uncentred(exact: PathSignature) -> PathSignature:
     return replace(exact, sketch=(np.asarray(exact.sketch) + identity).astype(np.float32))
 
 
-def trace_score(a: PathSignature, b: PathSignature) -> float:
-    """Return how alike two models are by trace concentration alone, the mean of min(s_A, s_B) over the layers.
+def trace_score(suspect: PathSignature) -> float:
+    """Return the mean trace concentration of a suspect's layers: the paper's verifier that fails.
 
-    The paper's verifier that fails: it sees that both are trained, not that one comes from the other.
+    It sees whether a model has been trained, not whether it comes from the reference.
     """
-    return float(np.minimum(a.concentration, b.concentration).mean())
+    return float(suspect.concentration.mean())
