@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ from benchmarks.paper.parts.mlp import OURS, Judges, Scores, baseline_families
 from benchmarks.paper.parts.models import Networks
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
-from benchmarks.paper.parts.training import Schedule, train
+from benchmarks.paper.parts.training import train
 
 METHODS = (OURS, "Re-Basin+scale", "aligned Frobenius", "singular values", "weight cosine")
 """The columns of both tables."""
@@ -69,7 +70,9 @@ def disguises(family: Family, suspect: Networks, inputs: torch.Tensor, related: 
     if not related:
         return dict.fromkeys(GAP_Z, suspect)
     found = {name: laundered(suspect, name, seed, inputs) for seed, name in enumerate(LAUNDERINGS)}
-    return found | {"PDFT": train(found["PD"], *family.task.data(), Schedule(epochs=5), seeds=[family.root])}
+    return found | {
+        "PDFT": train(found["PD"], *family.task.data(), replace(family.plan.tuning, epochs=5), [family.root])
+    }
 
 
 def aurocs(bench: Bench) -> Sequence[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -27,18 +27,22 @@ class Edits:
     levels: Sequence[int] = (16, 32, 64, 128, 256)
 
 
+EDITS, TRAINING, TUNING, DISTILLATION = Edits(), Schedule(120), Schedule(30, rate=3e-4), Schedule(60)
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a family is made; the seed of the reference fixes all others."""
 
     shape: Shape
     samples: int = 1024
-    epochs: int = 120
-    tuning_epochs: int = 30
-    student_epochs: int = 60
+    schedule: Schedule = TRAINING
+    tuning: Schedule = TUNING
+    """A third of the rate, as the paper has it for GPT-2."""
+    distillation: Schedule = DISTILLATION
     tuned: int = 5
     """Fine-tuned models on the same task, and as many on another one."""
-    edits: Edits = Edits()
+    edits: Edits = EDITS
     independent: int = 15
     other_task: int = 5
     untrained: int = 5
@@ -82,19 +86,12 @@ class Family:
 
 def family(cache: Cache, plan: Plan, root: int) -> Family:
     """Return a family, trained now or before."""
-    depends = [VERSION, replace(plan, edits=Edits()), root]
-    stored = cache.kept(
-        "families", depends, lambda: {kind: dict(n.weights) for kind, n in _trained(plan, root).items()}
-    )
-    trained = {kind: Networks(plan.shape, weights) for kind, weights in stored.items()}
-    reference = trained["reference"]
-    related = {kind: networks for kind, networks in trained.items() if kind.startswith("fine-tuned")}
+    reference, related, unrelated = _trained(cache, plan, root)
     related |= {
         "noise": variants(reference, plan.edits.noises, noise(seed(root, 9))),
         "pruned": variants(reference, plan.edits.prunings, pruned),
         "quantized": variants(reference, plan.edits.levels, quantized),
     }
-    unrelated = {kind: networks for kind, networks in trained.items() if kind not in {"reference", *related}}
     if plan.untrained:
         chosen = [seed(root, 8) + number for number in range(plan.untrained)]
         unrelated["untrained"] = initial(plan.shape, chosen)
@@ -106,31 +103,65 @@ def seed(root: int, kind: int) -> int:
     return 10_000 * (root + 1) + 1000 * kind
 
 
-def _trained(plan: Plan, root: int) -> dict[str, Networks]:
-    """Return the reference and all that training makes besides, by kind."""
+@dataclass(frozen=True)
+class Trainer:
+    """Trains the models of one family, or finds them trained."""
+
+    cache: Cache
+    plan: Plan
+    root: int
+
+    def fresh(self, kind: int, count: int, targets: Tensor, schedule: Schedule) -> Networks:
+        """Return models from initial weights of their own."""
+
+        def start(seeds: Sequence[int]) -> Networks:
+            return initial(self.plan.shape, seeds)
+
+        return self._kept(kind, count, start, targets, schedule)
+
+    def tuned(self, kind: int, reference: Networks, targets: Tensor) -> Networks:
+        """Return models that go on from the reference."""
+
+        def start(seeds: Sequence[int]) -> Networks:
+            return reference.repeated(len(seeds))
+
+        return self._kept(kind, self.plan.tuned, start, targets, self.plan.tuning)
+
+    def _kept(
+        self, kind: int, count: int, start: Callable[[Sequence[int]], Networks], targets: Tensor, schedule: Schedule
+    ) -> Networks:
+        plan, seeds = self.plan, [seed(self.root, kind) + number for number in range(count)]
+        depends = [VERSION, plan.shape, plan.samples, plan.schedule, schedule, seeds]
+
+        def make() -> dict[str, Tensor]:
+            inputs, _ = plan.task(self.root).data()
+            return dict(train(start(seeds), inputs, targets, schedule, seeds).weights)
+
+        return Networks(plan.shape, self.cache.kept("mlp", depends, make))
+
+
+Kinds = dict[str, Networks]
+
+
+def _trained(cache: Cache, plan: Plan, root: int) -> tuple[Networks, Kinds, Kinds]:
+    """Return the reference and all that training makes besides, related and unrelated."""
     inputs, targets = plan.task(root).data()
-
-    def fresh(kind: int, targets: Tensor, count: int, epochs: int) -> Networks:
-        seeds = [seed(root, kind) + number for number in range(count)]
-        return train(initial(plan.shape, seeds), inputs, targets, Schedule(epochs), seeds)
-
-    def tuned(kind: int, targets: Tensor) -> Networks:
-        seeds = [seed(root, kind) + number for number in range(plan.tuned)]
-        return train(reference.repeated(plan.tuned), inputs, targets, Schedule(plan.tuning_epochs), seeds)
-
-    reference = fresh(0, targets, 1, plan.epochs)
-    found = {
-        "reference": reference,
-        "fine-tuned": tuned(1, targets),
-        "fine-tuned to another target": tuned(2, plan.task(200 + root).function(inputs)),
-        "independent": fresh(3, targets, plan.independent, plan.epochs),
-        "distilled": fresh(4, soft_targets(reference, inputs, targets), plan.students, plan.student_epochs),
+    trainer = Trainer(cache, plan, root)
+    reference = trainer.fresh(0, 1, targets, plan.schedule)
+    related = {
+        "fine-tuned": trainer.tuned(1, reference, targets),
+        "fine-tuned to another target": trainer.tuned(2, reference, plan.task(200 + root).function(inputs)),
+    }
+    taught = soft_targets(reference, inputs, targets)
+    unrelated = {
+        "independent": trainer.fresh(3, plan.independent, targets, plan.schedule),
+        "distilled": trainer.fresh(4, plan.students, taught, plan.distillation),
     }
     if plan.other_task:
         tasks = [plan.task(1000 * (root + 1) + number) for number in range(plan.other_task)]
         others = torch.stack([task.function(inputs) for task in tasks])
-        found["independent, another task"] = fresh(5, others, plan.other_task, plan.epochs)
-    return found
+        unrelated["independent, another task"] = trainer.fresh(5, plan.other_task, others, plan.schedule)
+    return reference, related, unrelated
 
 
 def noise(seed: int) -> Callable[[Tensor, float], Tensor]:

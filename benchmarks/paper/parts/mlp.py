@@ -16,11 +16,12 @@ from benchmarks.paper.parts.metrics import auroc, gap_z
 from benchmarks.paper.parts.models import Networks, Shape, outputs, streams
 from benchmarks.paper.parts.representations import by_layer, cka, fingerprint, ipguard, svcca
 from benchmarks.paper.parts.scores import score, signature
+from benchmarks.paper.parts.training import Schedule
 
 OURS = "ours"
 SMOKE = Plan(
     Shape(inputs=8, width=24, hidden=24, layers=5),
-    samples=256, epochs=60, tuning_epochs=15, student_epochs=30, tuned=2,
+    samples=256, schedule=Schedule(60), tuning=Schedule(15, rate=3e-4), distillation=Schedule(30), tuned=2,
     edits=Edits((0.02, 0.1), (0.3, 0.7), (32, 256)), independent=4, other_task=1, untrained=1, students=2,
 )  # fmt: skip
 DEEP = Plan(Shape(layers=24))
