@@ -13,7 +13,7 @@ from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts import baselines
 from benchmarks.paper.parts.families import Edits, Family, Plan, family
 from benchmarks.paper.parts.metrics import auroc, gap_z
-from benchmarks.paper.parts.models import Networks, Shape, outputs, streams
+from benchmarks.paper.parts.models import Networks, Shape, alone, outputs, streams
 from benchmarks.paper.parts.representations import by_layer, cka, fingerprint, ipguard, svcca
 from benchmarks.paper.parts.scores import score, signature
 from benchmarks.paper.parts.training import Schedule
@@ -82,6 +82,8 @@ class Judges:
         """The rivals that run the models."""
         reference, inputs = self.family.reference, self.inputs
         activations = list(streams(reference, inputs))
+        noise = torch.randn(len(inputs), reference.shape.width, generator=torch.Generator().manual_seed(0))
+        branches = list(alone(reference, noise))
 
         def says(networks: Networks) -> Callable[[torch.Tensor], torch.Tensor]:
             return lambda inputs: outputs(networks, inputs)[0, :, 0]
@@ -91,6 +93,7 @@ class Judges:
             boundary = float(says(reference)(inputs[:100]).median())
         return {
             "SVCCA": lambda suspect: by_layer(svcca, activations, streams(suspect, inputs)),
+            "SVCCA, block by block": lambda suspect: by_layer(svcca, branches, alone(suspect, noise)),
             "CKA": lambda suspect: by_layer(cka, activations, streams(suspect, inputs)),
             "IPGuard": lambda suspect: ipguard(says(reference), says(suspect), prints, boundary),
         }

@@ -96,6 +96,13 @@ def streams(networks: Networks, inputs: Tensor) -> Iterator[Tensor]:
         yield stream
 
 
+def alone(networks: Networks, stream: Tensor) -> Iterator[Tensor]:
+    """Yield what every block's branch (n, b, d) makes of the same stream (b, d)."""
+    for w_in, b_in, w_out, b_out in zip(*(networks.weights[name].unbind(1) for name in BRANCH), strict=True):
+        hidden = torch.relu(stream @ w_in.mT + b_in[:, None])
+        yield hidden @ w_out.mT + b_out[:, None]
+
+
 def outputs(networks: Networks, inputs: Tensor) -> Tensor:
     """Return what every network says (n, b, out) to inputs (b, in), or (n, b, in)."""
     *_, last = streams(networks, inputs)

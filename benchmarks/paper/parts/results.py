@@ -62,6 +62,11 @@ class Results:
         return "\n".join(lines) + "\n"
 
 
+def differs(ours: float, paper: float) -> bool:
+    """Return whether two figures differ by more than other seeds would make: five parts in a hundred, or 0.01."""
+    return abs(ours - paper) > max(0.05 * abs(paper), 0.01)
+
+
 def file_name(item: str) -> str:
     """Return the name of an item's results file."""
     return f"{item.replace(':', '-')}.json"
