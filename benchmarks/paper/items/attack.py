@@ -30,7 +30,7 @@ class Plan:
     shape: Shape
     task: Task
     epochs: int = 120
-    steps: int = 1000
+    steps: int = 400
     rate: float = 1e-3
 
 
@@ -41,19 +41,23 @@ SMOKE = Plan(Shape(inputs=8, width=24, hidden=24, layers=5), Task(seed=7, sample
 def front(bench: Bench) -> dict[str, float]:
     """Return score and loss for every λ, and those of the reference and of an independent model."""
     plan = bench.sized(SMOKE, FULL, FULL)
-    return bench.cache.kept("attack", [VERSION, plan, WEIGHTS], lambda: _front(plan))
-
-
-def _front(plan: Plan) -> dict[str, float]:
     inputs, targets = plan.task.data()
     held_out = plan.task.data(1000, stream=1)
-    reference, stranger = train(initial(plan.shape, [1, 2]), inputs, targets, Schedule(plan.epochs), [1, 2])
+
+    def trained() -> dict[str, Tensor]:
+        return dict(train(initial(plan.shape, [1, 2]), inputs, targets, Schedule(plan.epochs), [1, 2]).weights)
+
+    reference, stranger = Networks(plan.shape, bench.cache.kept("attack", [VERSION, plan], trained))
     seen = signature(reference.blocks)
     found = {"null": score(seen, signature(stranger.blocks)), "loss": float(losses(reference, *held_out))}
     for weight in WEIGHTS:
-        attacked = attack(reference, weight, inputs, plan)
-        found[f"score {weight:g}"] = score(seen, signature(attacked.blocks))
-        found[f"loss {weight:g}"] = float(losses(attacked, *held_out))
+
+        def attacked(weight: float = weight) -> dict[str, float]:
+            suspect = attack(reference, weight, inputs, plan)
+            loss = float(losses(suspect, *held_out))
+            return {f"score {weight:g}": score(seen, signature(suspect.blocks)), f"loss {weight:g}": loss}
+
+        found |= bench.cache.kept("attack", [VERSION, plan, weight], attacked)
     return found
 
 
