@@ -17,7 +17,8 @@ from benchmarks.paper.parts.scores import score, signature
 from hf_lineage.calibrate import EmpiricalNull, permutation_null
 from hf_lineage.signature import PathSignature
 
-LEVEL = 0.05
+LEVEL = 0.1
+"""The smallest round one that an empirical null of 15 models can reach."""
 
 
 @dataclass
