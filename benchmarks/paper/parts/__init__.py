@@ -1,0 +1,1 @@
+"""What the experiments share: models, training, edits of weights, rival methods, metrics, figures, results."""

@@ -1,0 +1,79 @@
+"""Rival methods that read weights. All see two models as the blocks (W_in (h, d), W_out (d, h)) of their layers, and
+return a score that is larger for related models; distances come with a minus.
+
+Re-Basin with scale stands in `benchmarks.rebasin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from benchmarks import rebasin
+from benchmarks.rebasin import Block
+
+Blocks = Sequence[Block]
+
+
+def arrays(blocks: Sequence[tuple[Any, Any]]) -> list[Block]:
+    """Return blocks of tensors as blocks of arrays."""
+    return [(np.asarray(w_in), np.asarray(w_out)) for w_in, w_out in blocks]
+
+
+def flat(blocks: Blocks) -> NDArray[np.float32]:
+    """Return the weights of every block in one row (L, 2dh)."""
+    return np.stack([np.concatenate([w_in.ravel(), w_out.ravel()]) for w_in, w_out in blocks])
+
+
+def weight_cosine(a: Blocks, b: Blocks) -> float:
+    """Return the cosine of all the weights of two models, taken as two vectors.
+
+    As in Wortsman et al. 2022 and most comparisons of checkpoints; nothing is aligned.
+    """
+    ours, theirs = (flat(blocks).ravel().astype(np.float64) for blocks in (a, b))
+    return float(ours @ theirs / (np.linalg.norm(ours) * np.linalg.norm(theirs)))
+
+
+def aligned_frobenius(a: Blocks, b: Blocks) -> float:
+    """Return minus the mean distance of matched blocks, ‖A_i - B_π(i)‖_F / ‖A_i‖_F, blocks matched as wholes.
+
+    Hungarian assignment of blocks (Kuhn 1955) on the same distances, as the paper says of its baseline: what is
+    aligned is the order of the blocks, not that of the units within them.
+    """
+    ours, theirs = (flat(blocks).astype(np.float64) for blocks in (a, b))
+    squares, others = (np.square(rows).sum(axis=1) for rows in (ours, theirs))
+    distances = np.sqrt(np.maximum(squares[:, None] + others - 2 * ours @ theirs.T, 0.0)) / np.sqrt(squares)[:, None]
+    return -float(distances[linear_sum_assignment(distances)].mean())
+
+
+def singular_values(a: Blocks, b: Blocks) -> float:
+    """Return minus the mean distance ‖σ(A) - σ(B)‖₂ / ‖σ(A)‖₂ of the singular values of matrices in the same place."""
+    places = (place for layers in zip(a, b, strict=True) for place in zip(*layers, strict=True))
+    return -float(np.mean([_spectral(*place) for place in places]))
+
+
+def _spectral(one: rebasin.Matrix, other: rebasin.Matrix) -> float:
+    ours, theirs = (np.linalg.svd(matrix, compute_uv=False) for matrix in (one, other))
+    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(ours))
+
+
+def frobenius_pairing(blocks: Blocks) -> NDArray[np.int64]:
+    """Return with which W_in each W_out is matched (L,), the rival of trace concentration in the pairing experiment.
+
+    Projections that were trained together have grown alike: the assignment of least | ‖W_out,i‖_F - ‖W_in,j‖_F |.
+    """
+    reads, writes = (np.array([np.linalg.norm(block[side]) for block in blocks]) for side in (0, 1))
+    return np.asarray(linear_sum_assignment(np.abs(writes[:, None] - reads[None, :]))[1], dtype=np.int64)
+
+
+METHODS: Mapping[str, Any] = {
+    "Re-Basin+scale": rebasin.similarity,
+    "aligned Frobenius": aligned_frobenius,
+    "singular values": singular_values,
+    "weight cosine": weight_cosine,
+}
+"""By name, each of two models' blocks."""

@@ -1,0 +1,52 @@
+"""Cache: what was trained or scored once is found again by what it depends on, so that a stopped run goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of values: tensors, numbers, texts, and lists and mappings of them, nothing that could run."""
+
+    folder: Path
+
+    def kept(self, what: str, depends: object, make: Callable[[], T]) -> T:
+        """Return what `make` returns, from the folder if it is there.
+
+        `depends` is everything the value depends on, made of dataclasses, mappings, sequences, texts and numbers;
+        a number raised when the code changes its meaning belongs to it.
+        """
+        file = self.folder / what / f"{key(depends)}.pt"
+        if file.exists():
+            value: T = torch.load(file, weights_only=True)
+            return value
+        value = make()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(".part")
+        torch.save(value, part)
+        part.replace(file)  # an interrupted run leaves no half a file
+        return value
+
+
+def key(depends: object) -> str:
+    """Return a name for a configuration, another one for every other configuration and version of torch."""
+    text = json.dumps([torch.__version__, depends], default=_plain, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _plain(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {type(value).__name__: asdict(value)}
+    if isinstance(value, range):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} cannot be part of a configuration")

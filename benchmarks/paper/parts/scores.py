@@ -1,0 +1,53 @@
+"""The paper's lineage score, by the library: branch products of any network as a signature, and two compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from hf_lineage.branches import Term
+from hf_lineage.comparison import compare_paths
+from hf_lineage.extraction import empty, put
+from hf_lineage.residual import Probes, summarise
+from hf_lineage.signature import RECIPES, PathSignature, Recipe
+from hf_lineage.threads import workers
+
+Block = tuple[torch.Tensor, torch.Tensor]
+"""W_in (h, d) and W_out (d, h) of one layer."""
+
+EXACT = replace(RECIPES["paper"], probes=None)
+"""The paper to the letter: plain products, centred on the identity, no sketch."""
+
+
+def signature(blocks: Sequence[Block], recipe: Recipe = EXACT) -> PathSignature:
+    """Return the signature of the products W_out W_in of some layers."""
+    width = blocks[0][1].shape[0]
+    probes = Probes.of(recipe, width, blocks[0][0].device)
+    found = empty(len(blocks), probes.shape, len(probes.coordinates))
+    with workers() as share:
+        for layer, (w_in, w_out) in enumerate(blocks):
+            put(found, layer, summarise([Term(w_out, w_in, part=1)], probes, recipe, share))
+    return found
+
+
+def score(a: PathSignature, b: PathSignature) -> float:
+    """Return the lineage score 𝓛(A, B)."""
+    return compare_paths(a, b).score
+
+
+def uncentred(exact: PathSignature) -> PathSignature:
+    """Return an exact signature of M itself instead of its centred residual: the identity is put back."""
+    width = exact.sketch.shape[1]
+    identity = (exact.trace / width)[:, None, None] * np.eye(width)
+    return replace(exact, sketch=(np.asarray(exact.sketch) + identity).astype(np.float32))
+
+
+def trace_score(suspect: PathSignature) -> float:
+    """Return the mean trace concentration of a suspect's layers: the paper's verifier that fails.
+
+    It sees whether a model has been trained, not whether it comes from the reference.
+    """
+    return float(suspect.concentration.mean())

@@ -1,0 +1,23 @@
+"""Every experiment at the smallest size: it runs, and what the paper claims of it holds."""
+
+import pytest
+import torch
+
+from benchmarks.paper.__main__ import reproduced
+from benchmarks.paper.experiment import Bench
+from benchmarks.paper.items import found
+from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.results import Results, file_name
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("paper")
+
+
+@pytest.mark.parametrize(("item", "experiments"), found().items())
+def test_the_claim_of_an_item_holds_on_a_small_scale(item, experiments, scratch):
+    torch.set_num_threads(1)
+    bench = Bench("smoke", Cache(scratch), scratch / "figures")
+    assert reproduced(item, experiments, bench, scratch)
+    assert Results.read(scratch / file_name(item)).rows
