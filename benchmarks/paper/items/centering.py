@@ -84,7 +84,7 @@ def curves(bench: Bench) -> Sequence[Row]:
         ),
         Row(
             "smaller trace concentration of the two: AUROC", 0.417, auroc(*found["smaller trace"]),
-            f"{why}, which favours this way of making a score: it nearly separates these pairs, where the paper's fails",
+            f"{why}, which favours this way of scoring: it nearly separates the pairs, where the paper's fails",
         ),
     ]  # fmt: skip
 
