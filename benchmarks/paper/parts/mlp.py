@@ -41,10 +41,11 @@ def survival_families(bench: Bench) -> list[Family]:
     return [family(bench.cache, plan, root) for root in range(roots)]
 
 
-def baseline_families(bench: Bench, edits: Edits = CLEAN.edits) -> list[Family]:
-    """Return the families of the 52 pairs; smoke has fewer."""
+def baseline_families(bench: Bench, edits: Edits = CLEAN.edits, rate: float = CLEAN.tuning.rate) -> list[Family]:
+    """Return the families of the 52 pairs, fine-tuned at a rate; smoke has fewer."""
     smaller = replace(SMOKE, other_task=0, untrained=0)
-    plan = replace(bench.sized(smaller, CLEAN, CLEAN), edits=edits)
+    plan = bench.sized(smaller, CLEAN, CLEAN)
+    plan = replace(plan, edits=edits, tuning=replace(plan.tuning, rate=rate))
     return [family(bench.cache, plan, root) for root in range(2)]
 
 

@@ -51,3 +51,8 @@ def trace_score(suspect: PathSignature) -> float:
     It sees whether a model has been trained, not whether it comes from the reference.
     """
     return float(suspect.concentration.mean())
+
+
+def shared_trace(a: PathSignature, b: PathSignature) -> float:
+    """Return the mean over the layers of the smaller concentration of the two models: another such verifier."""
+    return float(np.minimum(a.concentration, b.concentration).mean())
