@@ -43,7 +43,7 @@ NOTES = {
     "pruned": "what the largest 30 % of a matrix hold depends on the tails of its distribution; weights of so short a "
     "training are still nearly normal",
 }
-ROBUST_NOTE = "as `hf-lineage compare` reports it: recipe robust, from a sketch"
+ROBUST_NOTE = "as `hf-lineage compare` reports it: recipe robust, 64 probes"
 
 
 def rows(bench: Bench) -> Sequence[Row]:

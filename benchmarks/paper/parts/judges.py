@@ -15,9 +15,9 @@ from benchmarks.paper.parts import baselines
 from benchmarks.paper.parts.gpt2 import VERSION, Benchmark, load
 from benchmarks.paper.parts.representations import by_layer, cka, svcca
 from benchmarks.paper.parts.scores import EXACT
-from hf_lineage import Options, compare
+from hf_lineage import Options, compare, extract
 from hf_lineage.branches import terms
-from hf_lineage.signature import RECIPES
+from hf_lineage.signature import RECIPES, PathSignature
 from hf_lineage.subject import locate_weights, open_model
 from hf_lineage.verdict import Evidence
 
@@ -48,6 +48,11 @@ def evidence(reference: Path | str, suspect: Path | str, options: Options) -> tu
 def lineage(reference: Path | str, suspect: Path | str) -> float:
     """Return the paper's lineage score of two models."""
     return evidence(reference, suspect, Options(recipe=EXACT))[1].comparison.score
+
+
+def lineage_signature(folder: Path | str) -> PathSignature:
+    """Return the paper's signature of a model's MLPs, whole."""
+    return extract(str(folder), Options(recipe=EXACT)).paths["mlp"]
 
 
 def robust(reference: Path, suspect: Path) -> float:
