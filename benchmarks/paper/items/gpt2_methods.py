@@ -104,7 +104,9 @@ def margins(bench: Bench) -> Sequence[Row]:
             paper = laundered_gap if name == "P" else CLEAN[method][1] if method in CLEAN else None
             note = LAUNDERED.get(method, NOTES[method])
             found.append(Row(f"GPT-2, {name}, {method}: Gap-Z", paper, gap_z(*judged.split(method)), note))
-    means = [sum(related) / len(related) for judged in judged_twice(bench) for related in judged.split("weight cosine")[:1]]
+    means = [
+        sum(related) / len(related) for judged in judged_twice(bench) for related in judged.split("weight cosine")[:1]
+    ]
     note = "of the mean cosine with descendants"
     return [*found, Row("GPT-2, P, weight cosine: share of the score lost", 0.97, 1 - means[1] / means[0], note)]
 

@@ -128,7 +128,9 @@ def figure(bench: Bench) -> Sequence[Row]:
 
 def imitation(rows: Mapping[str, Row]) -> None:
     """Students behave more like their teacher than strangers do, and inherit nothing."""
-    claim(rows["students: agreement above that of independent roots"].number > 0, "students agree no more than strangers")
+    claim(
+        rows["students: agreement above that of independent roots"].number > 0, "students agree no more than strangers"
+    )
     least, most = rows["least related score"].number, rows["largest unrelated score"].number
     claim(least > most, f"a descendant scores {least:.3f}, an unrelated model {most:.3f}")
 

@@ -56,7 +56,9 @@ def families(bench: Bench) -> Sequence[Row]:
             Row(f"{family}, {name}: AUC", AUC[family], float(np.mean([mlp.auc for mlp in mlps])), note),
         ]
     missing = sorted(set(ACCURACY) - {family for family, *_ in there})
-    found += [Row(f"{family}: accuracy", ACCURACY[family], None, "public checkpoints only: --online") for family in missing]
+    found += [
+        Row(f"{family}: accuracy", ACCURACY[family], None, "public checkpoints only: --online") for family in missing
+    ]
     for name, several in fresh(bench).items():
         accuracy = float(np.mean([one.paths["mlp"].accuracy for one in several]))
         found.append(Row(f"{name}, fresh weights: accuracy", 0.04, accuracy, CHANCE))
@@ -90,7 +92,9 @@ def breakdown(bench: Bench) -> Sequence[Row]:
     for name, several in fresh(bench).items():
         for path in [path for path in PATHS if path in several[0].paths]:
             accuracy = float(np.mean([one.paths[path].accuracy for one in several]))
-            found.append(Row(f"{name}, fresh weights, {path}: accuracy", None, accuracy, f"{CHANCE} (0 to 0.09 by path)"))
+            found.append(
+                Row(f"{name}, fresh weights, {path}: accuracy", None, accuracy, f"{CHANCE} (0 to 0.09 by path)")
+            )
     return found
 
 

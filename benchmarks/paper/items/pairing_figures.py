@@ -100,7 +100,10 @@ def methods(bench: Bench) -> Sequence[Row]:
             Row(f"{name}, trace: accuracy", 1.0, one.paths["mlp"].accuracy, note),
             Row(f"{name}, Frobenius norm: accuracy", None, one.frobenius, "0.67 down to 0.52 in the paper"),
         ]
-    return [*rows, Row("gpt2-base, fresh weights, trace: accuracy", 0.08, baseline, "chance is 1/L; 0.08 to 0.02 there")]
+    return [
+        *rows,
+        Row("gpt2-base, fresh weights, trace: accuracy", 0.08, baseline, "chance is 1/L; 0.08 to 0.02 there"),
+    ]
 
 
 def traces_lead(rows: Mapping[str, Row]) -> None:

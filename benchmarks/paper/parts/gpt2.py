@@ -40,9 +40,8 @@ VERSION = 1
 class Plan:
     """How the benchmark is made. Roots see the text for three epochs, descendants for one, students for two."""
 
-    shape: Shape = Shape()
-    root: Schedule = Schedule(steps=18_750, rate=3e-4, batch=8)
-    """50,000 samples, three epochs, batches of eight."""
+    shape: Shape
+    root: Schedule
     tuning_rate: float = 1e-4
     roots: int = 8
     test: tuple[int, ...] = (5, 6, 7)
@@ -61,8 +60,12 @@ class Plan:
         return replace(self.root, steps=2 * self.root.steps // 3)
 
 
+PAPER = Plan(Shape(), Schedule(steps=18_750, rate=3e-4, batch=8))
+"""50,000 samples, three epochs, batches of eight."""
 LITE = Plan(Shape(6, 64, 4, 64, initial=0.1), Schedule(300, 5e-3, 8, decay=0.5), tuning_rate=5e-4)
-SMOKE = Plan(Shape(3, 32, 2, 32, initial=0.15), Schedule(45, 5e-3, 8), tuning_rate=5e-4, roots=3, test=(1, 2), held_out=16)
+SMOKE = Plan(
+    Shape(3, 32, 2, 32, initial=0.15), Schedule(45, 5e-3, 8), tuning_rate=5e-4, roots=3, test=(1, 2), held_out=16
+)
 
 
 class Pair(NamedTuple):
@@ -91,7 +94,7 @@ class Benchmark:
         """Return the benchmark in the size asked for; TinyStories has to be fetched, and is the paper's size only."""
         logging.set_verbosity_error()
         logging.disable_progress_bar()
-        plan = bench.sized(SMOKE, LITE, Plan())
+        plan = bench.sized(SMOKE, LITE, PAPER)
         corpus = tiny_stories() if bench.scale == "paper" and bench.online else documentation()
         return cls(replace(plan, shape=replace(plan.shape, vocabulary=corpus.vocabulary)), corpus, bench.cache)
 
@@ -134,7 +137,7 @@ class Benchmark:
         return self._kept(f"{pair.kind}, laundered", pair.root, lambda: permuted(load(pair.suspect), seed, windows))
 
     def pairs(self, roots: tuple[int, ...] | None = None) -> Iterator[Pair]:
-        """Yield every root, those for the test unless others are named, with its descendants, its student, all others."""
+        """Yield every root, those for the test unless others are named, beside its descendants, its student, the others."""
         for number in self.plan.test if roots is None else roots:
             reference = self.root(number)
             for kind, suspect in self.descendants(number).items():

@@ -158,9 +158,7 @@ class Jury:
 
     def _judged(self, methods: Mapping[str, Score], roots: tuple[int, ...] | None, laundered: bool) -> Judged:
         pairs = list(self.benchmark.pairs(roots))
-        suspects = [
-            self.benchmark.laundered(pair) if laundered and pair.related else pair.suspect for pair in pairs
-        ]
+        suspects = [self.benchmark.laundered(pair) if laundered and pair.related else pair.suspect for pair in pairs]
         scores = {
             name: [
                 self._score(name, method, pair.reference, suspect)
