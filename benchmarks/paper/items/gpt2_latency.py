@@ -126,7 +126,7 @@ def table(bench: Bench) -> Sequence[Row]:
         for (statistic, summarised), paper in zip(STATISTICS.items(), printed, strict=True)
     ]
     for name, paper in ((RIVAL, 76.0), ("singular values", 283.0)):
-        for own, times in ((OURS, paper), (SKETCHED, None)):
+        for own, times in ((OURS, paper), (STORED, None)):
             ratio = float(np.mean(taken[name]) / np.mean(taken[own]))
             found.append(Row(f"{name} over {own}: times", times, ratio, RATIO))
     return found

@@ -37,8 +37,8 @@ NOTES = {
     "IPGuard": "the paper's analogue is not given; ours takes the tenth of held-out positions nearest to a decision",
 }
 LAUNDERED = {
-    "aligned Frobenius": "descendants then lie about as far away as strangers; what is left is the size of the weights; "
-    "the paper's Gap-Z is the same 3.9 clean and laundered, and its text compares it with 72 of another benchmark",
+    "aligned Frobenius": "descendants then lie about as far away as strangers, and the sizes of weights are left; the "
+    "paper's Gap-Z is the same 3.9 clean and laundered, and its text compares it with 72 of another benchmark",
     "singular values": "the values do not move under P; the paper has 0.73 clean and 0.76 laundered, with one Gap-Z",
     "weight cosine": "what is left after P is what units have in common; see the Gap-Z",
 }

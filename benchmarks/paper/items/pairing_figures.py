@@ -1,4 +1,4 @@
-"""`fig:gpt2-pairing`, `fig:gpt2-trace` and `fig:gpt2-methods`: score matrices, traces, and the rival that goes by norms."""
+"""`fig:gpt2-pairing`, `fig:gpt2-trace` and `fig:gpt2-methods`: score matrices, traces, and norms as a rival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tab:real-llm-baselines` and `tab:laundering-llm`: public checkpoints online, small Llamas of the example Hub otherwise."""
+"""`tab:real-llm-baselines` and `tab:laundering-llm`: public checkpoints online, small Llamas else."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class Benchmark:
         return self._kept(f"{pair.kind}, laundered", pair.root, lambda: permuted(load(pair.suspect), seed, windows))
 
     def pairs(self, roots: tuple[int, ...] | None = None) -> Iterator[Pair]:
-        """Yield every root, those for the test unless others are named, beside its descendants, its student, the others."""
+        """Yield every root, or those for the test, beside its descendants, its student and all other roots."""
         for number in self.plan.test if roots is None else roots:
             reference = self.root(number)
             for kind, suspect in self.descendants(number).items():
