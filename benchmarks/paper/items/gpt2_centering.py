@@ -69,12 +69,12 @@ def rows(bench: Bench) -> Sequence[Row]:
     }
     return [
         *found,
-        *(Row(f"{name}: mean of all roots, each two once", None, mean, ALL) for name, mean in strangers.items()),
+        *(Row(f"GPT-2, {name}: mean of all roots, each two once", None, mean, ALL) for name, mean in strangers.items()),
         Row(
-            "|tr M|² / ‖M‖²", 9.4, energy,
+            "GPT-2, |tr M|² / ‖M‖²", 9.4, energy,
             "called a fraction in the paper, it goes up to d; it grows with width and the length of training",
         ),
-        Row("pairs", 27, len(chosen), ""),
+        Row("GPT-2, pairs", 27, len(chosen), ""),
     ]  # fmt: skip
 
 
@@ -85,20 +85,25 @@ def measured(name: str, chosen: Sequence[Pair], scores: Sequence[float]) -> list
     strangers = [score for pair, score in zip(chosen, scores, strict=True) if pair.kind == "independent"]
     area, gap, mean, apart, margin = PAPER[name]
     return [
-        Row(f"{name}: AUROC", area, auroc(related, unrelated)),
-        Row(f"{name}: Gap-Z", gap, gap_z(related, unrelated), "the spread of the related scores decides"),
-        Row(f"{name}: unrelated mean", mean, float(np.mean(unrelated)), CHANCE),
-        Row(f"{name}: independent mean", apart, float(np.mean(strangers)), CHANCE),
-        Row(f"{name}: margin", margin, min(related) - max(unrelated), "least related less largest unrelated score"),
+        Row(f"GPT-2, {name}: AUROC", area, auroc(related, unrelated)),
+        Row(f"GPT-2, {name}: Gap-Z", gap, gap_z(related, unrelated), "the spread of the related scores decides"),
+        Row(f"GPT-2, {name}: unrelated mean", mean, float(np.mean(unrelated)), CHANCE),
+        Row(f"GPT-2, {name}: independent mean", apart, float(np.mean(strangers)), CHANCE),
+        Row(
+            f"GPT-2, {name}: margin",
+            margin,
+            min(related) - max(unrelated),
+            "least related less largest unrelated score",
+        ),
     ]
 
 
 def cleaner(rows: Mapping[str, Row]) -> None:
     """Both separate the pairs, and centring takes away what independent roots share."""
     for name in VARIANTS:
-        claim(rows[f"{name}: AUROC"].number == 1, f"{name} products do not separate the pairs")
-    before, after = (rows[f"{name}: mean of all roots, each two once"].number for name in VARIANTS)
+        claim(rows[f"GPT-2, {name}: AUROC"].number == 1, f"{name} products do not separate the pairs")
+    before, after = (rows[f"GPT-2, {name}: mean of all roots, each two once"].number for name in VARIANTS)
     claim(after < before, f"independent roots score {before:.4f} uncentred and {after:.4f} centred")
 
 
-EXPERIMENTS = (Experiment("tab:centering-ablation", "with and without the identity", rows, cleaner),)
+EXPERIMENTS = (Experiment("tab:centering-ablation", "GPT-2, with and without the identity", rows, cleaner),)

@@ -65,7 +65,7 @@ def plain(a: Blocks, b: Blocks) -> float:
     (ours, one), (theirs, other) = (centred(blocks) for blocks in (a, b))
     cosines = (ours @ theirs.T).numpy()
     floor = float(one.min())
-    gate = np.minimum(1.0, np.minimum(one[:, None], other[None, :]).numpy() / floor)
+    gate = np.minimum(1.0, torch.minimum(one[:, None], other[None, :]).numpy() / floor)
     return float(cosines[assign(cosines * gate)].mean())
 
 

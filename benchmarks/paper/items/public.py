@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -126,9 +127,7 @@ def laundering(bench: Bench) -> Sequence[Row]:
     """Return what a permutation of the suspect's hidden units takes from our score and from the weight cosine."""
     cosine, rows = of_weights(baselines.weight_cosine), []
     for name, paper, base, suspect in pairs(bench):
-        other = bench.cache.kept_folder(
-            "permuted", [1, suspect], lambda folder, model=suspect: permuted(model, 0, folder)
-        )
+        other = bench.cache.kept_folder("permuted", [1, suspect], partial(permuted, suspect, 0))
         scores = [lineage(base, model) for model in (suspect, other)]
         cosines = [cosine(Path(base), Path(model)) for model in (suspect, other)]
         rows += [

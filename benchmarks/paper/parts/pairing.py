@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 import transformers
 from numpy.typing import NDArray
+from torch import Tensor
 from transformers import AutoConfig
 
 from benchmarks.paper.parts import baselines
@@ -76,7 +78,7 @@ def seen(model: Path | str) -> Seen:
     return Seen(found, float(np.mean(matched == np.arange(len(matched)))))
 
 
-def trace_scores(writers: Sequence[torch.Tensor], readers: Sequence[torch.Tensor], probes: int = 256) -> Matrix:
+def trace_scores(writers: Sequence[Tensor], readers: Sequence[Tensor], probes: int = 256) -> Matrix:
     """Return s(W_out,i W_in,j) for all pairs of layers; norms are estimated from random signs in wider models."""
     width = len(writers[0])
     random = torch.Generator().manual_seed(0)
@@ -85,16 +87,22 @@ def trace_scores(writers: Sequence[torch.Tensor], readers: Sequence[torch.Tensor
     seen = [reader @ through for reader in readers]
     traces = [[float((out.mT * inn).sum()) for inn in readers] for out in writers]
     norms = [[float(torch.linalg.vector_norm(out @ product)) for product in seen] for out in writers]
-    return np.abs(np.array(traces)) / np.array(norms)
+    scores: Matrix = np.abs(np.array(traces)) / np.array(norms)
+    return scores
 
 
-def untrained(cache: Cache, model: Path | str, seed: int) -> Path:
-    """Return a model of the same configuration with fresh weights."""
-    described = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
+def untrained(cache: Cache, model: Path, seed: int) -> Seen:
+    """Return what a model of the same configuration shows with fresh weights."""
+    described = json.loads((model / "config.json").read_text(encoding="utf-8"))
 
-    def made(folder: Path) -> None:
+    def made() -> tuple[dict[str, Tensor], float]:
         torch.manual_seed(seed)
         architecture = getattr(transformers, described["architectures"][0])
-        architecture(AutoConfig.from_pretrained(model, local_files_only=True)).save_pretrained(folder)
+        config = AutoConfig.from_pretrained(model, local_files_only=True)
+        with tempfile.TemporaryDirectory() as folder:
+            architecture(config).save_pretrained(folder)
+            found = seen(folder)
+        return {path: torch.from_numpy(paired.scores) for path, paired in found.paths.items()}, found.frobenius
 
-    return cache.kept_folder("untrained", [VERSION, described, seed], made)
+    scores, frobenius = cache.kept("untrained", [VERSION, described, seed], made)
+    return Seen({path: Paired(found.numpy()) for path, found in scores.items()}, frobenius)

@@ -35,7 +35,8 @@ class Corpus:
 
 def documentation() -> Corpus:
     """Return Python's language reference, one token for each byte; topics quote one another, paragraphs stay once."""
-    paragraphs = list(dict.fromkeys(part for name in sorted(topics) for part in topics[name].split("\n\n")))
+    parts = (part.strip() for name in sorted(topics) for part in topics[name].split("\n\n"))
+    paragraphs = [part for part in dict.fromkeys(parts) if part]
     held_out = paragraphs[::HELD_OUT]
     training = [part for number, part in enumerate(paragraphs) if number % HELD_OUT]
     return Corpus("Python's language reference, by bytes", 256, _bytes(training), _bytes(held_out))
