@@ -40,8 +40,8 @@ LAUNDERED = {
     "aligned Frobenius": "descendants then lie about as far away as strangers, and the sizes of weights are left; the "
     "paper's Gap-Z is the same 3.9 clean and laundered, and its text compares it with 72 of another benchmark",
     "singular values": "the values do not move under P; the paper has 0.73 clean and 0.76 laundered, with one Gap-Z",
-    "weight cosine": "what is left after P is what units have in common; AUROC 1 beside a Gap-Z of 0.8, as printed, takes very skewed "
-    "scores",
+    "weight cosine": "what is left after P is what units have in common; AUROC 1 with a Gap-Z of 0.8, as printed, "
+    "takes very skewed scores",
 }
 
 
