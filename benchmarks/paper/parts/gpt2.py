@@ -64,7 +64,7 @@ PAPER = Plan(Shape(), Schedule(steps=18_750, rate=3e-4, batch=8))
 """50,000 samples, three epochs, batches of eight."""
 LITE = Plan(Shape(6, 64, 4, 64, initial=0.1), Schedule(300, 5e-3, 8, decay=0.5), tuning_rate=5e-4)
 SMOKE = Plan(
-    Shape(3, 32, 2, 32, initial=0.15), Schedule(45, 5e-3, 8), tuning_rate=5e-4, roots=3, test=(1, 2), held_out=16
+    Shape(3, 32, 2, 32, initial=0.1), Schedule(90, 1e-2, 8), tuning_rate=1e-3, roots=3, test=(1, 2), held_out=16
 )
 
 
