@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
@@ -36,6 +37,17 @@ class Cache:
         torch.save(value, part)
         part.replace(file)  # an interrupted run leaves no half a file
         return value
+
+    def kept_folder(self, what: str, depends: object, make: Callable[[Path], object]) -> Path:
+        """Return the folder that `make` fills, such as a checkpoint; `depends` is as for `kept`."""
+        folder = self.folder / what / key(depends)
+        if not folder.exists():
+            part = folder.with_suffix(".part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            make(part)
+            part.replace(folder)
+        return folder
 
 
 def key(depends: object) -> str:
