@@ -14,7 +14,7 @@ from torch import Tensor
 from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.digits import TRAINED, digits
-from benchmarks.paper.parts.models import Networks, Shape, initial, outputs
+from benchmarks.paper.parts.models import Networks, Shape, initial, joined, outputs
 from benchmarks.paper.parts.scores import Block
 from benchmarks.paper.parts.training import Schedule, Step, entropy, train
 from hf_lineage.inspection import Pairing
@@ -50,8 +50,9 @@ class Course:
 
     shape: Shape = Shape(inputs=64, width=48, hidden=48, layers=24, outputs=10)
     schedule: Schedule = Schedule(80, rate=2e-3, batch=16, decay=1.0, optimizer="AdamW")
-    scheme: str = "xavier-normal"
+    schemes: Sequence[str] = ("xavier-normal",)
     seeds: Sequence[int] = (0,)
+    """Of the networks of each scheme; all are trained side by side."""
 
     @property
     def steps(self) -> int:
@@ -59,13 +60,14 @@ class Course:
         return math.ceil(TRAINED / self.schedule.batch)
 
     def start(self) -> Networks:
-        """Return the untrained networks."""
-        return initial(self.shape, self.seeds, self.scheme)
+        """Return the untrained networks, those of a scheme beside each other."""
+        return joined([initial(self.shape, self.seeds, scheme) for scheme in self.schemes])
 
     def run(self, step: Step | None = None) -> Networks:
         """Return the trained networks."""
         data, _ = digits()
-        return train(self.start(), data.pictures, data.targets, self.schedule, self.seeds, step, entropy)
+        orders = [*self.seeds] * len(self.schemes)
+        return train(self.start(), data.pictures, data.targets, self.schedule, orders, step, entropy)
 
     def trained(self, cache: Cache) -> Networks:
         """Return the trained networks, trained now or before."""

@@ -9,9 +9,12 @@ from typing import Any
 
 import torch
 import transformers
+from transformers.utils import logging
 
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.digits import CLASSES, digits
+
+logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 VERSION = 1
 """Raised when the code below comes to mean something else."""
