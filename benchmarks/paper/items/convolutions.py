@@ -29,8 +29,8 @@ NOISES, PRUNINGS, LEVELS = (0.01, 0.02, 0.05, 0.1), (0.2, 0.4, 0.6, 0.8), (16, 6
 VERSION = 1
 DATA = "digits and a ResNet of 5 residual branches stand in for CIFAR-10 and ResNet-18"
 WIDTHS = (
-    "branches of width 32 and 64, where a cosine of unrelated matrices has a standard deviation of 1/32 and 1/64 and the "
-    "assignment picks the larger ones; ResNet-18 has 64 to 512, and 0.004 is what its widest branches make"
+    "branches of width 32 and 64, where a cosine of unrelated matrices has a standard deviation of 1/32 and 1/64 and "
+    "the assignment picks the larger ones; ResNet-18 has 64 to 512, and 0.004 is what its widest branches make"
 )
 
 
@@ -119,7 +119,9 @@ def verdicts(judgements: Sequence[Judged], name: str) -> str:
 def draw(bench: Bench, related: Pairs, unrelated: Pairs) -> None:
     """Draw the scores of all pairs by kind."""
     figure, (axes,) = panels(size=(5.2, 2.2))
-    strips(axes, *({kind: [pair.score for pair in found] for kind, found in some.items()} for some in (related, unrelated)))
+    strips(
+        axes, *({kind: [pair.score for pair in found] for kind, found in some.items()} for some in (related, unrelated))
+    )
     axes.set(xlabel="lineage score with the reference")
     bench.draw("cifar-resnet", figure)
 

@@ -21,16 +21,23 @@ Change = Callable[[Networks, torch.Generator], None]
 """Changes the gradients of a step in place."""
 S_BEFORE, S_AFTER = "a: s before training", "a: s after training"
 S_SHUFFLED = "b: s after training, gradients shuffled"
+LOST = "b: share of s lost where blocks get their neighbour's gradient"
 OWN = "b: pair accuracy where blocks get their neighbour's gradient"
 FOLLOWED = "b: W_out that pair with the block whose gradient they got"
-GRADIENTS = ""
-SHUFFLED = ""
+GRADIENTS = (
+    "the paper does not define g_diag, here it is s of ∇W_out ∇W_in; from step to step it goes up and down, of one batch "
+    "as of all data, but it does not climb with s"
+)
+SHUFFLED = (
+    "what the exchange takes away here is the pairs, and hardly any s: another block's gradient has nearly the same part "
+    "along the identity; with weaker decay more of s is lost, and the paper gives neither decay nor optimizer"
+)
 STRONGER = "not in the paper, and stronger evidence for its account: who is paired with whom follows the gradients"
 EPSILON = 0.02
 INJECTIONS = 40
 
 
-def kept(networks: Networks, random: torch.Generator) -> None:  # noqa: ARG001 (one of the changes)
+def kept(networks: Networks, random: torch.Generator) -> None:
     """Leave the gradients alone: the control."""
 
 
@@ -55,7 +62,7 @@ class Curve:
     """Means over the blocks, epoch by epoch, from the first step on."""
 
     gradient: list[float]
-    """g_diag = s(∇W_out ∇W_in) of single steps. The paper names it without a definition; it is s for gradients here."""
+    """g_diag = s(∇W_out ∇W_in) of the first batch of an epoch, as the paper does not define it."""
     score: list[float]
     """s of the blocks' own products."""
     accuracy: float
@@ -71,8 +78,8 @@ def curve(plan: Course, change: Change) -> Curve:
 
     def step(number: int, networks: Networks) -> None:
         if number % plan.steps == 0:
-            gradients.append(mean_score(networks, [networks.weights[name].grad for name in ("w_in", "w_out")]))
-            scores.append(mean_score(networks, [networks.weights[name] for name in ("w_in", "w_out")]))
+            gradients.append(mean_score([networks.weights[name].grad for name in ("w_in", "w_out")]))
+            scores.append(mean_score([networks.weights[name] for name in ("w_in", "w_out")]))
         change(networks, random)
 
     network = plan.run(step)
@@ -83,7 +90,7 @@ def curve(plan: Course, change: Change) -> Curve:
 
 
 @torch.no_grad()
-def mean_score(networks: Networks, sides: Sequence[Tensor | None]) -> float:
+def mean_score(sides: Sequence[Tensor | None]) -> float:
     """Return the mean of s over the blocks of a single network, of W_out W_in or of what stands in their place."""
     (w_in,), (w_out,) = (side for side in sides if side is not None)
     products = (w_out @ w_in).double()
@@ -94,8 +101,8 @@ def mean_score(networks: Networks, sides: Sequence[Tensor | None]) -> float:
 def injected(start: Networks, epsilon: float, count: int) -> list[float]:
     """Return the mean s of untrained blocks after 0, 1, ... updates without any gradient.
 
-    Every hidden unit u is given one residual coordinate i; an update adds ε e_iᵀ to its row of W_in, and takes ε e_i off
-    its column of W_out, so that M loses on its diagonal.
+    Every hidden unit u is given one residual coordinate i; an update adds ε e_iᵀ to its row of W_in, and takes ε e_i
+    off its column of W_out, so that M loses on its diagonal.
     """
     shape = start.shape
     random = torch.Generator().manual_seed(2)
@@ -104,7 +111,7 @@ def injected(start: Networks, epsilon: float, count: int) -> list[float]:
     w_in, w_out = (start.weights[name][0].clone() for name in ("w_in", "w_out"))
     found = []
     for _ in range(count + 1):
-        found.append(mean_score(start, [w_in[None], w_out[None]]))
+        found.append(mean_score([w_in[None], w_out[None]]))
         w_in += epsilon * units
         w_out -= epsilon * units.mT
     return found
@@ -133,8 +140,8 @@ def rows(bench: Bench) -> Sequence[Row]:
     chance = f"s of a random product is about {(2 / torch.pi) ** 0.5 / width**0.5:.3f} at width {width}"
     late = control.gradient[len(control.gradient) // 2 :]
     lower = (
-        f"width {width}, so that s is at most {width**0.5:.1f}; how far s climbs depends on decay and duration, of which "
-        "the paper gives neither"
+        f"width {width}, so that s is at most {width**0.5:.1f}; how far s climbs depends on decay and duration, of "
+        "which the paper gives neither"
     )
     return [
         Row("a: g_diag in the first step", 0.15, control.gradient[0], chance),
@@ -145,7 +152,7 @@ def rows(bench: Bench) -> Sequence[Row]:
         Row("b: share of s lost by shuffling", 0.68, 1 - other.score[-1] / control.score[-1], SHUFFLED),
         Row("b: pair accuracy, control", None, control.accuracy),
         Row("b: pair accuracy, gradients shuffled", None, other.accuracy),
-        Row("b: share of s lost where blocks get their neighbour's gradient", None, 1 - fixed.score[-1] / control.score[-1]),
+        Row(LOST, None, 1 - fixed.score[-1] / control.score[-1]),
         Row(OWN, None, fixed.accuracy),
         Row(FOLLOWED, None, fixed.followed, STRONGER),
         Row("c: s without backpropagation, untrained", None, built[0], chance),
@@ -157,9 +164,11 @@ def drawn(control: Curve, other: Curve, fixed: Curve, built: Sequence[float]) ->
     """Draw the three panels."""
     figure, (left, middle, right) = panels(3)
     epochs = range(len(control.score))
-    lines(left, epochs, {"weights: s": control.score, "gradients: g_diag": [*control.gradient, float("nan")]}, markers=False)
+    watched = {"weights: s": control.score, "gradients: g_diag": [*control.gradient, float("nan")]}
+    lines(left, epochs, watched, markers=False)
     left.set(title="a  weights and their gradients", xlabel="epoch", ylabel="mean over blocks")
-    lines(middle, epochs, {"control": control.score, "drawn anew each step": other.score, "always the next": fixed.score}, markers=False)
+    exchanged = {"control": control.score, "drawn anew each step": other.score, "always the next": fixed.score}
+    lines(middle, epochs, exchanged, markers=False)
     middle.set(title="b  gradients shuffled across blocks", xlabel="epoch", ylabel="mean s")
     lines(right, range(len(built)), {"s": built}, markers=False)
     right.set(title="c  updates injected, no gradient", xlabel="updates", ylabel="mean s")

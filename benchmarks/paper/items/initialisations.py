@@ -28,12 +28,12 @@ CHANCE = (
     "rows do not all have the three seeds it states; a random permutation has one fixed point on average, 1/24 = 4.2 %"
 )
 KAIMING = (
-    "24 blocks of this scale multiply the stream's variance by 2e5 or more, so that these networks begin at a loss of 1e5 and have "
+    "24 blocks of this scale multiply the stream by thousands, so that these networks begin at a loss of 1e5 and have "
     "not converged; the paper's have, and it does not say by what norm or clipping"
 )
 SMALL = (
-    "the paper's blocks collapse; ours do not, as AdamW moves small weights as far as large ones in a step: the smaller "
-    "the initial weights, the sooner the product is what training made of it"
+    "the paper's blocks collapse; ours do not, as AdamW moves small weights as far as large ones in a step: the "
+    "smaller the initial weights, the sooner the product is what training made of it"
 )
 NOTES = {"kaiming-normal": KAIMING, "kaiming-uniform": KAIMING, "gaussian-0.02": SMALL}
 

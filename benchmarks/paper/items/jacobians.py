@@ -31,10 +31,10 @@ DEVIATION = 0.02
 """Of the weights of a GPT-2 at the start."""
 BLOCKS = 3
 """How many random blocks are looked at; they hardly differ."""
-LINEAR = "J = I + W_out W_in, without the derivative of the activation and the norm: the reading that gives the paper's figures"
+LINEAR = "J = I + W_out W_in, without activation and norm: the reading that gives the paper's figures of random blocks"
 UNSCALED = (
-    "both matrices of standard deviation 0.02; a real GPT-2 begins with W_out smaller by √(2L), see the next row, so that "
-    "the paper's ratios would be larger by that much"
+    "both matrices of standard deviation 0.02; a real GPT-2 begins with W_out smaller by √(2L), see the next row, so "
+    "that the paper's ratios would be larger by that much"
 )
 NORM = (
     "a random matrix with the Frobenius norm of the trained product: much of the deviation is the size of the branch, "
@@ -66,7 +66,7 @@ def begun(width: int, hidden: int, depth: int = 0) -> float:
 
 
 def rows(bench: Bench) -> Sequence[Row]:
-    """Return the deviation of the models at hand and of random blocks of the paper's sizes, and with --online its own."""
+    """Return the deviation of the models at hand and of random blocks, with --online also of the paper's."""
     found = [row for name, (folder, hidden) in HERE.items() for row in seen(name, str(folder), hidden)]
     for name, (repository, width, layers, pretrained, random) in list(GPT2.items())[: bench.sized(1, 4, 4)]:
         fresh = bench.cache.kept("jacobians", [1, width, 0], lambda width=width: begun(width, 4 * width))  # type: ignore[misc]

@@ -48,8 +48,8 @@ class Course:
     nine times as many steps at this batch size, for which a tenth of this decay does the same.
     """
 
-    shape: Shape = Shape(inputs=64, width=48, hidden=48, layers=24, outputs=10)
-    schedule: Schedule = Schedule(80, rate=2e-3, batch=16, decay=1.0, optimizer="AdamW")
+    shape: Shape
+    schedule: Schedule
     schemes: Sequence[str] = ("xavier-normal",)
     seeds: Sequence[int] = (0,)
     """Of the networks of each scheme; all are trained side by side."""
@@ -75,6 +75,10 @@ class Course:
         return Networks(self.shape, weights)
 
 
+DEEP = Course(
+    Shape(inputs=64, width=48, hidden=48, layers=24, outputs=10),
+    Schedule(80, rate=2e-3, batch=16, decay=1.0, optimizer="AdamW"),
+)
 SMOKE = Course(
     Shape(inputs=64, width=24, hidden=24, layers=8, outputs=10),
     Schedule(8, rate=4e-3, batch=16, decay=1.0, optimizer="AdamW"),
@@ -84,7 +88,7 @@ SMOKE = Course(
 
 def course(bench: Bench, **changes: Any) -> Course:
     """Return the course of the size asked for, with some fields changed."""
-    return replace(bench.sized(SMOKE, Course(), Course()), **changes)
+    return replace(bench.sized(SMOKE, DEEP, DEEP), **changes)
 
 
 @torch.no_grad()
