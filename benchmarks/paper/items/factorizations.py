@@ -76,7 +76,6 @@ MODELS = {
 """Repository, and the paper's pair accuracy and AUC of the complete product in layer3."""
 SOURCE = "the paper's weights are torchvision's, these are those of the same name that transformers offers"
 NAIVE = "the paper says chance"
-TRAINED, UNTRAINED = "tiny ResNet", "tiny ResNet, untrained"
 SMALL = "a small ResNet, see benchmarks/paper/parts/vision.py, trained on the digits"
 
 
@@ -110,11 +109,13 @@ def measured(name: str, model: str, paper: tuple[float | None, float | None], no
 
 def bottlenecks(bench: Bench) -> Sequence[Row]:
     """Return the pairing experiment of a small ResNet, before and after training, and with --online the paper's."""
-    plan = bottleneck(epochs=bench.sized(5, 15, 15), blocks=bench.sized(6, 13, 13))
-    trained = plan.folder(bench.cache)
-    rows = measured(TRAINED, str(trained), (None, None), SMALL)
-    rows += measured(UNTRAINED, str(plan.begun(bench.cache)), (None, None), "before training")
-    rows.append(Row(f"{TRAINED}: digits told right", None, plan.right(trained), "of those held out"))
+    rows: list[Row] = []
+    for blocks in bench.sized((5,), (8, 12), (8, 12)):
+        plan = bottleneck(epochs=bench.sized(5, 15, 15), blocks=blocks + 1)
+        name, trained = f"tiny ResNet of {blocks}", plan.folder(bench.cache)
+        rows += measured(name, str(trained), (None, None), SMALL)
+        rows += measured(f"{name}, untrained", str(plan.begun(bench.cache)), (None, None), "before training")
+        rows.append(Row(f"{name}: digits told right", None, plan.right(trained), "of those held out"))
     for name, (repository, *paper) in MODELS.items():
         if bench.online:
             rows += measured(name, repository, (paper[0], paper[1]), SOURCE)
@@ -124,10 +125,11 @@ def bottlenecks(bench: Bench) -> Sequence[Row]:
 
 
 def middle(rows: Mapping[str, Row]) -> None:
-    """Trained blocks find their partners by the complete product, and not without its middle factor."""
-    whole, naive = (rows[f"{TRAINED}, {product}: pair accuracy"].number for product in ("W_3 W_2 W_1", "W_3 W_1"))
-    claim(whole >= 0.75, f"the complete product pairs {whole:.0%}")
-    claim(naive < whole / 2, f"without the middle factor {naive:.0%} are paired")
+    """Most trained blocks find their partners by the complete product, and few without its middle factor."""
+    for name in [name.removesuffix(": digits told right") for name in rows if name.endswith("told right")]:
+        whole, naive = (rows[f"{name}, {product}: pair accuracy"].number for product in ("W_3 W_2 W_1", "W_3 W_1"))
+        claim(whole > 0.5, f"{name}: the complete product pairs {whole:.0%}")
+        claim(naive < whole / 2, f"{name}: without the middle factor {naive:.0%} are paired")
 
 
 EXPERIMENTS = (

@@ -25,12 +25,12 @@ LOST = "b: share of s lost where blocks get their neighbour's gradient"
 OWN = "b: pair accuracy where blocks get their neighbour's gradient"
 FOLLOWED = "b: W_out that pair with the block whose gradient they got"
 GRADIENTS = (
-    "the paper does not define g_diag, here it is s of ∇W_out ∇W_in; from step to step it goes up and down, of one batch "
-    "as of all data, but it does not climb with s"
+    "the paper does not define g_diag, here it is s of ∇W_out ∇W_in; from step to step it goes up and down, of one "
+    "batch as of all data, but it does not climb with s"
 )
 SHUFFLED = (
-    "what the exchange takes away here is the pairs, and hardly any s: another block's gradient has nearly the same part "
-    "along the identity; with weaker decay more of s is lost, and the paper gives neither decay nor optimizer"
+    "what the exchange takes away here is the pairs, and hardly any s: another block's gradient has nearly the same "
+    "part along the identity; with weaker decay more of s is lost, and the paper gives neither decay nor optimizer"
 )
 STRONGER = "not in the paper, and stronger evidence for its account: who is paired with whom follows the gradients"
 EPSILON = 0.02

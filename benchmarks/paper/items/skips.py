@@ -97,7 +97,7 @@ def drawn(both: Sequence[Film]) -> Figure:
     most = max(float(scores.max()) for film in both for scores in film.scores.values())
     moments = [(film.name, epoch, scores) for film in both for epoch, scores in film.scores.items()]
     for panel, (name, epoch, scores) in zip(axes, moments, strict=True):
-        matrix(panel, scores, f"{name}, epoch {epoch}", most)
+        matrix(panel, scores.numpy(), f"{name}, epoch {epoch}", most)
     return figure
 
 
