@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
@@ -39,15 +41,19 @@ def pairing(model: str | Path, path: str = "mlp") -> Pairing:
 def rows(bench: Bench) -> Sequence[Row]:
     """Return the pairing experiment of a small ViT trained here, and with --online of the paper's models."""
     plan = bench.sized(vit(10, layers=4, rate=2e-3, decay=3.0), vit(40), vit(40))
-    trained, begun = plan.folder(bench.cache), plan.begun(bench.cache)
-    bench.draw("vision-speech", drawn(pairing(begun), pairing(trained)))
-    found = [Row("tiny ViT: digits told right", None, plan.right(trained), "of those held out")]
+    plans = [replace(plan, seed=seed) for seed in bench.sized((0,), (0, 1, 2), (0, 1, 2))]
+    begun, trained = [plan.begun(bench.cache) for plan in plans], [plan.folder(bench.cache) for plan in plans]
+    bench.draw("vision-speech", drawn(pairing(begun[0]), pairing(trained[0])))
+    right = float(np.mean([plan.right(folder) for folder in trained]))
+    found = [Row("tiny ViT: digits told right", None, right, "of those held out")]
     for path, product in PATHS.items():
-        before, after = pairing(begun, path), pairing(trained, path)
+        before, after = ([pairing(folder, path) for folder in folders] for folders in (begun, trained))
+        each = ", ".join(f"{one.accuracy:.0%}" for one in after)
         found += [
-            Row(f"tiny ViT, {product}: pair accuracy", None, after.accuracy, TINY),
-            Row(f"tiny ViT, {product}: AUC", None, after.auc),
-            Row(f"tiny ViT, {product}, untrained: pair accuracy", None, before.accuracy, CHANCE),
+            Row(f"tiny ViT, {product}: pair accuracy", None, mean(after, "accuracy"), f"{TINY}; by seed {each}"),
+            Row(f"tiny ViT, {product}: AUC", None, mean(after, "auc")),
+            Row(f"tiny ViT, {product}: share of negative traces", None, float(np.mean([p.signs < 0 for p in after]))),
+            Row(f"tiny ViT, {product}, untrained: pair accuracy", None, mean(before, "accuracy"), CHANCE),
         ]
     for name, (repository, accuracy, auc) in PUBLIC.items():
         note = BOTH_STACKS if name.startswith("Whisper") else ""
@@ -56,6 +62,11 @@ def rows(bench: Bench) -> Sequence[Row]:
         note = "layer3, see tab:factorization; the paper rounds the three AUCs to 0.96, which is ResNet-152's"
         found += seen(name, pairings(repository)[1] if bench.online else None, accuracy, auc, note)
     return found
+
+
+def mean(pairings: Sequence[Pairing], figure: str) -> float:
+    """Return the mean of `accuracy` or `auc`."""
+    return float(np.mean([getattr(one, figure) for one in pairings]))
 
 
 def seen(name: str, found: Pairing | None, accuracy: float, auc: float, note: str) -> list[Row]:
@@ -75,10 +86,13 @@ def drawn(before: Pairing, after: Pairing) -> Figure:
 
 
 def holds(rows: Mapping[str, Row]) -> None:
-    """The MLP projections of the trained ViT find their partners, those of the untrained one do not."""
-    after, before = (rows[f"tiny ViT, W_2 W_1{state}: pair accuracy"].number for state in ("", ", untrained"))
-    claim(after >= 0.9, f"the trained ViT pairs {after:.0%}")
-    claim(before <= 0.5, f"the untrained ViT pairs {before:.0%}")
+    """On all paths together most projections of the trained ViT find their partners, few of the untrained one do."""
+    after, before = (
+        np.mean([rows[f"tiny ViT, {product}{state}: pair accuracy"].number for product in PATHS.values()])
+        for state in ("", ", untrained")
+    )
+    claim(after >= 0.75, f"the trained ViT pairs {after:.0%}")
+    claim(before <= 0.4, f"the untrained ViT pairs {before:.0%}")
 
 
 EXPERIMENTS = (Experiment("tab:vision-speech", "vision and speech", rows, holds),)
