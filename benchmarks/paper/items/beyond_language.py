@@ -88,7 +88,7 @@ def drawn(before: Pairing, after: Pairing) -> Figure:
 def holds(rows: Mapping[str, Row]) -> None:
     """On all paths together most projections of the trained ViT find their partners, few of the untrained one do."""
     after, before = (
-        np.mean([rows[f"tiny ViT, {product}{state}: pair accuracy"].number for product in PATHS.values()])
+        float(np.mean([rows[f"tiny ViT, {product}{state}: pair accuracy"].number for product in PATHS.values()]))
         for state in ("", ", untrained")
     )
     claim(after >= 0.75, f"the trained ViT pairs {after:.0%}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,6 +79,10 @@ DEEP = Course(
     Shape(inputs=64, width=48, hidden=48, layers=24, outputs=10),
     Schedule(80, rate=2e-3, batch=16, decay=1.0, optimizer="AdamW"),
 )
+MILDER: Mapping[str, Any] = {"rate": 1e-3, "decay": 0.2, "epochs": 50}
+"""A schedule that leaves e^(-0.9) of the initial weights, and does not kill networks without skips."""
+SHORT: Mapping[str, Any] = {"rate": 3e-3, "decay": 0.4, "epochs": 15}
+"""The same for a small one."""
 SMOKE = Course(
     Shape(inputs=64, width=24, hidden=24, layers=8, outputs=10),
     Schedule(8, rate=4e-3, batch=16, decay=1.0, optimizer="AdamW"),
@@ -89,6 +93,11 @@ SMOKE = Course(
 def course(bench: Bench, **changes: Any) -> Course:
     """Return the course of the size asked for, with some fields changed."""
     return replace(bench.sized(SMOKE, DEEP, DEEP), **changes)
+
+
+def milder(bench: Bench, plan: Course) -> Course:
+    """Return a course with weaker decay, of the size asked for."""
+    return replace(plan, schedule=replace(plan.schedule, **bench.sized(SHORT, MILDER, MILDER)))
 
 
 @torch.no_grad()

@@ -7,8 +7,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
@@ -27,6 +27,8 @@ STYLE: dict[Any, Any] = {
     "figure.facecolor": "white",
     "svg.hashsalt": "hf-lineage",
 }
+matplotlib.rcParams.update(STYLE)
+
 SERIES = (("0.0", "-", "o"), ("0.45", "--", "s"), ("0.65", ":", "^"), ("0.3", "-.", "D"))
 """Grey, dashes and marker of the first, second, ... series."""
 RELATED, UNRELATED = ("o", "0.15"), ("x", "0.55")
@@ -35,17 +37,15 @@ RELATED, UNRELATED = ("o", "0.15"), ("x", "0.55")
 
 def panels(count: int = 1, rows: int = 1, size: tuple[float, float] = (3.2, 2.6)) -> tuple[Figure, list[Axes]]:
     """Return a figure with so many panels of a size (inches) in each row, and the panels in reading order."""
-    with rc_context(STYLE):
-        figure = Figure(figsize=(size[0] * count, size[1] * rows), layout="constrained")
-        grid = figure.subplots(rows, count, squeeze=False)
+    figure = Figure(figsize=(size[0] * count, size[1] * rows), layout="constrained")
+    grid = figure.subplots(rows, count, squeeze=False)
     return figure, [axes for row in grid for axes in row]
 
 
 def save(figure: Figure, file: Path) -> None:
     """Write a figure; the same one is the same file."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    with rc_context(STYLE):
-        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
+    figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
 
 
 def strips(axes: Axes, related: Mapping[str, Sequence[float]], unrelated: Mapping[str, Sequence[float]]) -> None:
