@@ -170,14 +170,9 @@ def weaker(bench: Bench, plan: Course) -> Sequence[Row]:
         Row(f"{name}: share of s lost by shuffling", 0.68, 1 - other.score[-1] / s, WEAKER),
         Row(f"{name}: pair accuracy, control", None, control.accuracy),
         Row(f"{name}: pair accuracy, gradients shuffled", None, other.accuracy),
-        Row(
-            f"{name}: share of s lost where blocks get their neighbour's gradient",
-            0.68,
-            1 - fixed.score[-1] / s,
-            WEAKER,
-        ),
-        Row(f"{name}: pair accuracy where blocks get their neighbour's gradient", None, fixed.accuracy),
-        Row(f"{name}: W_out that pair with the block whose gradient they got", None, fixed.followed),
+        Row(LOST.replace("b", name, 1), 0.68, 1 - fixed.score[-1] / s, WEAKER),
+        Row(OWN.replace("b", name, 1), None, fixed.accuracy),
+        Row(FOLLOWED.replace("b", name, 1), None, fixed.followed),
     ]
 
 
