@@ -11,23 +11,28 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from benchmarks.paper.parts.models import Networks, outputs
 
 Gradients = dict[str, Tensor]
 Step = Callable[[int, Networks], None]
 """Called with the number of the step before its update; the gradients are in the weights, and may be changed there."""
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""The loss of every network (n,), given what each says (n, b, out) and should (n, b, out)."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast: Adam with a constant rate, batches in an order of their own for every seed."""
+    """How long and how fast: a constant rate, batches in an order of their own for every seed."""
 
     epochs: int
     rate: float = 1e-3
     batch: int = 128
     decay: float = 1e-3
     """In the gradient, as Adam has it: enough to make the weights more than the initial ones with a correction."""
+    optimizer: str = "Adam"
+    """Its name in torch.optim."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,16 @@ class Task:
         return targets
 
 
+def squared(said: Tensor, targets: Tensor) -> Tensor:
+    """Return the mean squared error of every network."""
+    return (said - targets).square().mean(dim=(1, 2))
+
+
+def entropy(said: Tensor, targets: Tensor) -> Tensor:
+    """Return the mean cross-entropy of every network; targets are one-hot."""
+    return -(functional.log_softmax(said, dim=2) * targets).sum(dim=2).mean(dim=1)
+
+
 def train(
     networks: Networks,
     inputs: Tensor,
@@ -68,15 +83,15 @@ def train(
     schedule: Schedule,
     seeds: Sequence[int],
     step: Step | None = None,
+    loss: Loss = squared,
 ) -> Networks:
-    """Return the networks after training on the mean squared error, each with an order of the data of its own.
+    """Return the networks after training, each with an order of the data of its own.
 
     Targets are common (b, out) or one for each network (n, b, out); an order is fixed by the network's seed alone.
     """
     trained = networks.changed(lambda tensor: tensor.detach().clone().requires_grad_())
-    optimizer = torch.optim.Adam(
-        list(trained.weights.values()), lr=schedule.rate, weight_decay=schedule.decay, foreach=True
-    )
+    method = getattr(torch.optim, schedule.optimizer)
+    optimizer = method(list(trained.weights.values()), lr=schedule.rate, weight_decay=schedule.decay, foreach=True)
     targets = targets.expand(len(networks), -1, -1)
     rows = torch.arange(len(networks))[:, None]
     orders = [torch.Generator().manual_seed(7_654_321 + seed) for seed in seeds]
@@ -84,10 +99,8 @@ def train(
     for _ in range(schedule.epochs):
         shuffled = torch.stack([torch.randperm(len(inputs), generator=order) for order in orders])
         for chosen in torch.split(shuffled, schedule.batch, dim=1):
-            said = outputs(trained, inputs[chosen])
-            loss = (said - targets[rows, chosen]).square().mean(dim=(1, 2)).sum()
             optimizer.zero_grad()
-            torch.autograd.backward(loss)
+            torch.autograd.backward(loss(outputs(trained, inputs[chosen]), targets[rows, chosen]).sum())
             if step is not None:
                 step(number, trained)
             optimizer.step()

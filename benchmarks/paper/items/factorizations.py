@@ -1,0 +1,138 @@
+"""`tab:factorization`: the products of the registry, and what becomes of a bottleneck without its middle factor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.parts.coupling import pairing
+from benchmarks.paper.parts.results import Row
+from benchmarks.paper.parts.vision import bottleneck
+from hf_lineage.inspection import Pairing
+from hf_lineage.registry import Factorization, MatrixSet, as_sets, factorizations, slots
+from hf_lineage.subject import locate_weights, open_model
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the matrix sets of an architecture have."""
+
+    product: str
+    """As the paper writes it."""
+    branch: str
+    roles: set[str]
+    lacks: set[str] = field(default_factory=set)
+    normalization: tuple[str, ...] = ("rms_norm", "layer_norm", "batch_norm")
+    factors: int = 2
+
+    def has(self, found: Factorization) -> bool:
+        """Return whether a factorization of the registry has such a matrix set."""
+        sets = as_sets(getattr(found.branches, self.branch))
+        return found.normalization in self.normalization and any(self._is(each) for each in sets)
+
+    def _is(self, each: MatrixSet) -> bool:
+        roles = {slot.role for slot in slots(each)}
+        factors = 2 + (self.branch == "mlp" and bool(each.latent))
+        return self.roles <= roles and not self.lacks & roles and factors == self.factors
+
+
+KINDS = {
+    "Transformer MLP": Kind("W_2 W_1", "mlp", {"up", "down"}, {"gate"}, ("rms_norm", "layer_norm")),
+    "BasicBlock": Kind("W_2 W_1", "mlp", {"up", "down"}, {"gate"}, ("batch_norm",)),
+    "Attention V/O path": Kind("W_O W_V", "attention", {"value", "output"}),
+    "Attention Q/K path": Kind("W_Q W_Kᵀ", "attention", {"query", "key"}),
+    "Bottleneck ResNet": Kind("W_3 W_2 W_1", "mlp", {"up", "down"}, {"gate"}, ("batch_norm",), factors=3),
+    "SwiGLU MLP": Kind("W_down W_up", "mlp", {"up", "gate", "down"}),
+}
+"""By the paper's architecture."""
+
+
+def registered(bench: Bench) -> Sequence[Row]:  # noqa: ARG001 (the registry has one size)
+    """Return for every product of the table how many factorizations and classes of transformers have it."""
+    rows = []
+    for architecture, kind in KINDS.items():
+        having = [found for found in factorizations() if kind.has(found)]
+        classes = {name for found in having for name in found.classes}
+        ours = f"{kind.product}: {len(having)} factorizations, {len(classes)} classes"
+        examples = ", ".join(f"{found.name}.yaml" for found in having[:3])
+        rows.append(Row(architecture, kind.product, ours, f"{examples}{' and others' if len(having) > 3 else ''}"))
+    return rows
+
+
+def complete(rows: Mapping[str, Row]) -> None:
+    """The registry has every product of the table."""
+    for architecture in KINDS:
+        claim(": 0 " not in str(rows[architecture].ours), f"the registry has no product for {architecture}")
+
+
+MODELS = {
+    "ResNet-50": ("microsoft/resnet-50", 1.00, 1.000),
+    "ResNet-101": ("microsoft/resnet-101", 1.00, 0.995),
+    "ResNet-152": ("microsoft/resnet-152", 0.91, 0.964),
+}
+"""Repository, and the paper's pair accuracy and AUC of the complete product in layer3."""
+SOURCE = "the paper's weights are torchvision's, these are those of the same name that transformers offers"
+NAIVE = "the paper says chance"
+SMALL = "a small ResNet, see benchmarks/paper/parts/vision.py, trained on the digits"
+
+
+def pairings(model: str) -> tuple[Pairing, Pairing]:
+    """Return the pairing experiment of a bottleneck ResNet's longest stage without W_2, and with it.
+
+    That stage is layer3 in all three of the paper's. Convolutions are summed over their kernels, as everywhere.
+    """
+    _, checkpoint, layout = open_model(locate_weights(model))
+    stages: dict[int, list[list[torch.Tensor]]] = {}
+    for number in layout.numbers("mlp"):
+        names = sorted(name for name in layout.mlp[number][0].tensors if name.endswith("convolution.weight"))
+        factors = [checkpoint.read(name).float().sum(dim=(2, 3)) for name in names]
+        stages.setdefault(factors[0].shape[1], []).append(factors)
+    longest = max(stages.values(), key=len)
+    naive = pairing([(first, third) for first, _, third in longest])
+    return naive, pairing([(second @ first, third) for first, second, third in longest])
+
+
+def measured(name: str, model: str, paper: tuple[float | None, float | None], note: str) -> list[Row]:
+    """Return pair accuracy and AUC of a model without the middle factor and with it."""
+    naive, whole = pairings(model)
+    blocks = f"{len(naive.scores)} blocks, chance is {1 / len(naive.scores):.3f}"
+    return [
+        Row(f"{name}, W_3 W_1: pair accuracy", None, naive.accuracy, f"{NAIVE}; {blocks}"),
+        Row(f"{name}, W_3 W_1: AUC", None, naive.auc, f"{NAIVE}, which is 0.5"),
+        Row(f"{name}, W_3 W_2 W_1: pair accuracy", paper[0], whole.accuracy, f"{note}; {blocks}"),
+        Row(f"{name}, W_3 W_2 W_1: AUC", paper[1], whole.auc, note),
+    ]
+
+
+def bottlenecks(bench: Bench) -> Sequence[Row]:
+    """Return the pairing experiment of a small ResNet, before and after training, and with --online the paper's."""
+    rows: list[Row] = []
+    for blocks in bench.sized((5,), (8, 12), (8, 12)):
+        plan = bottleneck(epochs=bench.sized(5, 15, 15), blocks=blocks + 1)
+        name, trained = f"tiny ResNet of {blocks}", plan.folder(bench.cache)
+        rows += measured(name, str(trained), (None, None), SMALL)
+        rows += measured(f"{name}, untrained", str(plan.begun(bench.cache)), (None, None), "before training")
+        rows.append(Row(f"{name}: digits told right", None, plan.right(trained), "of those held out"))
+    for name, (repository, *paper) in MODELS.items():
+        if bench.online:
+            rows += measured(name, repository, (paper[0], paper[1]), SOURCE)
+        else:
+            rows.append(Row(f"{name}, W_3 W_2 W_1: pair accuracy", paper[0], None, "--online"))
+    return rows
+
+
+def middle(rows: Mapping[str, Row]) -> None:
+    """Most trained blocks find their partners by the complete product, and few without its middle factor."""
+    for name in [name.removesuffix(": digits told right") for name in rows if name.endswith("told right")]:
+        whole, naive = (rows[f"{name}, {product}: pair accuracy"].number for product in ("W_3 W_2 W_1", "W_3 W_1"))
+        claim(whole > 0.5, f"{name}: the complete product pairs {whole:.0%}")
+        claim(naive < whole / 2, f"{name}: without the middle factor {naive:.0%} are paired")
+
+
+EXPERIMENTS = (
+    Experiment("tab:factorization", "products of the registry", registered, complete),
+    Experiment("tab:factorization", "bottlenecks without their middle factor", bottlenecks, middle),
+)

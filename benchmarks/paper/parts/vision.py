@@ -1,0 +1,95 @@
+"""Small vision models of transformers, really trained on the digits, kept as folders that the library reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers.utils import logging
+
+from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.digits import CLASSES, digits
+
+logging.disable_progress_bar()
+
+VERSION = 1
+"""Raised when the code below comes to mean something else."""
+
+
+@dataclass(frozen=True)
+class Vision:
+    """A model, and how it is trained: AdamW, the rate rising and falling once. The paper says nothing of either."""
+
+    architecture: str
+    config: Mapping[str, Any]
+    epochs: int
+    rate: float = 3e-3
+    decay: float = 2.0
+    batch: int = 32
+    scale: int = 2
+    """Pixels of the model's picture for one of the digits'."""
+    seed: int = 0
+
+    @property
+    def untrained(self) -> Any:
+        """The model as it begins."""
+        torch.manual_seed(self.seed)
+        architecture = getattr(transformers, self.architecture)
+        return architecture(architecture.config_class(num_channels=1, num_labels=CLASSES, **self.config))
+
+    @property
+    def trained(self) -> Any:
+        """The model after training."""
+        model, (data, _) = self.untrained.train(), digits()
+        images, order = data.images(self.scale), torch.Generator().manual_seed(self.seed)
+        steps = self.epochs * -(-len(images) // self.batch)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=self.rate, weight_decay=self.decay)
+        rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, self.rate, steps)
+        for _ in range(self.epochs):
+            for chosen in torch.split(torch.randperm(len(images), generator=order), self.batch):
+                optimizer.zero_grad()
+                model(pixel_values=images[chosen], labels=data.classes[chosen]).loss.backward()
+                optimizer.step()
+                rates.step()
+        return model
+
+    def folder(self, cache: Cache) -> Path:
+        """Return where the trained model lies, trained now or before."""
+        return cache.kept_folder("vision", [VERSION, self], lambda to: self.trained.save_pretrained(to))
+
+    def begun(self, cache: Cache) -> Path:
+        """Return where the untrained model lies."""
+        return cache.kept_folder("vision", [VERSION, self, "untrained"], lambda to: self.untrained.save_pretrained(to))
+
+    @torch.no_grad()
+    def right(self, folder: Path) -> float:
+        """Return the share of the digits held out that a model in a folder tells right."""
+        model = getattr(transformers, self.architecture).from_pretrained(folder, local_files_only=True).eval()
+        _, data = digits()
+        said = model(pixel_values=data.images(self.scale)).logits.argmax(dim=1)
+        return float((said == data.classes).float().mean())
+
+
+def basic(seed: int, epochs: int) -> Vision:
+    """Return a small ResNet of basic blocks: two stages of three, the first of the second no residual branch."""
+    config = {"embedding_size": 32, "hidden_sizes": [32, 64], "depths": [3, 3], "layer_type": "basic"}
+    return Vision("ResNetForImageClassification", config, epochs, seed=seed)
+
+
+def bottleneck(epochs: int, blocks: int = 9) -> Vision:
+    """Return a small ResNet with one stage of bottleneck blocks, all but the first without weights in the shortcut."""
+    config = {"embedding_size": 32, "hidden_sizes": [64], "depths": [blocks], "layer_type": "bottleneck"}
+    return Vision("ResNetForImageClassification", config, epochs)
+
+
+def vit(epochs: int, layers: int = 6, rate: float = 1e-3, decay: float = 2.0) -> Vision:
+    """Return a small ViT, patches of 4 by 4."""
+    config = {
+        "hidden_size": 64, "num_hidden_layers": layers, "num_attention_heads": 4, "intermediate_size": 256,
+        "image_size": 8, "patch_size": 4, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+    }  # fmt: skip
+    return Vision("ViTForImageClassification", config, epochs, rate, decay, scale=1)
