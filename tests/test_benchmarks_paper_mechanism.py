@@ -1,46 +1,12 @@
-"""Experiments on mechanism and on models beyond language, at the small size: what the paper claims holds."""
-
-import functools
+"""The parts of the experiments on mechanism and on models beyond language, on cases whose answer is known."""
 
 import numpy as np
 import pytest
 import torch
 
-from benchmarks.paper.experiment import Bench, ClaimError
-from benchmarks.paper.items import (
-    beyond_language,
-    convolutions,
-    factorizations,
-    gradients,
-    initialisations,
-    jacobians,
-    skips,
-)
-from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.items import gradients, jacobians
 from benchmarks.paper.parts.coupling import SMOKE, held_out, pairing
 from benchmarks.paper.parts.digits import digits
-from benchmarks.paper.parts.results import Row
-
-MODULES = (initialisations, skips, gradients, jacobians, factorizations, convolutions, beyond_language)
-EXPERIMENTS = [experiment for module in MODULES for experiment in module.EXPERIMENTS]
-
-
-@pytest.fixture(scope="module")
-def bench(tmp_path_factory):
-    torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("paper")
-    return Bench("smoke", Cache(folder), folder / "figures")
-
-
-@pytest.fixture(scope="module")
-def rows_of(bench):
-    """The rows of an experiment by name, measured once."""
-    return functools.cache(lambda experiment: {row.name: row for row in experiment.rows(bench)})
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: f"{experiment.item} {experiment.title}")
-def test_the_claim_holds_at_the_small_size(experiment, rows_of):
-    experiment.claim(rows_of(experiment))
 
 
 def test_a_pairing_is_that_of_the_products_written_out():
@@ -93,24 +59,3 @@ def test_shifted_gradients_come_from_the_block_before():
     w_out.grad = torch.arange(SMOKE.shape.layers).float().view(1, -1, 1, 1).expand_as(w_out).clone()
     gradients.shifted(networks, torch.Generator())
     assert w_out.grad[0, :, 0, 0].tolist() == [7.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-
-
-@pytest.mark.parametrize(
-    ("experiment", "name", "value"),
-    [
-        (initialisations.EXPERIMENTS[0], "orthogonal: untrained", 0.9),
-        (jacobians.EXPERIMENTS[0], "all-MiniLM-L6-v2: ratio", 1.0),
-        (factorizations.EXPERIMENTS[0], "SwiGLU MLP", "W_down W_up: 0 factorizations, 0 classes"),
-        (factorizations.EXPERIMENTS[1], "tiny ResNet of 5, W_3 W_1: pair accuracy", 1.0),
-        (convolutions.EXPERIMENTS[0], "AUROC", 0.9),
-        (beyond_language.EXPERIMENTS[0], "tiny ViT, W_2 W_1: pair accuracy", 0.2),
-        (skips.EXPERIMENTS[0], "b, PlainNet: pair accuracy", 1.0),
-        (gradients.EXPERIMENTS[0], gradients.FOLLOWED, 0.0),
-    ],
-    ids=lambda value: getattr(value, "item", None),
-)
-def test_a_claim_fails_where_its_figure_does(experiment, name, value, rows_of):
-    rows = rows_of(experiment)
-    assert name in rows
-    with pytest.raises(ClaimError):
-        experiment.claim(rows | {name: Row(name, None, value)})

@@ -5,9 +5,20 @@ import json
 import pytest
 
 from benchmarks.isolated import ROOT
-from benchmarks.paper.items import found
+from benchmarks.paper.experiment import ClaimError
+from benchmarks.paper.items import (
+    beyond_language,
+    convolutions,
+    factorizations,
+    found,
+    gradients,
+    initialisations,
+    jacobians,
+    skips,
+)
 from benchmarks.paper.parts.results import Results, Row, file_name
 
+EXPERIMENTS = [experiment for several in found().values() for experiment in several]
 FILES = {item: ROOT / "benchmarks" / "results" / file_name(item) for item in found()}
 
 
@@ -21,11 +32,49 @@ def test_every_item_has_its_results(item, file):
     assert all(row["paper"] is not None or row["ours"] is not None for row in content["rows"])
 
 
-@pytest.mark.parametrize("item", FILES)
-def test_the_claims_hold_for_what_is_committed(item):
-    results = Results.read(FILES[item])
-    for experiment in found()[item]:
-        experiment.claim({row.name: row for row in results.rows})
+@pytest.fixture(params=EXPERIMENTS, ids=lambda experiment: f"{experiment.item}, {experiment.title}")
+def experiment(request):
+    return request.param
+
+
+def committed(item):
+    return {row.name: row for row in Results.read(FILES[item]).rows}
+
+
+def fails(experiment, rows):
+    try:
+        experiment.claim(rows)
+    except ClaimError:
+        return True
+    return False
+
+
+def test_a_claim_holds_for_what_is_committed(experiment):
+    experiment.claim(committed(experiment.item))
+
+
+def test_a_claim_fails_for_other_figures(experiment):
+    rows = committed(experiment.item)
+    wrong = [0.0, 0.5, 1.0, 99.0, "W: 0 factorizations"]
+    assert any(fails(experiment, rows | {name: Row(name, None, value)}) for name in rows for value in wrong)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        (initialisations, "orthogonal: untrained", 0.9),
+        (jacobians, "all-MiniLM-L6-v2: ratio", 1.0),
+        (factorizations, "SwiGLU MLP", "W_down W_up: 0 factorizations, 0 classes"),
+        (factorizations, "tiny ResNet of 8, W_3 W_1: pair accuracy", 1.0),
+        (convolutions, "AUROC", 0.9),
+        (beyond_language, "tiny ViT, W_2 W_1: pair accuracy", 0.2),
+        (skips, "b, PlainNet: pair accuracy", 1.0),
+        (gradients, gradients.FOLLOWED, 0.0),
+    ],
+)
+def test_a_claim_fails_where_its_figure_does(module, name, value):
+    known = [(experiment, committed(experiment.item)) for experiment in module.EXPERIMENTS]
+    assert any(fails(experiment, rows | {name: Row(name, None, value)}) for experiment, rows in known if name in rows)
 
 
 @pytest.mark.parametrize("item", FILES)
