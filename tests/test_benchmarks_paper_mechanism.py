@@ -6,7 +6,7 @@ import torch
 
 from benchmarks.paper.items import gradients, jacobians
 from benchmarks.paper.parts.coupling import SMOKE, held_out, pairing
-from benchmarks.paper.parts.digits import digits
+from benchmarks.paper.parts.pictures import DIGITS, digits, of_rows
 
 
 def test_a_pairing_is_that_of_the_products_written_out():
@@ -27,17 +27,26 @@ def test_identical_partners_find_each_other_and_strangers_do_not():
 
 
 def test_digits_are_split_once_and_normalised():
-    trained, held = digits()
-    assert (len(trained.pictures), len(held.pictures)) == (1437, 360)
-    everything = torch.cat([trained.pictures, held.pictures])
+    trained, held = digits().training, digits().held_out
+    assert (len(trained.images), len(held.images)) == (1437, 360)
+    everything = torch.cat([trained.images, held.images])
     assert float(everything.mean()) == pytest.approx(0, abs=1e-5)
     assert float(everything.std()) == pytest.approx(1, abs=1e-5)
     assert trained.targets.sum(dim=1).eq(1).all()
-    assert torch.equal(trained.images(2)[0, 0, ::2, ::2].flatten(), trained.pictures[0])
+    assert torch.equal(trained.enlarged(2)[:, :, ::2, ::2].flatten(1), trained.flat)
+
+
+def test_pictures_in_rows_keep_their_colours_their_places_and_their_classes():
+    colours = np.zeros((3, 4, 4, 3), dtype=np.uint8)
+    colours[1, 2, 3, 0] = 255
+    found = of_rows([{"img": picture, "label": number} for number, picture in enumerate(colours)], training=2)
+    assert (found.training.images.shape, found.held_out.images.shape) == ((2, 3, 4, 4), (1, 3, 4, 4))
+    assert found.training.images.flatten().argmax() == 3 * 16 + 2 * 4 + 3
+    assert (found.training.classes.tolist(), found.held_out.classes.tolist()) == ([0, 1], [2])
 
 
 def test_untrained_networks_guess():
-    assert held_out(SMOKE.start())[1].item() < 0.3
+    assert held_out(SMOKE.start(), DIGITS)[1].item() < 0.3
 
 
 def test_a_scaled_orthogonal_jacobian_does_not_deviate():

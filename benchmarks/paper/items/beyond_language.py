@@ -46,7 +46,7 @@ def rows(bench: Bench) -> Sequence[Row]:
     begun, trained = [plan.begun(bench.cache) for plan in plans], [plan.folder(bench.cache) for plan in plans]
     bench.draw("vision-speech", drawn(pairing(begun[0]), pairing(trained[0])))
     right = float(np.mean([plan.right(folder) for folder in trained]))
-    found = [Row("tiny ViT: digits told right", None, right, "of those held out")]
+    found = [Row("tiny ViT: told right", None, right, "digits held out")]
     for path, product in PATHS.items():
         before, after = ([pairing(folder, path) for folder in folders] for folders in (begun, trained))
         each = ", ".join(f"{one.accuracy:.0%}" for one in after)

@@ -115,7 +115,7 @@ def bottlenecks(bench: Bench) -> Sequence[Row]:
         name, trained = f"tiny ResNet of {blocks}", plan.folder(bench.cache)
         rows += measured(name, str(trained), (None, None), SMALL)
         rows += measured(f"{name}, untrained", str(plan.begun(bench.cache)), (None, None), "before training")
-        rows.append(Row(f"{name}: digits told right", None, plan.right(trained), "of those held out"))
+        rows.append(Row(f"{name}: told right", None, plan.right(trained), "digits held out"))
     for name, (repository, *paper) in MODELS.items():
         if bench.online:
             rows += measured(name, repository, (paper[0], paper[1]), SOURCE)
@@ -126,7 +126,7 @@ def bottlenecks(bench: Bench) -> Sequence[Row]:
 
 def middle(rows: Mapping[str, Row]) -> None:
     """Most trained blocks find their partners by the complete product, and few without its middle factor."""
-    for name in [name.removesuffix(": digits told right") for name in rows if name.endswith("told right")]:
+    for name in [name.removesuffix(": told right") for name in rows if name.endswith("told right")]:
         whole, naive = (rows[f"{name}, {product}: pair accuracy"].number for product in ("W_3 W_2 W_1", "W_3 W_1"))
         claim(whole > 0.5, f"{name}: the complete product pairs {whole:.0%}")
         claim(naive < whole / 2, f"{name}: without the middle factor {naive:.0%} are paired")

@@ -23,8 +23,8 @@ PAPER = {
     "gaussian-0.02": (0.021, 0.13, 0.671),
 }
 """Pair accuracy before and after training, and the AUROC of right against wrong pairs after it."""
-LEARNED = 0.85
-"""Share of right answers on digits not seen from which a network counts as converged."""
+LEARNED = 0.9
+"""Of the best scheme's share of right answers on pictures not seen: from here a network counts as converged."""
 CHANCE = (
     "the paper's 2.1 % and 93.8 % are 1/48 and 45/48, two networks of 24 blocks; 98.6 % is 71/72, three of them: its "
     "rows do not all have the three seeds it states; a random permutation has one fixed point on average, 1/24 = 4.2 %"
@@ -54,7 +54,7 @@ def rows(bench: Bench) -> Sequence[Row]:
             Row(f"{scheme}: untrained", untrained, mean(before, "accuracy"), CHANCE),
             Row(f"{scheme}: trained", trained, mean(after, "accuracy"), note),
             Row(f"{scheme}: AUROC", auc, mean(after, "auc"), note if auc else "the paper gives none"),
-            Row(f"{scheme}: digits told right", None, float(held_out(after)[1].mean()), "of those held out"),
+            told_right(scheme, after, plan),
         ]
     return [*found, *(by_descent(bench) if bench.sized(False, True, True) else ())]
 
@@ -62,13 +62,19 @@ def rows(bench: Bench) -> Sequence[Row]:
 def by_descent(bench: Bench) -> list[Row]:
     """Return what becomes of the smallest weights without the optimizer's scaling of steps."""
     schedule = Schedule(25, rate=0.1, batch=16, decay=5e-4, optimizer="SGD")
-    after = replace(course(bench, schemes=("gaussian-0.02",)), schedule=schedule).trained(bench.cache)
+    plan = replace(course(bench, schemes=("gaussian-0.02",)), schedule=schedule)
+    after = plan.trained(bench.cache)
     name, note = "gaussian-0.02, by SGD", "rate 0.1, decay 5e-4, 25 epochs"
     return [
         Row(f"{name}: trained", 0.13, mean(after, "accuracy"), note),
         Row(f"{name}: AUROC", 0.671, mean(after, "auc"), note),
-        Row(f"{name}: digits told right", None, float(held_out(after)[1].mean()), "of those held out"),
+        told_right(name, after, plan),
     ]
+
+
+def told_right(name: str, networks: Networks, plan: Course) -> Row:
+    """Return how well networks have learned."""
+    return Row(f"{name}: told right", None, float(held_out(networks, plan.data)[1].mean()), f"{plan.data} held out")
 
 
 def of_scheme(plan: Course, networks: Networks) -> Iterator[Networks]:
@@ -84,15 +90,17 @@ def mean(networks: Networks, figure: str) -> float:
 
 def holds(rows: Mapping[str, Row]) -> None:
     """Before training pairs are at chance, orthogonal matrices too; after it all that converged find most of them."""
+    best = max(row.number for name, row in rows.items() if name.endswith(": told right"))
     for scheme in PAPER:
         if f"{scheme}: trained" not in rows:
             continue
-        before, after, learned = (
-            rows[f"{scheme}: {what}"].number for what in ("untrained", "trained", "digits told right")
-        )
+        before, after, learned = (rows[f"{scheme}: {what}"].number for what in ("untrained", "trained", "told right"))
         claim(before <= 0.25, f"{scheme}: {before:.0%} of the pairs are found before training")
         claim(after > before, f"{scheme}: training leaves the pairs at {after:.0%}")
-        claim(after >= 0.93 or learned < LEARNED, f"{scheme}: only {after:.0%} of the pairs are found after training")
+        claim(
+            after >= 0.93 or learned < LEARNED * best,
+            f"{scheme}: only {after:.0%} of the pairs are found after training",
+        )
 
 
 EXPERIMENTS = (Experiment("tab:init-ablation", "seven initialisations", rows, holds),)
