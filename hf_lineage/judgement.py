@@ -82,18 +82,12 @@ def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
 
 def _plan(base: Subject, suspect: Subject, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The layers in the order in which they are read, and how many of them have been read at each look."""
-    everything, rows = (
-        tuple(range(suspect.layers)),
-        {_numbers(model, path) for model in (base, suspect) for path in options.paths},
-    )
+    everything = tuple(range(suspect.layers))
+    rows = {tuple(model.rows.get(path, ())) for model in (base, suspect) for path in options.paths}
     hurried = options.budget == "quick" or (options.budget is None and not (base.local and suspect.local))
     if not hurried or options.nulls or options.recipe.probes is None or rows != {everything}:
         return everything, (len(everything),)
     return looks.reading_order(len(everything)), looks.looks(len(everything))
-
-
-def _numbers(model: Subject, path: str) -> tuple[int, ...]:
-    return tuple(model.rows.get(path, ()))
 
 
 def _clear(found: verdict.Verdict, read: int, layers: int) -> bool:
