@@ -81,11 +81,15 @@ def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
 
 
 def _plan(base: Subject, suspect: Subject, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The layers in the order in which they are read, and how many of them have been read at each look."""
+    """The layers in the order in which they are read, and how many of them have been read at each look.
+
+    Layers of several kinds are all read: a few of them would not stand for the rest.
+    """
     everything = tuple(range(suspect.layers))
-    rows = {tuple(model.rows.get(path, ())) for model in (base, suspect) for path in options.paths}
+    plain = dict.fromkeys(everything, suspect.width)
+    alike = all(model.rows.get(path) == plain for model in (base, suspect) for path in options.paths)
     hurried = options.budget == "quick" or (options.budget is None and not (base.local and suspect.local))
-    if not hurried or options.nulls or options.recipe.probes is None or rows != {everything}:
+    if not hurried or options.nulls or options.recipe.probes is None or not alike:
         return everything, (len(everything),)
     return looks.reading_order(len(everything)), looks.looks(len(everything))
 
