@@ -70,7 +70,7 @@ def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
     order, stops = _plan(base, suspect, options)
     empirical = _empirical_nulls(base, options)
     for read in stops:
-        ours, theirs = (model.signature(order[:read]) for model in (base, suspect))
+        ours, theirs = (_seen(model, order[:read]) for model in (base, suspect))
         same_recipe(ours, theirs)
         objection = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
         look = _Look(len(stops), empirical, options)
@@ -92,6 +92,14 @@ def _plan(base: Subject, suspect: Subject, options: Options) -> tuple[tuple[int,
     if not hurried or options.nulls or options.recipe.probes is None or not alike:
         return everything, (len(everything),)
     return looks.reading_order(len(everything)), looks.looks(len(everything))
+
+
+def _seen(model: Subject, read: tuple[int, ...]) -> Signature:
+    """A model as far as it is read; all of a signature that was given instead, for a layer may have been moved.
+
+    What our own cache holds is no more than its weights would have shown: a report does not depend on what is kept.
+    """
+    return model.signature() if model.origin.given else model.signature(read)
 
 
 def _clear(found: verdict.Verdict, read: int, layers: int) -> bool:

@@ -200,7 +200,7 @@ def joined(one: Signature, other: Signature) -> Signature:
 
 def some_layers(whole: Signature, layers: Collection[int] | None = None) -> Signature:
     """Return the rows of some layers, or of all, as if no others had been read."""
-    if layers is None:
+    if layers is None or len(layers) == whole.layers:
         return whole
     numbers = {path: whole.numbers(path) for path in whole.paths}
     paths = {
