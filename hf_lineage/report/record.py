@@ -15,6 +15,7 @@ from hf_lineage.options import Options
 from hf_lineage.origin import Origin
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import json, wording
+from hf_lineage.report.encoding import indented
 from hf_lineage.signature import Recipe
 
 FILE = "lineage/claims.json"
@@ -124,7 +125,7 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
 
 def encode(record: Record) -> bytes:
     """Return a record as JSON."""
-    return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+    return indented(record).encode()
 
 
 def decode(content: bytes | None) -> Record | None:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from hf_lineage import __version__
 from hf_lineage.errors import printable
 from hf_lineage.ledger import SCHEMA_VERSION, Claim, Entry
@@ -19,6 +17,7 @@ from hf_lineage.releases import Release
 from hf_lineage.report import markdown as md
 from hf_lineage.report import text as txt
 from hf_lineage.report import wording
+from hf_lineage.report.encoding import indented
 from hf_lineage.report.section import NONE
 from hf_lineage.verdict import SEVERITY, ExitCode, Verdict
 
@@ -129,7 +128,7 @@ def markdown(page: Page) -> str:
 def json(page: Page) -> str:
     """Return a page for programs, all of it; entries are as they stand in the ledger."""
     said = {"schema_version": SCHEMA_VERSION, "tool": {"name": "hf-lineage", "version": __version__}} | page.document
-    return msgspec.json.format(msgspec.json.encode(said), indent=2).decode() + "\n"
+    return indented(said)
 
 
 FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "json": json, "markdown": markdown}
