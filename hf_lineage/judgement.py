@@ -68,12 +68,11 @@ def _layers(rows: Mapping[int, int]) -> str:
 def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
     """The verdict at the first look that leaves no doubt."""
     order, stops = _plan(base, suspect, options)
-    empirical = _empirical_nulls(base, options)
+    look = _Look(len(stops), _empirical_nulls(base, options), options)
     for read in stops:
         ours, theirs = (_seen(model, order[:read]) for model in (base, suspect))
         same_recipe(ours, theirs)
         objection = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
-        look = _Look(len(stops), empirical, options)
         found = verdict.judge(look.measured(ours, theirs), options.alpha, objection=objection)
         if _clear(found, read, len(order)):
             break
@@ -117,7 +116,7 @@ def _clear(found: verdict.Verdict, read: int, layers: int) -> bool:
 
 @dataclass(frozen=True)
 class _Look:
-    """What is measured at one of several looks."""
+    """What is measured at each of several looks."""
 
     looks: int
     empirical: Mapping[str, EmpiricalNull]
