@@ -12,13 +12,13 @@ from typing import Any
 
 from hf_lineage import __version__
 from hf_lineage.errors import printable
-from hf_lineage.ledger import SCHEMA_VERSION, Claim, Entry
+from hf_lineage.ledger import SCHEMA_VERSION, Entry
 from hf_lineage.releases import Release
 from hf_lineage.report import markdown as md
 from hf_lineage.report import text as txt
 from hf_lineage.report import wording
 from hf_lineage.report.encoding import indented
-from hf_lineage.report.section import NONE
+from hf_lineage.report.section import NONE, figures
 from hf_lineage.verdict import SEVERITY, ExitCode, Verdict
 
 MOST_ROWS = 200
@@ -134,19 +134,13 @@ def json(page: Page) -> str:
 FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "json": json, "markdown": markdown}
 
 
-def figures(claim: Claim) -> tuple[str, str]:
-    """Return score and p-value as they are printed."""
-    score, p_value = claim.score, claim.p_value
-    return NONE if score is None else f"{score:.3f}", NONE if p_value is None else f"{p_value:.3g}"
-
-
 def _results(entry: Entry) -> Iterator[tuple[str, str, tuple[str, str], str]]:
     """Verdict, base, figures and reason of each claim, or of what could not be checked."""
     if entry.error:
         yield ERROR, NONE, (NONE, NONE), entry.error
     for claim in entry.claims:
         verdict = claim.verdict if claim.verdict in _CODES else ERROR
-        yield verdict, printable(claim.base, 200), figures(claim), claim.reason
+        yield verdict, printable(claim.base, 200), figures(claim.score, claim.p_value), claim.reason
 
 
 def _about(model: str, reason: str) -> str:
