@@ -144,18 +144,21 @@ def write(annotation: Annotation) -> str:
 
 
 def propose(annotation: Annotation) -> str:
-    """Open a pull request with what changes, or bring the one that is open up to date; return what was done."""
+    """Open a pull request with what changes, or bring the one that is open up to date; return what was done.
+
+    Raise OptionError for a folder, and for a branch that is not the main one.
+    """
     repo = annotation.repo
-    if repo.remote is None or repo.revision is None:
-        return SAME
+    _refuse(repo, annotation.branch, "pull-request")
+    name, checked = repo.remote or "", repo.revision or ""
 
     def changes(commit: str) -> dict[str, bytes]:
-        if commit == repo.revision:
+        if commit == checked:
             return annotation.changes(annotation.before)
-        folder, _ = hub.snapshot(repo.remote or "", commit, FILES)
+        folder, _ = hub.snapshot(name, commit, FILES)
         return annotation.changes(_files(replace(repo, folder=folder, revision=commit)))
 
-    return publishing.propose(repo.remote, TITLE, DESCRIPTION, repo.revision, changes)
+    return publishing.propose(name, TITLE, DESCRIPTION, checked, changes)
 
 
 TARGETS: dict[Target, Callable[[Annotation], str]] = {"preview": preview, "write": write, "pull-request": propose}
