@@ -16,7 +16,7 @@ from hf_lineage.errors import OptionError, SignatureError
 from hf_lineage.signature import PARTS, PathSignature, Recipe, Signature
 
 FORMAT, VERSION = "hf-lineage signature", 1
-FORMATS = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))
+STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))
 """What is stored of a path, and in which number format."""
 
 
@@ -90,9 +90,9 @@ def load_signature(file: Path) -> Signature:
 def _tensor(opened: Any, path: str, part: str) -> np.ndarray[Any, Any]:
     name = f"{path}.{part}"
     found = opened.get_slice(name).get_dtype()
-    if found != FORMATS[part]:
+    if found != STORED[part]:
         # Some formats are none of NumPy's.
-        raise safetensors.SafetensorError(f"{name} is stored as {found}, not {FORMATS[part]}")
+        raise safetensors.SafetensorError(f"{name} is stored as {found}, not {STORED[part]}")
     tensor: np.ndarray[Any, Any] = opened.get_tensor(name)
     return tensor
 

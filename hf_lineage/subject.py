@@ -29,7 +29,7 @@ class Subject:
     name: str
     revision: str | None
     identity: tuple[str, ...] | None
-    """What all names of one model have in common; None for a signature."""
+    """What all names of one model have in common; None for a signature that the user named."""
     local: bool
     width: int
     layers: int
@@ -102,25 +102,29 @@ def open_subject(source: RepoRef | Signature, options: Options, is_base: bool = 
         # Row for row what the weights would give: nothing in a report changes because of it.
         return _of_signature(kept, source, CACHE, functools.partial(some_layers, kept))
     architecture, checkpoint, layout = open_model(source)
-    subject = Subject(
-        name=source.name,
-        revision=source.revision,
-        identity=source.identity,
-        local=source.remote is None,
+    subject = _of_weights(source, architecture, checkpoint, layout, options)
+    if not is_base or options.recompute or not isinstance(checkpoint, RemoteCheckpoint):
+        return subject
+    found = published.find(Model(source, architecture, layout, options), options)
+    return replace(subject, signature=functools.partial(some_layers, found[0]), origin=found[1]) if found else subject
+
+
+def _of_weights(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout: Layout, options: Options) -> Subject:
+    return Subject(
+        name=repo.name,
+        revision=repo.revision,
+        identity=repo.identity,
+        local=repo.remote is None,
         width=layout.width,
         layers=layout.layers,
         rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
         signature=_Reading(
             layout,
-            functools.partial(_extracted, source, architecture, checkpoint, options),
-            functools.partial(cache.keep, source, layout.factorization, options),
+            functools.partial(_extracted, repo, architecture, checkpoint, options),
+            functools.partial(cache.keep, repo, layout.factorization, options),
         ),
         traffic=functools.partial(_traffic, checkpoint),
     )
-    if not is_base or options.recompute or not isinstance(checkpoint, RemoteCheckpoint):
-        return subject
-    found = published.find(Model(source, architecture, layout, options), options)
-    return replace(subject, signature=functools.partial(some_layers, found[0]), origin=found[1]) if found else subject
 
 
 def _of_signature(
