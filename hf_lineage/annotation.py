@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +30,6 @@ DESCRIPTION = (
     f"the commits and the command to check it again; `{record.FILE}` says the same to programs."
 )
 Target = Literal["preview", "write", "pull-request"]
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class Annotation:
         now = self.repo.revision
         if commit == now or commit is None or now is None or self.repo.remote is None:
             return commit == now
-        return bool(_COMMIT.fullmatch(commit)) and publishing.same_files(self.repo.remote, commit, now, FILES)
+        return bool(hub.COMMIT.fullmatch(commit)) and publishing.same_files(self.repo.remote, commit, now, FILES)
 
 
 def annotate(
@@ -146,18 +144,21 @@ def write(annotation: Annotation) -> str:
 
 
 def propose(annotation: Annotation) -> str:
-    """Open a pull request with what changes, or bring the one that is open up to date; return what was done."""
+    """Open a pull request with what changes, or bring the one that is open up to date; return what was done.
+
+    Raise OptionError for a folder, and for a branch that is not the main one.
+    """
     repo = annotation.repo
-    if repo.remote is None or repo.revision is None:
-        return SAME
+    _refuse(repo, annotation.branch, "pull-request")
+    name, checked = repo.remote or "", repo.revision or ""
 
     def changes(commit: str) -> dict[str, bytes]:
-        if commit == repo.revision:
+        if commit == checked:
             return annotation.changes(annotation.before)
-        folder, _ = hub.snapshot(repo.remote or "", commit, FILES)
+        folder, _ = hub.snapshot(name, commit, FILES)
         return annotation.changes(_files(replace(repo, folder=folder, revision=commit)))
 
-    return publishing.propose(repo.remote, TITLE, DESCRIPTION, repo.revision, changes)
+    return publishing.propose(name, TITLE, DESCRIPTION, checked, changes)
 
 
 TARGETS: dict[Target, Callable[[Annotation], str]] = {"preview": preview, "write": write, "pull-request": propose}
@@ -176,7 +177,7 @@ def _refuse(repo: RepoRef, branch: str | None, target: Target) -> None:
         raise OptionError(f"{repo} is a folder, and pull requests are for the Hub; use --write")
     if target == "pull-request" and branch not in (None, "main"):
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out")
-    if target == "write" and branch and _COMMIT.fullmatch(branch):
+    if target == "write" and branch and hub.COMMIT.fullmatch(branch):
         raise OptionError(f"{repo} names a commit, which stays as it is; name a branch instead, or none")
     links = [path for path in ("lineage", *FILES) if repo.remote is None and repo.path(path).is_symlink()]
     if target == "write" and links:

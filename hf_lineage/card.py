@@ -77,7 +77,7 @@ def with_base(text: str, base: str, relation: str | None) -> str:
     start, stop = found or (0, 0)
     yaml = metadata.with_base("".join(lines[start:stop]), base, relation, newline)
     if found is None:
-        if next((line.strip() for line in lines if line.strip()), "") == "---":
+        if opens(lines):
             raise CardError("README.md: the metadata at its top does not end in a line of ---; end it with one")
         yaml = f"---{newline}{yaml}---{newline}"
     return "".join((mark, *lines[:start], yaml, *lines[stop:]))
@@ -89,11 +89,16 @@ def parted(text: str) -> tuple[str, list[str]]:
     return mark, _LINE.findall(text.removeprefix(mark))
 
 
+def opens(lines: Sequence[str]) -> bool:
+    """Return whether YAML begins at the top of a card, be it that it never ends."""
+    return next((line.strip() for line in lines if line.strip()), "") == "---"
+
+
 def front_matter(lines: Sequence[str]) -> tuple[int, int] | None:
     """Return between which lines the YAML at the top of a card stands, None if there is none that ends."""
-    first = next((number for number, line in enumerate(lines) if line.strip()), None)
-    if first is None or lines[first].strip() != "---":
+    if not opens(lines):
         return None
+    first = next(number for number, line in enumerate(lines) if line.strip())
     last = next((number for number in range(first + 1, len(lines)) if lines[number].rstrip() == "---"), None)
     return None if last is None else (first + 1, last)
 

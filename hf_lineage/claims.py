@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from hf_lineage.card import front_matter, opens, parted
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.repo import RepoRef
 
@@ -68,16 +69,14 @@ def read_claims(repo: RepoRef) -> Claims:
 
 def _front_matter(repo: RepoRef) -> dict[str, Any]:
     """The metadata of the model card, empty if there is none."""
-    head = repo.read_head(CARD, LARGEST_FRONT_MATTER) or ""
-    lines = [line.rstrip() for line in re.split(r"\r\n|\r|\n", head.lstrip())]
-    if lines[0] != "---":
-        return {}
-    if "---" not in lines[1:]:
+    _, lines = parted(repo.read_head(CARD, LARGEST_FRONT_MATTER) or "")
+    start, stop = front_matter(lines) or (0, 0)
+    if not stop and opens(lines):
         raise CheckpointError(
             f"{repo}: the metadata at the top of {CARD} does not end in a line of --- within "
             f"{LARGEST_FRONT_MATTER >> 20} MiB; end it with one"
         )
-    return _yaml(repo, CARD, "\n".join(lines[1 : lines.index("---", 1)]))
+    return _yaml(repo, CARD, "\n".join(line.rstrip() for line in lines[start:stop]))
 
 
 def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:

@@ -25,6 +25,8 @@ LONG_WAIT, LONGEST_WAIT = 10, 330
 """Seconds: what is worth a word, and what is not waited for; the Hub's limits hold for five minutes."""
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses that say nothing about what was asked for."""
+COMMIT = re.compile(r"[0-9a-f]{40}")
+"""What a commit is called, as a whole."""
 
 
 class Unfinished(Exception):  # noqa: N818 - not an error before it has happened often enough
@@ -135,7 +137,7 @@ def ask(name: str, question: Callable[[], Answer], stopped: threading.Event | No
         ) from None
     except errors.OIDCError as error:
         raise NetworkError(
-            f"{name}: HF_OIDC_RESOURCE asks for a token that is not to be had ({_line(error)}); give the job "
+            f"{name}: HF_OIDC_RESOURCE asks for a token that is not to be had ({first_line(error)}); give the job "
             "`permissions: id-token: write`, make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE"
         ) from None
     except (OSError, ValueError, httpx.HTTPError, Unfinished) as error:
@@ -150,6 +152,11 @@ def stated(said: Mapping[str, str]) -> float | None:
     if limit is not None and limit.remaining == 0:
         return limit.reset_in_seconds
     return int(after) if re.fullmatch(r"\d{1,9}", after, re.ASCII) else None
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says first; what stands behind a question mark may be a signature that lets anybody in."""
+    return re.sub(r"\?[^\s']*", "", str(error)).partition("\n")[0] or type(error).__name__
 
 
 def _patiently(name: str, question: Callable[[], Answer], stopped: threading.Event | None) -> Answer:
@@ -203,14 +210,9 @@ def _told(name: str, error: Exception) -> LineageError:
             f"{name} is neither a folder nor, as far as it is needed, in the cache, and HF_HUB_OFFLINE keeps the Hub "
             "from being asked; unset it, or download the model"
         )
-    said = _line(cause)
+    said = first_line(cause)
     status = getattr(getattr(cause, "response", None), "status_code", None)
     about_it = isinstance(cause, ValueError) if status is None else status < 500 and status not in PASSING
     if about_it:
         return RepositoryError(f"{name} is neither a folder nor to be had from the Hub ({said}); check its name")
     return NetworkError(f"{name} cannot be fetched from the Hub ({said}); check the connection and try again")
-
-
-def _line(error: BaseException) -> str:
-    """What an error says first; what stands behind a question mark may be a signature that lets anybody in."""
-    return re.sub(r"\?[^\s']*", "", str(error)).partition("\n")[0] or type(error).__name__

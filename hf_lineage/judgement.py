@@ -68,12 +68,11 @@ def _layers(rows: Mapping[int, int]) -> str:
 def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
     """The verdict at the first look that leaves no doubt."""
     order, stops = _plan(base, suspect, options)
-    empirical = _empirical_nulls(base, options)
+    look = _Look(len(stops), _empirical_nulls(base, options), options)
     for read in stops:
-        ours, theirs = (model.signature(order[:read]) for model in (base, suspect))
+        ours, theirs = (_seen(model, order[:read]) for model in (base, suspect))
         same_recipe(ours, theirs)
         objection = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
-        look = _Look(len(stops), empirical, options)
         found = verdict.judge(look.measured(ours, theirs), options.alpha, objection=objection)
         if _clear(found, read, len(order)):
             break
@@ -81,19 +80,25 @@ def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
 
 
 def _plan(base: Subject, suspect: Subject, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The layers in the order in which they are read, and how many of them have been read at each look."""
-    everything, rows = (
-        tuple(range(suspect.layers)),
-        {_numbers(model, path) for model in (base, suspect) for path in options.paths},
-    )
+    """The layers in the order in which they are read, and how many of them have been read at each look.
+
+    Layers of several kinds are all read: a few of them would not stand for the rest.
+    """
+    everything = tuple(range(suspect.layers))
+    plain = dict.fromkeys(everything, suspect.width)
+    alike = all(model.rows.get(path) == plain for model in (base, suspect) for path in options.paths)
     hurried = options.budget == "quick" or (options.budget is None and not (base.local and suspect.local))
-    if not hurried or options.nulls or options.recipe.probes is None or rows != {everything}:
+    if not hurried or options.nulls or options.recipe.probes is None or not alike:
         return everything, (len(everything),)
     return looks.reading_order(len(everything)), looks.looks(len(everything))
 
 
-def _numbers(model: Subject, path: str) -> tuple[int, ...]:
-    return tuple(model.rows.get(path, ()))
+def _seen(model: Subject, read: tuple[int, ...]) -> Signature:
+    """A model as far as it is read; all of a signature that was given instead, for a layer may have been moved.
+
+    What our own cache holds is no more than its weights would have shown: a report does not depend on what is kept.
+    """
+    return model.signature() if model.origin.given else model.signature(read)
 
 
 def _clear(found: verdict.Verdict, read: int, layers: int) -> bool:
@@ -111,7 +116,7 @@ def _clear(found: verdict.Verdict, read: int, layers: int) -> bool:
 
 @dataclass(frozen=True)
 class _Look:
-    """What is measured at one of several looks."""
+    """What is measured at each of several looks."""
 
     looks: int
     empirical: Mapping[str, EmpiricalNull]

@@ -19,5 +19,10 @@ class Origin:
     trusted: str = ""
     """Why the published signature is believed."""
 
+    @property
+    def given(self) -> bool:
+        """Whether somebody gave a signature in place of the weights: all of its layers are there at no cost."""
+        return self.kind in ("published", "file")
+
 
 WEIGHTS, CACHE, FILE = Origin("weights"), Origin("cache"), Origin("file")

@@ -18,6 +18,7 @@ from hf_lineage.signature import Signature
 from hf_lineage.subject import (
     Subject,
     Traffic,
+    known_class,
     locate,
     locate_weights,
     model_config,
@@ -25,7 +26,6 @@ from hf_lineage.subject import (
     open_model,
     open_subject,
 )
-from hf_lineage.vetting import Model
 
 if TYPE_CHECKING:
     from hf_lineage.inspection import Inspection
@@ -139,9 +139,8 @@ def share(model: str, options: Options | None = None, to: str | None = None) -> 
     options = options or Options()
     repo = locate_weights(model, options.local_hub)
     sharing.refuse(repo, options, to)
-    architecture, _, layout = open_model(repo)
     signature = open_subject(repo, options).signature()
-    return signature, sharing.propose(Model(repo, architecture, layout, options), signature, to)
+    return signature, sharing.propose(repo, known_class(repo)[1], signature, to)
 
 
 def inspect(model: str, options: Options | None = None) -> Inspection:
@@ -216,16 +215,15 @@ def _row(
 ) -> Row:
     """A claim, judged; `revision` is that of a base that could not be opened."""
     outcome = judged(base, suspect, options)
-    both = [model if isinstance(model, Subject) else None for model in (base, suspect)]
-    opened_base, opened = both
+    ours, theirs = (model if isinstance(model, Subject) else None for model in (base, suspect))
     return Row(
         claim,
         outcome,
-        base_revision=opened_base.revision if opened_base else revision,
-        layers=opened.layers if opened else None,
-        traffic={model.name: moved for model in both if model and (moved := model.traffic())},
-        base_origin=opened_base.origin if opened_base else None,
-        model_origin=opened.origin if opened else None,
+        base_revision=ours.revision if ours else revision,
+        layers=theirs.layers if theirs else None,
+        traffic={model.name: moved for model in (ours, theirs) if model and (moved := model.traffic())},
+        base_origin=ours.origin if ours else None,
+        model_origin=theirs.origin if theirs else None,
     )
 
 

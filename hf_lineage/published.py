@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator
 
-from hf_lineage import trees, trust
+from hf_lineage import hub, trees, trust
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.options import Options
 from hf_lineage.origin import Origin
@@ -17,7 +16,6 @@ from hf_lineage.vetting import Model, Place, sources
 FOLDER = "lineage"
 OTHER_COMMITS = 4
 """Of a model that are looked at in a signature repository, for one with the same weights."""
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def file_name(recipe: Recipe, path: str) -> str:
@@ -74,7 +72,7 @@ def _elsewhere(repo: RepoRef, where: str, wanted: tuple[str, ...]) -> Iterator[P
     except RepositoryError:
         return
     named = {file.removeprefix(f"{FOLDER}/{name}/").partition("/")[0] for file in files} - {now}
-    others = sorted(other for other in named if _COMMIT.fullmatch(other))[:OTHER_COMMITS]
+    others = sorted(other for other in named if hub.COMMIT.fullmatch(other))[:OTHER_COMMITS]
     for weights in (now, *others):
         place = Place.of(where, commit, folder_of(name, weights), files, wanted)
         if place.entries and (weights == now or sources(repo) == sources(repo, weights)):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
-from hf_lineage import trees
+from hf_lineage import hub, trees
 from hf_lineage.errors import NetworkError, RepositoryError, printable
 
 Answer = TypeVar("Answer")
@@ -120,18 +119,15 @@ def _write(name: str, question: Callable[[], Answer]) -> Answer:
                 f"{name}: the Hub refuses the change ({status}): there is no such branch, pull requests are switched "
                 "off, or the account may not write there; check the permissions of HF_TOKEN"
             ) from None
-        raise NetworkError(f"{name}: the Hub answers {status} ({_first_line(error)}); run again later") from None
+        raise NetworkError(f"{name}: the Hub answers {status} ({hub.first_line(error)}); run again later") from None
     except RuntimeError as error:
         # What the client makes of an upload that fails, whatever the reason.
-        raise NetworkError(f"{name}: the upload failed ({_first_line(error.__cause__ or error)}); run again") from None
+        raise NetworkError(
+            f"{name}: the upload failed ({hub.first_line(error.__cause__ or error)}); run again"
+        ) from None
     except UnicodeDecodeError:
         raise RepositoryError(f"{name}: the Hub takes README.md as UTF-8 only; save it as that") from None
     except ValueError as error:
         raise RepositoryError(f"{name}: the Hub refuses README.md: {' '.join(str(error).split())}; mend it") from None
     except (OSError, httpx.HTTPError) as error:
-        raise NetworkError(f"{name}: the Hub cannot be reached ({_first_line(error)}); run again") from None
-
-
-def _first_line(error: BaseException) -> str:
-    # What stands behind a question mark may be a signature that lets anybody in.
-    return re.sub(r"\?[^\s']*", "", str(error).partition("\n")[0])
+        raise NetworkError(f"{name}: the Hub cannot be reached ({hub.first_line(error)}); run again") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 MOST_LISTED = 50_000
 """Models of one author: fifty pages of the Hub."""
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 _WANTED: Any = ["sha", "lastModified"]
 
 
@@ -92,7 +90,7 @@ def _release(watched: str, info: ModelInfo) -> Release:
     """What an answer says, if it is one that the Hub would give."""
     name, commit, changed = info.id, info.sha, info.last_modified
     sound = isinstance(name, str) and name.isascii() and "/" in name and hub_name(name) == name
-    if not (sound and isinstance(commit, str) and _COMMIT.fullmatch(commit) and changed):
+    if not (sound and isinstance(commit, str) and hub.COMMIT.fullmatch(commit) and changed):
         raise NetworkError(
             f"{watched}: what is listed as {printable(name, 200)} at commit {printable(commit, 50)}, changed "
             f"{printable(changed, 50)}, can be no model; it is left out"

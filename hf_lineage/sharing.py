@@ -11,10 +11,11 @@ from hf_lineage import publishing, trees
 from hf_lineage.errors import OptionError, SignatureError
 from hf_lineage.options import Options
 from hf_lineage.published import FOLDER, current, file_name, folder_of
+from hf_lineage.registry import Factorization
 from hf_lineage.repo import RepoRef
 from hf_lineage.signature import Signature, by_path
 from hf_lineage.store import encode, load_signature
-from hf_lineage.vetting import Model
+from hf_lineage.vetting import made_from
 
 DESCRIPTION = (
     "`hf-lineage check` can compare models with these signatures instead of fetching the weights that they were made "
@@ -41,14 +42,14 @@ def refuse(repo: RepoRef, options: Options, to: str | None) -> None:
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out, or use --to")
 
 
-def propose(model: Model, whole: Signature, to: str | None = None) -> Shared:
-    """Open a pull request with a signature, or bring the one that is open up to date.
+def propose(repo: RepoRef, factorization: Factorization, whole: Signature, to: str | None = None) -> Shared:
+    """Open a pull request with the signature of a model, or bring the one that is open up to date.
 
     Raise RepositoryError or NetworkError as `publishing.commit` does.
     """
-    repo, name = model.repo, current(model.repo)
+    name = current(repo)
     folder = FOLDER if to is None else folder_of(name, repo.revision or "")
-    said = replace(whole, model=name, made_from=model.made_from)
+    said = replace(whole, model=name, made_from=made_from(repo, factorization))
     files = {f"{folder}/{file_name(said.recipe, path)}": single for path, single in by_path(said).items()}
     where, title = to or name, f"Add the lineage signature of {name}"
     change = _Change(where, {file: encode(single) for file, single in files.items()}, files)

@@ -19,6 +19,9 @@ from hf_lineage.errors import OptionError, SignatureError
 PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 """Every path through a layer, the canonical one first."""
 
+PARTS = ("sketch", "corner", "trace", "norm")
+"""The arrays of a path, each with a row for every layer."""
+
 SKETCH_VERSION = 1
 """Raised whenever probe signs or test coordinates are drawn in another way."""
 
@@ -126,6 +129,11 @@ class PathSignature:
         ours, theirs = (found.widths or (found.sketch.shape[1],) * len(found.trace) for found in (self, other))
         return np.equal.outer(ours, theirs)
 
+    def of(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:
+        """Return the signature of some layers, in the order of these rows."""
+        arrays = {part: getattr(self, part)[rows] for part in PARTS}
+        return PathSignature(**arrays, widths=tuple(self.widths[row] for row in rows if self.widths))
+
     @property
     def concentration(self) -> Vector:
         """(L,): s(M) = |tr M| / ‖M‖_F, the paper's equation 3; 0 for a branch without weight."""
@@ -171,13 +179,8 @@ class Signature:
             layers = len(self.numbers(path))
             if parts.widths and (len(parts.widths) != layers or not 2 <= min(parts.widths) <= self.width):
                 raise SignatureError(f"{self.model}: {path} has {len(parts.widths)} widths for {layers} layers")
-            shapes = {
-                "sketch": (layers, self.width, columns),
-                "corner": (layers, m, m),
-                "trace": (layers,),
-                "norm": (layers,),
-            }
-            for part, shape in shapes.items():
+            shapes = ((layers, self.width, columns), (layers, m, m), (layers,), (layers,))
+            for part, shape in zip(PARTS, shapes, strict=True):
                 found = getattr(parts, part).shape
                 if found != shape:
                     raise SignatureError(f"{self.model}: {path}.{part} has shape {found}, its recipe asks for {shape}")
@@ -185,40 +188,40 @@ class Signature:
 
 def joined(one: Signature, other: Signature) -> Signature:
     """Return the rows of two signatures as one: unlike layers of one model through one recipe."""
-    paths, without = {}, {}
+    paths, numbers = {}, {}
     for path, ours in one.paths.items():
-        theirs, numbers = other.paths[path], (*one.numbers(path), *other.numbers(path))
-        order = np.argsort(numbers)
-        rows = {
-            part: np.concatenate([getattr(ours, part), getattr(theirs, part)])[order]
-            for part in ("sketch", "corner", "trace", "norm")
-        }
-        widths = (*ours.widths, *theirs.widths)
-        paths[path] = PathSignature(**rows, widths=tuple(widths[row] for row in order) if widths else ())
-        without[path] = tuple(number for number in range(one.layers) if number not in numbers)
-    return replace(one, paths=paths, without={path: absent for path, absent in without.items() if absent})
+        theirs = other.paths[path]
+        arrays = {part: np.concatenate([getattr(ours, part), getattr(theirs, part)]) for part in PARTS}
+        both = PathSignature(**arrays, widths=(*ours.widths, *theirs.widths))
+        numbers[path] = (*one.numbers(path), *other.numbers(path))
+        paths[path] = both.of(np.argsort(numbers[path]))
+    return replace(one, paths=paths, without=_without(one.layers, numbers))
 
 
 def some_layers(whole: Signature, layers: Collection[int] | None = None) -> Signature:
     """Return the rows of some layers, or of all, as if no others had been read."""
-    if layers is None:
+    if layers is None or len(layers) == whole.layers:
         return whole
-    paths, without = {}, {}
-    for path, found in whole.paths.items():
-        numbers = whole.numbers(path)
-        rows = [row for row, number in enumerate(numbers) if number in layers]
-        parts = {part: getattr(found, part)[rows] for part in ("sketch", "corner", "trace", "norm")}
-        paths[path] = PathSignature(**parts, widths=tuple(found.widths[row] for row in rows if found.widths))
-        without[path] = tuple(number for number in range(whole.layers) if number not in layers or number not in numbers)
-    return replace(whole, paths=paths, without={path: absent for path, absent in without.items() if absent})
+    numbers = {path: whole.numbers(path) for path in whole.paths}
+    paths = {
+        path: found.of([row for row, number in enumerate(numbers[path]) if number in layers])
+        for path, found in whole.paths.items()
+    }
+    left = {path: [number for number in numbers[path] if number in layers] for path in paths}
+    return replace(whole, paths=paths, without=_without(whole.layers, left))
+
+
+def _without(layers: int, numbers: Mapping[str, Collection[int]]) -> dict[str, tuple[int, ...]]:
+    """By path the layers of a model that are not among these, of the paths that lack any."""
+    absent = {path: tuple(number for number in range(layers) if number not in numbers[path]) for path in numbers}
+    return {path: missing for path, missing in absent.items() if missing}
 
 
 def by_path(signature: Signature) -> dict[str, Signature]:
     """Return a signature as one for each of its paths."""
+    without = signature.without.items()
     return {
-        path: replace(signature, paths={path: found}, without={path: signature.without[path]})
-        if path in signature.without
-        else replace(signature, paths={path: found}, without={})
+        path: replace(signature, paths={path: found}, without={of: absent for of, absent in without if of == path})
         for path, found in signature.paths.items()
     }
 

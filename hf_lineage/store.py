@@ -13,10 +13,10 @@ import safetensors
 from safetensors.numpy import save
 
 from hf_lineage.errors import OptionError, SignatureError
-from hf_lineage.signature import PathSignature, Recipe, Signature
+from hf_lineage.signature import PARTS, PathSignature, Recipe, Signature
 
 FORMAT, VERSION = "hf-lineage signature", 1
-PARTS = {"sketch": "F32", "corner": "F32", "trace": "F64", "norm": "F64"}
+STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))
 """What is stored of a path, and in which number format."""
 
 
@@ -90,9 +90,9 @@ def load_signature(file: Path) -> Signature:
 def _tensor(opened: Any, path: str, part: str) -> np.ndarray[Any, Any]:
     name = f"{path}.{part}"
     found = opened.get_slice(name).get_dtype()
-    if found != PARTS[part]:
+    if found != STORED[part]:
         # Some formats are none of NumPy's.
-        raise safetensors.SafetensorError(f"{name} is stored as {found}, not {PARTS[part]}")
+        raise safetensors.SafetensorError(f"{name} is stored as {found}, not {STORED[part]}")
     tensor: np.ndarray[Any, Any] = opened.get_tensor(name)
     return tensor
 

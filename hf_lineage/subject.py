@@ -29,14 +29,17 @@ class Subject:
     name: str
     revision: str | None
     identity: tuple[str, ...] | None
-    """What all names of one model have in common; None for a signature."""
+    """What all names of one model have in common; None for a signature that the user named."""
     local: bool
     width: int
     layers: int
     rows: Mapping[str, Mapping[int, int]]
     """By path the numbers of the layers that have it, each with the width of its stream."""
     signature: Callable[..., Signature]
-    """Of some layers, or of all; what was read before is not read again, and comes with it."""
+    """Of the layers that are asked for and no others, whatever is known besides; of all layers if none are named.
+
+    What was read before is not read again.
+    """
     origin: Origin = WEIGHTS
     traffic: Callable[[], Traffic | None] = lambda: None
     """What came over the network so far; None of a model on this machine."""
@@ -54,7 +57,7 @@ class Traffic:
 
 
 class _Reading:
-    """The signature of the layers of one model that were read so far; once they are all there, it is kept."""
+    """The signature of any layers of one model, read when they are first asked for; once all are there, it is kept."""
 
     def __init__(self, layout: Layout, extracted: Callable[[Layout], Signature], keep: Callable[[Signature], None]):
         self._layout, self._extracted, self._keep = layout, extracted, keep
@@ -71,7 +74,7 @@ class _Reading:
             self._found = joined(self._found, self._extracted(new))
         if new.paths and len(self._read) == self._layout.layers:
             self._keep(self._found)
-        return self._found
+        return some_layers(self._found, wanted)
 
 
 def locate(model: str, local_hub: Path | None = None) -> RepoRef | Signature:
@@ -99,25 +102,29 @@ def open_subject(source: RepoRef | Signature, options: Options, is_base: bool = 
         # Row for row what the weights would give: nothing in a report changes because of it.
         return _of_signature(kept, source, CACHE, functools.partial(some_layers, kept))
     architecture, checkpoint, layout = open_model(source)
-    subject = Subject(
-        name=source.name,
-        revision=source.revision,
-        identity=source.identity,
-        local=source.remote is None,
+    subject = _of_weights(source, architecture, checkpoint, layout, options)
+    if not is_base or options.recompute or not isinstance(checkpoint, RemoteCheckpoint):
+        return subject
+    found = published.find(Model(source, architecture, layout, options), options)
+    return replace(subject, signature=functools.partial(some_layers, found[0]), origin=found[1]) if found else subject
+
+
+def _of_weights(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout: Layout, options: Options) -> Subject:
+    return Subject(
+        name=repo.name,
+        revision=repo.revision,
+        identity=repo.identity,
+        local=repo.remote is None,
         width=layout.width,
         layers=layout.layers,
         rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
         signature=_Reading(
             layout,
-            functools.partial(_extracted, source, architecture, checkpoint, options),
-            functools.partial(cache.keep, source, layout.factorization, options),
+            functools.partial(_extracted, repo, architecture, checkpoint, options),
+            functools.partial(cache.keep, repo, layout.factorization, options),
         ),
         traffic=functools.partial(_traffic, checkpoint),
     )
-    if not is_base or options.recompute or not isinstance(checkpoint, RemoteCheckpoint):
-        return subject
-    found = published.find(Model(source, architecture, layout, options), options)
-    return replace(subject, signature=functools.partial(_whole, found[0]), origin=found[1]) if found else subject
 
 
 def _of_signature(
@@ -134,11 +141,6 @@ def _of_signature(
         signature=signature,
         origin=origin,
     )
-
-
-def _whole(found: Signature, _layers: Collection[int] | None = None) -> Signature:
-    """All of a signature, whichever layers are asked for: nothing has to be read."""
-    return found
 
 
 def _widths(stored: Signature, path: str) -> tuple[int, ...]:
@@ -223,12 +225,12 @@ def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, options
     )
 
 
-def _fitting(stored: Signature, options: Options, _layers: Collection[int] | None = None) -> Signature:
-    """A stored signature, if it was made as the options ask; all of it, since nothing has to be read."""
+def _fitting(stored: Signature, options: Options, layers: Collection[int] | None = None) -> Signature:
+    """Some layers of a stored signature, or all, if it was made as the options ask."""
     missing = [path for path in options.paths if path not in stored.paths]
     if missing or stored.recipe != options.recipe:
         what = f"path {missing[0]}" if missing else f"recipe {stored.recipe.name} with other parameters"
         raise SignatureError(
             f"{stored.model}: the stored signature does not hold what is asked for ({what}); extract it again"
         )
-    return stored
+    return some_layers(stored, layers)

@@ -19,6 +19,7 @@ from hf_lineage.fingerprint import fingerprint
 from hf_lineage.layout import Layout
 from hf_lineage.options import Options
 from hf_lineage.origin import Origin
+from hf_lineage.registry import Factorization
 from hf_lineage.repo import RepoRef
 from hf_lineage.signature import Signature, together
 from hf_lineage.store import load_signature
@@ -39,6 +40,14 @@ def sources(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
     if absent := [file for file in wanted if file not in files]:
         raise SignatureError(f"the Hub does not list {absent[0]} of {repo}")
     return {file: files[file].content for file in wanted}
+
+
+def made_from(repo: RepoRef, factorization: Factorization) -> dict[str, str]:
+    """Return the digests of everything that a signature of a model depends on besides the recipe; raise as `sources`.
+
+    They are by file, and that of the factorization is among them.
+    """
+    return {"factorization": fingerprint(factorization)} | sources(repo)
 
 
 @dataclass(frozen=True)
@@ -69,11 +78,6 @@ class Model:
     architecture: str
     layout: Layout
     options: Options
-
-    @property
-    def made_from(self) -> dict[str, str]:
-        """Digests of everything that a signature of this model depends on besides the recipe."""
-        return {"factorization": fingerprint(self.layout.factorization)} | sources(self.repo)
 
     @property
     def _names(self) -> tuple[str | None, ...]:
@@ -114,7 +118,7 @@ class Model:
             "paths": (tuple(found.paths), (path,)),
             "width": (found.width, layout.width),
             "layers": ((found.layers, found.numbers(path)), (layout.layers, numbers)),
-            "files": (found.made_from, self.made_from),
+            "files": (found.made_from, made_from(self.repo, layout.factorization)),
         }
         unlike = [what for what, (theirs, ours) in said.items() if theirs != ours]
         if unlike:

@@ -11,7 +11,7 @@ from tests import hostile
 from tests.hub import serving
 from tests.hub.client import connect
 from tests.hub.commits import Commits
-from tests.models import card, family, fine_tuned, tiny_llama
+from tests.models import SMALL, card, family, fine_tuned, tiny_llama
 from tests.signatures import publish
 from tests.test_verdict import evidence
 
@@ -72,6 +72,22 @@ def any_report(request, folder):
     if request.param == "nothing":
         return check(str(card(folder)))
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def served():
+    """A Hub of two example models, for whoever knows where it is."""
+    with serving() as running:
+        for name, folder in SMALL.items():
+            running.publish(name, folder)
+        yield running
+
+
+@pytest.fixture
+def online(served, tmp_path, monkeypatch):
+    """The Hub that is served, to which the client of this process talks, without ever waiting."""
+    connect(served, tmp_path / "cache", monkeypatch)
+    return served
 
 
 @pytest.fixture

@@ -11,6 +11,9 @@ from safetensors.torch import load_file, save_file
 
 WIDTH, HEADS, HIDDEN, VOCABULARY = 32, 4, 48, 50
 WEIGHTS = "model.safetensors"
+EXAMPLES = Path("examples/hub")
+SMALL = {name: EXAMPLES / name for name in ("acme/llama-base", "fern/llama-finetune-a")}
+"""Two of the example models, the one made from the other."""
 Tensors = dict[str, torch.Tensor]
 
 

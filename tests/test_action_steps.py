@@ -48,10 +48,23 @@ def liar(tmp_path_factory):
     return room, run_action(room, INSTALLED, local_path="magpie/llama-liar", folder=HUB)
 
 
-def expected(model):
-    report = check(model, options=Options(local_hub=HUB))
+def outputs(report, folder, **files):
+    """What the action puts out of a report with one claim; `files` are those that were asked for besides."""
     found = report.rows[0].verdict.evidence["mlp"]
-    return report, {"score": f"{found.comparison.score:.4g}", "p-value": f"{found.p_value:.4g}"}
+    return {
+        "verdict": report.rows[0].verdict.name,
+        "score": f"{found.comparison.score:.4g}",
+        "p-value": f"{found.p_value:.4g}",
+        "report-path": str(folder),
+        "sarif-path": str(folder / "lineage.alerts.sarif"),
+        "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v1",
+        "predicate-path": "",
+        "checksums-path": "",
+    } | {output: str(folder / file) for output, file in files.items()}
+
+
+def checked(model):
+    return check(model, options=Options(local_hub=HUB))
 
 
 @pytest.mark.parametrize("script", scripts())
@@ -74,18 +87,10 @@ def test_what_the_steps_before_it_need_is_pinned_and_known(honest):
 
 def test_a_true_claim_passes_and_every_output_says_so(honest):
     room, ran = honest
-    _, numbers = expected("fern/llama-finetune-a")
     (folder,) = room.glob("hf-lineage-*")
-    assert ran.code == 0
-    assert ran.outputs == {
-        "verdict": "RELATED",
-        **numbers,
-        "report-path": str(folder),
-        "sarif-path": str(folder / "lineage.alerts.sarif"),
-        "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v1",
-        "predicate-path": str(folder / "lineage.predicate.json"),
-        "checksums-path": str(folder / "lineage.sha256"),
-    }
+    attested = {"predicate-path": "lineage.predicate.json", "checksums-path": "lineage.sha256"}
+    assert (ran.code, ran.outputs["verdict"]) == (0, "RELATED")
+    assert ran.outputs == outputs(checked("fern/llama-finetune-a"), folder, **attested)
     assert sorted(file.name.removeprefix("lineage.") for file in folder.iterdir()) == FILES
 
 
@@ -98,7 +103,7 @@ def test_a_true_claim_is_one_notice(honest):
 
 def test_the_summary_and_the_log_are_the_reports(honest):
     _, ran = honest
-    report, _ = expected("fern/llama-finetune-a")
+    report = checked("fern/llama-finetune-a")
     assert ran.summary == FORMATS["markdown"](report, False) + "\n"
     quiet, _, after = ran.log.partition(FORMATS["text"](report, False))
     assert quiet.startswith("::stop-commands::")
@@ -119,18 +124,10 @@ def test_what_actions_attest_takes_is_the_statement_in_parts(honest):
 
 def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
     room, ran = liar
-    report, numbers = expected("magpie/llama-liar")
+    report = checked("magpie/llama-liar")
     (folder,) = room.glob("hf-lineage-*")
-    assert ran.code == 1
-    assert ran.outputs == {
-        "verdict": "UNRELATED",
-        **numbers,
-        "report-path": str(folder),
-        "sarif-path": str(folder / "lineage.alerts.sarif"),
-        "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v1",
-        "predicate-path": "",
-        "checksums-path": "",
-    }
+    assert (ran.code, ran.outputs["verdict"]) == (1, "UNRELATED")
+    assert ran.outputs == outputs(report, folder)
     assert ran.heard == [
         ("error", "title=Lineage of magpie/llama-liar", "acme/llama-base is UNRELATED (score 0.020, p = 0.279)")
     ]

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from hf_lineage import annotation
-from hf_lineage.errors import SignatureError
+from hf_lineage.errors import OptionError, SignatureError
 from hf_lineage.report import record
 from tests.cards import CARDS
 from tests.models import WEIGHTS, card, tiny_llama
@@ -28,6 +28,12 @@ def claims(hub):
 
 def content(folder):
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_folder_is_not_proposed_whatever_it_was_annotated_for(hub):
+    found = annotation.annotate(str(hub / "fern/child"), [str(hub / "acme/base")])
+    with pytest.raises(OptionError, match="is a folder, and pull requests are for the Hub; use --write"):
+        annotation.propose(found)
 
 
 def test_without_a_flag_the_change_is_shown_and_nothing_is_written(hub):

@@ -6,6 +6,7 @@ from huggingface_hub import constants
 from hf_lineage import annotation
 from hf_lineage.errors import NetworkError, RepositoryError
 from tests.hub import serving
+from tests.hub.client import connect
 from tests.hub.commits import Commits
 from tests.models import card, fine_tuned, tiny_llama
 from tests.running import lineage
@@ -19,20 +20,12 @@ def server(tmp_path, monkeypatch):
     """A Hub that takes commits, with a base and a fine-tune that declares it; this process's client talks to it."""
     base = tiny_llama(tmp_path / "base")
     child = card(fine_tuned(base, tmp_path / "child"), "acme/base", "finetune")
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
-    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     (tmp_path / "commits").mkdir()
     with serving() as hub:
-        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
-        monkeypatch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}"
-        )
         hub.publish("acme/base", base)
         hub.publish(CHILD, child)
+        connect(hub, tmp_path / "cache", monkeypatch)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield Commits(hub, tmp_path / "commits").attach()
 
 

@@ -11,7 +11,7 @@ import pytest
 from hf_lineage import cache
 from hf_lineage.store import load_signature
 from tests.hub import serving
-from tests.hub.client import connect, remote
+from tests.hub.client import remote
 from tests.models import card, fine_tuned, tiny_llama
 from tests.running import COMMAND, lineage
 
@@ -20,18 +20,12 @@ QUIET = ("--permutations", "199")
 
 
 @pytest.fixture
-def hub(tmp_path):
+def served(tmp_path):
     base = tiny_llama(tmp_path / "base")
     with serving() as running:
         running.publish(BASE, base)
         running.publish(CHILD, card(fine_tuned(base, tmp_path / "child"), BASE, "finetune"))
         yield running
-
-
-@pytest.fixture
-def online(hub, tmp_path, monkeypatch):
-    connect(hub, tmp_path / "hub", monkeypatch)
-    return hub
 
 
 def said(*arguments):
@@ -185,11 +179,11 @@ def test_where_nothing_can_be_written_the_check_goes_on(online, tmp_path, monkey
     assert (found.code, found.rows[0][-1]) == (0, "RELATED")
 
 
-def test_two_processes_may_fill_it_at_once(hub, tmp_path):
+def test_two_processes_may_fill_it_at_once(served, tmp_path):
     home = tmp_path / "home"
     command = [*COMMAND, "check", CHILD, *QUIET, "--format", "json"]
     running = [
-        subprocess.Popen(command, env=remote(hub, home), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        subprocess.Popen(command, env=remote(served, home), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         for _ in range(2)
     ]
     outputs = [json.loads(each.communicate(timeout=60)[0])["claims"][0] for each in running]

@@ -6,7 +6,7 @@ from huggingface_hub import snapshot_download
 from hf_lineage import hub as client
 from hf_lineage.errors import RepositoryError
 from tests.hub import serving
-from tests.hub.client import connect, remote
+from tests.hub.client import remote
 from tests.models import card, fine_tuned, shard, tiny_llama
 from tests.running import lineage, process
 
@@ -14,7 +14,7 @@ TOKEN = "hf_averysecrettoken"
 
 
 @pytest.fixture
-def hub(tmp_path):
+def served(tmp_path):
     """A Hub with a sharded base and a fine-tune that declares it."""
     base = tiny_llama(tmp_path / "base")
     child = card(fine_tuned(base, tmp_path / "child"), "acme/base", "finetune")
@@ -24,44 +24,37 @@ def hub(tmp_path):
         yield running
 
 
-@pytest.fixture
-def online(hub, tmp_path, monkeypatch):
-    """The client of this process talks to that Hub, and nobody waits."""
-    connect(hub, tmp_path / "cache", monkeypatch)
-    return hub
-
-
-def test_a_claim_is_checked_end_to_end_and_again_without_a_network(hub, tmp_path):
-    commit = hub.commit("fern/child", "main")
-    first = process("check", "fern/child", env=remote(hub, tmp_path / "home"))
+def test_a_claim_is_checked_end_to_end_and_again_without_a_network(served, tmp_path):
+    commit = served.commit("fern/child", "main")
+    first = process("check", "fern/child", env=remote(served, tmp_path / "home"))
     assert (first.code, first.err) == (0, "")
     assert first.out.startswith(f"fern/child @ {commit}\n")
     assert (first.rows[0][0], first.rows[0][-1]) == ("acme/base", "RELATED")
     for model in ("fern/child", "acme/base"):
-        snapshot_download(model, endpoint=hub.url, cache_dir=tmp_path / "home/hub")
-    hub.forget()
-    again = process("check", "fern/child", env=remote(hub, tmp_path / "home", HF_HUB_OFFLINE="1"))
+        snapshot_download(model, endpoint=served.url, cache_dir=tmp_path / "home/hub")
+    served.forget()
+    again = process("check", "fern/child", env=remote(served, tmp_path / "home", HF_HUB_OFFLINE="1"))
     assert (again.code, again.err, again.rows) == (first.code, first.err, first.rows)
-    assert (hub.requests, hub.parts) == ([], [])
+    assert (served.requests, served.parts) == ([], [])
 
 
-def test_a_hub_that_cannot_be_reached_is_one_line(hub, tmp_path):
-    nowhere = remote(hub, tmp_path / "home", HF_ENDPOINT="http://127.0.0.1:9", HF_TOKEN=TOKEN)
+def test_a_hub_that_cannot_be_reached_is_one_line(served, tmp_path):
+    nowhere = remote(served, tmp_path / "home", HF_ENDPOINT="http://127.0.0.1:9", HF_TOKEN=TOKEN)
     error = process("check", "fern/child", env=nowhere).error
     assert error.startswith("fern/child cannot be fetched from the Hub (")
     assert error.endswith("; check the connection and try again")
     assert TOKEN not in error
 
 
-def test_a_trusted_publisher_without_a_token_is_one_line(hub, tmp_path):
-    env = remote(hub, tmp_path / "home", HF_OIDC_RESOURCE="fern/child", GITHUB_ACTIONS="false")
+def test_a_trusted_publisher_without_a_token_is_one_line(served, tmp_path):
+    env = remote(served, tmp_path / "home", HF_OIDC_RESOURCE="fern/child", GITHUB_ACTIONS="false")
     error = process("check", "fern/child", env=env).error
     assert error.startswith("fern/child: HF_OIDC_RESOURCE asks for a token that is not to be had (")
     assert "give the job `permissions: id-token: write`" in error
 
 
-def test_offline_without_a_copy_is_one_line(hub, tmp_path):
-    error = process("check", "fern/child", env=remote(hub, tmp_path / "home", HF_HUB_OFFLINE="1")).error
+def test_offline_without_a_copy_is_one_line(served, tmp_path):
+    error = process("check", "fern/child", env=remote(served, tmp_path / "home", HF_HUB_OFFLINE="1")).error
     assert error == (
         "fern/child is neither a folder nor, as far as it is needed, in the cache, and HF_HUB_OFFLINE keeps the Hub "
         "from being asked; unset it, or download the model"

@@ -8,10 +8,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_lineage import Options, compare, extract
+from hf_lineage import Options, check, compare, extract
 from hf_lineage import looks as rule
 from hf_lineage.errors import OptionError
 from hf_lineage.looks import enough, reading_order
+from hf_lineage.report import json
 from hf_lineage.signature import RECIPES
 from hf_lineage.store import save_signature
 from hf_lineage.verdict import judge
@@ -62,6 +63,19 @@ def test_the_layers_that_are_read_say_what_they_say_among_all(models):
     few, everything = (judged(base, child, options).verdict.evidence["mlp"] for options in (QUICK, Options()))
     rows = [everything.layers[1].index(layer) for layer in few.layers[1]]
     np.testing.assert_allclose(few.comparison.by_layer, everything.comparison.by_layer[rows], rtol=1e-12)
+
+
+def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models):
+    base, child, other = map(str, models)
+    first, second = (
+        {claim["base"]: claim for claim in json.document(check(child, bases, QUICK))["claims"]}
+        for bases in ((base, other), (other, base))
+    )
+    assert first == second
+    assert {name: claim["paths"][0]["layers_read"] for name, claim in first.items()} == {
+        base: rule.FIRST,
+        other: enough(LAYERS),
+    }
 
 
 def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, tmp_path):

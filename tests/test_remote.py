@@ -1,7 +1,6 @@
 import os
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,29 +13,12 @@ from hf_lineage.checkpoint.local import header
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.errors import CheckpointError
 from hf_lineage.repo import resolve
-from tests.hub import faults, serving
-from tests.hub.client import connect
-from tests.models import WEIGHTS, raw_safetensors, shard, tiny_llama
+from tests.hub import faults
+from tests.models import EXAMPLES, SMALL, WEIGHTS, raw_safetensors, shard, tiny_llama
 from tests.running import lineage
 
-EXAMPLES = Path("examples/hub")
-SMALL = {"acme/llama-base": EXAMPLES / "acme/llama-base", "fern/llama-finetune-a": EXAMPLES / "fern/llama-finetune-a"}
 PATHS = "mlp,mlp_gate,value_output,query_key"
 TOKEN = "hf_averysecrettoken"
-
-
-@pytest.fixture
-def hub():
-    with serving() as running:
-        for name, folder in SMALL.items():
-            running.publish(name, folder)
-        yield running
-
-
-@pytest.fixture
-def online(hub, tmp_path, monkeypatch):
-    connect(hub, tmp_path / "cache", monkeypatch)
-    return hub
 
 
 @pytest.fixture

@@ -4,31 +4,15 @@ import signal
 import subprocess
 import time
 
-import pytest
 import torch
 from huggingface_hub import snapshot_download
 
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.repo import resolve
-from tests.hub import faults, serving
-from tests.hub.client import cached, connect, remote
-from tests.models import WEIGHTS, shard, tiny_llama
+from tests.hub import faults
+from tests.hub.client import cached, remote
+from tests.models import SMALL, WEIGHTS, shard, tiny_llama
 from tests.running import COMMAND, lineage, process
-from tests.test_remote import SMALL
-
-
-@pytest.fixture
-def hub():
-    with serving() as running:
-        for name, folder in SMALL.items():
-            running.publish(name, folder)
-        yield running
-
-
-@pytest.fixture
-def online(hub, tmp_path, monkeypatch):
-    connect(hub, tmp_path / "cache", monkeypatch)
-    return hub
 
 
 def test_files_that_the_cache_has_whole_are_read_from_there(online):
@@ -104,18 +88,18 @@ def waiting(arguments, hub, home, timeout):
     return running
 
 
-def test_a_process_that_is_killed_leaves_a_cache_in_which_the_next_succeeds(hub, tmp_path):
-    running = waiting(["check", "fern/llama-finetune-a"], hub, tmp_path / "home", timeout="60")
+def test_a_process_that_is_killed_leaves_a_cache_in_which_the_next_succeeds(served, tmp_path):
+    running = waiting(["check", "fern/llama-finetune-a"], served, tmp_path / "home", timeout="60")
     os.kill(running.pid, signal.SIGKILL)
     running.communicate()
     assert not [file for file in cached(tmp_path / "home") if "incomplete" in file or WEIGHTS in file]
-    hub.faults.clear()
-    found = process("check", "fern/llama-finetune-a", env=remote(hub, tmp_path / "home"))
+    served.faults.clear()
+    found = process("check", "fern/llama-finetune-a", env=remote(served, tmp_path / "home"))
     assert (found.code, found.err, found.rows[0][-1]) == (0, "", "RELATED")
 
 
-def test_a_process_that_is_interrupted_does_not_wait_for_what_is_slow(hub, tmp_path):
-    running = waiting(["check", "fern/llama-finetune-a"], hub, tmp_path / "home", timeout="3")
+def test_a_process_that_is_interrupted_does_not_wait_for_what_is_slow(served, tmp_path):
+    running = waiting(["check", "fern/llama-finetune-a"], served, tmp_path / "home", timeout="3")
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=30)
     assert (running.returncode, out, err.strip()) == (130, "", "hf-lineage: interrupted")

@@ -5,25 +5,8 @@ import torch
 
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.repo import resolve
-from tests.hub import serving
-from tests.hub.client import connect
-from tests.models import tiny_llama
+from tests.models import SMALL, tiny_llama
 from tests.running import lineage
-from tests.test_remote import SMALL
-
-
-@pytest.fixture
-def hub():
-    with serving() as running:
-        for name, folder in SMALL.items():
-            running.publish(name, folder)
-        yield running
-
-
-@pytest.fixture
-def online(hub, tmp_path, monkeypatch):
-    connect(hub, tmp_path / "cache", monkeypatch)
-    return hub
 
 
 @pytest.mark.parametrize("revision", ["v2", "refs/pr/1", "feature/x"])

@@ -115,6 +115,15 @@ def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(tmp_path)
     assert compare_paths(base, swapped).score == pytest.approx(compare_paths(base, other).score)
 
 
+def test_layers_of_unlike_widths_are_all_read_however_quick_it_is_to_be(tmp_path):
+    said = {"hidden_sizes": [16, 24], "depths": [1, 11], "num_stages": 2}
+    base, other = (saved("ConvNextModel", tmp_path / str(seed), seed, **said) for seed in (0, 1))
+    for model, verdict in ((noised(base, tmp_path / "child"), "RELATED"), (other, "UNRELATED")):
+        (row,) = compare(base, model, Options(budget="quick")).rows
+        found = row.verdict.evidence["mlp"]
+        assert (row.verdict.name, found.looks, len(found.layers[1])) == (verdict, 1, 12)
+
+
 def test_models_with_unlike_stages_are_incompatible(tmp_path):
     base = resnet(tmp_path / "base")
     (row,) = compare(base, resnet(tmp_path / "other", depths=[4, 3])).rows

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError, SignatureError
@@ -26,6 +27,19 @@ def test_opening_a_model_reads_its_headers_and_extracts_once(model):
     assert (subject.layers, subject.width, subject.local) == (2, 32, True)
     assert subject.identity == (str(model),)
     assert subject.signature() is subject.signature()
+
+
+def test_a_signature_has_the_layers_that_are_asked_for_whatever_was_read_before(tmp_path):
+    model = tiny_llama(tmp_path / "model", layers=5)
+    save_signature(extract(str(model)), tmp_path / "model.sig")
+    for source in (model, tmp_path / "model.sig"):
+        subject = open_subject(locate(str(source)), Options())
+        whole = extract(str(model)).paths["mlp"]
+        for layers in ((4, 1), (0,), (0, 1, 2, 3, 4), (3,)):
+            found = subject.signature(layers)
+            assert found.numbers("mlp") == tuple(sorted(layers))
+            np.testing.assert_array_equal(found.paths["mlp"].sketch, whole.sketch[sorted(layers)])
+        assert subject.signature().without == {}
 
 
 def test_a_stored_signature_has_no_folder_and_is_as_large_as_its_model(model, tmp_path):

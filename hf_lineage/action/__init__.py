@@ -24,7 +24,7 @@ from hf_lineage.repo import RepoRef, resolve
 from hf_lineage.report import intoto, markdown, sarif, text, wording
 from hf_lineage.report.encoding import encode
 from hf_lineage.subject import locate
-from hf_lineage.verdict import SEVERITY, ExitCode
+from hf_lineage.verdict import ExitCode
 
 if TYPE_CHECKING:
     from hf_lineage.annotation import Annotation
@@ -139,7 +139,7 @@ def _write(report: Report, inputs: Inputs, folder: Path) -> dict[str, str]:
 
 def _outcome(report: Report) -> dict[str, str]:
     """The claim that decides: the first of the worst."""
-    row = max(report.rows, key=lambda row: SEVERITY.index(row.verdict.exit_code), default=None)
+    row = wording.worst(report)
     best = None if row is None else wording.best(row)
     return {
         "verdict": UNDECLARED if row is None else row.verdict.name,

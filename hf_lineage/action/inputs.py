@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from hf_lineage import __version__
 from hf_lineage.errors import OptionError, printable
@@ -25,6 +25,7 @@ FAILING = {
 Card = Literal["never", "write", "pull-request"]
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = ("quick", "full")
+Word = TypeVar("Word", bound=str)
 CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
 
 
@@ -56,12 +57,12 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         bases=tuple(_words(said.get("BASE", ""))),
         formats={name: renderer(_one_of(name, "formats", list(KNOWN))) for name in _words(said.get("FORMATS", ""))},
         failing=FAILING[_one_of(said.get("FAIL_ON") or "unrelated", "fail-on", list(FAILING))],
-        card=_card(said.get("ANNOTATE") or "never"),
+        card=_one_of(said.get("ANNOTATE") or "never", "annotate", CARDS),
         token=said.get("TOKEN", ""),
         kept=Path(environ.get("RUNNER_TEMP", ".")) / "hf-lineage-signatures",
         options=Options(
             local_hub=Path(said["LOCAL_HUB"]) if said.get("LOCAL_HUB") else None,
-            budget=_budget(said.get("BUDGET", "")),
+            budget=_one_of(said["BUDGET"], "budget", BUDGETS) if said.get("BUDGET") else None,
         ),
     )
 
@@ -75,20 +76,11 @@ def _model(said: Mapping[str, str]) -> str:
     return folder or (f"{name}@{revision}" if revision else name)
 
 
-def _budget(asked: str) -> Budget | None:
-    name = _one_of(asked, "budget", BUDGETS) if asked else None
-    return next((budget for budget in BUDGETS if budget == name), None)
-
-
-def _card(asked: str) -> Card:
-    name = _one_of(asked, "annotate", CARDS)
-    return next(card for card in CARDS if card == name)
-
-
-def _one_of(asked: str, name: str, known: Sequence[str]) -> str:
-    if asked not in known:
+def _one_of(asked: str, name: str, known: Sequence[Word]) -> Word:
+    found = next((word for word in known if word == asked), None)
+    if found is None:
         raise OptionError(f"the input {name} must be one of {', '.join(known)}, not {printable(asked, 100)}")
-    return asked
+    return found
 
 
 def _words(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import wording
 from hf_lineage.report.markup import Markup, tag
-from hf_lineage.verdict import SEVERITY, ExitCode
+from hf_lineage.verdict import ExitCode
 
 LABEL = "lineage"
 GREEN, RED, GREY, DARK = "#1a7f37", "#c4202d", "#5e6670", "#3b4048"
@@ -19,7 +19,7 @@ HEIGHT, MARGIN = 20, 6
 def render(report: Report, explain: bool = False) -> str:
     """Return the report as a badge; `explain` adds nothing, there is no room."""
     del explain
-    worst = max(report.rows, key=lambda row: SEVERITY.index(row.verdict.exit_code), default=None)
+    worst = wording.worst(report)
     said = _said(worst) if worst else "nothing declared"
     left, right = (_width(text) + 2 * MARGIN for text in (LABEL, said))
     return "{}\n".format(
@@ -43,10 +43,9 @@ def render(report: Report, explain: bool = False) -> str:
 
 def _said(row: Row) -> str:
     """The verdict, with score and p-value where it rests on them."""
-    path = wording.decisive(row.verdict)
-    if path is None or row.verdict.exit_code is not ExitCode.RELATED:
+    found = wording.best(row)
+    if found is None or row.verdict.exit_code is not ExitCode.RELATED:
         return row.verdict.name
-    found = row.verdict.evidence[path]
     return f"{row.verdict.name} {found.comparison.score:.2f} p {found.p_value:.2g}"
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
-import msgspec
-
 from hf_lineage.coverage import Coverage
+from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import wrapped
 
 
@@ -18,7 +17,7 @@ def text(found: Coverage) -> str:
 
 def json(found: Coverage) -> str:
     """Return the same as JSON."""
-    return msgspec.json.format(msgspec.json.encode(asdict(found) | {"share": found.share}), indent=2).decode() + "\n"
+    return indented(asdict(found) | {"share": found.share})
 
 
 COVERAGES: dict[str, Callable[[Coverage], str]] = {"text": text, "json": json}

@@ -7,6 +7,8 @@ import json
 import os
 from typing import Any
 
+import msgspec
+
 from hf_lineage.errors import OptionError
 
 _MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}
@@ -18,6 +20,11 @@ def encode(document: Any) -> str:
     The values stay what they are, and no page, terminal or log that shows the file finds anything to act on.
     """
     return json.dumps(document, indent=2, allow_nan=False).translate(_MARKUP) + "\n"
+
+
+def indented(document: Any) -> str:
+    """Return structs or plain values as indented JSON, letters as they are: names in it must be printable already."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def moment() -> datetime.datetime:

@@ -43,7 +43,6 @@ CONCENTRATION = (
 NO_COMMIT = "not recorded (a folder has none)"
 LONG = 80
 """Letters from which a name is no headline any more."""
-COLUMNS = ("Layer", "Paired with", "Cosine", "s of the base", "s of the model")
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -160,11 +159,8 @@ def _tiles(row: Row) -> Markup:
 
 def _figures(row: Row) -> tuple[str, str]:
     """Score and p-value of the path that decided."""
-    path = wording.decisive(row.verdict)
-    if path is None:
-        return "–", "–"
-    found = row.verdict.evidence[path]
-    return wording.score(found), f"{found.p_value:.3g}"
+    found = wording.best(row)
+    return ("–", "–") if found is None else (wording.score(found), f"{found.p_value:.3g}")
 
 
 def _word(row: Row) -> Markup:
@@ -183,7 +179,7 @@ def _evidence(found: Evidence, name: str, explain: bool) -> Markup:
     layers = (
         [str(cell) if isinstance(cell, int) else f"{cell:.3f}" for cell in line] for line in wording.layer_rows(found)
     )
-    table = _table(COLUMNS, layers, "layer by layer")
+    table = _table(wording.LAYER_COLUMNS, layers, "layer by layer")
     return joined(
         tag("div",
             _figure("Which layers are alike", heat_map(found, f"{name}-heat"), HEAT_MAP, "map"),

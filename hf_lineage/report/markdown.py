@@ -23,7 +23,7 @@ def render(report: Report, explain: bool = False) -> str:
             for path, found in row.verdict.evidence.items():
                 rows = [tuple(f"{cell:.3g}" for cell in line) for line in wording.layer_rows(found)]
                 blocks.append(f"#### {escaped(row.claim.base)}, {escaped(path)}")
-                blocks.append(table(("Layer", "Paired with", "Cosine", "s of the base", "s of the model"), rows))
+                blocks.append(table(wording.LAYER_COLUMNS, rows))
                 blocks += [escaped(sentence) for sentence in wording.null_sentences(found)]
         blocks.append("\n".join(f"- {limit}" for limit in wording.LIMITS))
     blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING}</sub>")

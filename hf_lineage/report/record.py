@@ -15,6 +15,7 @@ from hf_lineage.options import Options
 from hf_lineage.origin import Origin
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import json, wording
+from hf_lineage.report.encoding import indented
 from hf_lineage.signature import Recipe
 
 FILE = "lineage/claims.json"
@@ -114,7 +115,7 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
             "evidence": {each["path"]: _evidence(each) for each in claim["paths"]},
             "verified": claim["verdict"] == "RELATED",
         }
-        | {"signatures": {who: _origin(said) for who, said in claim["signatures"].items()}}
+        | {"signatures": {who: _origin(origin) for who, origin in claim["signatures"].items()}}
         | {"base_commit": row.base_revision, "recipe": document["recipe"], "test": document["test"], "date": date}
         | {"command": command(said["model"], commit, row, report.options, names), **_decisive(row, claim)}
         for row, claim in zip(report.rows, said["claims"], strict=True)
@@ -124,7 +125,7 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
 
 def encode(record: Record) -> bytes:
     """Return a record as JSON."""
-    return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
+    return indented(record).encode()
 
 
 def decode(content: bytes | None) -> Record | None:
@@ -139,8 +140,8 @@ def decode(content: bytes | None) -> Record | None:
         raise CardError(f"{FILE} is not a file that hf-lineage wrote ({error}); move it away") from None
 
 
-def _origin(said: dict[str, Any] | None) -> dict[str, Any] | None:
-    return said | {"kind": "weights"} if said and said["kind"] == "cache" else said
+def _origin(origin: dict[str, Any] | None) -> dict[str, Any] | None:
+    return origin | {"kind": "weights"} if origin and origin["kind"] == "cache" else origin
 
 
 def _evidence(path: dict[str, Any]) -> dict[str, Any]:

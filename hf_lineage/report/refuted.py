@@ -11,8 +11,7 @@ from hf_lineage.errors import printable
 from hf_lineage.ledger import Claim, Entry
 from hf_lineage.report import wording
 from hf_lineage.report.markdown import escaped, table
-from hf_lineage.report.section import NO_MORE, NONE
-from hf_lineage.report.watched import figures
+from hf_lineage.report.section import NO_MORE, NONE, figures
 
 COLUMNS = ("Declared base", "At commit", "Declared in", "Score", "p")
 MOST_CLAIMS = 10
@@ -50,4 +49,5 @@ def _issue(entry: Entry, refuted: list[Claim]) -> Iterator[str]:
 
 
 def _cells(claim: Claim) -> tuple[str, ...]:
-    return printable(claim.base, 200), claim.base_commit or NONE, ", ".join(claim.sources), *figures(claim)
+    base, commit = printable(claim.base, 200), claim.base_commit or NONE
+    return base, commit, ", ".join(claim.sources), *figures(claim.score, claim.p_value)

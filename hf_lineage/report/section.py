@@ -29,13 +29,17 @@ def _blocks(record: Record) -> Iterator[str]:
     yield f"{wording.MEANING} {NO_MORE}"
 
 
+def figures(score: float | None, p_value: float | None) -> tuple[str, str]:
+    """Return score and p-value as they are printed."""
+    return NONE if score is None else f"{score:.3f}", NONE if p_value is None else f"{p_value:.3g}"
+
+
 def _cells(claim: RecordedClaim) -> tuple[str, ...]:
     return (
         claim.base,
         claim.relation or NONE,
         f"{claim.verdict} ({'verified' if claim.verified else 'not verified'})",
-        NONE if claim.score is None else f"{claim.score:.3f}",
-        NONE if claim.p_value is None else f"{claim.p_value:.3g}",
+        *figures(claim.score, claim.p_value),
         claim.base_commit or NONE,
     )
 

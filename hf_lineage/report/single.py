@@ -10,6 +10,7 @@ import msgspec
 from hf_lineage.errors import RegistryError, printable
 from hf_lineage.inspection import Inspection, Pairing
 from hf_lineage.registry import Factorization, factorizations
+from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import bar, table, wrapped
 
 
@@ -52,7 +53,7 @@ def inspection_json(found: Inspection) -> str:
         }
         for path, result in found.pairings.items()
     }
-    return _json(plain)
+    return indented(plain)
 
 
 def registry_text(architecture: str | None) -> str:
@@ -66,7 +67,7 @@ def registry_text(architecture: str | None) -> str:
 def registry_json(architecture: str | None) -> str:
     """Return the factorizations as JSON, all of them or those of one class."""
     found = factorizations() if architecture is None else _find(architecture)
-    return _json([_known(factorization) for factorization in found])
+    return indented([_known(factorization) for factorization in found])
 
 
 INSPECTIONS: dict[str, Callable[[Inspection], str]] = {"text": inspection_text, "json": inspection_json}
@@ -90,10 +91,6 @@ def _pruned(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _pruned(item) for key, item in value.items() if item not in (None, [], {}, ())}
     return [_pruned(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def _layers(result: Pairing) -> str:

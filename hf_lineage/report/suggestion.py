@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
-import msgspec
-
 from hf_lineage.draft import Draft
 from hf_lineage.errors import printable
+from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import wrapped
 from hf_lineage.suggestion import Fit, Miss, Suggestion
 
@@ -34,7 +33,7 @@ def json(found: Suggestion) -> str:
     said = asdict(found) | {"model": printable(found.model), "classes": _escaped(found.classes)}
     for each in said["fits"]:
         each |= {"unread": _escaped(each["unread"]), "unread_count": len(each["unread"])}
-    return msgspec.json.format(msgspec.json.encode(said), indent=2).decode() + "\n"
+    return indented(said)
 
 
 SUGGESTIONS: dict[str, Callable[[Suggestion], str]] = {"text": text, "json": json}

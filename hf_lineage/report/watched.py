@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from hf_lineage import __version__
 from hf_lineage.errors import printable
-from hf_lineage.ledger import SCHEMA_VERSION, Claim, Entry
+from hf_lineage.ledger import SCHEMA_VERSION, Entry
 from hf_lineage.releases import Release
 from hf_lineage.report import markdown as md
 from hf_lineage.report import text as txt
 from hf_lineage.report import wording
-from hf_lineage.report.section import NONE
+from hf_lineage.report.encoding import indented
+from hf_lineage.report.section import NONE, figures
 from hf_lineage.verdict import SEVERITY, ExitCode, Verdict
 
 MOST_ROWS = 200
@@ -129,16 +128,10 @@ def markdown(page: Page) -> str:
 def json(page: Page) -> str:
     """Return a page for programs, all of it; entries are as they stand in the ledger."""
     said = {"schema_version": SCHEMA_VERSION, "tool": {"name": "hf-lineage", "version": __version__}} | page.document
-    return msgspec.json.format(msgspec.json.encode(said), indent=2).decode() + "\n"
+    return indented(said)
 
 
 FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "json": json, "markdown": markdown}
-
-
-def figures(claim: Claim) -> tuple[str, str]:
-    """Return score and p-value as they are printed."""
-    score, p_value = claim.score, claim.p_value
-    return NONE if score is None else f"{score:.3f}", NONE if p_value is None else f"{p_value:.3g}"
 
 
 def _results(entry: Entry) -> Iterator[tuple[str, str, tuple[str, str], str]]:
@@ -147,7 +140,7 @@ def _results(entry: Entry) -> Iterator[tuple[str, str, tuple[str, str], str]]:
         yield ERROR, NONE, (NONE, NONE), entry.error
     for claim in entry.claims:
         verdict = claim.verdict if claim.verdict in _CODES else ERROR
-        yield verdict, printable(claim.base, 200), figures(claim), claim.reason
+        yield verdict, printable(claim.base, 200), figures(claim.score, claim.p_value), claim.reason
 
 
 def _about(model: str, reason: str) -> str:

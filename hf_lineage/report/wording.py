@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from hf_lineage.errors import printable
 from hf_lineage.pipeline import Report, Row
-from hf_lineage.verdict import Evidence, Verdict
+from hf_lineage.verdict import SEVERITY, Evidence, Verdict
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "p", "Verdict")
+LAYER_COLUMNS = ("Layer", "Paired with", "Cosine", "s of the base", "s of the model")
 
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
@@ -44,6 +45,11 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
 def score(found: Evidence) -> str:
     """Return the lineage score as it is printed."""
     return f"{found.comparison.score:.3f}"
+
+
+def worst(report: Report) -> Row | None:
+    """Return the first of the rows whose outcome is that of the report, None where nothing is declared."""
+    return max(report.rows, key=lambda row: SEVERITY.index(row.verdict.exit_code), default=None)
 
 
 def best(row: Row) -> Evidence | None:

@@ -3,12 +3,13 @@
 import functools
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote
 
-from tests.hub.answers import Answer, Request, json_answer, refusal, route
+from tests.hub.answers import Answer, Request, Route, json_answer, refusal, route
 from tests.hub.hub import Hub
 
 LARGE = frozenset({".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt"})
@@ -16,36 +17,46 @@ LARGE = frozenset({".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt"})
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
+def _found(told: Callable[[Hub, Request, dict[str, str], Path, str], Answer]) -> Route:
+    """A route that tells something of a model, given its folder and commit; where there is none, it says why."""
+
+    def answered(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+        name, revision, file = asked["name"], asked["revision"] or "main", "file" in asked
+        if name in hub.renamed:
+            return Answer(307, headers={"Location": request.target.replace(name, hub.renamed[name], 1)})
+        status, code = hub.refused.get(name, (0, ""))
+        if status and (code != "GatedRepo" or file):
+            return refusal(status, code)
+        if name not in hub.published:
+            return refusal(404, "RepoNotFound")
+        if revision not in hub.published[name]:
+            return refusal(404, "RevisionNotFound")
+        return told(hub, request, asked, hub.published[name][revision], hub.commit(name, revision))
+
+    return answered
+
+
 @route("GET HEAD", r"hub/api/models/(?P<name>[^/]+(/(?!revision/|tree/)[^/]+)?)(/revision/(?P<revision>[^/]+))?")
-def info(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+@_found
+def info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """Who a model is, at a revision."""
-    found = _found(hub, request, asked)
-    if isinstance(found, Answer):
-        return found
-    folder, commit = found
     siblings = [{"rfilename": file.relative_to(folder).as_posix()} for file in paths(folder)]
     named = {"_id": "0", "id": asked["name"], "modelId": asked["name"], "lastModified": hub.dates.get(asked["name"])}
     return json_answer(named | {"sha": commit, "private": False, "siblings": siblings})
 
 
 @route("GET HEAD", r"hub/api/models/(?P<name>.+?)/tree/(?P<revision>[^/]+)(/(?P<under>.+))?")
-def tree(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+@_found
+def tree(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """Which files a model has, at a revision, of all or in one folder."""
-    found = _found(hub, request, asked)
-    if isinstance(found, Answer):
-        return found
-    folder, commit = found
     files = [file for file in paths(folder) if file.is_relative_to(folder / asked["under"])]
     return json_answer([_entry(folder, file) for file in files]) if files else refusal(404, "EntryNotFound", commit)
 
 
 @route("POST", r"hub/api/models/(?P<name>.+?)/paths-info/(?P<revision>[^/]+)")
-def paths_info(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+@_found
+def paths_info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """What is known of some files, and which commit put each there."""
-    found = _found(hub, request, asked)
-    if isinstance(found, Answer):
-        return found
-    folder, commit = found
     files = [folder / path for path in parse_qs(request.body.decode())["paths"]]
     last = {file: hub.touched.get((commit, file.relative_to(folder).as_posix()), commit) for file in files}
     said = {"title": "A change", "date": "2026-11-01T00:00:00.000Z"}
@@ -55,13 +66,11 @@ def paths_info(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
 
 
 @route("GET", r"hub/api/models/(?P<name>.+?)/commits/(?P<revision>[^/]+)")
-def commits(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+@_found
+def commits(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """The newest commit of a revision, as if there were no others."""
-    found = _found(hub, request, asked)
-    if isinstance(found, Answer):
-        return found
-    authors = hub.authors.get(found[1], (asked["name"].partition("/")[0],))
-    return json_answer([{"id": found[1], "authors": [{"user": author} for author in authors]}])
+    authors = hub.authors.get(commit, (asked["name"].partition("/")[0],))
+    return json_answer([{"id": commit, "authors": [{"user": author} for author in authors]}])
 
 
 @route("GET", r"hub/api/organizations/(?P<name>[^/]+)/members")
@@ -77,12 +86,10 @@ def members(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
 
 
 @route("GET HEAD", r"hub/(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
-def resolve(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+@_found
+def resolve(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """A small file, or where a large one is."""
-    found = _found(hub, request, asked)
-    if isinstance(found, Answer):
-        return found
-    file, commit = found[0] / asked["file"], found[1]
+    file = folder / asked["file"]
     if not file.is_file():
         return refusal(404, "EntryNotFound", commit)
     if file.suffix not in LARGE:
@@ -117,21 +124,6 @@ def sha256(file: Path) -> str:
 def _sha256(file: Path, _changed: int, _size: int) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _found(hub: Hub, request: Request, asked: dict[str, str]) -> tuple[Path, str] | Answer:
-    """Folder and commit, or why there are none."""
-    name, revision, file = asked["name"], asked["revision"] or "main", "file" in asked
-    if name in hub.renamed:
-        return Answer(307, headers={"Location": request.target.replace(name, hub.renamed[name], 1)})
-    status, code = hub.refused.get(name, (0, ""))
-    if status and (code != "GatedRepo" or file):
-        return refusal(status, code)
-    if name not in hub.published:
-        return refusal(404, "RepoNotFound")
-    if revision not in hub.published[name]:
-        return refusal(404, "RevisionNotFound")
-    return hub.published[name][revision], hub.commit(name, revision)
 
 
 def _part(file: Path, request: Request, headers: dict[str, str]) -> Answer:
