@@ -17,10 +17,7 @@ AUC = {"GPT-2": 1.0, "BERT": 0.97, "LLaMA-2": 1.0, "Mistral": 1.0, "Qwen2.5": 1.
 GATE = {"LLaMA-2": 1.0, "Mistral": 1.0, "Qwen2.5": 0.68, "DeepSeek-R1": 0.84}
 ROOTS = "GPT-2-lite roots"
 CHANCE = "chance is 1/L, 17 % with the six layers of these models and 3 % with 32; at most 0.04 in the paper"
-SHORT = (
-    "trained for a few hundred steps: trace concentration grows with training, and lineage scores do not need it; see "
-    "the other GPT-2"
-)
+SHORT = "width 64, of a short training: trace concentration grows with training, and lineage scores do not need it"
 SMALL = "a small model of a short training beside 32 layers of a long one"
 
 

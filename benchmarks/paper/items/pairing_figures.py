@@ -27,10 +27,9 @@ def models(bench: Bench) -> dict[str, str]:
     return {one.name.split()[0].rsplit("/", 1)[-1]: str(one.folder) for one in stand_ins()} | {ROOT: root}
 
 
-def note(bench: Bench, name: str) -> str:
-    """Return what there is to say of a model that is not the paper's."""
-    short = "; a few hundred steps of training do not pair it yet" if name == ROOT else ""
-    return "" if bench.online else f"{OFFLINE}{short}"
+def note(bench: Bench) -> str:
+    """Return what there is to say of models that are not the paper's."""
+    return "" if bench.online else OFFLINE
 
 
 def pairing(bench: Bench) -> Sequence[Row]:
@@ -45,7 +44,7 @@ def pairing(bench: Bench) -> Sequence[Row]:
         place.remove()
     bench.draw("gpt2-pairing", drawing)
     return [
-        Row(f"{name}: accuracy", None if "fresh" in name else 1.0, paired.accuracy, note(bench, name))
+        Row(f"{name}: accuracy", None if "fresh" in name else 1.0, paired.accuracy, note(bench))
         for name, paired in found.items()
     ]
 
@@ -104,7 +103,7 @@ def methods(bench: Bench) -> Sequence[Row]:
     rows = []
     for name, one in found.items():
         rows += [
-            Row(f"{name}, trace: accuracy", 1.0, one.paths["mlp"].accuracy, note(bench, name)),
+            Row(f"{name}, trace: accuracy", 1.0, one.paths["mlp"].accuracy, note(bench)),
             Row(f"{name}, Frobenius norm: accuracy", None, one.frobenius, "0.67 down to 0.52 in the paper"),
         ]
     return [

@@ -62,7 +62,8 @@ class Plan:
 
 PAPER = Plan(Shape(), Schedule(steps=18_750, rate=3e-4, batch=8))
 """50,000 samples, three epochs, batches of eight."""
-LITE = Plan(Shape(6, 64, 4, 64, initial=0.1), Schedule(300, 5e-3, 8, decay=0.5), tuning_rate=5e-4)
+LITE = Plan(Shape(6, 64, 4, 64, initial=0.1), Schedule(2000, 5e-3, 16, decay=0.5), tuning_rate=5e-4)
+"""Enough steps and decay for traces to pair the layers; after 300 steps lineage scores separate as well."""
 SMOKE = Plan(
     Shape(3, 32, 2, 32, initial=0.1), Schedule(90, 1e-2, 8), tuning_rate=1e-3, roots=3, test=(1, 2), held_out=16
 )
