@@ -1,4 +1,4 @@
-"""What rival tools print, what it means, and the folders that they are given."""
+"""What rival tools print and what it means."""
 
 import re
 import stat
@@ -7,9 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
-from transformers import AutoTokenizer
 
 from benchmarks.commands import CommandError
 from benchmarks.isolated import ROOT
@@ -17,7 +14,6 @@ from benchmarks.paper.experiment import Bench, ClaimError
 from benchmarks.paper.items import ours_rivals as item
 from benchmarks.paper.parts import folders, verdicts
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.laundering import FunctionError
 from benchmarks.paper.parts.results import Results, Row
 from benchmarks.paper.parts.verdicts import DISTILLED, INDEPENDENT, OWN_TERMS, RELATED, RIGHT, UNDECIDED, WRONG, Said
 from benchmarks.rivals import RIVALS, Rival, found, installed
@@ -31,17 +27,6 @@ DISTILLATION_COUNTS = frozenset({RELATED, DISTILLED})
 def recorded(name):
     """What a tool printed, less what is not read and is long."""
     return (ROOT / "tests" / "data" / "rivals" / f"{name}.json").read_text(encoding="utf-8")
-
-
-def readers(folder):
-    """The up projections of a Llama, by layer."""
-    found = load_file(folder / "model.safetensors")
-    return [found[name] for name in sorted(found) if name.endswith("up_proj.weight")]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return Cache(tmp_path_factory.mktemp("folders"))
 
 
 @pytest.fixture(scope="module")
@@ -162,42 +147,6 @@ class TestEnvironments:
     def test_a_rival_that_could_not_be_installed_is_named(self, tmp_path):
         row = item.standing(MODELDNA, None, Bench("lite", Cache(tmp_path), tmp_path))
         assert (row.ours, row.note) == ("does not judge", "could not be installed from the package index")
-
-
-class TestFolders:
-    def test_a_copy_has_the_weights_of_the_hub_and_a_token_for_each_byte(self, cache):
-        copy = folders.folder(cache, "acme/gpt2-base")
-        weights = "model.safetensors"
-        assert (copy / weights).read_bytes() == (folders.HUB / "acme" / "gpt2-base" / weights).read_bytes()
-        text = "A bird, naïve 鳥"
-        assert AutoTokenizer.from_pretrained(copy)(text).input_ids == list(text.encode())
-
-    @pytest.mark.parametrize("name", ["llama-base, norm gains swapped", "llama-base, stream rotated"])
-    def test_an_edit_that_leaves_the_function_alone_moves_what_every_mlp_reads(self, cache, name):
-        before, after = readers(folders.HUB / "acme" / "llama-base"), readers(folders.folder(cache, name))
-        assert len(before) == len(after) == 6
-        assert not any(torch.equal(was, now) for was, now in zip(before, after, strict=True))
-
-    def test_four_bits_are_fifteen_values_a_row(self, cache):
-        rounded = readers(folders.folder(cache, "llama-finetune-a, 4 bits"))
-        assert max(len(row.unique()) for weight in rounded for row in weight) <= 15
-
-    def test_two_layers_less_are_the_two_in_the_middle(self, cache):
-        before = readers(folders.HUB / "fern" / "llama-finetune-a")
-        after = readers(folders.folder(cache, "llama-finetune-a, two layers less"))
-        kept = [before[number] for number in (0, 1, 4, 5)]
-        assert all(torch.equal(was, now) for was, now in zip(kept, after, strict=True))
-
-    def test_an_edit_that_moves_outputs_is_refused(self):
-        model = torch.nn.Module()
-        model.forward = lambda _: type("Answer", (), {"logits": model.logits})
-        model.logits = torch.zeros(3)
-
-        def spoil(model):
-            model.logits = model.logits + 1e-3
-
-        with pytest.raises(FunctionError):
-            folders.same_function(spoil)(model)
 
 
 def those(rows, tool, standing):
