@@ -21,15 +21,21 @@ class Rival(NamedTuple):
     slow: bool
     """Whether a run takes a minute."""
 
-    def compare(self, environment: Path, a: Path, b: Path) -> list[str]:
+    def compare(self, environment: Path, a: Path, b: Path, *more: str) -> list[str]:
         """Return the command line that compares two folders, in the environment where it is installed."""
-        return [str(environment / "bin" / self.command), "compare", str(a), str(b), *self.options]
+        return [str(environment / "bin" / self.command), "compare", str(a), str(b), *self.options, *more]
 
 
 RIVALS = (
     Rival("modeldna==0.1.0", "modeldna", (), slow=False),
-    Rival("cisco-ai-provenance-kit==1.0.0", "provenancekit", ("--no-cache", "--plain"), slow=True),
+    Rival("cisco-ai-provenance-kit==1.0.0", "provenancekit", ("--no-cache",), slow=True),
 )
+
+
+def found(rival: Rival, root: Path) -> Path | None:
+    """Return the virtual environment of a rival in `root`; None if it is not there."""
+    environment = root / rival.package
+    return environment if (environment / "bin" / rival.command).exists() else None
 
 
 def installed(rival: Rival, root: Path) -> Path | None:
@@ -37,9 +43,10 @@ def installed(rival: Rival, root: Path) -> Path | None:
 
     Packages that both need come in the versions of constraints.txt; which Python a rival asks for is ignored.
     """
-    environment = root / rival.package
-    if (environment / "bin" / rival.command).exists():
-        return environment
+    return found(rival, root) or _made(rival, root / rival.package)
+
+
+def _made(rival: Rival, environment: Path) -> Path | None:
     pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "-qq", "--ignore-requires-python"]
     try:
         subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from transformers import AutoModelForCausalLM
 
+from benchmarks.paper.items import ours_rivals
+from benchmarks.paper.parts.results import Results
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.coverage import coverage
 from hf_lineage.registry import as_sets, factorizations, registry_root
@@ -88,6 +90,12 @@ def network_block() -> str:
     )
 
 
+def rivals_block() -> str:
+    """What each tool says of the same folders, by the last committed run."""
+    found = Results.read(ROOT / "benchmarks/results/ours-rivals.json").rows
+    return markdown.table(ours_rivals.COLUMNS, ours_rivals.summary({row.name: row for row in found}))
+
+
 def classes_block() -> str:
     """The registry as a table: the families of classes, in one row for each factorization."""
     rows = [f"| {found.name} | {', '.join(families(found.classes))} |" for found in factorizations()]
@@ -127,6 +135,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "laundering": (README, laundering_block),
     "network": (README, network_block),
     "speed": (README, speed_block),
+    "rivals": (README, rivals_block),
     "coverage": (README, coverage_block),
     "classes": (README, classes_block),
     "unsupported": (REGISTRY, unsupported_block),
