@@ -12,7 +12,7 @@ from pathlib import Path
 from transformers import AutoModelForCausalLM
 
 from benchmarks.paper.items import ours_rivals
-from benchmarks.paper.parts.results import Results
+from benchmarks.paper.parts.results import Results, file_name
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.coverage import coverage
 from hf_lineage.registry import as_sets, factorizations, registry_root
@@ -23,6 +23,26 @@ from tests import laundering
 
 ROOT = Path(__file__).parents[1]
 README, REGISTRY = ROOT / "README.md", ROOT / "registry" / "README.md"
+HEADLINES = (
+    ("tab:survival", "AUROC", "159 pairs of residual MLPs: AUROC of our score"),
+    ("tab:survival", "least related score", "the same: least score of a descendant"),
+    ("tab:survival", "largest unrelated score", "the same: largest score of any other"),
+    ("tab:gpt2-survival", "AUROC", "45 pairs of GPT-2: AUROC of our score"),
+    ("tab:gpt2-survival", "least related score", "the same: least score of a descendant"),
+    ("tab:gpt2-survival", "largest unrelated score", "the same: largest score of any other"),
+    ("tab:laundering", "MLP, PD, ours: AUROC", "hidden units reordered and rescaled: AUROC of our score"),
+    ("tab:laundering", "MLP, PD, Re-Basin+scale: AUROC", "the same, Re-Basin with scale"),
+    ("tab:laundering", "MLP, PD, weight cosine: AUROC", "the same, weight cosine"),
+    ("tab:laundering", "MLP, PD, aligned Frobenius: AUROC", "the same, aligned Frobenius distance"),
+    ("tab:gpt2-latency", "Re-Basin+scale over ours: times", "time of Re-Basin, in times ours; one thread"),
+    ("tab:harder-bench", "ours, graft: Spearman", "grafts: rank correlation of our score with the share"),
+    ("fig:hero", "b, ResNet: pair accuracy", "24 blocks with skips that find their own W_in by trace"),
+    ("fig:hero", "b, PlainNet: pair accuracy", "the same without skips"),
+    ("fig:lineage-roc", "trace concentration alone: AUROC", "trace concentration alone as a verifier: AUROC"),
+    ("fig:mechanism-triad", "b: share of s lost by shuffling", "trace concentration lost where gradients are shuffled"),
+    ("tab:attack-pareto", "λ = 0.01: score", "score after training against it, utility kept (λ = 0.01)"),
+)
+"""Item, row, and what the row is in words."""
 EDITS = {
     "hidden units reordered": laundering.permute_hidden,
     "up and down rescaled": laundering.rescale,
@@ -90,6 +110,16 @@ def network_block() -> str:
     )
 
 
+def paper_block() -> str:
+    """Some figures of the paper beside ours, by the last committed run."""
+    results = ROOT / "benchmarks/results"
+    rows = []
+    for item, name, words in HEADLINES:
+        (row,) = (row for row in Results.read(results / file_name(item)).rows if row.name == name)
+        rows.append((words, item, f"{row.paper:.3g}", f"{row.ours:.3g}"))
+    return markdown.table(("What", "Item", "Paper", "Ours"), rows)
+
+
 def rivals_block() -> str:
     """What each tool says of the same folders, by the last committed run."""
     found = Results.read(ROOT / "benchmarks/results/ours-rivals.json").rows
@@ -135,6 +165,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "laundering": (README, laundering_block),
     "network": (README, network_block),
     "speed": (README, speed_block),
+    "paper": (README, paper_block),
     "rivals": (README, rivals_block),
     "coverage": (README, coverage_block),
     "classes": (README, classes_block),

@@ -24,6 +24,7 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.4,
     "lines.markersize": 4,
+    "figure.constrained_layout.h_pad": 0.1,
     "figure.facecolor": "white",
     "svg.hashsalt": "hf-lineage",
 }
