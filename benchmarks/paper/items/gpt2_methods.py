@@ -24,14 +24,17 @@ CLEAN = {
 AUROC = (1.0, 1.0, 1.0, 0.76, 1.0)
 GAP_Z = (31.0, 29.5, 3.9, 0.4, 0.8)
 """Under P, in the order of RIVALS."""
-WEIGHTS = "the spread of the related scores decides, which pruning makes, and what shorter training leaves of it"
+WEIGHTS = (
+    "the spread of the related scores decides: strong decay has left half the units of these roots near zero, where "
+    "pruning takes little"
+)
 NOTES = {
     OURS: WEIGHTS,
     "Re-Basin+scale": WEIGHTS,
     "weight cosine": WEIGHTS,
     "aligned Frobenius": "how the paper normalises its distance is not given; ours is relative to the reference's norm",
-    "singular values": "the paper's distance is not given; ours is relative, matrix by matrix, so that roots of one "
-    "schedule lie close together and pruning moves values farther than another seed does",
+    "singular values": "the paper's distance is not given; ours is relative, matrix by matrix, and how far apart the "
+    "spectra of two roots lie depends on their training: after 300 steps pruning moved them farther (AUROC 0.85)",
     "SVCCA": "the paper's layers and text are not given; all streams on held-out text here",
     "CKA": "the paper's layers and text are not given; all streams on held-out text here",
     "IPGuard": "the paper's analogue is not given; ours takes the tenth of held-out positions nearest to a decision",
