@@ -12,10 +12,11 @@ import click
 import torch
 
 from benchmarks.isolated import ROOT
-from benchmarks.paper.experiment import SCALES, Bench, ClaimError, Experiment
+from benchmarks.paper.experiment import SCALES, Bench, ClaimError, Experiment, UnavailableError
 from benchmarks.paper.items import found
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.results import Results
+from hf_lineage import LineageError
 
 RESULTS = ROOT / "benchmarks" / "results"
 INTERRUPTED = 130
@@ -52,9 +53,16 @@ def main(items: Sequence[str], scale: str, online: bool, scratch: Path, output: 
 
 
 def reproduced(item: str, experiments: Sequence[Experiment], bench: Bench, folder: Path) -> bool:
-    """Write and print the results of an item, and return whether its claims hold."""
+    """Write and print the results of an item, and return whether its claims hold.
+
+    Where something that it needs is not to be had nothing is written.
+    """
     start = time.monotonic()
-    measured = [list(experiment.rows(bench)) for experiment in experiments]
+    try:
+        measured = [list(experiment.rows(bench)) for experiment in experiments]
+    except (LineageError, UnavailableError) as error:
+        click.echo(f"benchmarks: {item}: {error}", err=True)
+        return False
     command = f"python -m benchmarks.paper {item} --scale {bench.scale}{' --online' if bench.online else ''}"
     results = Results(item, bench.scale, command, [row for rows in measured for row in rows])
     results.write(folder)

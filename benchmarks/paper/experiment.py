@@ -22,6 +22,10 @@ class ClaimError(AssertionError):
     """What the paper says of an item does not hold for the rows; the message is the sentence that fails."""
 
 
+class UnavailableError(Exception):
+    """What an item needs from elsewhere is not to be had; the message is one line that says what to do."""
+
+
 def claim(holds: bool, sentence: str) -> None:
     """Raise ClaimError with a sentence unless it holds."""
     if not holds:

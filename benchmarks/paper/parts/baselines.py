@@ -6,7 +6,7 @@ Re-Basin with scale stands in `benchmarks.rebasin`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from benchmarks import rebasin
 from benchmarks.rebasin import Block
 
 Blocks = Sequence[Block]
+AnyBlock = tuple[Any, Any]
+"""A block of arrays or of tensors."""
 
 
 def arrays(blocks: Sequence[tuple[Any, Any]]) -> list[Block]:
@@ -36,6 +38,18 @@ def weight_cosine(a: Blocks, b: Blocks) -> float:
     """
     ours, theirs = (flat(blocks).ravel().astype(np.float64) for blocks in (a, b))
     return float(ours @ theirs / (np.linalg.norm(ours) * np.linalg.norm(theirs)))
+
+
+def weight_cosine_by_layer(a: Iterable[AnyBlock], b: Iterable[AnyBlock]) -> float:
+    """Return the weight cosine of two models that are too large to be held whole, from one layer of both at a time."""
+    inner, ours, theirs = np.sum([_products(*layers) for layers in zip(a, b, strict=True)], axis=0)
+    return float(inner / np.sqrt(ours * theirs))
+
+
+def _products(a: AnyBlock, b: AnyBlock) -> tuple[float, float, float]:
+    """The inner product of two blocks, and that of each with itself."""
+    ours, theirs = (np.concatenate([np.ravel(matrix) for matrix in block]).astype(np.float64) for block in (a, b))
+    return float(ours @ theirs), float(ours @ ours), float(theirs @ theirs)
 
 
 def aligned_frobenius(a: Blocks, b: Blocks) -> float:
@@ -61,12 +75,12 @@ def _spectral(one: rebasin.Matrix, other: rebasin.Matrix) -> float:
     return float(np.linalg.norm(ours - theirs) / np.linalg.norm(ours))
 
 
-def frobenius_pairing(blocks: Blocks) -> NDArray[np.int64]:
+def frobenius_pairing(blocks: Iterable[AnyBlock]) -> NDArray[np.int64]:
     """Return with which W_in each W_out is matched (L,), the rival of trace concentration in the pairing experiment.
 
     Projections that were trained together have grown alike: the assignment of least | ‖W_out,i‖_F - ‖W_in,j‖_F |.
     """
-    reads, writes = (np.array([np.linalg.norm(block[side]) for block in blocks]) for side in (0, 1))
+    reads, writes = np.array([[np.linalg.norm(matrix) for matrix in block] for block in blocks]).T
     return np.asarray(linear_sum_assignment(np.abs(writes[:, None] - reads[None, :]))[1], dtype=np.int64)
 
 

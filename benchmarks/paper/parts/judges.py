@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from benchmarks.paper.parts.representations import by_layer, cka, svcca
 from benchmarks.paper.parts.scores import EXACT
 from hf_lineage import Options, compare, extract
 from hf_lineage.branches import terms
+from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature import RECIPES, PathSignature
 from hf_lineage.subject import locate_weights, open_model
 from hf_lineage.verdict import Evidence
@@ -29,19 +30,24 @@ NEAR = 0.1
 Score = Callable[[Path, Path], float]
 
 
-def tensors(folder: Path | str, path: str = "mlp") -> list[Block]:
-    """Return the matrix that reads the stream (h, d) and that which writes it (d, h), of every layer of a model."""
-    _, checkpoint, layout = open_model(locate_weights(str(folder)))
-    found = []
+def layers(model: Path | str, path: str = "mlp") -> Iterator[Block]:
+    """Yield the matrix that reads the stream (h, d) and that which writes it (d, h), of every layer of a model."""
+    _, checkpoint, layout = open_model(locate_weights(str(model)))
     for number in layout.numbers(path):
         parts = list(terms(layout, path, number, EXACT, checkpoint.read))
-        found.append((torch.cat([part.inn for part in parts]), torch.cat([part.out for part in parts], dim=1)))
-    return found
+        yield torch.cat([part.inn for part in parts]), torch.cat([part.out for part in parts], dim=1)
+
+
+def tensors(folder: Path | str, path: str = "mlp") -> list[Block]:
+    """Return what `layers` yields."""
+    return list(layers(folder, path))
 
 
 def evidence(reference: Path | str, suspect: Path | str, options: Options) -> tuple[str, Evidence]:
-    """Return the verdict of the library on two models, and what it rests on."""
+    """Return the verdict of the library on two models, and what it rests on; raise NothingToCompare without any."""
     (row,) = compare(str(reference), str(suspect), options).rows
+    if "mlp" not in row.verdict.evidence:
+        raise NothingToCompare(f"{row.verdict.name}: {row.verdict.reason}")
     return row.verdict.name, row.verdict.evidence["mlp"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +17,17 @@ from transformers import AutoConfig
 
 from benchmarks.paper.parts import baselines
 from benchmarks.paper.parts.cache import Cache
-from benchmarks.paper.parts.judges import tensors
+from benchmarks.paper.parts.judges import layers
+from benchmarks.paper.parts.online import Look, look
+from benchmarks.paper.parts.public import Public
 from hf_lineage import inspect
 from hf_lineage.comparison import assign
+from hf_lineage.errors import NothingToCompare
 
 PATHS = ("mlp", "mlp_gate", "joint (mean of scores)", "joint (sum of products)", "value_output", "query_key")
 VERSION = 1
 Matrix = NDArray[np.float64]
+Plain = tuple[dict[str, Tensor], float]
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,6 @@ class Paired:
 
     scores: Matrix
     """S (L, L), s(W_out,i W_in,j)."""
-    signs: tuple[float, ...] = ()
-    """Of the trace of each layer's own product."""
 
     @property
     def accuracy(self) -> float:
@@ -56,53 +58,70 @@ class Seen:
     paths: dict[str, Paired]
     frobenius: float
 
+    @classmethod
+    def of(cls, plain: Plain) -> Seen:
+        """Return what a cache has kept."""
+        scores, frobenius = plain
+        return cls({path: Paired(found.numpy()) for path, found in scores.items()}, frobenius)
+
+    @property
+    def plain(self) -> Plain:
+        """What a cache keeps."""
+        return {path: torch.from_numpy(paired.scores) for path, paired in self.paths.items()}, self.frobenius
+
 
 def seen(model: Path | str) -> Seen:
     """Return the pairing experiment of a model, by the library along its paths, and along both readings of `joint`.
 
     The paper names `joint` without a definition. One reading is the mean of the two score matrices, the other the score
-    of the sum of the two products, W_down (W_up + W_gate).
+    of the sum of the two products, W_down (W_up + W_gate). Raise NothingToCompare where the MLPs cannot be paired.
     """
-    found = {
-        path: Paired(pairing.scores, tuple(pairing.signs.tolist()))
-        for path, pairing in inspect(str(model)).pairings.items()
-        if not isinstance(pairing, str)
-    }
-    blocks = tensors(model)
+    pairings = inspect(str(model)).pairings
+    if isinstance(pairings["mlp"], str):
+        raise NothingToCompare(f"{model}: {pairings['mlp']}")
+    found = {path: Paired(pairing.scores) for path, pairing in pairings.items() if not isinstance(pairing, str)}
     if "mlp_gate" in found:
         found[PATHS[2]] = Paired((found["mlp"].scores + found["mlp_gate"].scores) / 2)
-        gates = [inn for inn, _ in tensors(model, "mlp_gate")]
-        both = [inn + gate for (inn, _), gate in zip(blocks, gates, strict=True)]
-        found[PATHS[3]] = Paired(trace_scores([out for _, out in blocks], both))
-    matched = baselines.frobenius_pairing(baselines.arrays(blocks))
+        several = zip(layers(model), layers(model, "mlp_gate"), strict=True)
+        both = [inn + gate for (inn, _), (gate, _) in several]
+        found[PATHS[3]] = Paired(trace_scores((out for _, out in layers(model)), both))
+    matched = baselines.frobenius_pairing(layers(model))
     return Seen(found, float(np.mean(matched == np.arange(len(matched)))))
 
 
-def trace_scores(writers: Sequence[Tensor], readers: Sequence[Tensor], probes: int = 256) -> Matrix:
-    """Return s(W_out,i W_in,j) for all pairs of layers; norms are estimated from random signs in wider models."""
-    width = len(writers[0])
+def seen_publicly(cache: Cache, model: Public) -> Look[Seen]:
+    """Return the pairing experiment of a public model."""
+    found = look(cache, "pairing", lambda repo: seen(str(repo)).plain, model)
+    return Look(found.read(Seen.of), found.note)
+
+
+def trace_scores(writers: Iterable[Tensor], readers: Sequence[Tensor], probes: int = 256) -> Matrix:
+    """Return s(W_out,i W_in,j) for all pairs of layers; norms are estimated from random signs in wider models.
+
+    One writer is held at a time.
+    """
+    width = readers[0].shape[1]
     random = torch.Generator().manual_seed(0)
     signs = torch.randint(0, 2, (width, probes), generator=random) * 2.0 - 1
     through = torch.eye(width) if width <= probes else signs / probes**0.5
-    seen = [reader @ through for reader in readers]
-    traces = [[float((out.mT * inn).sum()) for inn in readers] for out in writers]
-    norms = [[float(torch.linalg.vector_norm(out @ product)) for product in seen] for out in writers]
-    scores: Matrix = np.abs(np.array(traces)) / np.array(norms)
-    return scores
+    seen = [(reader, reader @ through) for reader in readers]
+    scores = [
+        [abs(float((out.mT * inn).sum())) / float(torch.linalg.vector_norm(out @ product)) for inn, product in seen]
+        for out in writers
+    ]
+    return np.array(scores)
 
 
 def untrained(cache: Cache, model: Path, seed: int) -> Seen:
     """Return what a model of the same configuration shows with fresh weights."""
     described = json.loads((model / "config.json").read_text(encoding="utf-8"))
 
-    def made() -> tuple[dict[str, Tensor], float]:
+    def made() -> Plain:
         torch.manual_seed(seed)
         architecture = getattr(transformers, described["architectures"][0])
         config = AutoConfig.from_pretrained(model, local_files_only=True)
         with tempfile.TemporaryDirectory() as folder:
             architecture(config).save_pretrained(folder)
-            found = seen(folder)
-        return {path: torch.from_numpy(paired.scores) for path, paired in found.paths.items()}, found.frobenius
+            return seen(folder).plain
 
-    scores, frobenius = cache.kept("untrained", [VERSION, described, seed], made)
-    return Seen({path: Paired(found.numpy()) for path, found in scores.items()}, frobenius)
+    return Seen.of(cache.kept("untrained", [VERSION, described, seed], made))

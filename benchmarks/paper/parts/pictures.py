@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.paper.experiment import Bench
+from benchmarks.paper.parts.online import dataset
+from benchmarks.paper.parts.public import CIFAR10
 
 CLASSES = 10
-DIGITS, CIFAR = "digits", "CIFAR-10"
-CIFAR_AT = "uoft-cs/cifar10"
-"""On the Hub, for the library `datasets`."""
+DIGITS, CIFAR = "digits", CIFAR10.family
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,12 @@ def digits() -> Source:
 
 
 def cifar() -> Source:
-    """Return 60,000 pictures of 32 by 32 in three colours, 10,000 of them held out; needs `datasets` and the Hub."""
-    from datasets import load_dataset
+    """Return 60,000 pictures of 32 by 32 in three colours, 10,000 of them held out; needs `datasets` and the Hub.
 
-    return of_rows([*load_dataset(CIFAR_AT, split="train"), *load_dataset(CIFAR_AT, split="test")], training=50_000)
+    Raise UnavailableError where they cannot be had.
+    """
+    training, held_out = (list(dataset(CIFAR10, split)) for split in ("train", "test"))
+    return of_rows([*training, *held_out], len(training))
 
 
 def of_rows(rows: list[dict[str, Any]], training: int) -> Source:

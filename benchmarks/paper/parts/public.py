@@ -1,6 +1,7 @@
-"""The paper's public checkpoints, for `--online`, and the trained models at hand that stand in for them without it.
+"""The paper's public checkpoints and data, for `--online`, and the trained models at hand that stand in without it.
 
-`commit` is the place for the commit that results were measured at; nothing here has been measured online yet.
+Where a `commit` stands, everything is read at it; otherwise the newest is, and the results say which that was. Nothing
+here has been measured online yet.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ HUB = ROOT / "examples" / "hub"
 
 @dataclass(frozen=True)
 class Public:
-    """A repository on the Hub."""
+    """A repository on the Hub: a model, or data for the library `datasets`."""
 
     family: str
     repository: str
     commit: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The repository without its owner."""
+        return self.repository.rsplit("/", 1)[1]
 
     @property
     def model(self) -> str:
@@ -44,21 +50,26 @@ GPT2 = (
     Public("GPT-2", "openai-community/gpt2-large"),
     Public("GPT-2", "openai-community/gpt2-xl"),
 )
+LLAMA = Public("LLaMA-2", "meta-llama/Llama-2-7b-hf")
+LLAMA_CHAT = Public("LLaMA-2", "meta-llama/Llama-2-7b-chat-hf")
+LLAMA3 = Public("LLaMA-3", "meta-llama/Meta-Llama-3-8B")
+MISTRAL = Public("Mistral", "mistralai/Mistral-7B-v0.1")
+QWEN = Public("Qwen2.5", "Qwen/Qwen2.5-7B")
+OPEN_LLAMA = Public("OpenLLaMA", "openlm-research/open_llama_7b")
 FAMILIES = (
     *GPT2,
     Public("BERT", "google-bert/bert-base-uncased"),
-    Public("LLaMA-2", "meta-llama/Llama-2-7b-chat-hf"),
-    Public("Mistral", "mistralai/Mistral-7B-v0.1"),
-    Public("Qwen2.5", "Qwen/Qwen2.5-7B"),
+    LLAMA_CHAT,
+    MISTRAL,
+    QWEN,
     Public("DeepSeek-R1", "deepseek-ai/DeepSeek-R1-Distill-Llama-8B"),
 )
 """`tab:transformer-family` and `tab:path-breakdown`. The paper names families; these are the likeliest of them."""
-LLAMA = Public("LLaMA-2", "meta-llama/Llama-2-7b-hf")
 SUSPECTS = {
-    "Llama-2-7B-chat": Public("LLaMA-2", "meta-llama/Llama-2-7b-chat-hf"),
+    "Llama-2-7B-chat": LLAMA_CHAT,
     "Vicuna-7B": Public("LLaMA-2", "lmsys/vicuna-7b-v1.5"),
     "CodeLlama-7B": Public("LLaMA-2", "codellama/CodeLlama-7b-hf"),
-    "OpenLLaMA-7B": Public("OpenLLaMA", "openlm-research/open_llama_7b"),
+    "OpenLLaMA-7B": OPEN_LLAMA,
     "OpenLLaMA-7B-v2": Public("OpenLLaMA", "openlm-research/open_llama_7b_v2"),
     "Amber": Public("Amber", "LLM360/Amber"),
     "Baichuan-7B": Public("Baichuan", "baichuan-inc/Baichuan-7B"),
@@ -66,25 +77,31 @@ SUSPECTS = {
     "InternLM-7B": Public("InternLM", "internlm/internlm-7b"),
     "Yi-6B": Public("Yi", "01-ai/Yi-6B"),
 }
-"""`tab:real-llm-baselines`: the suspects, three descendants first."""
+"""`tab:real-llm-baselines`: the suspects of LLAMA, three descendants first."""
 LAUNDERED = {
-    "LLaMA-2 7B, Chat": (LLAMA, SUSPECTS["Llama-2-7B-chat"]),
-    "LLaMA-3 8B, Instruct": (
-        Public("LLaMA-3", "meta-llama/Meta-Llama-3-8B"),
-        Public("LLaMA-3", "meta-llama/Meta-Llama-3-8B-Instruct"),
-    ),
-    "Mistral 7B, Instruct": (
-        Public("Mistral", "mistralai/Mistral-7B-v0.1"),
-        Public("Mistral", "mistralai/Mistral-7B-Instruct-v0.1"),
-    ),
-    "Qwen2.5 7B, Instruct": (Public("Qwen2.5", "Qwen/Qwen2.5-7B"), Public("Qwen2.5", "Qwen/Qwen2.5-7B-Instruct")),
-    "LLaMA-2 7B, OpenLLaMA": (LLAMA, SUSPECTS["OpenLLaMA-7B"]),
-    "LLaMA-3 8B, Mistral 7B": (
-        Public("LLaMA-3", "meta-llama/Meta-Llama-3-8B"),
-        Public("Mistral", "mistralai/Mistral-7B-v0.1"),
-    ),
+    "LLaMA-2 7B, Chat": (LLAMA, LLAMA_CHAT),
+    "LLaMA-3 8B, Instruct": (LLAMA3, Public("LLaMA-3", "meta-llama/Meta-Llama-3-8B-Instruct")),
+    "Mistral 7B, Instruct": (MISTRAL, Public("Mistral", "mistralai/Mistral-7B-Instruct-v0.1")),
+    "Qwen2.5 7B, Instruct": (QWEN, Public("Qwen2.5", "Qwen/Qwen2.5-7B-Instruct")),
+    "LLaMA-2 7B, OpenLLaMA": (LLAMA, OPEN_LLAMA),
+    "LLaMA-3 8B, Mistral 7B": (LLAMA3, MISTRAL),
 }
 """`tab:laundering-llm`: base and suspect, four derivatives first."""
+VISION_SPEECH = {
+    "ViT-B/16": Public("ViT", "google/vit-base-patch16-224"),
+    "Whisper tiny": Public("Whisper", "openai/whisper-tiny"),
+    "Whisper base": Public("Whisper", "openai/whisper-base"),
+    "Whisper small": Public("Whisper", "openai/whisper-small"),
+}
+RESNETS = {
+    "ResNet-50": Public("ResNet", "microsoft/resnet-50"),
+    "ResNet-101": Public("ResNet", "microsoft/resnet-101"),
+    "ResNet-152": Public("ResNet", "microsoft/resnet-152"),
+}
+"""`tab:vision-speech`, and the second also `tab:factorization`."""
+STORIES = Public("TinyStories", "roneneldan/TinyStories")
+CIFAR10 = Public("CIFAR-10", "uoft-cs/cifar10")
+"""What the paper's models learn from: data, not models."""
 
 
 def stand_ins() -> Sequence[StandIn]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pydoc_data.topics import topics
 
 import torch
 from torch import Tensor
 
-STORIES = "roneneldan/TinyStories"
-TOKENIZER = "openai-community/gpt2"
+from benchmarks.paper.parts.online import dataset, tokenizer
+from benchmarks.paper.parts.public import GPT2, STORIES
+
 HELD_OUT = 10
 """One paragraph in so many is kept from training."""
 
@@ -46,16 +48,17 @@ def _bytes(paragraphs: list[str]) -> Tensor:
     return torch.tensor(list("\n\n".join(paragraphs).encode()))
 
 
+@cache
 def tiny_stories(samples: int = 50_000, held_out: int = 500) -> Corpus:
-    """Return the paper's text, so many stories of TinyStories in GPT-2's tokens; needs `datasets` and the Hub."""
-    from datasets import load_dataset
-    from transformers import AutoTokenizer
+    """Return the paper's text, so many stories of TinyStories in GPT-2's tokens; needs `datasets` and the Hub.
 
-    tokenizer = AutoTokenizer.from_pretrained(TOKENIZER)
+    Raise UnavailableError or LineageError where they cannot be had.
+    """
+    texts = [dataset(STORIES, split)["text"] for split in (f"train[:{samples}]", f"validation[:{held_out}]")]
+    words = tokenizer(GPT2[0])
 
-    def tokens(split: str) -> Tensor:
-        texts = load_dataset(STORIES, split=split)["text"]
-        numbered = tokenizer([text + tokenizer.eos_token for text in texts])["input_ids"]
-        return torch.tensor([token for text in numbered for token in text])
+    def tokens(stories: list[str]) -> Tensor:
+        numbered = words([story + words.eos_token for story in stories])["input_ids"]
+        return torch.tensor([token for story in numbered for token in story])
 
-    return Corpus("TinyStories", len(tokenizer), tokens(f"train[:{samples}]"), tokens(f"validation[:{held_out}]"))
+    return Corpus(STORIES.family, len(words), *map(tokens, texts))
