@@ -15,7 +15,7 @@ from benchmarks.paper.experiment import Bench, UnavailableError
 from benchmarks.paper.items import found, pairing_figures
 from benchmarks.paper.items import public as item
 from benchmarks.paper.parts import pictures, text
-from benchmarks.paper.parts.baselines import weight_cosine, weight_cosine_by_layer
+from benchmarks.paper.parts.baselines import weight_cosine
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.judges import layers, lineage, tensors
 from benchmarks.paper.parts.online import look, tokenizer
@@ -98,8 +98,11 @@ def test_the_papers_cosine_stands_beside_the_one_that_it_is(everything):
 
 def test_the_cosine_of_one_layer_at_a_time_is_that_of_the_whole():
     one, other = (EXAMPLES / name for name in SMALL)
-    arrays = [[(inn.numpy(), out.numpy()) for inn, out in tensors(model)] for model in (one, other)]
-    assert weight_cosine_by_layer(layers(one), layers(other)) == pytest.approx(weight_cosine(*arrays), abs=1e-12)
+    ours, theirs = (
+        torch.cat([torch.cat([m.flatten() for m in block]) for block in tensors(model)]) for model in (one, other)
+    )
+    whole = torch.nn.functional.cosine_similarity(ours.double(), theirs.double(), dim=0)
+    assert weight_cosine(layers(one), layers(other)) == pytest.approx(float(whole), abs=1e-12)
 
 
 class TestAPinnedCommit:

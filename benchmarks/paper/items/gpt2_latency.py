@@ -107,7 +107,7 @@ def milliseconds(bench: Bench) -> dict[str, list[float]]:
                 taken[name].append(1000 * (time.perf_counter() - start))
         return {name: times[1:] for name, times in taken.items()}
 
-    return bench.cache.kept("latency", [2, shape, count], measured)
+    return bench.cache.kept("latency", [3, shape, count], measured)
 
 
 def pair(shape: Shape, number: int) -> tuple[Blocks, Blocks]:

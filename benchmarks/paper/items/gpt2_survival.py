@@ -44,8 +44,8 @@ NOTES = {
     "would be left, heavier tails leave more, and those of these weights are heavier than the paper's",
 }
 ROBUST_NOTE = (
-    "as `hf-lineage compare` reports it: recipe robust, 64 probes; it caps units at twice their median, which takes most "
-    "of the live ones where, as in these roots, half are nearly dead"
+    "as `hf-lineage compare` reports it: recipe robust, 64 probes; it caps units at twice their median, which takes "
+    "most of the live ones where, as in these roots, half are nearly dead"
 )
 
 

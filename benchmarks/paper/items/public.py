@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 from transformers.utils import logging
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
-from benchmarks.paper.parts.baselines import weight_cosine_by_layer
+from benchmarks.paper.parts.baselines import weight_cosine
 from benchmarks.paper.parts.judges import evidence, layers, lineage
 from benchmarks.paper.parts.laundering import in_another_order, preserved
 from benchmarks.paper.parts.online import Look, look, said, some
@@ -143,7 +143,7 @@ def launder(scratch: Path, base: RepoRef, suspect: RepoRef) -> dict[str, float]:
         permuted(suspect.folder, 0, Path(folder))
         models = (str(suspect), folder)
         before, after = (lineage(str(base), model) for model in models)
-        whole, left = (weight_cosine_by_layer(layers(str(base)), layers(model)) for model in models)
+        whole, left = (weight_cosine(layers(str(base)), layers(model)) for model in models)
     return {CHANGE: abs(before - after), COSINE: whole, LOST: whole - left}
 
 
@@ -166,7 +166,8 @@ def laundering(bench: Bench) -> Sequence[Row]:
     told = [row for row in rows if (row.paper, row.ours) != (None, None)]
     if bench.online:
         return told
-    return [*told, *(Row(f"{name}: {LOST}", paper, None, LATER) for name, paper in COSINES.items())]
+    figures = {name: COSINE if name in INDEPENDENT else LOST for name in COSINES}
+    return [*told, *(Row(f"{name}: {figure}", COSINES[name], None, LATER) for name, figure in figures.items())]
 
 
 def printed(name: str, figure: str) -> float | None:

@@ -31,17 +31,11 @@ def flat(blocks: Blocks) -> NDArray[np.float32]:
     return np.stack([np.concatenate([w_in.ravel(), w_out.ravel()]) for w_in, w_out in blocks])
 
 
-def weight_cosine(a: Blocks, b: Blocks) -> float:
-    """Return the cosine of all the weights of two models, taken as two vectors.
+def weight_cosine(a: Iterable[AnyBlock], b: Iterable[AnyBlock]) -> float:
+    """Return the cosine of all the weights of two models, taken as two vectors; one layer of both is needed at a time.
 
     As in Wortsman et al. 2022 and most comparisons of checkpoints; nothing is aligned.
     """
-    ours, theirs = (flat(blocks).ravel().astype(np.float64) for blocks in (a, b))
-    return float(ours @ theirs / (np.linalg.norm(ours) * np.linalg.norm(theirs)))
-
-
-def weight_cosine_by_layer(a: Iterable[AnyBlock], b: Iterable[AnyBlock]) -> float:
-    """Return the weight cosine of two models that are too large to be held whole, from one layer of both at a time."""
     inner, ours, theirs = np.sum([_products(*layers) for layers in zip(a, b, strict=True)], axis=0)
     return float(inner / np.sqrt(ours * theirs))
 
