@@ -14,7 +14,8 @@ from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.gpt2 import SMOKE, Benchmark, load
 from benchmarks.paper.parts.judges import Readers, lineage, lineage_signature, tensors
 from benchmarks.paper.parts.laundering import FunctionError
-from benchmarks.paper.parts.pairing import Paired, trace_scores
+from benchmarks.paper.parts.metrics import paired
+from benchmarks.paper.parts.pairing import trace_scores
 from benchmarks.paper.parts.text import documentation
 from benchmarks.paper.parts.transformations import pruned
 
@@ -123,7 +124,7 @@ def test_trace_scores_of_orthogonal_matrices_lie_on_the_diagonal():
     turns = [torch.linalg.qr(torch.randn(8, 8, generator=torch.Generator().manual_seed(seed))).Q for seed in range(3)]
     scores = trace_scores(turns, [turn.T for turn in turns])
     assert np.diagonal(scores) == pytest.approx(8**0.5)
-    assert Paired(scores).accuracy == Paired(scores).auc == 1
+    assert paired(scores).accuracy == paired(scores).auc == 1
 
 
 def test_the_pairs_of_the_paper_are_counted(benchmark):

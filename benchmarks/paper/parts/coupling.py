@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.metrics import paired
 from benchmarks.paper.parts.models import Networks, Shape, initial, joined, outputs
 from benchmarks.paper.parts.pictures import CIFAR, DIGITS, at_hand, source
 from benchmarks.paper.parts.scores import Block
@@ -29,8 +29,7 @@ def pairing(blocks: Sequence[Block]) -> Pairing:
     w_in, w_out = (torch.stack(side).double() for side in zip(*blocks, strict=True))
     traces = w_out.flatten(1) @ w_in.mT.flatten(1).mT
     scores = (traces.abs() / norms(w_in, w_out)).numpy()
-    alike = np.ones_like(scores, dtype=bool)
-    return Pairing(scores, traces.diagonal().sign().numpy(), alike, tuple(range(len(blocks))))
+    return paired(scores, traces.diagonal().sign().numpy())
 
 
 def norms(w_in: Tensor, w_out: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Metrics of a set of scored pairs: AUROC, Gap-Z, Spearman's correlation."""
+"""Metrics of scored pairs of models: AUROC, Gap-Z, Spearman's correlation; and of paired matrices of one model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, spearmanr
+
+from hf_lineage.inspection import Pairing
 
 Scores = Sequence[float]
 
@@ -35,3 +38,9 @@ def least_auroc(gap: float) -> float:
 def spearman(scores: Scores, truth: Scores) -> float:
     """Return the rank correlation of scores with a true degree of overlap."""
     return float(spearmanr(scores, truth).statistic)
+
+
+def paired(scores: NDArray[np.float64], signs: NDArray[np.float64] | None = None) -> Pairing:
+    """Return the pairing experiment on S (L, L) of layers of one kind, with the signs of their own traces (L,)."""
+    unsigned = np.ones(len(scores)) if signs is None else signs
+    return Pairing(scores, unsigned, np.ones_like(scores, dtype=bool), tuple(range(len(scores))))

@@ -18,11 +18,12 @@ from transformers import AutoConfig
 from benchmarks.paper.parts import baselines
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.judges import layers
+from benchmarks.paper.parts.metrics import paired
 from benchmarks.paper.parts.online import Look, look
 from benchmarks.paper.parts.public import Public
 from hf_lineage import inspect
-from hf_lineage.comparison import assign
 from hf_lineage.errors import NothingToCompare
+from hf_lineage.inspection import Pairing
 
 PATHS = ("mlp", "mlp_gate", "joint (mean of scores)", "joint (sum of products)", "value_output", "query_key")
 VERSION = 1
@@ -31,43 +32,22 @@ Plain = tuple[dict[str, Tensor], float]
 
 
 @dataclass(frozen=True)
-class Paired:
-    """One path of one model."""
-
-    scores: Matrix
-    """S (L, L), s(W_out,i W_in,j)."""
-
-    @property
-    def accuracy(self) -> float:
-        """Share of layers that the assignment on S pairs with themselves."""
-        rows, columns = assign(self.scores)
-        return float(np.mean(rows == columns))
-
-    @property
-    def auc(self) -> float:
-        """Probability that a layer's own product scores above a mispaired one."""
-        own = np.eye(len(self.scores), dtype=bool)
-        found, others = self.scores[own][:, None], self.scores[~own]
-        return float(np.mean(found > others) + np.mean(found == others) / 2)
-
-
-@dataclass(frozen=True)
 class Seen:
     """What one model shows: its paths, and the share of layers that Frobenius norms pair rightly."""
 
-    paths: dict[str, Paired]
+    paths: dict[str, Pairing]
     frobenius: float
 
     @classmethod
     def of(cls, plain: Plain) -> Seen:
         """Return what a cache has kept."""
         scores, frobenius = plain
-        return cls({path: Paired(found.numpy()) for path, found in scores.items()}, frobenius)
+        return cls({path: paired(found.numpy()) for path, found in scores.items()}, frobenius)
 
     @property
     def plain(self) -> Plain:
         """What a cache keeps."""
-        return {path: torch.from_numpy(paired.scores) for path, paired in self.paths.items()}, self.frobenius
+        return {path: torch.from_numpy(found.scores) for path, found in self.paths.items()}, self.frobenius
 
 
 def seen(model: Path | str) -> Seen:
@@ -79,12 +59,12 @@ def seen(model: Path | str) -> Seen:
     pairings = inspect(str(model)).pairings
     if isinstance(pairings["mlp"], str):
         raise NothingToCompare(f"{model}: {pairings['mlp']}")
-    found = {path: Paired(pairing.scores) for path, pairing in pairings.items() if not isinstance(pairing, str)}
+    found = {path: paired(pairing.scores) for path, pairing in pairings.items() if not isinstance(pairing, str)}
     if "mlp_gate" in found:
-        found[PATHS[2]] = Paired((found["mlp"].scores + found["mlp_gate"].scores) / 2)
+        found[PATHS[2]] = paired((found["mlp"].scores + found["mlp_gate"].scores) / 2)
         several = zip(layers(model), layers(model, "mlp_gate"), strict=True)
         both = [inn + gate for (inn, _), (gate, _) in several]
-        found[PATHS[3]] = Paired(trace_scores((out for _, out in layers(model)), both))
+        found[PATHS[3]] = paired(trace_scores((out for _, out in layers(model)), both))
     matched = baselines.frobenius_pairing(layers(model))
     return Seen(found, float(np.mean(matched == np.arange(len(matched)))))
 
