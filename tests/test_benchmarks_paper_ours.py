@@ -1,14 +1,15 @@
 """The experiments of our own: their parts on cases whose answer is known, and claims that fail on wrong rows."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from benchmarks.paper.experiment import ClaimError
-from benchmarks.paper.items import found, ours_sketch, ours_verdict
-from benchmarks.paper.parts import disguises, judging, laundering, models, pools, scores, steps
+from benchmarks.paper.items import found
+from benchmarks.paper.parts import disguises, judging, laundering, models, pools, scores, sketching, steps, sweeping
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Results
@@ -80,7 +81,7 @@ def test_another_sketch_version_draws_other_probes_and_the_same_exact_score(netw
 
 def test_errors_are_measured_against_the_exact_pairing(group):
     exact = judging.evidence(*(group.models[name](steps.ROBUST) for name in ("a", "child")), permutations=99)
-    errors = ours_sketch.Errors()
+    errors = sketching.Errors()
     errors.add(exact, [exact.comparison, replace(exact.comparison, similarity=exact.comparison.similarity + 0.1)])
     assert errors.score == errors.paired == [[0, pytest.approx(0.1)]]
     assert errors.deviation == pytest.approx(0.1 / np.sqrt(2))
@@ -91,32 +92,41 @@ def test_errors_are_measured_against_the_exact_pairing(group):
 
 
 def test_the_exponent_of_a_power_law_is_found():
-    by_k = {k: ours_sketch.Errors(score=[[k**-0.5, -(k**-0.5)]]) for k in (4, 16, 64)}
-    assert ours_sketch.exponent(by_k) == pytest.approx(-0.5)
-    assert np.isnan(ours_sketch.exponent({4: by_k[4]}))
+    by_k = {k: sketching.Errors(paired=[[k**-0.5, -(k**-0.5)]]) for k in (4, 16, 64)}
+    assert sketching.exponent(by_k) == pytest.approx(-0.5)
 
 
 def test_verdicts_follow_their_settings(group, tmp_path):
     chosen = {"alpha": 0.002}, {"floor": 1.0}, {"alpha": 1.0, "floor": -1.0}
-    settings = [ours_verdict.Setting(**each) for each in chosen]
-    strict, high, anything = ours_verdict.told(Cache(tmp_path), group, settings)
-    assert strict == {judging.RELATED: ours_verdict.Share(1, 1), judging.UNRELATED: ours_verdict.Share(0, 11)}
-    assert high[judging.RELATED].missed == 1
-    assert anything[judging.UNRELATED].found == 1
+    settings = [sweeping.Setting(**each) for each in chosen]
+    strict, high, anything = sweeping.told(Cache(tmp_path), group, settings)
+    assert strict == {judging.RELATED: sweeping.Share(1, 1), judging.UNRELATED: sweeping.Share(0, 11)}
+    assert high[judging.RELATED].others.share == 1
+    assert anything[judging.UNRELATED].share == 1
 
 
 def test_fewer_permutations_are_the_first_of_more(group):
     a, b = (group.models[name](RECIPES["robust"]) for name in ("a", "child"))
     many, few = (judging.evidence(a, b, count) for count in (99, 49))
     assert np.array_equal(many.permutation.scores[:49], few.permutation.scores)
-    assert ours_verdict.related(many, ours_verdict.Setting(alpha=0.02, permutations=49))
-    assert not ours_verdict.related(many, ours_verdict.Setting(alpha=0.019, permutations=49))
+    assert sweeping.related(many, sweeping.Setting(alpha=0.02, permutations=49))
+    assert not sweeping.related(many, sweeping.Setting(alpha=0.019, permutations=49))
 
 
 def test_layers_come_in_the_order_in_which_they_are_read(group):
     whole = group.models["a"](RECIPES["robust"])
-    assert np.array_equal(ours_verdict.some_layers(whole, 2).trace, whole.trace[[0, 2]])
-    assert np.array_equal(ours_verdict.some_layers(whole, None).sketch, whole.sketch)
+    assert np.array_equal(sweeping.read(2, whole).trace, whole.trace[[0, 2]])
+    assert np.array_equal(sweeping.read(4, whole).sketch, whole.sketch)
+    living = sweeping.living(3, whole)
+    assert living.usable.tolist() == [True, True, True, False]
+    assert np.array_equal(living.corner[:3], whole.corner[:3])
+
+
+def test_half_of_the_layers_are_too_few(group, tmp_path):
+    for count, missed in ((3, 0), (2, 1)):
+        changed = sweeping.seen(group, partial(sweeping.living, count))
+        (found,) = sweeping.told(Cache(tmp_path), changed, [sweeping.Setting()])
+        assert found[judging.RELATED].others.share == missed
 
 
 def test_judging_signatures_says_what_compare_says():
@@ -145,13 +155,15 @@ WRONG = [
     ("ours:robust", "robust, all edits but of the stream: strangers called RELATED", "9/84"),
     ("ours:robust", "robust, all edits but of the stream: descendants called RELATED", "1/2"),
     ("ours:sketch", "Llama, related, k = 32: standard deviation, in stated", 3.0),
+    ("ours:sketch", "deep MLP, unrelated, k = 16: mean error, in stated", 1.0),
     ("ours:sketch", "wide MLP, unrelated: exponent of k", -1.0),
     ("ours:sketch", "Llama, unrelated, k = 8: verdicts changed", 1),
     ("ours:sketch", "deep MLP, a model and itself: largest error", 0.01),
     ("ours:verdict", "α = 0.01: independent pairs called RELATED", 0.2),
+    ("ours:verdict", "floor = 0: merges and grafts with a small share missed", 0.1),
     ("ours:verdict", "m = 64: descendants missed", 0.1),
     ("ours:verdict", "GPT-2, defaults: descendants missed", 0.1),
-    ("ours:verdict", "merge with 50% of the weights: called RELATED", 0.5),
+    ("ours:verdict", "deep MLP, merge with 0.5 of the weights: called RELATED", 0.5),
 ]
 
 

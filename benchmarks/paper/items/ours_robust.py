@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.items.convolutions import edited, edits
-from benchmarks.paper.parts.disguises import Edit, disguised
+from benchmarks.paper.parts.disguises import Edit, digest, disguised
 from benchmarks.paper.parts.judging import RELATED
 from benchmarks.paper.parts.lineups import Family, Pair, language_models
 from benchmarks.paper.parts.plots import panels
@@ -153,7 +153,7 @@ def dropped(bench: Bench) -> list[Row]:
         model.config.num_hidden_layers -= 1
         model.save_pretrained(into)
 
-    shorter = bench.cache.kept_folder("disguised", ["a block dropped"], make)
+    shorter = bench.cache.kept_folder("disguised", ["a block dropped", digest(tuned)], make)
     verdict = compare(str(base), str(shorter)).rows[0].verdict
     ours, theirs = (extract(str(folder)).paths["mlp"] for folder in (base, shorter))
     note = "models of unlike depth are not compared, as in the paper; their layers could be"
@@ -165,8 +165,8 @@ def dropped(bench: Bench) -> list[Row]:
 
 def draw(bench: Bench, found: Found) -> None:
     """Draw by family and edit the least descendant by the paper's recipe and by `robust`, and its largest stranger."""
-    names = dict.fromkeys(family for family, _, _ in found)
-    drawing, axes = panels(len(names), size=(3.5, 2.8))
+    names = dict.fromkeys(family for family, edit, _ in found if edit != CLEAN.name)
+    drawing, axes = panels(len(names), size=(4.2, 2.8))
     for place, family in zip(axes, names, strict=True):
         kinds = list(dict.fromkeys(edit for name, edit, _ in found if name == family))
         for number, edit in enumerate(kinds):
@@ -182,7 +182,12 @@ def draw(bench: Bench, found: Found) -> None:
                 place.plot(score, number, marker, mfc=face, mec=edge, linestyle="", markersize=6, label=kept)
             place.plot([min(paper.scores), min(robust.scores)], [number, number], color="0.75", zorder=0)
         place.set_yticks(range(len(kinds)), kinds)
-        place.set(title=family, xlim=(-0.03, 1.03), ylim=(len(kinds) - 0.5, -0.5), xlabel="score")
+        place.set(
+            title=family,
+            xlim=(-0.03, 1.03),
+            ylim=(len(kinds) - 0.5, -0.5),
+            xlabel="score: least descendant, largest stranger",
+        )
     drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     bench.draw("ours-robust", drawing)
 

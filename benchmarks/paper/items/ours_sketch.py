@@ -7,27 +7,26 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
-from numpy.typing import NDArray
+from matplotlib.ticker import LogLocator
 
 from benchmarks.clock import interleaved, ratio
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.parts.families import Edits, Family, Plan, family
 from benchmarks.paper.parts.judging import KINDS, RELATED, UNRELATED, Group, evidence, of_folders, of_networks
-from benchmarks.paper.parts.judging import verdict as judged
 from benchmarks.paper.parts.mlp import survival_families
 from benchmarks.paper.parts.models import Shape
 from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Row
+from benchmarks.paper.parts.sketching import Errors, exponent, rms
 from benchmarks.paper.parts.training import Schedule
 from hf_lineage import RECIPES
 from hf_lineage.comparison import Comparison, compare_paths
-from hf_lineage.verdict import Evidence
 
 EXACT = replace(RECIPES["robust"], probes=None)
 FEW = Edits((0.1,), (0.7,), (64,))
@@ -41,15 +40,20 @@ LITE = replace(
 )  # fmt: skip
 PAPER = replace(LITE, shape=Shape(width=4096, hidden=4096, layers=4))
 """Wide residual MLPs, trained for a shorter time than the narrow ones."""
-STATED = (0.6, 1.6)
+CHOSEN = "the assignment pairs the layers whose errors make them most alike: more layers, larger bias"
+TOLD = 0.1
+"""From which bias on the reason is told."""
+STATED = (0.7, 1.4)
 """Between which an error's standard deviation may lie, in stated standard errors: few draws, and a share of pairs."""
-SLOPE = 0.15
+BIAS = 0.5
+"""The largest mean error with exact mode's pairing, in stated standard errors: all pairs share their probes."""
+SLOPE = 0.2
 """By how much the exponent of k may differ from -1/2."""
 
 
 def groups(bench: Bench) -> Iterator[tuple[Group, Sequence[int]]]:
     """Yield the Llamas of the example Hub, deep residual MLPs, and wide ones, each with numbers of probes to try."""
-    yield llamas(bench.sized(1, 3, 3)), bench.sized((16, 64), (8, 16, 32, 64), (8, 16, 32, 64))
+    yield llamas(bench.sized(2, 3, 3)), bench.sized((16, 64), (8, 16, 32, 64), (8, 16, 32, 64))
     yield networks("deep MLP", survival_families(bench)[0]), bench.sized((8,), (8, 16, 32), (8, 16, 32))
     wide, most = family(bench.cache, bench.sized(SMOKE, LITE, PAPER), 0), bench.sized(6, 10, 12)
     yield networks("wide MLP", wide), [2**power for power in range(most - 4, most)]
@@ -73,49 +77,6 @@ def networks(name: str, found: Family) -> Group:
     last = {kind: several[len(several) - 1] for some in kinds.values() for kind, several in some.items()}
     pairs = {kind: [("reference", suspect) for suspect in suspects] for kind, suspects in kinds.items()}
     return Group(name, of_networks({"reference": found.reference, **last}), pairs)
-
-
-@dataclass
-class Errors:
-    """What sketches make of the pairs of one kind, for one k: (pairs, draws) each."""
-
-    score: list[list[float]] = field(default_factory=list)
-    """Sketched minus exact score."""
-    paired: list[list[float]] = field(default_factory=list)
-    """The same, with the layers paired as exact mode pairs them."""
-    stated: list[list[float]] = field(default_factory=list)
-    """The standard error that the library states."""
-    changed: int = 0
-    """How many verdicts are not that of exact mode."""
-
-    def add(self, exact: Evidence, sketched: Sequence[Comparison]) -> None:
-        """Add the sketches of one pair."""
-        right = exact.comparison
-        self.score.append([each.score - right.score for each in sketched])
-        self.paired.append([float(each.similarity[right.pairs].mean()) - right.score for each in sketched])
-        self.stated.append([each.standard_error for each in sketched])
-        names = [judged(replace(exact, comparison=each)).name for each in sketched]
-        self.changed += sum(name != judged(exact).name for name in names)
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation over the draws, of all pairs."""
-        return rms(np.std(self.score, axis=1, ddof=1))
-
-    @property
-    def draws(self) -> int:
-        """Of all pairs."""
-        return int(np.size(self.score))
-
-    @property
-    def within(self) -> float:
-        """The share of errors of at most two stated standard errors."""
-        return float(np.mean(np.abs(self.score) <= 2 * np.array(self.stated)))
-
-
-def rms(values: object) -> float:
-    """Return the root of the mean square."""
-    return float(np.sqrt(np.mean(np.square(np.asarray(values)))))
 
 
 Found = dict[str, dict[int, Errors]]
@@ -148,14 +109,6 @@ def identical(group: Group, k: int, draws: int) -> float:
     return max(abs(compare_paths(each, each).score - 1) for each in several)
 
 
-def exponent(by_k: Mapping[int, Errors]) -> float:
-    """Return the exponent of k in the standard deviation, by least squares; NaN of a single k."""
-    if len(by_k) < 2:
-        return float("nan")
-    logs: NDArray[np.float64] = np.log([[k, errors.deviation] for k, errors in by_k.items()])
-    return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
-
-
 def rows(bench: Bench) -> Sequence[Row]:
     """Return the errors by models, kind of pair and k, and the time of an extraction, and draw both."""
     draws, found, drawn = bench.sized(24, 24, 100), list[Row](), dict[str, Found]()
@@ -164,7 +117,8 @@ def rows(bench: Bench) -> Sequence[Row]:
         for kind, by_k in drawn[group.name].items():
             for k, errors in by_k.items():
                 found += figures(f"{group.name}, {kind}, k = {k}", errors)
-            found.append(Row(f"{group.name}, {kind}: exponent of k", None, exponent(by_k), "-0.5 is 1/√k"))
+            if len(by_k) > 1:
+                found.append(Row(f"{group.name}, {kind}: exponent of k", None, exponent(by_k), "-0.5 is 1/√k"))
         clean = identical(group, min(probes), draws)
         found.append(Row(f"{group.name}, a model and itself: largest error", None, clean, f"k = {min(probes)}"))
     saved = times(group, probes, bench.sized(3, 5, 5))
@@ -175,16 +129,15 @@ def rows(bench: Bench) -> Sequence[Row]:
 def figures(where: str, errors: Errors) -> list[Row]:
     """Return the rows of one kind of pair and one k."""
     stated = rms(errors.stated)
+    mean, paired = (float(np.mean(some)) / stated for some in (errors.score, errors.paired))
     return [
         Row(f"{where}: standard deviation", None, errors.deviation, f"{errors.draws} draws; stated {stated:.2g}"),
-        Row(f"{where}: standard deviation, in stated", None, errors.deviation / stated),
-        Row(
-            f"{where}: mean error, in stated", None, float(np.mean(errors.score)) / stated,
-            f"{np.mean(errors.paired) / stated:.2g} with the layers paired as in exact mode",
-        ),
-        Row(f"{where}: within two stated", None, errors.within, "95 % where errors are normal and stated rightly"),
+        Row(f"{where}: standard deviation, in stated", None, errors.deviation / stated, "with exact mode's pairing"),
+        Row(f"{where}: mean error, in stated", None, paired, "with exact mode's pairing"),
+        Row(f"{where}: mean error of the score, in stated", None, mean, CHOSEN if mean - paired > TOLD else ""),
+        Row(f"{where}: within two stated", None, errors.within, "of the score; 95 % would be normal"),
         Row(f"{where}: verdicts changed", None, errors.changed, f"of {errors.draws}"),
-    ]  # fmt: skip
+    ]
 
 
 def times(group: Group, probes: Sequence[int], rounds: int) -> dict[int, Row]:
@@ -206,28 +159,34 @@ def times(group: Group, probes: Sequence[int], rounds: int) -> dict[int, Row]:
 
 def draw(bench: Bench, found: Mapping[str, Found], saved: Mapping[int, Row]) -> None:
     """Draw error and stated error by k, and the time that a sketch saves."""
-    drawing, axes = panels(len(found) + 1, size=(2.9, 2.8))
+    drawing, axes = panels(len(found) + 1, size=(2.6, 2.8))
     for place, (name, by_kind) in zip(axes, found.items(), strict=False):
-        probes = list(by_kind[RELATED])
         series = {}
         for kind, by_k in by_kind.items():
-            series[f"{kind}: error"] = [errors.deviation for errors in by_k.values()]
-            series[f"{kind}: stated"] = [rms(errors.stated) for errors in by_k.values()]
-        lines(place, probes, series)
-        place.set(title=name, xlabel="k, number of probes", ylabel="standard deviation of the score")
-        scaled(place, probes)
+            series[f"{kind} pairs: root mean square error"] = [rms(errors.score) for errors in by_k.values()]
+            series[f"{kind} pairs: stated"] = [rms(errors.stated) for errors in by_k.values()]
+        plotted(place, list(by_kind[RELATED]), series)
         place.set_yscale("log")
-    lines(axes[-1], list(saved), {"exact over sketch": [row.number for row in saved.values()]})
-    axes[-1].set(title="time of an extraction", xlabel="k, number of probes", ylabel="exact over sketch")
-    scaled(axes[-1], list(saved))
+        place.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        place.yaxis.set_major_formatter("{x:g}")
+        place.minorticks_off()
+        place.set_title(name)
+    axes[0].set_ylabel("error of the score")
+    plotted(axes[-1], list(saved), {"": [row.number for row in saved.values()]})
+    axes[-1].set(title="extraction, wide MLP", ylabel="time, exact over sketch", ylim=(0, None))
+    drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     bench.draw("ours-sketch", drawing)
 
 
-def scaled(axes: Axes, probes: Sequence[int]) -> None:
-    """Make the axis of k logarithmic, with a tick for each."""
+def plotted(axes: Axes, probes: Sequence[int], series: Mapping[str, Sequence[float]]) -> None:
+    """Draw series over k, on a logarithmic axis with a tick for each."""
+    lines(axes, probes, series)
+    legend = axes.get_legend()
+    if legend is not None:
+        legend.remove()
     axes.set_xscale("log", base=2)
     axes.set_xticks(probes, [str(k) for k in probes])
-    axes.minorticks_off()
+    axes.set_xlabel("k, number of probes")
 
 
 def holds(rows: Mapping[str, Row]) -> None:
@@ -235,8 +194,10 @@ def holds(rows: Mapping[str, Row]) -> None:
     for name, row in rows.items():
         if name.endswith("standard deviation, in stated"):
             claim(STATED[0] < row.number < STATED[1], f"{name} is {row.number:.2f}")
-        if name.endswith("exponent of k") and row.ours is not None:
-            claim(row.number != row.number or abs(row.number + 0.5) < SLOPE, f"{name} is {row.number:.2f}")
+        if name.endswith(": mean error, in stated"):
+            claim(abs(row.number) < BIAS, f"{name} is {row.number:.2f}")
+        if name.endswith("exponent of k"):
+            claim(abs(row.number + 0.5) < SLOPE, f"{name} is {row.number:.2f}")
         if name.endswith("verdicts changed"):
             claim(row.number == 0, f"{name} is {row.number:.0f}")
         if name.endswith("largest error"):

@@ -103,12 +103,16 @@ EDITS: Mapping[str, tuple[Edit, ...]] = {
 """By family; the last of each is one that no step undoes. RMSNorm subtracts no mean."""
 
 
+def digest(folder: Path) -> str:
+    """Return the SHA-256 of a saved model's weights."""
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
 def disguised(cache: Cache, folder: Path, edit: Edit, tokens: Tensor) -> Path:
     """Return a saved model after an edit, in float32.
 
     Raise FunctionError where a logit on the tokens (b, t) moves by more than the paper's 1e-4.
     """
-    weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
 
     def make(into: Path) -> None:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32", local_files_only=True).eval()
@@ -120,4 +124,4 @@ def disguised(cache: Cache, folder: Path, edit: Edit, tokens: Tensor) -> Path:
             preserved(before, model(input_ids=tokens).logits)
         model.save_pretrained(into)
 
-    return cache.kept_folder("disguised", [VERSION, weights, edit.name, list(tokens.shape)], make)
+    return cache.kept_folder("disguised", [VERSION, digest(folder), edit.name, list(tokens.shape)], make)

@@ -17,6 +17,8 @@ from hf_lineage.verdict import FLOOR, Evidence, Verdict, judge_path
 
 DEFAULT = Options()
 RELATED, UNRELATED = KINDS = "related", "unrelated"
+FAINT = "faint"
+"""Descendants that hold a small share of the reference."""
 Pairs = Sequence[tuple[str, str]]
 
 

@@ -49,10 +49,11 @@ def language_models(bench: Bench) -> tuple[Family, Family]:
         return [(reference, suspect) for suspect in suspects][:few]
 
     related, strangers = (beside(HUB / LLAMA, [HUB / name for name in LLAMAS[kind]]) for kind in (RELATED, UNRELATED))
-    *others, number = benchmark.everything
+    number, *_ = benchmark.plan.test
     root, student = benchmark.root(number), benchmark.student(number)
+    others = [benchmark.root(other) for other in benchmark.everything if other != number]
     descendants = beside(root, list(benchmark.descendants(number).values()))
-    independent = beside(root, [*(benchmark.root(other) for other in others), student])
+    independent = beside(root, [*others, student])
     return (
         Family("Llama", related, strangers, EDITS["llama"], ("gains", "cap", "ones"), tokens),
         Family("GPT-2", descendants, independent, EDITS["gpt2"], tuple(STEPS), tokens),

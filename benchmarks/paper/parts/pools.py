@@ -5,14 +5,14 @@ Models share no weights where their seeds differ: students too, which learn from
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
 from benchmarks.paper.experiment import Bench
 from benchmarks.paper.parts.families import Family, Plan, family
 from benchmarks.paper.parts.gpt2 import Benchmark
-from benchmarks.paper.parts.judging import RELATED, UNRELATED, Group, of_folders, of_networks
+from benchmarks.paper.parts.judging import FAINT, RELATED, UNRELATED, Group, Pairs, of_folders, of_networks
 from benchmarks.paper.parts.mlp import SMOKE, survival_families
 from benchmarks.paper.parts.models import Networks, Shape
 from benchmarks.paper.parts.public import HUB
@@ -34,15 +34,15 @@ WIDE = Plan(
 )  # fmt: skip
 """Residual MLPs that are wider than the test keeps coordinates."""
 UNTRAINED = "untrained"
-SHARES = (0.05, 0.1, 0.2, 0.3, 0.5)
+SHARES = (0.05, 0.1, 0.125, 0.15, 0.2, 0.5)
 """Of the weights, in a merge."""
-BLOCKS = (1, 2, 6)
-"""In a graft."""
+GRAFTS = (1, 2)
+"""Blocks."""
 
 
 def pools(bench: Bench) -> Iterator[Group]:
     """Yield deep residual MLPs, wide ones, the GPT-2 models and the Llamas of the example Hub."""
-    yield of_families("deep MLP", survival_families(bench))
+    yield of_families("deep MLP", survival_families(bench)[: bench.sized(1, None, None)])
     yield of_families("wide MLP", [family(bench.cache, bench.sized(SMOKE, WIDE, WIDE), 0)])
     yield gpt2(Benchmark.of(bench))
     folders = {name: HUB / name for name in (LLAMA, *LLAMAS[RELATED], *LLAMAS[UNRELATED])}
@@ -51,24 +51,57 @@ def pools(bench: Bench) -> Iterator[Group]:
     yield Group("Llama", of_folders(folders), {RELATED: pairs, UNRELATED: strangers})
 
 
-def of_families(name: str, families: list[Family]) -> Group:
-    """Return residual MLPs: every reference with its descendants, and all trained models of unlike seeds."""
+def of_families(name: str, families: Sequence[Family]) -> Group:
+    """Return residual MLPs: what comes from each reference, in full or in part, and all models of unlike seeds."""
     networks: dict[str, Networks] = {}
-    roots, related = [], []
+    pairs: dict[str, list[tuple[str, str]]] = {RELATED: [], FAINT: [], UNRELATED: []}
+    strangers: list[str] = []
     for found in families:
-        reference = f"{found.root}"
-        networks[reference] = found.reference
-        roots.append(reference)
-        for kinds, into in ((found.related, None), (found.unrelated, roots)):
-            for kind, several in kinds.items():
-                if kind != UNTRAINED:
-                    members = {f"{found.root} {kind} {number}": network for number, network in enumerate(several)}
-                    networks |= members
-                    if into is None:
-                        related += [(reference, member) for member in members]
-                    else:
-                        into += members
-    return Group(name, of_networks(networks), {RELATED: related, UNRELATED: list(combinations(roots, 2))})
+        reference, own, others = str(found.root), named(found, found.related), named(found, found.unrelated)
+        mixed = mixtures(found)
+        networks |= {reference: found.reference, **own, **others, **mixed}
+        pairs[RELATED] += [(reference, member) for member in own]
+        pairs[FAINT] += [(reference, member) for member in mixed]
+        strangers += [reference, *others]
+    pairs[UNRELATED] += combinations(strangers, 2)
+    return Group(name, of_networks(networks), pairs)
+
+
+def named(found: Family, kinds: Mapping[str, Networks]) -> dict[str, Networks]:
+    """Return the trained suspects of some kinds, by name."""
+    return {
+        f"{found.root}: {kind} {number}": network
+        for kind, several in kinds.items()
+        if kind != UNTRAINED
+        for number, network in enumerate(several)
+    }
+
+
+def mixtures(found: Family) -> dict[str, Networks]:
+    """Return merges of a reference with each of its independent models, and grafts of some of its blocks onto them."""
+    layers, mixed = found.plan.shape.layers, {}
+    for number, donor in enumerate(found.unrelated["independent"]):
+        for share in SHARES:
+            mixed[f"{found.root}: {merge(share)}, {number}"] = merged(found.reference, donor, share)
+        for count in GRAFTS:
+            places = [layers * (2 * place + 1) // (2 * count) for place in range(count)]
+            mixed[f"{found.root}: {graft(count)}, {number}"] = grafted(found.reference, donor, places)
+    return mixed
+
+
+def merge(share: float) -> str:
+    """Return what a merge is called."""
+    return f"merge with {share:.3g} of the weights"
+
+
+def graft(count: int) -> str:
+    """Return what a graft is called."""
+    return f"graft of {count} {'block' if count == 1 else 'blocks'}"
+
+
+def only(group: Group, what: str) -> Pairs:
+    """Return the pairs of a group with a suspect that is called so."""
+    return [(a, b) for pairs in group.pairs.values() for a, b in pairs if f": {what}" in b]
 
 
 def gpt2(benchmark: Benchmark) -> Group:
@@ -82,23 +115,3 @@ def gpt2(benchmark: Benchmark) -> Group:
         related += [(f"{number}", name) for name in descendants]
     strangers = [name for number in benchmark.everything for name in (f"{number}", f"{number} student")]
     return Group("GPT-2", of_folders(folders), {RELATED: related, UNRELATED: list(combinations(strangers, 2))})
-
-
-def faint(bench: Bench) -> Iterator[tuple[str, float, Group]]:
-    """Yield what it is, the share of the reference in it, and a reference beside models that hold only so much."""
-    found = survival_families(bench)[0]
-    layers = found.plan.shape.layers
-    donors = list(found.unrelated["independent"])
-    for share in SHARES:
-        mixed = [merged(found.reference, donor, share) for donor in donors]
-        yield f"merge with {share:.0%} of the weights", share, _beside(found.reference, mixed)
-    for count in (count for count in BLOCKS if count <= layers):
-        places = [round((number + 0.5) * layers / count) % layers for number in range(count)]
-        mixed = [grafted(found.reference, donor, places) for donor in donors]
-        yield f"graft of {count} of {layers} blocks", count / layers, _beside(found.reference, mixed)
-
-
-def _beside(reference: Networks, mixed: list[Networks]) -> Group:
-    networks = {f"{number}": network for number, network in enumerate(mixed)}
-    pairs = [("reference", name) for name in networks]
-    return Group("deep MLP", of_networks({"reference": reference, **networks}), {RELATED: pairs, UNRELATED: []})
