@@ -53,7 +53,7 @@ class Experiment:
     """Several may share an item: its results file has the rows of all of them, in the order of their modules."""
 
     item: str
-    """The label in the paper, such as `tab:survival`; `ours:` and a word for what the paper does not have."""
+    """The label in the paper, such as `tab:survival`."""
     title: str
     rows: Callable[[Bench], Sequence[Row]]
     claim: Callable[[Mapping[str, Row]], None]
