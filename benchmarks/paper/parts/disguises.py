@@ -1,0 +1,127 @@
+"""Disguises: edits that leave the function of a language model where it was and its weights somewhere else.
+
+Those of the library's tests are taken where they are; two turn the residual stream, which no step of `robust` undoes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM
+
+from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.laundering import preserved
+from tests import laundering
+
+VERSION = 1
+"""Raised when the code below or that of the tests' edits comes to mean something else."""
+Change = Callable[[Any], None]
+"""Edits a model of transformers in place; what it draws comes from torch's own generator."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What is done to a model so that its lineage does not show."""
+
+    name: str
+    changes: tuple[Change, ...]
+    steps: tuple[str, ...] = ()
+    """The steps that undo it."""
+
+
+def rotate_stream(model: Any) -> None:
+    """Turn the residual stream of a Llama by a random rotation, its norm gains moved into what reads the norm."""
+    width = model.config.hidden_size
+    turn = torch.linalg.qr(torch.randn(width, width, dtype=torch.float64))[0]
+    readers, writers = [model.lm_head], [model.model.embed_tokens]
+    _fold(model.model.norm, readers)
+    for layer in model.model.layers:
+        attention, mlp = layer.self_attn, layer.mlp
+        heads, units = [attention.q_proj, attention.k_proj, attention.v_proj], [mlp.gate_proj, mlp.up_proj]
+        _fold(layer.input_layernorm, heads)
+        _fold(layer.post_attention_layernorm, units)
+        readers += heads + units
+        _turn([attention.o_proj, mlp.down_proj], lambda matrix: turn @ matrix)
+    _turn(readers + writers, lambda matrix: matrix @ turn.T)
+
+
+def permute_stream(model: Any) -> None:
+    """Reorder the residual coordinates of a GPT-2, in everything that reads or writes them."""
+    width = model.config.n_embd
+    order = torch.randperm(width)
+    for name, parameter in model.named_parameters():
+        axis = 0 if name.endswith(("c_attn.weight", "c_fc.weight")) else -1
+        if parameter.shape[axis] == width:
+            parameter.data.copy_(parameter.data.index_select(axis, order))
+
+
+def _fold(norm: Any, readers: Sequence[Any]) -> None:
+    for reader in readers:
+        reader.weight.data.mul_(norm.weight.data)
+    norm.weight.data.fill_(1.0)
+
+
+def _turn(linears: Sequence[Any], change: Callable[[Tensor], Tensor]) -> None:
+    for linear in linears:
+        linear.weight.data.copy_(change(linear.weight.data.double()))
+
+
+HIDDEN = {
+    "llama": Edit("hidden units reordered and rescaled", (laundering.permute_hidden, laundering.rescale)),
+    "gpt2": Edit("hidden units reordered", (laundering.permute_hidden,)),
+}
+"""What the paper's own recipe does not see: GELU is not homogeneous, so a GPT-2 is not rescaled."""
+GAINS = Edit("gains moved", (laundering.swap_gains,), ("gains",))
+FURTHER = Edit("gains moved thrice", (laundering.swap_gains,) * 3, ("gains",))
+MEANS = Edit("means shifted", (laundering.shift_means,), ("means",))
+UNITS = Edit("dead units added", (laundering.add_dead_units,), ("cap",))
+EDITS: Mapping[str, tuple[Edit, ...]] = {
+    "llama": (
+        HIDDEN["llama"],
+        GAINS,
+        FURTHER,
+        UNITS,
+        Edit("all of these", laundering.LLAMA_EDITS, ("gains", "cap")),
+        Edit("stream rotated", (rotate_stream,)),
+    ),
+    "gpt2": (
+        HIDDEN["gpt2"],
+        GAINS,
+        FURTHER,
+        MEANS,
+        UNITS,
+        Edit("all of these", laundering.GPT2_EDITS, ("gains", "means", "cap")),
+        Edit("stream reordered", (permute_stream,)),
+    ),
+}
+"""By family; the last of each is one that no step undoes. RMSNorm subtracts no mean."""
+
+
+def digest(folder: Path) -> str:
+    """Return the SHA-256 of a saved model's weights."""
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+def disguised(cache: Cache, folder: Path, edit: Edit, tokens: Tensor) -> Path:
+    """Return a saved model after an edit, in float32.
+
+    Raise FunctionError where a logit on the tokens (b, t) moves by more than the paper's 1e-4.
+    """
+
+    def make(into: Path) -> None:
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32", local_files_only=True).eval()
+        with torch.no_grad():
+            before = model(input_ids=tokens).logits
+            torch.manual_seed(0)
+            for change in edit.changes:
+                change(model)
+            preserved(before, model(input_ids=tokens).logits)
+        model.save_pretrained(into)
+
+    return cache.kept_folder("disguised", [VERSION, digest(folder), edit.name, list(tokens.shape)], make)
