@@ -37,7 +37,7 @@ def judged(
         return base
     if isinstance(suspect, verdict.Unverifiable):
         return suspect
-    if (base.layers, base.width) != (suspect.layers, suspect.width):
+    if base.width != suspect.width:
         return verdict.Incompatible(
             f"{base.name} has {base.layers} layers of width {base.width}, "
             f"{suspect.name} has {suspect.layers} of width {suspect.width}"
@@ -51,13 +51,26 @@ def judged(
 
 
 def _unlike(base: Subject, suspect: Subject, options: Options) -> str:
-    """Which paths are in more layers, or in layers of other widths, of one model than of the other."""
+    """Which paths cannot be compared: in layers of other widths of one model, and beside `--null` in more of them.
+
+    Where all layers have one width those of the shallower model are all paired, and a relabelling does to their score
+    what it does at equal depth. Empirical nulls are of models of one depth.
+    """
     rows = {path: (base.rows.get(path), suspect.rows.get(path)) for path in options.paths}
     return "; ".join(
-        f"{base.name} has {path} in {_layers(ours)}, {suspect.name} in {_layers(theirs)}; leave this path out"
+        f"{base.name} has {path} in {_layers(ours)}, {suspect.name} in {_layers(theirs)}; leave {what} out"
         for path, (ours, theirs) in rows.items()
-        if ours and theirs and sorted(ours.values()) != sorted(theirs.values())
+        if ours and theirs and (what := _in_the_way(ours, theirs, options))
     )
+
+
+def _in_the_way(ours: Mapping[int, int], theirs: Mapping[int, int], options: Options) -> str:
+    """What keeps the layers of two models from being compared, empty for nothing."""
+    if sorted(ours.values()) == sorted(theirs.values()):
+        return ""
+    if len({*ours.values(), *theirs.values()}) > 1:
+        return "this path"
+    return "--null" if options.nulls else ""
 
 
 def _layers(rows: Mapping[int, int]) -> str:
@@ -84,7 +97,7 @@ def _plan(base: Subject, suspect: Subject, options: Options) -> tuple[tuple[int,
 
     Layers of several kinds are all read: a few of them would not stand for the rest.
     """
-    everything = tuple(range(suspect.layers))
+    everything = tuple(range(max(base.layers, suspect.layers)))
     plain = dict.fromkeys(everything, suspect.width)
     alike = all(model.rows.get(path) == plain for model in (base, suspect) for path in options.paths)
     hurried = options.budget == "quick" or (options.budget is None and not (base.local and suspect.local))
@@ -98,7 +111,7 @@ def _seen(model: Subject, read: tuple[int, ...]) -> Signature:
 
     What our own cache holds is no more than its weights would have shown: a report does not depend on what is kept.
     """
-    return model.signature() if model.origin.given else model.signature(read)
+    return model.signature() if model.origin.given else model.signature([n for n in read if n < model.layers])
 
 
 def _clear(found: verdict.Verdict, read: int, layers: int) -> bool:
@@ -160,11 +173,11 @@ def _empirical_nulls(base: Subject, options: Options) -> dict[str, EmpiricalNull
 
 
 def _null_scores(base: Subject, name: str, options: Options) -> dict[str, dict[str, float]]:
-    outcome = judged(
-        base, judgeable(locate(name, options.local_hub), options), replace(options, nulls=(), budget="full")
-    )
-    if not outcome.evidence:
-        raise OptionError(f"--null {name} cannot serve: {outcome.reason}")
+    other = judgeable(locate(name, options.local_hub), options)
+    outcome = judged(base, other, replace(options, nulls=(), budget="full"))
+    unlike = _unlike(base, other, options) if isinstance(other, Subject) else ""
+    if unlike or not outcome.evidence:
+        raise OptionError(f"--null {name} cannot serve: {unlike or outcome.reason}")
     if isinstance(outcome, verdict.Related):
         raise OptionError(f"--null {name} is itself related to {base.name}; a null model must be independent of it")
     return {path: {name: found.comparison.score} for path, found in outcome.evidence.items()}

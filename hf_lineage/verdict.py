@@ -80,7 +80,7 @@ class Inconclusive(Verdict):
 
 
 class Incompatible(Verdict):
-    """Models of different depth or width, which the method does not compare."""
+    """Models of different width, which the method does not compare."""
 
 
 class Unverifiable(Verdict):

@@ -99,19 +99,19 @@ def test_the_record_says_the_same_to_programs(hub):
 
 def test_only_related_is_written_as_verified(hub):
     tiny_llama(hub / "acme/other", seed=1)
-    tiny_llama(hub / "acme/deep", layers=3)
-    card(hub / "fern/child", ["acme/base", "acme/other", "acme/deep", "acme/gone", "7"])
+    tiny_llama(hub / "acme/wide", width=64)
+    card(hub / "fern/child", ["acme/base", "acme/other", "acme/wide", "acme/gone", "7"])
     found = annotate(hub, "--write")
     assert found.code == 0
     assert found.out.startswith(
-        "acme/base: RELATED\nacme/other: UNRELATED\nacme/deep: INCOMPATIBLE\nacme/gone: UNVERIFIABLE\n7: UNVERIFIABLE\n"
+        "acme/base: RELATED\nacme/other: UNRELATED\nacme/wide: INCOMPATIBLE\nacme/gone: UNVERIFIABLE\n7: UNVERIFIABLE\n"
     )
     assert readme(hub).count("(verified\\)") == 1
     assert readme(hub).count("(not verified\\)") == 4
     assert [claim["verified"] for claim in claims(hub)["claims"]] == [True, False, False, False, False]
-    assert "acme/deep has 3 layers of width 32" in readme(hub)
+    assert "acme/wide has 2 layers of width 64" in readme(hub)
     assert [claim["command"].partition(" --base ")[2] for claim in claims(hub)["claims"]] == [
-        "acme/base", "acme/other", "acme/deep", "acme/gone", "",
+        "acme/base", "acme/other", "acme/wide", "acme/gone", "",
     ]  # fmt: skip
 
 
@@ -244,7 +244,7 @@ class TestRepair:
         ("base", "message"),
         [
             ("acme/other", "acme/other is UNRELATED, and only a RELATED base is declared; leave --repair-base out"),
-            ("acme/deep", "acme/deep is INCOMPATIBLE, and only a RELATED base is declared"),
+            ("acme/wide", "acme/wide is INCOMPATIBLE, and only a RELATED base is declared"),
             ("acme/gone", "acme/gone is UNVERIFIABLE, and only a RELATED base is declared"),
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
             ("{hub}/acme/base", "is no name on the Hub, so no card can declare it; give its name"),
@@ -252,7 +252,7 @@ class TestRepair:
     )
     def test_nothing_else_is(self, hub, base, message):
         tiny_llama(hub / "acme/other", seed=1)
-        tiny_llama(hub / "acme/deep", layers=3)
+        tiny_llama(hub / "acme/wide", width=64)
         before = content(hub)
         assert message in annotate(hub, "--base", base.format(hub=hub), "--repair-base", "--write").error
         assert content(hub) == before

@@ -95,17 +95,17 @@ def test_an_empty_folder_is_no_model_even_if_it_declares_nothing(tmp_path):
 
 def test_several_claims_are_judged_one_by_one_and_the_worst_counts(hub):
     tiny_llama(hub / "acme/other", seed=1)
-    tiny_llama(hub / "acme/deep", layers=3)
-    card(hub / "fern/child", ["acme/base", "acme/other", "acme/deep", 7])
+    tiny_llama(hub / "acme/wide", width=64)
+    card(hub / "fern/child", ["acme/base", "acme/other", "acme/wide", 7])
     found = check(hub)
     assert [(row[0], row[-1]) for row in found.rows] == [
         ("acme/base", "RELATED"),
         ("acme/other", "UNRELATED"),
-        ("acme/deep", "INCOMPATIBLE"),
+        ("acme/wide", "INCOMPATIBLE"),
         ("7", "UNVERIFIABLE"),
     ]
     assert found.code == 1
-    os.truncate(hub / "acme/deep" / WEIGHTS, 100)
+    os.truncate(hub / "acme/wide" / WEIGHTS, 100)
     assert check(hub).code == 2
 
 

@@ -36,6 +36,16 @@ def test_p_values_of_independent_pairs_are_uniform(independent):
     assert 0.4 < np.mean(p_values) < 0.6
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_p_values_of_independent_pairs_of_unlike_depth_are_uniform(independent, which):
+    pairs = [[independent[number], independent[number + 1]] for number in range(0, NETWORKS, 2)]
+    for pair in pairs:
+        pair[which] = pair[which].of([0, LAYERS - 1])
+    p_values = [permutation_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
+    assert kstest(p_values, "uniform").pvalue > SIGNIFICANCE
+    assert 0.4 < np.mean(p_values) < 0.6
+
+
 def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(independent):
     pairs = [(i, (i + step) % NETWORKS) for step in range(1, 7) for i in range(NETWORKS)]
     rejected = sum(

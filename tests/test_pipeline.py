@@ -5,9 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract, save_signature
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError
+from hf_lineage.report import text
 from hf_lineage.signature import RECIPES
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
@@ -78,7 +80,7 @@ def test_a_null_model_that_is_related_to_the_base_is_refused():
 
 
 def test_a_null_model_of_another_shape_is_refused(tmp_path):
-    with pytest.raises(OptionError, match=r"cannot serve: .* has 5 of width 96"):
+    with pytest.raises(OptionError, match=r"cannot serve: .* has mlp in 6 layers, .* in 5 layers"):
         check(TUNED, options=replace(OPTIONS, nulls=(shallower(tmp_path),)))
 
 
@@ -101,22 +103,52 @@ def test_a_published_null_serves_a_folder_of_its_reference():
     assert row.verdict.evidence["mlp"].empirical.threshold == 4e-4
 
 
-def shallower(folder):
-    """A copy of the base that says and has one layer less."""
-    from safetensors.torch import load_file, save_file
-
+def of_layers(folder, *layers):
+    """A model of these layers of the base, one after another, whose configuration still has the base's depth."""
     weights = load_file(HUB / BASE / "model.safetensors")
-    save_file({name: t for name, t in weights.items() if ".layers.5." not in name}, folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if ".layers." not in name}
+    for number, layer in enumerate(layers):
+        there, here = f".layers.{layer}.", f".layers.{number}."
+        kept |= {name.replace(there, here): tensor.clone() for name, tensor in weights.items() if there in name}
+    save_file(kept, folder / "model.safetensors")
     shutil.copy(HUB / BASE / "config.json", folder)
     return str(folder)
 
 
-def test_models_of_unlike_depth_are_incompatible(tmp_path):
-    report = compare(str(HUB / BASE), shallower(tmp_path))
-    verdict = only_row(report).verdict
-    assert (verdict.name, report.exit_code) == ("INCOMPATIBLE", 3)
-    assert "has 6 layers of width 96" in verdict.reason
-    assert "has 5 of width 96" in verdict.reason
+def shallower(folder):
+    return of_layers(folder, 0, 1, 2, 3, 4)
+
+
+def test_a_model_without_some_layers_is_related_either_way(tmp_path):
+    few = shallower(tmp_path)
+    for pair, shape in (((str(HUB / BASE), few), (6, 5)), ((few, str(HUB / BASE)), (5, 6))):
+        found = only_row(compare(*pair)).verdict
+        (evidence,) = found.evidence.values()
+        assert (found.name, evidence.comparison.similarity.shape) == ("RELATED", shape)
+        assert evidence.comparison.score == pytest.approx(1)
+
+
+def test_a_model_with_repeated_layers_is_related(tmp_path):
+    again = of_layers(tmp_path, 0, 1, 2, 3, 4, 1, 2, 3, 4, 5)
+    (evidence,) = only_row(compare(str(HUB / BASE), again)).verdict.evidence.values()
+    assert evidence.comparison.similarity.shape == (6, 10)
+    assert evidence.comparison.score == pytest.approx(1)
+
+
+def test_a_report_says_which_depths_were_compared(tmp_path):
+    said = " ".join(text.render(compare(str(HUB / BASE), shallower(tmp_path))).split())
+    assert "the base has 6 layers and the model 5; the score is that of the 5 that are paired" in said
+
+
+def test_independent_models_of_unlike_depth_are_unrelated(tmp_path):
+    assert only_row(compare(str(HUB / "otter/llama-independent"), shallower(tmp_path))).verdict.name == "UNRELATED"
+
+
+def test_a_model_of_unlike_depth_has_no_empirical_null(tmp_path):
+    options = replace(OPTIONS, nulls=(str(HUB / "otter/llama-independent"),))
+    verdict = only_row(compare(str(HUB / BASE), shallower(tmp_path), options)).verdict
+    assert verdict.name == "INCOMPATIBLE"
+    assert verdict.reason.endswith("in 5 layers; leave --null out")
 
 
 def test_a_model_that_declares_itself_is_unverifiable(tmp_path):

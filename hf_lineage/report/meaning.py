@@ -46,8 +46,8 @@ MEANINGS = {
     "INCOMPATIBLE": Meaning(
         "open",
         "Cannot be compared with",
-        "The two models are built differently, in depth or in width, and this method compares like with like.",
-        "It says nothing about ancestry: a model can be cut from a larger one, which this method does not see.",
+        "The two models are built differently, in the width of their layers, and this method compares like with like.",
+        "It says nothing about ancestry: a model can be cut from a wider one, which this method does not see.",
     ),
     "UNVERIFIABLE": Meaning(
         "open",

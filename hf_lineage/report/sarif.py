@@ -46,9 +46,9 @@ RULES = {
     ),
     "INCOMPATIBLE": Rule(
         "warning",
-        "The declared base has another depth or width.",
-        "Models of different depth or width are not compared. A depth-pruned or widened model is of this kind; so is a "
-        "model whose card names the wrong size of its base.",
+        "The declared base has another width.",
+        "Models of different width are not compared. A narrowed or widened model is of this kind; so is a model whose "
+        "card names the wrong size of its base.",
     ),
     "UNVERIFIABLE": Rule(
         "note",

@@ -98,7 +98,14 @@ def origins(row: Row) -> Iterator[str]:
 
 
 def reading(row: Row) -> Iterator[str]:
-    """Yield how much of the models was read, where it was not all, and what came over the network."""
+    """Yield which depths are compared, how much was read, where it was not all, and what came over the network."""
+    for path, found in row.verdict.evidence.items():
+        ours, theirs = map(len, found.layers)
+        if found.looks == 1 and ours != theirs:
+            yield (
+                f"{printable(row.claim.base, 200)}: along {path} the base has {ours} layers and the model {theirs}; "
+                f"the score is that of the {min(ours, theirs)} that are paired"
+            )
     read = max((len(found.layers[1]) for found in row.verdict.evidence.values()), default=0)
     if row.layers is not None and 0 < read < row.layers:
         looks = next(iter(row.verdict.evidence.values())).looks

@@ -43,7 +43,6 @@ NOTES = {
 }
 MARKS = {RIGHT: "✓", WRONG: "✗", UNDECIDED: "?", OWN_TERMS: "✓ by its own definition"}
 SIZE = "six layers of 96 coordinates: they show invariances and failure modes, and are no measure of accuracy"
-DEPTH = "models that differ in depth are not compared yet"
 ROTATION = "a rotation of the residual stream is not seen through yet"
 
 
@@ -79,7 +78,7 @@ PAIRS = (
     Pair("moss/llama-continued", LLAMA, "heavy continued pretraining"),
     Pair("magpie/llama-laundered", LLAMA, "hidden units reordered and rescaled"),
     Pair("llama-base, norm gains swapped", LLAMA, "norm gains swapped"),
-    Pair("llama-finetune-a, two layers less", LLAMA, "fine-tune less two of six layers", limit=DEPTH),
+    Pair("llama-finetune-a, two layers less", LLAMA, "fine-tune less two of six layers"),
     Pair("llama-base, stream rotated", LLAMA, "residual stream rotated", limit=ROTATION),
     Pair("heron/llama-distilled", LLAMA, "student on fresh weights", DISTILLED),
     Pair(LIAR, LLAMA, "another seed, same architecture and text", INDEPENDENT),
