@@ -60,7 +60,7 @@ def reproduced(item: str, experiments: Sequence[Experiment], bench: Bench, folde
     start = time.monotonic()
     try:
         measured = [list(experiment.rows(bench)) for experiment in experiments]
-    except (LineageError, UnavailableError) as error:
+    except (LineageError, UnavailableError, ClaimError) as error:
         click.echo(f"benchmarks: {item}: {error}", err=True)
         return False
     command = f"python -m benchmarks.paper {item} --scale {bench.scale}{' --online' if bench.online else ''}"

@@ -129,10 +129,7 @@ def _banner(row: Row, name: str) -> Markup:
         tag("p", tag("strong", "Reason: "), reason, class_="reason") if reason else "",
         tag("p", said.says_not, class_="muted"),
         _tiles(row),
-        *(
-            tag("p", sentence[0].upper() + sentence[1:] + ".", class_="muted")
-            for sentence in (*wording.origins(row), *wording.reading(row))
-        ),
+        *(tag("p", f"{sentence}.", class_="muted") for sentence in (*wording.origins(row), *wording.reading(row))),
         class_=f"banner {said.tone}",
     )
 

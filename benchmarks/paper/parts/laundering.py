@@ -8,13 +8,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from benchmarks.paper.experiment import ClaimError
 from benchmarks.paper.parts.models import Networks, outputs
 
 TOLERANCE = 1e-4
 """By how much outputs may move: the paper's gate."""
 
 
-class FunctionError(AssertionError):
+class FunctionError(ClaimError):
     """An edit that should have left the function of a model where it was has moved it."""
 
 
