@@ -87,7 +87,7 @@ def traces(bench: Bench) -> Sequence[Row]:
             place.bar(range(len(trace)), heights, color=grey, hatch=hatch, edgecolor="0.1", linewidth=0.5, label=label)
         place.axhline(0, color="0.3", linewidth=0.6)
         place.set(title=name, xlabel="layer", ylabel="tr(W_out W_in)")
-    axes[-1].legend(loc="upper right")
+    drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     bench.draw("gpt2-trace", drawing)
     shares = {name: float(np.mean(trace < 0)) for name, trace in found.items()}
     commits = "; ".join(looks[name].note for name in found)
