@@ -27,7 +27,7 @@ HEADLINES = (
     ("tab:survival", "AUROC", "159 pairs of residual MLPs: AUROC of our score"),
     ("tab:survival", "least related score", "the same: least score of a descendant"),
     ("tab:survival", "largest unrelated score", "the same: largest score of any other"),
-    ("tab:gpt2-survival", "AUROC", "45 pairs of GPT-2: AUROC of our score"),
+    ("tab:gpt2-survival", "AUROC", "45 pairs of GPT-2, ours 64 wide: AUROC of our score"),
     ("tab:gpt2-survival", "least related score", "the same: least score of a descendant"),
     ("tab:gpt2-survival", "largest unrelated score", "the same: largest score of any other"),
     ("tab:laundering", "MLP, PD, ours: AUROC", "hidden units reordered and rescaled: AUROC of our score"),

@@ -21,7 +21,7 @@ MEANING = (
 )
 
 LIMITS = (
-    "A low score is no proof of independence against every attacker: suppression at a cost in quality, a rotation of "
+    "A low score is no proof of independence against every attacker: training against it, a rotation or reordering of "
     "the residual stream, and very heavy continued pretraining all lower it.",
     "A low but significant score can come from a shared initialisation (two runs from one seed), which is a shared "
     "ancestor here.",
