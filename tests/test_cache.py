@@ -68,6 +68,16 @@ def test_of_what_was_read_in_part_nothing_is_kept(online, tmp_path):
     assert origins(found) == {"base": "cache", "model": "cache"}
 
 
+def test_models_of_unlike_depth_are_read_whole_and_both_are_kept(online, tmp_path):
+    online.publish("acme/deep", tiny_llama(tmp_path / "deep", layers=16))
+    online.publish("fern/cut", card(tiny_llama(tmp_path / "cut", layers=12), "acme/deep"))
+    found, again = (json.loads(lineage("check", "fern/cut", "--format", "json").out)["claims"][0] for _ in range(2))
+    assert (found["verdict"], found["paths"][0]["layers_read"], len(kept())) == ("RELATED", 12, 2)
+    assert (again["verdict"], again["paths"], origins(again)) == (
+        "RELATED", found["paths"], {"base": "cache", "model": "cache"},
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("first", "second", "hit"),
     [
