@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from benchmarks.isolated import ROOT
 from benchmarks.results import significant
 from benchmarks.shapes import Model, Shape
@@ -173,6 +175,7 @@ def worse(counted: Counts, before: Counts) -> dict[str, str]:
     return grown | dict.fromkeys(sorted(counted.keys() ^ before.keys()), "not on both sides")
 
 
+@click.command()
 def main() -> None:
     """Write the counts of the package as it is, on the CPU."""
     os.environ["CUDA_VISIBLE_DEVICES"] = ""

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 from rich.console import Console
 from safetensors.torch import load_file, save_file
 
@@ -180,6 +181,7 @@ def document(found: Sequence[Row]) -> Mapping[str, object]:
     return {"command": "python -m benchmarks.network", "rows": [row.as_json() for row in found]}
 
 
+@click.command()
 def main() -> None:
     """Print the figures of the 32-layer model, and write them."""
     found = measure(SHAPE)
