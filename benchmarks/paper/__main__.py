@@ -34,15 +34,16 @@ INTERRUPTED = 130
 def main(items: Sequence[str], scale: str, online: bool, scratch: Path, output: Path | None) -> None:
     """Reproduce ITEMS of the paper, named by their labels, all of them if there are none named.
 
-    Results of the scales lite and paper go to benchmarks/results, those of smoke to the scratch folder. A run that is
-    stopped goes on where it was.
+    Results go to benchmarks/results: of the scale lite into it, of paper and of public checkpoints into folders of
+    their own; those of smoke go to the scratch folder. A run that is stopped goes on where it was.
     """
     torch.set_num_threads(1)  # sums come out the same however many cores there are
     experiments = found()
     unknown = sorted(set(items) - set(experiments))
     if unknown:
         raise click.UsageError(f"no item {unknown[0]}; there are {', '.join(sorted(experiments))}")
-    folder = output or {"smoke": scratch / "smoke", "lite": RESULTS, "paper": RESULTS / "paper"}[scale]
+    lite = RESULTS / "online" if online else RESULTS
+    folder = output or {"smoke": scratch / "smoke", "lite": lite, "paper": RESULTS / "paper"}[scale]
     bench = Bench(scale, Cache(scratch), folder / "figures", online)
     try:
         failed = [item for item in items or experiments if not reproduced(item, experiments[item], bench, folder)]
