@@ -11,6 +11,7 @@ import os
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,8 +114,7 @@ def _write(report: Report, inputs: Inputs, folder: Path) -> dict[str, str]:
     """Write a file for each format, and return the outputs that name one."""
     written: dict[str, str] = {}
     contents: dict[str, Callable[[], str]] = {
-        f"lineage.{SUFFIXES.get(name, name)}": lambda render=render: render(report, True)  # type: ignore[misc]
-        for name, render in inputs.formats.items()
+        f"lineage.{SUFFIXES.get(name, name)}": partial(render, report, True) for name, render in inputs.formats.items()
     }
     if "sarif" in inputs.formats:
         contents["lineage.alerts.sarif"] = lambda: sarif.alerts(report)
