@@ -87,7 +87,7 @@ def pairs(cache: Cache, plans: Mapping[int, Vision]) -> tuple[Pairs, Pairs]:
                 folder = cache.kept_folder(
                     "convolutions",
                     [VERSION, plans[reference], kind, number],
-                    lambda to, change=change: edited(folders[reference], change, to),  # type: ignore[misc]  # noqa: B023
+                    partial(edited, folders[reference], change),
                 )
                 related.setdefault(kind, []).append(judged(folders[reference], folder))
     unrelated = [judged(folders[one], folders[other]) for one in REFERENCES for other in INDEPENDENT]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -122,10 +123,10 @@ def curves(bench: Bench, plan: Course) -> tuple[Curve, Curve, Curve]:
     """Return the control, and the trainings with shuffled and with shifted gradients, made now or before."""
 
     def made(change: Change) -> Curve:
-        def run() -> dict[str, object]:
+        def run() -> dict[str, Any]:
             return vars(curve(plan, change))
 
-        return Curve(**bench.cache.kept("curves", [VERSION, plan, change.__name__], run))  # type: ignore[arg-type]
+        return Curve(**bench.cache.kept("curves", [VERSION, plan, change.__name__], run))
 
     return made(kept), made(shuffled), made(shifted)
 

@@ -80,7 +80,7 @@ def told_right(name: str, networks: Networks, plan: Course) -> Row:
 def of_scheme(plan: Course, networks: Networks) -> Iterator[Networks]:
     """Yield the networks of each scheme of a course."""
     count = len(plan.seeds)
-    return (networks.changed(lambda tensor, i=i: tensor[i : i + count]) for i in range(0, len(networks), count))  # type: ignore[misc]
+    return (networks[start : start + count] for start in range(0, len(networks), count))
 
 
 def mean(networks: Networks, figure: str) -> float:

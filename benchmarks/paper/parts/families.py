@@ -172,4 +172,8 @@ def noise(seed: int) -> Callable[[Tensor, float], Tensor]:
 
 def variants(reference: Networks, strengths: Sequence[float], change: Callable[[Tensor, float], Tensor]) -> Networks:
     """Return the reference changed by every strength."""
-    return joined([each_matrix(reference, lambda matrix, by=by: change(matrix, by)) for by in strengths])  # type: ignore[misc]
+
+    def changed(by: float) -> Networks:
+        return each_matrix(reference, lambda matrix: change(matrix, by))
+
+    return joined([changed(by) for by in strengths])

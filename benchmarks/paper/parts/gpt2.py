@@ -127,10 +127,11 @@ class Benchmark:
             made[f"pruned {share} %"] = partial(edited, change=partial(pruned, share=share / 100))
         for levels in (256, 64):
             made[f"quantized {levels}"] = partial(edited, change=partial(quantized, levels=levels))
-        return {
-            kind: self._kept(kind, number, lambda make=make: make(load(self.root(number))))  # type: ignore[misc]
-            for kind, make in made.items()
-        }
+
+        def inherited(make: Callable[[Model], Model]) -> Model:
+            return make(load(self.root(number)))
+
+        return {kind: self._kept(kind, number, partial(inherited, make)) for kind, make in made.items()}
 
     def laundered(self, pair: Pair) -> Path:
         """Return a suspect with the hidden units of its MLPs in another order."""

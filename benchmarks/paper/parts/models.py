@@ -40,9 +40,10 @@ class Networks:
     def __len__(self) -> int:
         return len(self.weights["embed"])
 
-    def __getitem__(self, number: int) -> Networks:
-        """Return one of the networks, by itself."""
-        return self.changed(lambda tensor: tensor[number : number + 1])
+    def __getitem__(self, which: int | slice) -> Networks:
+        """Return one of the networks, by itself, or some of them."""
+        some = which if isinstance(which, slice) else slice(which, which + 1)
+        return self.changed(lambda tensor: tensor[some])
 
     def __iter__(self) -> Iterator[Networks]:
         return (self[number] for number in range(len(self)))
