@@ -101,11 +101,6 @@ def test_noise_has_the_size_asked_for():
     assert float(added.std() / matrix.std()) == pytest.approx(0.1, rel=0.02)
 
 
-def test_a_merged_adapter_adds_alpha_over_r_times_its_product():
-    a, b = torch.randn(2, 5), torch.randn(4, 2)
-    assert torch.allclose(edits.lora_merged(torch.zeros(4, 5), a, b, alpha=6), 3 * b @ a)
-
-
 def test_edits_of_each_matrix_leave_biases_alone(pair):
     halved = edits.each_matrix(pair, lambda matrix: matrix / 2)
     assert torch.equal(halved.weights["w_out"], pair.weights["w_out"] / 2)

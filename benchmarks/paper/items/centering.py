@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -24,6 +25,7 @@ METHODS: Mapping[str, Compare] = {
 TRAINED = ("independent", "independent, another task", "distilled")
 
 
+@cache
 def scores(bench: Bench) -> dict[str, tuple[list[float], list[float]]]:
     """Return the scores of related and of unrelated pairs by method. Suspects are trained, as verifiers meet them."""
     found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in METHODS}

@@ -12,7 +12,7 @@ from benchmarks.paper.parts.families import Family
 from benchmarks.paper.parts.metrics import auroc, spearman
 from benchmarks.paper.parts.mlp import OURS, Judges, baseline_families
 from benchmarks.paper.parts.models import Networks
-from benchmarks.paper.parts.results import Row, differs
+from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.transformations import grafted, merged
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -76,15 +76,10 @@ def rows(bench: Bench) -> Sequence[Row]:
             unrelated = [score for score, share in zip(said, shares, strict=True) if share < 0.5]
             note = NOTES.get(method, "")
             rows += [
-                row(f"{method}, {kind}: AUROC", printed[number], auroc(related, unrelated), note),
-                row(f"{method}, {kind}: Spearman", printed[2 + number], spearman(said, shares), note),
+                Row.beside(f"{method}, {kind}: AUROC", printed[number], auroc(related, unrelated), note),
+                Row.beside(f"{method}, {kind}: Spearman", printed[2 + number], spearman(said, shares), note),
             ]
     return [*rows, Row("pairs", 40, sum(map(len, found.values())))]
-
-
-def row(name: str, paper: float, ours: float, note: str) -> Row:
-    """Return a row, with a note where the two differ."""
-    return Row(name, paper, ours, note if differs(ours, paper) else "")
 
 
 def holds(rows: Mapping[str, Row]) -> None:

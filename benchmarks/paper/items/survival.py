@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -12,7 +13,7 @@ from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.parts.metrics import auroc, gap_z
 from benchmarks.paper.parts.mlp import Judges, survival_families
 from benchmarks.paper.parts.plots import panels, strips
-from benchmarks.paper.parts.results import Row, differs
+from benchmarks.paper.parts.results import Row
 
 GROUPS = {
     "FT / Quant / Noise": ("fine-tuned", "quantized", "noise"),
@@ -40,6 +41,7 @@ NOTES = {
 }
 
 
+@cache
 def by_kind(bench: Bench) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """Return our scores of related and of unrelated pairs by their kind."""
     found: dict[bool, dict[str, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
@@ -60,7 +62,7 @@ def rows(bench: Bench) -> Sequence[Row]:
         values = np.concatenate([scores[kind] for kind in kinds])
         note = NOTES.get(group, "")
         found += [
-            Row(f"{group}: {name}", paper, ours, note if differs(ours, paper) else "")
+            Row.beside(f"{group}: {name}", paper, ours, note)
             for name, paper, ours in zip(
                 ("mean", "min"), PAPER[group], (float(values.mean()), float(values.min())), strict=True
             )

@@ -23,6 +23,11 @@ class Row:
     note: str = ""
     """A sentence wherever the two differ by more than the noise."""
 
+    @classmethod
+    def beside(cls, name: str, paper: float, ours: float, note: str) -> Row:
+        """Return a row that has its note where the two figures differ."""
+        return cls(name, paper, ours, note if differs(ours, paper) else "")
+
     @property
     def number(self) -> float:
         """Ours as a number; NaN where it is none."""

@@ -111,7 +111,7 @@ def train(
 @torch.no_grad()
 def losses(networks: Networks, inputs: Tensor, targets: Tensor) -> Tensor:
     """Return the mean squared error of every network (n,)."""
-    return (outputs(networks, inputs) - targets).square().mean(dim=(1, 2))
+    return squared(outputs(networks, inputs), targets)
 
 
 @torch.no_grad()

@@ -1,6 +1,6 @@
-"""What becomes of released weights: noise, pruning, quantization, merged adapters, grafts, merges.
+"""What becomes of released weights: noise, pruning, quantization, grafts, merges.
 
-The first four change one matrix; `each_matrix` makes of such a change one of all the matrices of some networks.
+The first three change one matrix; `each_matrix` makes of such a change one of all the matrices of some networks.
 """
 
 from __future__ import annotations
@@ -35,11 +35,6 @@ def quantized(matrix: Tensor, levels: float) -> Tensor:
     least, most = matrix.aminmax()
     step = (most - least) / (levels - 1)
     return least + ((matrix - least) / step).round() * step if step > 0 else matrix
-
-
-def lora_merged(matrix: Tensor, a: Tensor, b: Tensor, alpha: float) -> Tensor:
-    """Return W + α/r B A for an adapter A (r, in), B (out, r) (Hu et al. 2022)."""
-    return matrix + alpha / len(a) * b @ a
 
 
 def each_matrix(networks: Networks, change: Change) -> Networks:
