@@ -11,15 +11,13 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 
-from transformers import AutoModelForCausalLM
-
 from benchmarks.paper.experiment import Bench, Experiment, claim
 from benchmarks.paper.items.convolutions import edited, edits
-from benchmarks.paper.parts.disguises import Edit, digest, disguised
-from benchmarks.paper.parts.judging import RELATED
+from benchmarks.paper.parts.disguises import Edit, disguised
+from benchmarks.paper.parts.folders import folder
 from benchmarks.paper.parts.lineups import Family, Pair, language_models
 from benchmarks.paper.parts.plots import panels
-from benchmarks.paper.parts.pools import LLAMA, LLAMAS
+from benchmarks.paper.parts.pools import LLAMA
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.steps import STEPS
@@ -33,7 +31,7 @@ PRICE = 0.8
 """What every step leaves at least of a clean score; capping costs a pruned model most."""
 FALSE = 0.03
 """The largest share of verdicts on strangers that may be RELATED; α is 0.01, and edits of one stranger go together."""
-SHORTER = "Llama, a block dropped, robust"
+SHORTER = "Llama, two blocks dropped, robust"
 NARROW = 0.05
 """What chance makes of strangers' scores in the ResNets, whose streams have 32 and 64 coordinates."""
 
@@ -144,17 +142,9 @@ def count(found: Found, recipe: str, kind: int) -> str:
 
 
 def dropped(bench: Bench) -> list[Row]:
-    """Return what is said of a fine-tuned Llama without its last block, for which there is no step and need be none."""
-    base, tuned = HUB / LLAMA, HUB / LLAMAS[RELATED][0]
-
-    def make(into: Path) -> None:
-        model = AutoModelForCausalLM.from_pretrained(tuned, local_files_only=True)
-        model.model.layers = model.model.layers[:-1]
-        model.config.num_hidden_layers -= 1
-        model.save_pretrained(into)
-
-    shorter = bench.cache.kept_folder("disguised", ["a block dropped", digest(tuned)], make)
-    verdict = compare(str(base), str(shorter)).rows[0].verdict
+    """Return what is said of a fine-tuned Llama without two of its blocks, for which no step is needed."""
+    shorter = folder(bench.cache, "llama-finetune-a, two layers less")
+    verdict = compare(str(HUB / LLAMA), str(shorter)).rows[0].verdict
     note = "the blocks that are left are paired; the paper compares models of one depth"
     return [
         Row(f"{SHORTER}: verdict", None, verdict.name, note),
@@ -219,7 +209,7 @@ def holds(rows: Mapping[str, Row]) -> None:
                 lacking = by_recipe[f"robust - {step}"]
                 claim(robust > lacking, f"{what}: {robust:.3f} with the step {step}, {lacking:.3f} without")
     strangers_stay(rows)
-    claim(rows[f"{SHORTER}: verdict"].ours == "RELATED", "a descendant without one of its blocks is not RELATED")
+    claim(rows[f"{SHORTER}: verdict"].ours == "RELATED", "a descendant without two of its blocks is not RELATED")
 
 
 def strangers_stay(rows: Mapping[str, Row]) -> None:

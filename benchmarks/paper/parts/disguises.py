@@ -1,12 +1,13 @@
 """Disguises: edits that leave the function of a language model where it was and its weights somewhere else.
 
-Those of the library's tests are taken where they are; two turn the residual stream, which no step of `robust` undoes.
+Most are those of the library's tests, taken where they are; two turn the residual stream, which no step of `robust`
+undoes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.folders import rotate
 from benchmarks.paper.parts.laundering import preserved
 from tests import laundering
 
-VERSION = 2
+VERSION = 3
 """Raised when the code below or that of the tests' edits comes to mean something else."""
 Change = Callable[[Any], None]
 """Edits a model of transformers in place; what it draws comes from torch's own generator."""
@@ -35,22 +37,6 @@ class Edit:
     """The steps that undo it."""
 
 
-def rotate_stream(model: Any) -> None:
-    """Turn the residual stream of a Llama by a random rotation, its norm gains moved into what reads the norm."""
-    width = model.config.hidden_size
-    turn = torch.linalg.qr(torch.randn(width, width, dtype=torch.float64))[0]
-    readers, writers = [model.lm_head], [model.model.embed_tokens]
-    _fold(model.model.norm, readers)
-    for layer in model.model.layers:
-        attention, mlp = layer.self_attn, layer.mlp
-        heads, units = [attention.q_proj, attention.k_proj, attention.v_proj], [mlp.gate_proj, mlp.up_proj]
-        _fold(layer.input_layernorm, heads)
-        _fold(layer.post_attention_layernorm, units)
-        readers += heads + units
-        _turn([attention.o_proj, mlp.down_proj], lambda matrix: turn @ matrix)
-    _turn(readers + writers, lambda matrix: matrix @ turn.T)
-
-
 def permute_stream(model: Any) -> None:
     """Reorder the residual coordinates of a GPT-2, in everything that reads or writes them."""
     width = model.config.n_embd
@@ -59,17 +45,6 @@ def permute_stream(model: Any) -> None:
         axis = 0 if name.endswith(("c_attn.weight", "c_fc.weight")) else -1
         if parameter.shape[axis] == width:
             parameter.data.copy_(parameter.data.index_select(axis, order))
-
-
-def _fold(norm: Any, readers: Sequence[Any]) -> None:
-    for reader in readers:
-        reader.weight.data.mul_(norm.weight.data)
-    norm.weight.data.fill_(1.0)
-
-
-def _turn(linears: Sequence[Any], change: Callable[[Tensor], Tensor]) -> None:
-    for linear in linears:
-        linear.weight.data.copy_(change(linear.weight.data.double()))
 
 
 HIDDEN = {
@@ -88,7 +63,7 @@ EDITS: Mapping[str, tuple[Edit, ...]] = {
         FURTHER,
         UNITS,
         Edit("all of these", laundering.LLAMA_EDITS, ("gains", "cap")),
-        Edit("stream rotated", (rotate_stream,)),
+        Edit("stream rotated", (rotate,)),
     ),
     "gpt2": (
         HIDDEN["gpt2"],

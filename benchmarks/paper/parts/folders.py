@@ -98,7 +98,7 @@ def rotate(model: Any) -> None:
     """Turn the residual stream by a random orthogonal matrix: norms without gains do not see it."""
     random = torch.Generator().manual_seed(0)
     width = model.config.hidden_size
-    turn = torch.linalg.qr(torch.randn(width, width, generator=random, dtype=torch.float64)).Q.float()
+    turn = torch.linalg.qr(torch.randn(width, width, generator=random, dtype=torch.float64)).Q.to(model.dtype)
     for gain, readers in gains(model):
         _move(gain, readers, gain.clone())
         for reader in readers:
