@@ -55,6 +55,16 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     """For a matrix that does not read the stream itself: the one that does, and the norm between the two."""
     transposed: tuple[str, ...] = ()
     """Matrices that are stored the other way than `stored` says."""
+    activation: Names = ()
+    """What stands between reader and writer: keys of `config.json` and names of activations, of which the first that
+    applies counts. Where nothing is listed, hidden units count in full."""
+    fed_by: Norms = ()
+    """Of a post-norm model the norm whose output the branch reads: it tells how active the hidden units are, and its
+    gain is folded nowhere."""
+    router: str | None = None
+    """What makes the routing logits of the experts, (experts, width)."""
+    routed: Names = ()
+    """The keys of `config.json` that count the experts a token is sent to; of several the first there."""
     up: str | None = None
     gate: str | None = None
     down: str | None = None
