@@ -24,7 +24,7 @@ from benchmarks.writing import INDEX, write_model
 from hf_lineage.checkpoint.local import header
 from hf_lineage.checkpoint.ranges import HEAD
 from hf_lineage.published import FOLDER
-from hf_lineage.signature import RECIPES
+from hf_lineage.recipe import RECIPES
 from tests.hub import Hub, serving
 from tests.hub.client import remote
 from tests.hub.commits import Commits

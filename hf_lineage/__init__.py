@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from hf_lineage.errors import LineageError
     from hf_lineage.options import Options
     from hf_lineage.pipeline import Report, check, compare, extract, inspect
-    from hf_lineage.signature import RECIPES, Recipe, Signature
+    from hf_lineage.recipe import RECIPES, Recipe
+    from hf_lineage.signature import Signature
     from hf_lineage.store import load_signature, save_signature
 
-_HOMES = ("errors", "options", "signature", "store", "pipeline")
+_HOMES = ("errors", "options", "recipe", "signature", "store", "pipeline")
 
 
 def __getattr__(name: str) -> Any:

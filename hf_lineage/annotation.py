@@ -19,7 +19,6 @@ from hf_lineage.repo import RepoRef, hub_name, is_file, is_folder
 from hf_lineage.report import difference, record, section
 from hf_lineage.store import write_atomically
 from hf_lineage.subject import locate_weights
-from hf_lineage.verdict import Related
 
 FILES = (record.FILE, CARD)
 """In the order in which they are written."""
@@ -197,7 +196,7 @@ def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None
 def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
     """The one row with the relation that the user gives it, and the name to be declared; only for what is RELATED."""
     (row,) = report.rows
-    if not isinstance(row.verdict, Related):
+    if not row.verdict.verified:
         raise CardError(
             f"{row.claim.base} is {row.verdict.name}, and only a RELATED base is declared; leave --repair-base out"
         )

@@ -1,6 +1,7 @@
 """Branch: one path through one layer as a sum of products, oriented, unpacked, and prepared as the recipe says.
 
-Every path has the same form, M = Σ out @ inn with `out` (width, h) and `inn` (h, width), one term for each matrix set:
+Every path has the same form, M = Σ a_u out @ inn with `out` (width, h) and `inn` (h, width), one term for each matrix
+set, and a_u = 1 unless the recipe weighs hidden units by their expected activity:
 
 - mlp          out = W_down, inn = W_up (mlp_gate: W_gate); the experts of a mixture are terms side by side
 - value_output out = W_O, inn = W_V, the value heads repeated to line up with the query heads
@@ -9,135 +10,35 @@ Every path has the same form, M = Σ out @ inn with `out` (width, h) and `inn` (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 
+from hf_lineage import activity
 from hf_lineage.header import LayerSet
 from hf_lineage.layout import Layout
-from hf_lineage.matrices import Read, gain, reader, writer
-from hf_lineage.signature import Recipe
-
-TILE = 2**19
-"""Numbers of each matrix that are prepared at a time: a piece of both that stays in a CPU's cache."""
-FEWEST = 4
-"""Tiles of a term, so that there is work for more threads than one."""
+from hf_lineage.matrices import Read, bias, gain, reader, shift, writer
+from hf_lineage.recipe import Recipe
+from hf_lineage.term import Inside, Rows, Term
 
 _WRITER = {"mlp": "down", "mlp_gate": "down", "value_output": "output", "query_key": "query"}
 _READER = {"mlp": "up", "mlp_gate": "gate", "value_output": "value", "query_key": "key"}
 
 
-class Tile(NamedTuple):
-    """Some hidden units of a term, prepared, in float32, in memory as they are stored.
-
-    It lives until the next one is asked for: fresh memory for each would cost more than the arithmetic.
-    """
-
-    units: slice
-    out: torch.Tensor
-    """(t, width): outᵀ."""
-    inn: torch.Tensor
-    """(t, width)"""
-    mean: torch.Tensor
-    """(t,): what centring took off every row of `out`."""
-
-
-@dataclass(frozen=True)
-class Term:
-    """One addend of M, out (width, h) @ inn (h, width): two matrices as stored, and what is to be done to them.
-
-    Nothing is converted before `tiles`, so that a term costs no memory beyond its file's.
-    """
-
-    writer: torch.Tensor
-    """(width, h)"""
-    reader: torch.Tensor
-    """(h, width)"""
-    part: int
-    """How many consecutive hidden units are interchangeable together: 1 for an MLP's, the head size for attention."""
-    writer_gain: torch.Tensor | None = None
-    reader_gain: torch.Tensor | None = None
-    unit_gain: torch.Tensor | None = None
-    """(h,), of a norm on the hidden units."""
-    centred: bool = False
-    """Whether the mean over the width is removed from both."""
-
-    @property
-    def starts(self) -> range:
-        """The first hidden unit of every tile."""
-        return range(0, len(self.reader), self._size)
-
-    @property
-    def _size(self) -> int:
-        """Hidden units of a tile: whole parts."""
-        hidden, width = self.reader.shape
-        return max(min(TILE // width, hidden // FEWEST) // self.part, 1) * self.part
-
-    def tiles(self, starts: Iterable[int] | None = None) -> Iterator[Tile]:
-        """Yield the hidden units of every tile, or of those named by their starts, prepared."""
-        size = min(self._size, len(self.reader))
-        writers, readers = (Scratch(size * self.reader.shape[1], self.reader) for _ in range(2))
-        for start in self.starts if starts is None else starts:
-            units = slice(start, start + size)
-            out, mean = self._prepared(writers.widened(self.writer.mT[units]), self.writer_gain)
-            inn, _ = self._prepared(readers.widened(self.reader[units]), self.reader_gain)
-            if self.unit_gain is not None:
-                inn.mul_(self.unit_gain[units, None])
-            yield Tile(units, out, inn, mean)
-
-    def _prepared(self, rows: torch.Tensor, gain: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        if gain is not None:
-            rows.mul_(gain)
-        mean = rows.mean(dim=1) if self.centred else rows.new_zeros(len(rows))
-        return (rows.sub_(mean[:, None]) if self.centred else rows), mean
-
-    def written(self, rows: slice | torch.Tensor, units: slice, mean: torch.Tensor, scratch: Scratch) -> torch.Tensor:
-        """Return some rows of some units of the prepared writer (r, t), given the mean of each of these units (t,)."""
-        wide = scratch.widened(self.writer[rows, units])
-        if self.writer_gain is not None:
-            wide.mul_(self.writer_gain[rows, None])
-        return wide.sub_(mean) if self.centred else wide
-
-    @property
-    def out(self) -> torch.Tensor:
-        """(width, h): the prepared writer as a whole."""
-        return torch.cat([tile.out.clone() for tile in self.tiles()]).mT
-
-    @property
-    def inn(self) -> torch.Tensor:
-        """(h, width): the prepared reader as a whole."""
-        return torch.cat([tile.inn.clone() for tile in self.tiles()])
-
-
-class Scratch:
-    """Memory for pieces of a stored matrix in float32, at most `size` numbers each, used again for every piece."""
-
-    def __init__(self, size: int, like: torch.Tensor) -> None:
-        self._memory = like.new_empty(size, dtype=torch.float32)
-
-    def widened(self, stored: torch.Tensor) -> torch.Tensor:
-        """Return a piece (r, c) as float32, in the order in which it is stored: turning it would cost far more.
-
-        Short runs are gathered before they are widened, which torch does faster in two steps than in one.
-        """
-        if stored.stride(-1) != 1 and stored.stride(0) == 1:
-            return self.widened(stored.mT).mT
-        wide: torch.Tensor = self._memory[: stored.numel()].view(stored.shape).copy_(stored.contiguous())
-        return wide
-
-
 def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:
-    """Yield the terms of one branch with the recipe's `gains` and `means`; its `cap` is for those who multiply."""
+    """Yield the terms of one branch with the recipe's `gains`, `means` and `activity`; its `cap` is for those who
+    multiply.
+    """
     for found in layout.sets(path)[layer]:
-        yield _term(layout, path, found, recipe, read)
+        yield _Set(layout, found, recipe, read).term(path)
 
 
-def tensors(layout: Layout, path: str, layer: int) -> tuple[str, ...]:
+def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str, ...]:
     """Return the names of the tensors that one branch reads, each once."""
     sets = layout.sets(path)[layer]
-    return tuple(dict.fromkeys(name for found in sets for name in found.read_by(_WRITER[path], _READER[path])))
+    return tuple(dict.fromkeys(name for found in sets for name in _names(found, path, recipe)))
 
 
 def numbers_made(layout: Layout, path: str, layer: int) -> int:
@@ -147,25 +48,119 @@ def numbers_made(layout: Layout, path: str, layer: int) -> int:
     return sum(found.width * found.units for found in through)
 
 
-def _term(layout: Layout, path: str, found: LayerSet, recipe: Recipe, read: Read) -> Term:
-    """A term with the gains and means of its norms; query and key both read the stream, and neither writes it."""
-
-    def reads(role: str) -> torch.Tensor:
-        return reader(layout, found, role, read, recipe.gains)
-
-    def folded(norm: str | None) -> torch.Tensor | None:
-        return gain(layout, found, norm, read) if recipe.gains and norm else None
-
-    role, centred = _READER[path], recipe.means and layout.factorization.normalization == "layer_norm"
+def _names(found: LayerSet, path: str, recipe: Recipe) -> Iterator[str]:
+    yield from found.read_by(_WRITER[path], _READER[path])
+    if not recipe.activity:
+        return
     if path == "query_key":
-        norm = folded(found.norm)
-        return Term(reads("query").mT, reads(role), found.heads["query"].size, norm, norm, centred=centred)
-    return Term(
-        writer(layout, found, _WRITER[path], read),
-        reads(role),
-        found.heads[role].size,
-        writer_gain=folded(found.output_norm),
-        reader_gain=folded(found.norm),
-        unit_gain=folded(found.inner_norm),
-        centred=centred,
-    )
+        yield from found.read_by("output", "value")
+    if found.activation is not None and path in ("mlp", "mlp_gate"):
+        role = _activated(found)
+        roles = (role, "up") if path == "mlp_gate" else (role,)
+        yield from found.read_by(*roles)
+        needed = [found.slots[role].tensor, found.norm, found.fed_by, found.router]
+        present = [name for name in needed if name]
+        yield from present
+        yield from (found.biases[name] for name in present if name in found.biases)
+
+
+def _activated(found: LayerSet) -> str:
+    """The role whose rows are inside the activation."""
+    return "gate" if "gate" in found.slots else "up"
+
+
+@dataclass(frozen=True)
+class _Set:
+    """A matrix set of one layer, with what it takes to make a term of it."""
+
+    layout: Layout
+    found: LayerSet
+    recipe: Recipe
+    read: Read
+
+    @property
+    def _layer_norm(self) -> bool:
+        return self.layout.factorization.normalization == "layer_norm"
+
+    @property
+    def _centred(self) -> bool:
+        return self.recipe.means and self._layer_norm
+
+    def term(self, path: str) -> Term:
+        """Return the term that the set adds to a path; query and key both read the stream, and neither writes it."""
+        if path == "query_key":
+            return self._attending()
+        found, role = self.found, _READER[path]
+        inside = self._inside(path)
+        return Term(
+            writer(self.layout, found, _WRITER[path], self.read),
+            self._reads(role),
+            found.heads[role].size,
+            writer_gain=self._folded(found.output_norm),
+            reader_gain=self._folded(found.norm),
+            reader_shift=shift(found, found.norm, self.read) if inside else None,
+            unit_gain=self._folded(found.inner_norm),
+            centred=self._centred,
+            normed=found.output_norm is not None and self.recipe.gains,
+            inside=inside,
+        )
+
+    def _attending(self) -> Term:
+        norm = self._folded(self.found.norm)
+        query, key, size = self._reads("query").mT, self._reads("key"), self.found.heads["query"].size
+        weigh = self.term("value_output") if self.recipe.activity else None
+        return Term(query, key, size, norm, norm, centred=self._centred, weigh=weigh)
+
+    def _reads(self, role: str) -> torch.Tensor:
+        return reader(self.layout, self.found, role, self.read, self.recipe.gains)
+
+    def _folded(self, norm: str | None) -> torch.Tensor | None:
+        return gain(self.layout, self.found, norm, self.read) if self.recipe.gains and norm else None
+
+    def _inside(self, path: str) -> Inside | None:
+        """What the activity of an MLP's hidden units depends on; None where they count in full."""
+        found = self.found
+        if not self.recipe.activity or found.activation is None or path not in ("mlp", "mlp_gate"):
+            return None
+        role = _activated(found)
+        mean = activity.mean_steepness if path == "mlp_gate" else _MEANS[role]
+        as_prepared = role == _READER[path] and self._folds_alike
+        return Inside(
+            functools.partial(mean, found.activation),
+            rows=None if as_prepared else self._rows(role),
+            bias=bias(found, role, self.read),
+            beside=self._rows("up") if path == "mlp_gate" and role == "gate" else None,
+            odds=self._odds(),
+        )
+
+    @property
+    def _folds_alike(self) -> bool:
+        """Whether the recipe does to a reader what the activity asks for."""
+        found = self.found
+        return self.recipe.gains and self._centred == self._layer_norm and not found.fed_by and not found.inner_norm
+
+    def _rows(self, role: str) -> Rows:
+        """The rows of a role as they see what feeds the branch, which is standard normal once gains are folded in."""
+        return self._fed(reader(self.layout, self.found, role, self.read, gains=True))
+
+    def _fed(self, rows: torch.Tensor) -> Rows:
+        norm = self.found.fed_by or self.found.norm
+        folded = gain(self.layout, self.found, norm, self.read) if norm else None
+        return Rows(rows, folded, self._layer_norm, shift(self.found, norm, self.read))
+
+    def _odds(self) -> torch.Tensor | None:
+        """(h,): the probability that a token is sent to the expert of each unit."""
+        found = self.found
+        if found.router is None or found.routed is None:
+            return None
+        fed = self._fed(self.read(found.router))
+        spread, centre = fed.measured()
+        if found.router in found.biases:
+            centre = centre + self.read(found.biases[found.router]).double()
+        odds = torch.from_numpy(activity.routed(spread.cpu().numpy(), centre.cpu().numpy(), found.routed))
+        if not found.stacked:
+            return odds[found.expert].expand(found.units)
+        return odds.repeat_interleave(found.units)
+
+
+_MEANS = {"gate": activity.mean_value, "up": activity.mean_slope}

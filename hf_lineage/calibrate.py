@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from hf_lineage.comparison import assign, gate
 from hf_lineage.errors import RegistryError
+from hf_lineage.recipe import Array, Vector, random_stream
 from hf_lineage.registry import registry_root
-from hf_lineage.signature import Array, PathSignature, Vector, random_stream
+from hf_lineage.signature import PathSignature
 
 BATCH = 1024
 """Relabellings drawn at a time: a million of them would take gigabytes."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.signature import Array, Columns, PathSignature, Vector
+from hf_lineage.recipe import Array, Vector
+from hf_lineage.signature import Columns, PathSignature
 
 ALONE = 2**18
 """Multiplications that BLAS leaves to one thread: several would wait for each other wherever a core is busy."""

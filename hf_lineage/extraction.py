@@ -18,8 +18,9 @@ from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.layout import Layout
 from hf_lineage.matrices import Read
+from hf_lineage.recipe import Array, Recipe
 from hf_lineage.residual import Block, Probes, summarise
-from hf_lineage.signature import Array, PathSignature, Recipe
+from hf_lineage.signature import PathSignature, UnitCodes
 from hf_lineage.threads import workers
 
 COPIES = 3
@@ -51,6 +52,7 @@ class Extraction:
         seen = len(range(self.recipe.columns(layout.width))[columns])
         placed = devices.place([self.working_set(layer, seen) for layer in layers], self.memory)
         found = {path: self._empty(path, seen) for path in self.paths}
+        units: dict[str, list[UnitCodes]] = {path: [] for path in self.paths}
         probes = functools.cache(functools.partial(Probes.of, self.recipe, columns=columns))
         loaded = tqdm(self._loaded(placed), total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
         with workers() as share:
@@ -61,7 +63,8 @@ class Extraction:
                     through = probes(layout.widths[layer], torch.device(placed[layer]), most=most)
                     block = summarise(branch, through, self.recipe, share)
                     put(found[path], layout.numbers(path).index(layer), block)
-        return found
+                    units[path].append(block.units)
+        return {path: replace(each, units=tuple(units[path])) for path, each in found.items()}
 
     def _empty(self, path: str, columns: int) -> PathSignature:
         """The signature of a path before anything is known of it."""
@@ -93,7 +96,7 @@ class Extraction:
         return COPIES * mapped + 4 * (seen + max(made.values()))
 
     def _names(self, layer: int, paths: Sequence[str]) -> set[str]:
-        return {name for path in paths for name in tensors(self.layout, path, layer)}
+        return {name for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
 
     def _loaded(self, placed: Sequence[devices.Device]) -> Iterator[Read]:
         """Yield every layer's tensors on its device; the next one's are on their way while this one is computed."""
@@ -179,6 +182,7 @@ def empty(layers: int, shape: tuple[int, ...], size: int, widths: tuple[int, ...
         corner=np.zeros((layers, size, size), dtype=np.float32),
         trace=np.zeros(layers),
         norm=np.zeros(layers),
+        writes=np.zeros(layers),
         widths=widths,
     )
 
@@ -187,5 +191,5 @@ def put(signature: PathSignature, layer: int, block: Block) -> None:
     """Put the block of a layer in its place; one of a narrower stream fills a part of it."""
     rows, columns = block.sketch.shape
     signature.sketch[layer, :rows, :columns] = block.sketch  # type: ignore[index]
-    for part in ("corner", "trace", "norm"):
+    for part in ("corner", "trace", "norm", "writes"):
         getattr(signature, part)[layer] = getattr(block, part)

@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from hf_lineage.curves import Activation
 from hf_lineage.errors import CheckpointError
 from hf_lineage.registry import Factorization, MatrixSet, Norms, Sets, Slot, as_names, as_sets, as_stacks, slots
 
 Shape = tuple[int, ...]
 KERNEL = 4
 """Dimensions of a convolution's weights, (out, in, height, width); its taps are summed."""
+BIASES = ("bias", "beta", "e_score_correction_bias")
+"""How the vector is called that is added to what stands beside it: of a matrix, of a norm, of a router's logits."""
 _NUMBER = r"(\d{1,6})"
 
 
@@ -39,6 +42,22 @@ class LayerSet:
     """Of the stream that the set reads and writes, as the shapes say."""
     variances: Mapping[str, str] = field(default_factory=dict)
     """Norm -> the running variance that it divides by, where that is no part of what comes in: a batch norm's."""
+    fed_by: str | None = None
+    """The norm whose output the branch reads, where its gain acts on the stream itself."""
+    router: str | None = None
+    """What makes the routing logits of the experts."""
+    expert: int = 0
+    """Which of the experts the set is, where each is stored by itself."""
+    biases: Mapping[str, str] = field(default_factory=dict)
+    """Matrix or norm -> the vector that is added to what it gives, where there is one."""
+    activations: tuple[str, ...] = ()
+    """What the registry says of what stands between reader and writer."""
+    routed_by: tuple[str, ...] = ()
+    """The keys of `config.json` that count the experts a token is sent to."""
+    activation: Activation | None = None
+    """What stands between reader and writer, as far as the registry and `config.json` say so."""
+    routed: int | None = None
+    """How many experts a token is sent to."""
 
     @property
     def units(self) -> int:
@@ -214,8 +233,21 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
                 _first(names, layer) for names in (matrices.norm, matrices.output_norm, matrices.inner_norm)
             )
             between = (slot.latent[1] for slot in found.values() if slot.latent)
-            variances = dict(_variances((norm, output_norm, inner_norm, *between), layer))
-            yield LayerSet(found, norm, output_norm, inner_norm, variances=variances)
+            fed_by, router = _first(matrices.fed_by, layer), matrices.router and layer.find(matrices.router)
+            added = (*(slot.tensor for slot in found.values()), norm, fed_by, router)
+            yield LayerSet(
+                found,
+                norm,
+                output_norm,
+                inner_norm,
+                variances=dict(_variances((norm, output_norm, inner_norm, *between), layer)),
+                fed_by=fed_by,
+                router=router,
+                expert=expert,
+                biases=dict(_biases(added, layer)),
+                activations=as_names(matrices.activation),
+                routed_by=as_names(matrices.routed),
+            )
 
 
 def _variances(norms: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:
@@ -223,6 +255,15 @@ def _variances(norms: Iterable[str | None], layer: Layer) -> Iterator[tuple[str,
         beside = f"{norm.removesuffix('weight')}running_var"
         if norm.endswith(".weight") and beside in layer.shapes:
             yield norm, beside
+
+
+def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:
+    for name in filter(None, names):
+        start = name.removesuffix("weight").removesuffix("gamma")
+        beside = (f"{start}{bias}" for bias in BIASES) if start != name else (f"{name}_bias", f"{name}.bias")
+        bias = next((each for each in beside if each in layer.shapes), None)
+        if bias is not None:
+            yield name, bias
 
 
 def _of_expert(slot: Slot, expert: int) -> Slot:

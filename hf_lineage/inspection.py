@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hf_lineage.branches import Term, terms
+from hf_lineage.branches import terms
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.comparison import assign
 from hf_lineage.layout import Layout
+from hf_lineage.recipe import RECIPES, Vector
 from hf_lineage.repo import RepoRef
-from hf_lineage.signature import RECIPES, Vector
+from hf_lineage.term import Term
 
 PLAIN = RECIPES["paper"]
 ROOM = 2**29

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from hf_lineage import looks, verdict
+import numpy as np
+
+from hf_lineage import interim, verdict
 from hf_lineage.calibrate import EmpiricalNull, PublishedNull, permutation_null, published_null
-from hf_lineage.comparison import compare_paths
+from hf_lineage.comparison import Comparison, compare_paths
 from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.evaluate import Criteria, holm, judge
+from hf_lineage.inherited import inherited_units
 from hf_lineage.options import Options
+from hf_lineage.recipe import RECIPES
 from hf_lineage.repo import RepoRef
-from hf_lineage.signature import RECIPES, Signature, same_recipe
+from hf_lineage.signature import PathSignature, Signature, same_recipe
 from hf_lineage.subject import Subject, locate, open_subject
 
 NOT_EXCHANGEABLE = (
@@ -79,21 +85,23 @@ def _layers(rows: Mapping[int, int]) -> str:
 
 
 def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
-    """The verdict at the first look that leaves no doubt."""
-    order, stops = _plan(base, suspect, options)
-    look = _Look(len(stops), _empirical_nulls(base, options), options)
+    """The verdict at the first analysis that leaves no doubt."""
+    seed = options.order_seed or 0
+    order, stops = _plan(base, suspect, options, seed)
+    analysis = _Analysis(len(stops), _empirical_nulls(base, options), options, seed)
+    criteria = Criteria(options.alpha, options.min_share, options.accept)
     for read in stops:
         ours, theirs = (_seen(model, order[:read]) for model in (base, suspect))
         same_recipe(ours, theirs)
         objection = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
-        found = verdict.judge(look.measured(ours, theirs), options.alpha, objection=objection)
-        if _clear(found, read, len(order)):
+        outcome = judge(analysis.measured(ours, theirs), replace(criteria, objection=objection))
+        if _clear(outcome, read, len(order), criteria):
             break
-    return found
+    return outcome
 
 
-def _plan(base: Subject, suspect: Subject, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The layers in the order in which they are read, and how many of them have been read at each look.
+def _plan(base: Subject, suspect: Subject, options: Options, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The layers in the order in which they are read, and how many of them have been read at each analysis.
 
     Layers of several kinds are all read: a few of them would not stand for the rest.
     """
@@ -103,7 +111,8 @@ def _plan(base: Subject, suspect: Subject, options: Options) -> tuple[tuple[int,
     hurried = options.budget == "quick" or (options.budget is None and not (base.local and suspect.local))
     if not hurried or options.nulls or options.recipe.probes is None or not alike:
         return everything, (len(everything),)
-    return looks.reading_order(len(everything)), looks.looks(len(everything))
+    layers = len(everything)
+    return interim.reading_order(layers, seed), interim.analyses(layers, options.min_share)
 
 
 def _seen(model: Subject, read: tuple[int, ...]) -> Signature:
@@ -114,45 +123,87 @@ def _seen(model: Subject, read: tuple[int, ...]) -> Signature:
     return model.signature() if model.origin.given else model.signature([n for n in read if n < model.layers])
 
 
-def _clear(found: verdict.Verdict, read: int, layers: int) -> bool:
+def _clear(outcome: verdict.Verdict, read: int, layers: int, criteria: Criteria) -> bool:
     """Whether the layers that are left could change nothing."""
-    if isinstance(found, verdict.Related):
-        return any(
-            isinstance(single, verdict.Related) and found.evidence[path].comparison.score >= looks.CLEAR
-            for path, single in found.by_path.items()
-        )
-    if found.reason == NOT_EXCHANGEABLE:
+    if isinstance(outcome, verdict.Related):
+        bounds = [_bound(measured, read, layers) for measured in outcome.evidence.values()]
+        return outcome.verified and min(bounds) > criteria.min_share
+    if outcome.reason == NOT_EXCHANGEABLE:
         return True
-    doubtful = any(each.permutation.p_value <= looks.DOUBTFUL for each in found.evidence.values())
-    return isinstance(found, verdict.Unrelated) and read >= looks.enough(layers) and not doubtful
+    doubtful = any(each.permutation.p_value <= interim.DOUBTFUL for each in outcome.evidence.values())
+    return isinstance(outcome, verdict.Unrelated) and read >= interim.enough(layers) and not doubtful
+
+
+def _bound(measured: verdict.Evidence, read: int, layers: int) -> float:
+    """The least share of all layers that is inherited, whatever the unread ones hold (one-sided, 99 %)."""
+    inherited = measured.inherited
+    if inherited is None or not inherited.layers:
+        return 0.0
+    shares = inherited.by_layer[list(inherited.layers)]
+    return interim.at_least(len(shares), read, layers) / layers * max(0.0, float(shares.mean()) - inherited.error)
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What is measured at each of several looks."""
+class _Analysis:
+    """What is measured at each of several analyses."""
 
-    looks: int
+    count: int
     empirical: Mapping[str, EmpiricalNull]
     options: Options
+    seed: int
 
     def measured(self, ours: Signature, theirs: Signature) -> dict[str, verdict.Evidence]:
         """Return everything that is measured between two signatures, by path."""
-        # As many times more relabellings as there are looks, so that the correction costs no resolution.
-        tried = self.looks * (self.options.permutations + 1) - 1
-        pairs = {path: (ours.paths[path], theirs.paths[path]) for path in self.options.paths}
-        nulls = {path: permutation_null(a, b, tried, self.options.seed) for path, (a, b) in pairs.items()}
-        adjusted = verdict.holm({path: null.p_value for path, null in nulls.items()})
+        # As many times more permutations as there are analyses, so that the correction costs no resolution.
+        tried = self.count * (self.options.permutations + 1) - 1
+        pairs = {path: _Pair.of(path, ours, theirs) for path in self.options.paths}
+        nulls = {path: permutation_null(*pair.signatures, tried, self.options.seed) for path, pair in pairs.items()}
+        adjusted = holm({path: null.p_value for path, null in nulls.items()})
         return {
-            path: verdict.Evidence(
-                comparison=compare_paths(a, b),
+            path: pair.evidence(
+                comparison := compare_paths(*pair.signatures),
                 permutation=nulls[path],
                 empirical=self.empirical.get(path),
-                p_value=min(1.0, self.looks * adjusted[path]),
-                layers=(ours.numbers(path), theirs.numbers(path)),
-                looks=self.looks,
+                p_value=min(1.0, self.count * adjusted[path]),
+                analyses=self.count,
+                inherited=inherited_units(*pair.signatures, comparison, self.seed),
             )
-            for path, (a, b) in pairs.items()
+            for path, pair in pairs.items()
         }
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Both models along one path, without the layers that write next to nothing."""
+
+    signatures: tuple[PathSignature, PathSignature]
+    layers: tuple[tuple[int, ...], tuple[int, ...]]
+    left_out: tuple[tuple[int, ...], tuple[int, ...]]
+
+    @classmethod
+    def of(cls, path: str, ours: Signature, theirs: Signature) -> _Pair:
+        """Return two models along a path."""
+        (one, left, silent), (other, right, also) = (_writing(model, path) for model in (ours, theirs))
+        return cls((one, other), (left, right), (silent, also))
+
+    def evidence(self, comparison: Comparison, **measured: Any) -> verdict.Evidence:
+        """Return what was measured, with the layers that it speaks of."""
+        one, other = (
+            tuple(number for number, fine in zip(layers, each.finite, strict=True) if not fine)
+            for each, layers in zip(self.signatures, self.layers, strict=True)
+        )
+        return verdict.Evidence(
+            comparison, layers=self.layers, left_out=self.left_out, not_finite=(one, other), **measured
+        )
+
+
+def _writing(model: Signature, path: str) -> tuple[PathSignature, tuple[int, ...], tuple[int, ...]]:
+    """A model along a path without the layers that write next to nothing, the numbers of its layers, and of those."""
+    whole, numbers = model.paths[path], model.numbers(path)
+    if whole.writing.all():
+        return whole, numbers, ()
+    kept, silent = (tuple(np.array(numbers)[rows].tolist()) for rows in (whole.writing, ~whole.writing))
+    return whole.of(np.flatnonzero(whole.writing)), kept, silent
 
 
 def _empirical_nulls(base: Subject, options: Options) -> dict[str, EmpiricalNull]:

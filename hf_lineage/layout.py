@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from hf_lineage.activity import activation
 from hf_lineage.errors import CheckpointError
 from hf_lineage.header import KERNEL, Heads, Layer, LayerSet, Shape, Stack, find_layers, find_sets
 from hf_lineage.registry import Factorization, Slot, as_stacks, setting
@@ -103,7 +104,7 @@ def _bound(
     mlp = [find_sets(factorization.branches.mlp, layer) for layer in layers]
     attention = [find_sets(factorization.branches.attention, layer) for layer in layers]
     heads = _heads(factorization, stack, config) if any(attention) else 0
-    fit = _Fit(factorization, shapes, heads, _width(factorization, shapes, mlp + attention))
+    fit = _Fit(factorization, shapes, config, heads, _width(factorization, shapes, mlp + attention))
     bound = tuple(tuple(fit.mlp(each) for each in sets) for sets in mlp)
     headed = tuple(tuple(fit.attention(each) for each in sets) for sets in attention)
     claimed = {name for sets in bound + headed for each in sets for name in each.tensors}
@@ -126,7 +127,7 @@ def _width(factorization: Factorization, shapes: Mapping[str, Shape], sets: list
     first = next((each for found in sets for each in found), None)
     if first is None:
         return 0
-    return _Fit(factorization, shapes).matrix(first.slots.get("down") or first.slots["output"])[-2]
+    return _Fit(factorization, shapes, {}).matrix(first.slots.get("down") or first.slots["output"])[-2]
 
 
 def turned(factorization: Factorization, slot: Slot) -> bool:
@@ -140,6 +141,7 @@ class _Fit:
 
     factorization: Factorization
     shapes: Mapping[str, Shape]
+    config: Mapping[str, Any]
     heads: int = 1
     width: int = 0
 
@@ -170,7 +172,21 @@ class _Fit:
         for role, slot in found.slots.items():
             rows, columns = (self.width, hidden) if role == "down" else (hidden * len(slot.roles), self._read(slot))
             self.expect(slot, (*experts, rows, columns))
-        return self._fitted(found, dict.fromkeys(found.slots, Heads(hidden, 1)), hidden, experts)
+        fitted = self._fitted(found, dict.fromkeys(found.slots, Heads(hidden, 1)), hidden, experts)
+        return replace(
+            fitted,
+            activation=activation(found.activations, self.config),
+            routed=self._routed(found),
+        )
+
+    def _routed(self, found: LayerSet) -> int | None:
+        """How many experts a token is sent to; None where there is no router."""
+        counts = [count for key in found.routed_by if (count := setting(self.config, key)) is not None]
+        if found.router is None or not counts:
+            return None
+        if type(counts[0]) is not int or counts[0] < 1:
+            raise CheckpointError(f"config.json: `{found.routed_by[0]}` must be a positive integer, not {counts[0]!r}")
+        return counts[0]
 
     def attention(self, found: LayerSet) -> LayerSet:
         """Return the set with its heads; writers are (..., width, heads x size), readers (..., heads x size, width)."""
@@ -231,8 +247,10 @@ class _Fit:
     def _fitted(self, found: LayerSet, heads: Mapping[str, Heads], hidden: int, experts: list[int]) -> LayerSet:
         """The set with what its shapes say, those of its norms held against them too."""
         norms = {found.norm: self.width, found.output_norm: self.width, found.inner_norm: hidden}
+        norms |= {found.fed_by: self.width} if found.fed_by else {}
         sizes: dict[str, Shape] = {name: (size,) for name, size in norms.items() if name}
         sizes |= {variance: self.shapes[norm] for norm, variance in found.variances.items()}
+        sizes |= {bias: sizes[norm] for norm, bias in found.biases.items() if norm in sizes}
         for name, shape in sizes.items():
             if self.shapes[name] != shape:
                 raise CheckpointError(

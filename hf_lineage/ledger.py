@@ -43,6 +43,10 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     p_value: float | None
     command: str
     """What measures it again."""
+    kind: str | None = None
+    """In which way the two are RELATED; null for any other verdict."""
+    exit_code: int | None = None
+    """What `check` returns for the claim; null in entries from before kinds of RELATED were told apart."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,6 +46,21 @@ def gain(layout: Layout, found: LayerSet, norm: str, read: Read) -> torch.Tensor
     return stored + 1 if layout.factorization.gain == "one_plus" else stored
 
 
+def bias(found: LayerSet, role: str, read: Read) -> torch.Tensor | None:
+    """Return what is added to what a role reads, (units,) in float32; None where there is nothing."""
+    slot = found.slots[role]
+    name = found.biases.get(slot.tensor)
+    if name is None:
+        return None
+    return _unpacked(read(name).float()[..., None], found, slot).flatten()
+
+
+def shift(found: LayerSet, norm: str | None, read: Read) -> torch.Tensor | None:
+    """Return β of a norm, (width,) in float32; None where there is none."""
+    name = found.biases.get(norm or "")
+    return None if name is None else read(name).float()
+
+
 def _oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> torch.Tensor:
     """A slot's tensor, or its latent one, as (..., out, in), the taps of a convolution summed."""
     stored = read(name or slot.tensor)

@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from hf_lineage.errors import OptionError
-from hf_lineage.signature import PATHS, RECIPES, Recipe
+from hf_lineage.recipe import RECIPES, Recipe
+from hf_lineage.signature import PATHS
+
+ACCEPTABLE = ("part", "basis")
+"""Kinds of RELATED that a user may accept."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,12 @@ class Options:
     """Models known to be independent of the base, or names of published nulls."""
     budget: Literal["quick", "full"] | None = None
     """Whether to stop reading layers as soon as the verdict is clear; None: only where a model is on the Hub."""
+    min_share: float = 0.5
+    """The share of what a model's units write that must be inherited, and more, before a claim counts as verified."""
+    accept: tuple[str, ...] = ()
+    """Kinds of RELATED that are accepted though they verify no claim: part, basis."""
+    order_seed: int | None = None
+    """Of the order in which layers are read and of the units that are drawn; None: drawn anew for each report."""
     recompute: bool = False
     """Whether to read weights even where a signature of them is cached or published."""
     signatures: tuple[str, ...] = ()
@@ -45,6 +55,13 @@ class Options:
             )
         if self.budget == "quick" and (self.nulls or self.recipe.probes is None):
             raise OptionError("--null and --exact need all layers; leave --budget quick out")
+        unaccepted = [kind for kind in self.accept if kind not in ACCEPTABLE]
+        if unaccepted:
+            raise OptionError(f"what can be accepted is {' or '.join(ACCEPTABLE)}, not {unaccepted[0]}")
+        if not 0 < self.min_share < 1:
+            raise OptionError(f"the share that must be inherited lies between 0 and 1, not at {self.min_share:g}")
+        if self.order_seed is not None and not 0 <= self.order_seed < 2**64:
+            raise OptionError(f"the seed of the order must lie between 0 and 2^64 - 1, not at {self.order_seed}")
         if not 1e-6 <= self.alpha < 1:
             raise OptionError(f"alpha must lie between 0.000001 and 1, not {self.alpha:g}")
         if not 1 <= self.permutations <= 1_000_000:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hf_lineage import verdict
+from hf_lineage import interim, verdict
 from hf_lineage.claims import Claim, Claims, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
 from hf_lineage.judgement import judgeable, judged
@@ -91,6 +91,7 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None)
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
     """Do what `check` does for a model that was located already: nothing is asked of the Hub about it again."""
+    options = _ordered(options)
     declared = _named(bases) if bases else _declared(source)
     rows: tuple[Row, ...] = ()
     if declared.claims:
@@ -110,7 +111,7 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     >>> row.verdict.name, row.verdict.evidence["mlp"].p_value > 0.01
     ('UNRELATED', True)
     """
-    options = options or Options()
+    options = _ordered(options or Options())
     sources = [locate(name, options.local_hub) for name in (a, b)]
     base, suspect = (judgeable(source, options, is_base=source is sources[0]) for source in sources)
     row = _row(Claim(a, None, NAMED), base, suspect, options)
@@ -162,6 +163,11 @@ def suggest(model: str, options: Options | None = None) -> Suggestion:
 
     repo = locate_weights(model, (options or Options()).local_hub)
     return survey(repo.name, *open_header(repo))
+
+
+def _ordered(options: Options) -> Options:
+    """The options of one report, with a seed that nobody knew beforehand for what is drawn anew each time."""
+    return options if options.order_seed is not None else replace(options, order_seed=interim.drawn_seed())
 
 
 def _repository(source: RepoRef | Signature) -> RepoRef | None:

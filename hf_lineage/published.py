@@ -9,8 +9,9 @@ from hf_lineage import hub, trees, trust
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.options import Options
 from hf_lineage.origin import Origin
+from hf_lineage.recipe import Recipe
 from hf_lineage.repo import RepoRef
-from hf_lineage.signature import Recipe, Signature
+from hf_lineage.signature import Signature
 from hf_lineage.vetting import Model, Place, sources
 
 FOLDER = "lineage"

@@ -1,4 +1,4 @@
-"""Signature and Recipe: plain values, NumPy only.
+"""Signature: plain values, NumPy only.
 
 A signature holds, for every path and layer, what a comparison needs of the centred residual R (width x width) of the
 branch product M, and the recipe that says how those numbers were made.
@@ -6,7 +6,6 @@ branch product M, and the recipe that says how those numbers were made.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
@@ -14,79 +13,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.errors import OptionError, SignatureError
+from hf_lineage.errors import SignatureError
+from hf_lineage.recipe import Array, Recipe, Vector
 
 PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 """Every path through a layer, the canonical one first."""
 
-PARTS = ("sketch", "corner", "trace", "norm")
+PARTS = ("sketch", "corner", "trace", "norm", "writes")
 """The arrays of a path, each with a row for every layer."""
 
-SKETCH_VERSION = 1
-"""Raised whenever probe signs or test coordinates are drawn in another way."""
-
-Array = NDArray[np.float32]
-Vector = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a branch product M is formed, centred and sketched: every parameter that changes a number."""
-
-    name: str
-    gains: bool
-    """Fold the norm gains into the matrices that read, or write through, the norm."""
-    means: bool
-    """Replace M by C M C with C = I - 11ᵀ/d where the norm is a LayerNorm."""
-    cap: float | None
-    """Scale units (or heads) whose Frobenius norm exceeds `cap` times the median down to that; None: leave them."""
-    ones: bool
-    """Centre on span{I, 11ᵀ} instead of on the identity alone."""
-    probes: int | None = 64
-    """k, the number of random sign probes; None is the exact method (Z = I)."""
-    coordinates: int = 128
-    """m, how many residual coordinates the permutation test keeps."""
-    sketch_version: int = SKETCH_VERSION
-
-    def __post_init__(self) -> None:
-        if self.probes is not None and not 1 <= self.probes <= 65536:
-            raise OptionError(f"probes must be between 1 and 65536, not {self.probes}; use exact mode for more")
-        if not 2 <= self.coordinates <= 4096:
-            raise OptionError(f"coordinates must be between 2 and 4096, not {self.coordinates}")
-
-    def label(self, path: str, *besides: str) -> str:
-        """Return what a file is called that holds one path seen through this recipe, and depends on this besides."""
-        said = repr((*(item for item in asdict(self).items() if item[0] != "name"), *besides))
-        probes = "exact" if self.probes is None else self.probes
-        return f"{path}-{self.name}-{probes}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
-
-    def columns(self, width: int) -> int:
-        """Return how many columns a sketch has: k, or the width where Z is the identity."""
-        return width if self.probes is None else min(self.probes, width)
-
-    def probe_matrix(self, width: int) -> Array | None:
-        """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.
-
-        With k >= width the identity costs no more than the sketch and has no error, so it is taken instead.
-        """
-        if self.probes is None or self.probes >= width:
-            return None
-        stream = random_stream(f"probes {self.sketch_version} {width} {self.probes}")
-        words = stream.random_raw(-(-width * self.probes // 64))
-        bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=width * self.probes, bitorder="little")
-        signs = bits.astype(np.float32).reshape(width, self.probes) * 2 - 1
-        return signs / np.float32(np.sqrt(self.probes))
-
-    def test_coordinates(self, width: int, most: int | None = None) -> NDArray[np.int64]:
-        """Return the sorted residual coordinates S, at most m of them, on which the permutation test is run."""
-        words = random_stream(f"coordinates {self.sketch_version} {width}").random_raw(width)
-        return np.sort(np.argsort(words, kind="stable")[: self.coordinates][:most])
-
-
-RECIPES = {
-    "robust": Recipe("robust", gains=True, means=True, cap=2.0, ones=True),
-    "paper": Recipe("paper", gains=False, means=False, cap=None, ones=False),
-}
+NEXT_TO_NOTHING = 1e-3
+"""A layer that writes less than this share of what layers write on average counts for nothing."""
 
 
 class Columns(Protocol):
@@ -102,6 +39,27 @@ class Columns(Protocol):
 
     def columns(self, chosen: slice) -> Array:
         """Return some columns of every residual, (L, d, b)."""
+
+
+@dataclass(frozen=True)
+class UnitCodes:
+    """The interchangeable parts of one layer's branch, its hidden units or heads: what each writes, and its direction.
+
+    A direction is kept as signs: of a hidden unit those of its reader and of its writer, of a head those of entries of
+    its own product. The share of signs in which two parts agree tells their cosine.
+    """
+
+    weight: Array
+    """(u,): n_u = |a_u| ‖w_out,u‖ ‖w_in,u‖, what the part adds to the branch before any cap."""
+    inner: NDArray[np.uint8]
+    """(u, bytes): signs, packed."""
+    outer: NDArray[np.uint8]
+    """(u, bytes): signs, packed; no bytes for heads."""
+
+    def __post_init__(self) -> None:
+        shapes = {len(self.weight), *(len(codes) for codes in (self.inner, self.outer))}
+        if len(shapes) > 1 or self.weight.ndim != 1 or self.inner.ndim != 2 or self.outer.ndim != 2:
+            raise SignatureError("a signature holds weights and signs of unlike numbers of units; extract it again")
 
 
 @dataclass(frozen=True)
@@ -121,6 +79,11 @@ class PathSignature:
     """(L,): tr M."""
     norm: Vector
     """(L,): ‖M‖_F, estimated from the probes unless exact."""
+    writes: Vector
+    """(L,): how much the layer's branch writes into the stream, the sum of its units' n_u or, where a norm stands on
+    the branch's output, of what that lets through; layers are weighed by their shares of it."""
+    units: tuple[UnitCodes, ...] = ()
+    """For each layer its units; empty in signatures that were stored without them."""
     widths: tuple[int, ...] = ()
     """For each layer that of its stream, where they are unlike."""
 
@@ -132,7 +95,8 @@ class PathSignature:
     def of(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:
         """Return the signature of some layers, in the order of these rows."""
         arrays = {part: getattr(self, part)[rows] for part in PARTS}
-        return PathSignature(**arrays, widths=tuple(self.widths[row] for row in rows if self.widths))
+        units = tuple(self.units[row] for row in rows if self.units)
+        return PathSignature(**arrays, units=units, widths=tuple(self.widths[row] for row in rows if self.widths))
 
     @property
     def concentration(self) -> Vector:
@@ -140,11 +104,24 @@ class PathSignature:
         return np.divide(np.abs(self.trace), self.norm, out=np.zeros_like(self.norm), where=self.usable)
 
     @property
+    def finite(self) -> NDArray[np.bool_]:
+        """(L,): whether everything in the layer's branch is a finite number."""
+        finite: NDArray[np.bool_] = np.isfinite(self.norm) & np.isfinite(self.trace) & np.isfinite(self.writes)
+        return finite
+
+    @property
     def usable(self) -> NDArray[np.bool_]:
         """(L,): whether the layer's branch is finite and not zero."""
-        finite = np.isfinite(self.norm) & np.isfinite(self.trace)
-        usable: NDArray[np.bool_] = finite & (self.norm > 0) & np.any(self.corner, axis=(1, 2))
+        usable: NDArray[np.bool_] = self.finite & (self.norm > 0) & np.any(self.corner, axis=(1, 2))
         return usable
+
+    @property
+    def writing(self) -> NDArray[np.bool_]:
+        """(L,): whether the layer writes more than next to nothing; what is not finite does not count as nothing."""
+        usable = self.usable
+        typical = self.writes.mean(where=usable) if usable.any() else 0.0
+        writing: NDArray[np.bool_] = ~self.finite | (usable & (self.writes >= NEXT_TO_NOTHING * typical))
+        return writing
 
 
 @dataclass(frozen=True)
@@ -179,7 +156,7 @@ class Signature:
             layers = len(self.numbers(path))
             if parts.widths and (len(parts.widths) != layers or not 2 <= min(parts.widths) <= self.width):
                 raise SignatureError(f"{self.model}: {path} has {len(parts.widths)} widths for {layers} layers")
-            shapes = ((layers, self.width, columns), (layers, m, m), (layers,), (layers,))
+            shapes = ((layers, self.width, columns), (layers, m, m), *[(layers,)] * 3)
             for part, shape in zip(PARTS, shapes, strict=True):
                 found = getattr(parts, part).shape
                 if found != shape:
@@ -192,7 +169,7 @@ def joined(one: Signature, other: Signature) -> Signature:
     for path, ours in one.paths.items():
         theirs = other.paths[path]
         arrays = {part: np.concatenate([getattr(ours, part), getattr(theirs, part)]) for part in PARTS}
-        both = PathSignature(**arrays, widths=(*ours.widths, *theirs.widths))
+        both = PathSignature(**arrays, units=(*ours.units, *theirs.units), widths=(*ours.widths, *theirs.widths))
         numbers[path] = (*one.numbers(path), *other.numbers(path))
         paths[path] = both.of(np.argsort(numbers[path]))
     return replace(one, paths=paths, without=_without(one.layers, numbers))
@@ -239,9 +216,3 @@ def same_recipe(a: Signature, b: Signature) -> None:
     unlike = [f"{key} {ours[key]} and {theirs[key]}" for key in ours if ours[key] != theirs[key]]
     if unlike:
         raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
-
-
-def random_stream(purpose: str) -> np.random.Philox:
-    """Return Philox 4x64 under a key made from `purpose`: its raw words are the same on every platform, for ever."""
-    key = int.from_bytes(hashlib.sha256(f"hf-lineage {purpose}".encode()).digest()[:16], "little")
-    return np.random.Philox(key=key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +14,16 @@ import safetensors
 from safetensors.numpy import save
 
 from hf_lineage.errors import OptionError, SignatureError
-from hf_lineage.signature import PARTS, PathSignature, Recipe, Signature
+from hf_lineage.recipe import Recipe
+from hf_lineage.signature import PARTS, PathSignature, Signature, UnitCodes
 
-FORMAT, VERSION = "hf-lineage signature", 1
-STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))
+FORMAT, VERSION = "hf-lineage signature", 2
+WITHOUT_UNITS = 1
+"""The version before signatures held what each layer writes and its units; it is read as if all layers wrote alike."""
+STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64", "F64"), strict=True))
 """What is stored of a path, and in which number format."""
+UNITS = {"units": "I64", "weight": "F32", "inner": "U8", "outer": "U8"}
+"""What is stored of its units: how many each layer has, then those of all layers one after another."""
 
 
 class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -63,7 +69,7 @@ def encode(signature: Signature) -> bytes:
         f"{path}.{part}": np.ascontiguousarray(getattr(found, part))
         for path, found in signature.paths.items()
         for part in PARTS
-    }
+    } | {f"{path}.{part}": rows for path, found in signature.paths.items() for part, rows in _units(found).items()}
     return save(tensors, metadata={"signature": msgspec.json.encode(provenance).decode()})
 
 
@@ -75,24 +81,52 @@ def load_signature(file: Path) -> Signature:
             if metadata is None:
                 raise SignatureError(f"{file} is no signature; write one with `hf-lineage extract MODEL -o FILE`")
             provenance = msgspec.json.decode(metadata, type=_Provenance)
-            if (provenance.format, provenance.version) != (FORMAT, VERSION):
+            if provenance.format != FORMAT or provenance.version not in (WITHOUT_UNITS, VERSION):
                 raise SignatureError(f"{file} has format version {provenance.version}, not {VERSION}; extract it again")
-            paths = {path: {part: _tensor(opened, path, part) for part in PARTS} for path in provenance.paths}
+            paths = {path: _path(opened, path, provenance) for path in provenance.paths}
     except (OSError, safetensors.SafetensorError, msgspec.DecodeError, OptionError) as error:
         raise SignatureError(f"{file} cannot be read as a signature: {error}; extract it again") from None
-    if not all(np.isfinite(parts[part]).all() for parts in paths.values() for part in ("sketch", "corner")):
+    if not all(np.isfinite(rows).all() for each in paths.values() for rows in _must_be_finite(each)):
         raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
     known = {name: getattr(provenance, name) for name in Signature.__dataclass_fields__ if name != "paths"}
-    widths = {path: provenance.widths.get(path, ()) for path in paths}
-    return Signature(**known, paths={path: PathSignature(**paths[path], widths=widths[path]) for path in paths})
+    return Signature(**known, paths=paths)
 
 
-def _tensor(opened: Any, path: str, part: str) -> np.ndarray[Any, Any]:
+def _must_be_finite(path: PathSignature) -> Iterator[np.ndarray[Any, Any]]:
+    yield from (np.asarray(path.sketch), path.corner)
+    yield from (each.weight for each in path.units)
+
+
+def _units(stored: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
+    """The units of all layers as arrays; none of a signature that holds no units."""
+    if not stored.units:
+        return {}
+    counts = np.array([len(each.weight) for each in stored.units], dtype=np.int64)
+    rows = {part: np.concatenate([getattr(each, part) for each in stored.units]) for part in list(UNITS)[1:]}
+    return {"units": counts} | rows
+
+
+def _path(opened: Any, path: str, provenance: _Provenance) -> PathSignature:
+    """What a file holds of one path."""
+    widths = provenance.widths.get(path, ())
+    if provenance.version == WITHOUT_UNITS:
+        parts = {part: _tensor(opened, path, part, STORED[part]) for part in PARTS if part != "writes"}
+        return PathSignature(**parts, writes=np.ones(len(parts["norm"])), units=(), widths=widths)
+    parts = {part: _tensor(opened, path, part, STORED[part]) for part in PARTS}
+    counts, *rows = (_tensor(opened, path, part, dtype) for part, dtype in UNITS.items())
+    if counts.shape != parts["norm"].shape or (counts < 0).any() or counts.sum() != len(rows[0]):
+        raise SignatureError(f"the units of {path} are not those of its layers")
+    ends = np.cumsum(counts)
+    pieces = [[each[end - count : end] for each in rows] for end, count in zip(ends, counts, strict=True)]
+    return PathSignature(**parts, units=tuple(UnitCodes(*piece) for piece in pieces), widths=widths)
+
+
+def _tensor(opened: Any, path: str, part: str, stored: str) -> np.ndarray[Any, Any]:
     name = f"{path}.{part}"
     found = opened.get_slice(name).get_dtype()
-    if found != STORED[part]:
+    if found != stored:
         # Some formats are none of NumPy's.
-        raise safetensors.SafetensorError(f"{name} is stored as {found}, not {STORED[part]}")
+        raise safetensors.SafetensorError(f"{name} is stored as {found}, not {stored}")
     tensor: np.ndarray[Any, Any] = opened.get_tensor(name)
     return tensor
 

@@ -11,11 +11,7 @@ from enum import IntEnum
 
 from hf_lineage.calibrate import EmpiricalNull, PermutationNull
 from hf_lineage.comparison import Comparison
-
-FLOOR = 0.02
-"""The least score called RELATED, however significant."""
-FEWEST_COORDINATES = 8
-"""Fewer can be relabelled in so few ways that a p-value says little."""
+from hf_lineage.inherited import Inherited
 
 
 class ExitCode(IntEnum):
@@ -38,11 +34,40 @@ class Evidence:
     permutation: PermutationNull
     empirical: EmpiricalNull | None
     p_value: float
-    """The permutation p-value after Holm's correction over the paths asked for, times the looks."""
+    """The permutation p-value after Holm's correction over the paths and Bonferroni's over the interim analyses."""
     layers: tuple[tuple[int, ...], tuple[int, ...]]
-    """The numbers of the layers that were compared, of the base and of the suspect."""
-    looks: int = 1
-    """How often the evidence may have been looked at while layers were still being read (Bonferroni)."""
+    """The numbers of the layers that were compared, of the base and of the candidate."""
+    analyses: int = 1
+    """How many interim analyses there are, the last of all layers among them (Bonferroni)."""
+    inherited: Inherited | None = None
+    """What the candidate's units inherit; None where a signature was stored without units."""
+    left_out: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    """The numbers of the layers that write next to nothing and count for nothing, of the base and of the candidate."""
+    not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    """The numbers of the layers in which something is no finite number, of the base and of the candidate."""
+
+    @property
+    def read(self) -> int:
+        """How many layers of the candidate were read."""
+        return len(self.layers[1]) + len(self.left_out[1])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way of being RELATED."""
+
+    name: str
+    words: str
+    """What reports print."""
+    verified: bool = False
+
+
+VERIFIED = Kind("related", "RELATED", verified=True)
+IN_PART = Kind("part", "RELATED in part")
+BASIS_ONLY = Kind("basis", "RELATED by the basis only")
+UNMEASURED = Kind("unmeasured", "RELATED, share not measured")
+KINDS = (VERIFIED, IN_PART, BASIS_ONLY, UNMEASURED)
+"""From the strongest statement to the weakest."""
 
 
 @dataclass(frozen=True)
@@ -55,24 +80,58 @@ class Verdict:
     by_path: Mapping[str, Verdict] = field(default_factory=dict)
     """What each path says by itself."""
 
-    exit_code = ExitCode.UNDECIDED
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command returns for this claim."""
+        return ExitCode.UNDECIDED
 
     @property
     def name(self) -> str:
-        """The word that reports print."""
+        """The word for machines."""
         return type(self).__name__.upper()
 
+    @property
+    def words(self) -> str:
+        """The words that reports print."""
+        return self.name
 
+    @property
+    def verified(self) -> bool:
+        """Whether the claim is verified: RELATED by the exact test, and more than the asked share inherited."""
+        return False
+
+
+@dataclass(frozen=True)
 class Related(Verdict):
-    """The two models share weights: p <= alpha and a score above the floor and above any empirical threshold."""
+    """The two models share ancestry: p <= alpha, a score above the minimum effect and any empirical threshold."""
 
-    exit_code = ExitCode.RELATED
+    kind: Kind = VERIFIED
+    accepted: bool = False
+    """Whether the user accepts this kind though it does not verify the claim."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """RELATED where the claim is verified or its kind accepted, else undecided."""
+        return ExitCode.RELATED if self.verified or self.accepted else ExitCode.UNDECIDED
+
+    @property
+    def words(self) -> str:
+        """The words that reports print."""
+        return self.kind.words
+
+    @property
+    def verified(self) -> bool:
+        """Whether the claim is verified."""
+        return self.kind.verified
 
 
 class Unrelated(Verdict):
     """Nothing tells the two models from independent ones."""
 
-    exit_code = ExitCode.UNRELATED
+    @property
+    def exit_code(self) -> ExitCode:
+        """The contradiction."""
+        return ExitCode.UNRELATED
 
 
 class Inconclusive(Verdict):
@@ -90,52 +149,7 @@ class Unverifiable(Verdict):
 class Unreadable(Verdict):
     """The base is there but damaged."""
 
-    exit_code = ExitCode.ERROR
-
-
-def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Return p-values adjusted for having looked at several paths (Holm 1979).
-
-    >>> holm({"mlp": 0.004, "value_output": 0.03})
-    {'mlp': 0.008, 'value_output': 0.03}
-    """
-    adjusted: dict[str, float] = {}
-    least = 0.0
-    for rank, path in enumerate(sorted(p_values, key=p_values.__getitem__)):
-        least = max(least, min(1.0, (len(p_values) - rank) * p_values[path]))
-        adjusted[path] = least
-    return adjusted
-
-
-def judge(evidence: Mapping[str, Evidence], alpha: float, floor: float = FLOOR, objection: str = "") -> Verdict:
-    """Return the verdict over all paths: RELATED where any of them is, UNRELATED where all of them are.
-
-    `objection` says why the permutation null does not hold for this architecture, and is empty where it does.
-    """
-    singles = {path: judge_path(found, alpha, floor, objection) for path, found in evidence.items()}
-    for kind in (Related, Inconclusive):
-        for single in singles.values():
-            if isinstance(single, kind):
-                return kind(single.reason, evidence, singles)
-    return Unrelated("", evidence, singles)
-
-
-def judge_path(found: Evidence, alpha: float, floor: float = FLOOR, objection: str = "") -> Verdict:
-    """Return the verdict of one path, without evidence attached."""
-    comparison = found.comparison
-    usable, layers = int(comparison.usable.sum()), len(comparison.usable)
-    if usable * 2 <= layers:
-        return Inconclusive(f"only {usable} of {layers} layers hold finite weights that are not zero")
-    if found.empirical and comparison.score <= found.empirical.threshold:
-        return Unrelated()
-    if objection and not found.empirical:
-        return Inconclusive(objection)
-    if not found.empirical and found.permutation.coordinates < FEWEST_COORDINATES:
-        return Inconclusive(f"{found.permutation.coordinates} residual coordinates are too few to relabel")
-    if not objection and found.p_value > alpha:
-        return Unrelated()
-    if comparison.score < floor:
-        return Inconclusive(
-            f"significant, but the score is below {floor:g}; a shared initialisation or distant ancestry can do that"
-        )
-    return Related()
+    @property
+    def exit_code(self) -> ExitCode:
+        """The error."""
+        return ExitCode.ERROR

@@ -9,8 +9,8 @@ import torch
 
 from hf_lineage.branches import Term, terms
 from hf_lineage.layout import Layout, bind
+from hf_lineage.recipe import RECIPES
 from hf_lineage.registry import Factorization
-from hf_lineage.signature import RECIPES
 
 PAPER = RECIPES["paper"]
 WIDTH, HEADS, SIZE = 6, 4, 3

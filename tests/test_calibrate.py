@@ -9,8 +9,9 @@ from scipy.stats import binomtest, kstest
 from hf_lineage.calibrate import EmpiricalNull, permutation_null, published_null
 from hf_lineage.comparison import compare_paths
 from hf_lineage.errors import RegistryError
+from hf_lineage.recipe import RECIPES, random_stream
 from hf_lineage.registry import factorizations, registry_root
-from hf_lineage.signature import RECIPES, PathSignature, random_stream
+from hf_lineage.signature import PathSignature
 from tests.networks import LAYERS, WIDTH, signatures
 
 SIGNIFICANCE = 0.001

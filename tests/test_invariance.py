@@ -8,7 +8,7 @@ from transformers import AutoModelForCausalLM
 
 from hf_lineage.options import Options
 from hf_lineage.pipeline import compare
-from hf_lineage.signature import RECIPES
+from hf_lineage.recipe import RECIPES
 from tests import laundering
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"

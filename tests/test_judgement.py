@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hf_lineage.looks import enough, reading_order
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract
 from hf_lineage import looks as rule
 from hf_lineage.errors import OptionError
-from hf_lineage.looks import enough, reading_order
+from hf_lineage.recipe import RECIPES
 from hf_lineage.report import json
-from hf_lineage.signature import RECIPES
 from hf_lineage.store import save_signature
 from hf_lineage.verdict import judge
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama

@@ -9,8 +9,8 @@ import torch
 
 from hf_lineage import branches, residual
 from hf_lineage.branches import Term
+from hf_lineage.recipe import RECIPES
 from hf_lineage.residual import Probes, part_norms, summarise, survey, unit_dots
-from hf_lineage.signature import RECIPES
 from hf_lineage.threads import workers
 from tests.networks import stack
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hf_lineage.errors import OptionError, SignatureError
-from hf_lineage.signature import RECIPES, PathSignature, Recipe, Signature, same_recipe
+from hf_lineage.recipe import RECIPES, Recipe
+from hf_lineage.signature import PathSignature, Signature, same_recipe
 
 ROBUST = RECIPES["robust"]
 

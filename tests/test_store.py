@@ -10,7 +10,7 @@ import pytest
 from hf_lineage.errors import SignatureError
 from hf_lineage.options import Options
 from hf_lineage.pipeline import extract
-from hf_lineage.signature import RECIPES
+from hf_lineage.recipe import RECIPES
 from hf_lineage.store import load_signature, save_signature, write_atomically
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"

@@ -16,7 +16,8 @@ ERROR, UNDECIDED, INTERRUPTED = 2, 3, 130
 
 EPILOG = (
     "MODEL is org/name, org/name@revision, a folder, or a signature that `extract` wrote. "
-    "Exit codes: 0 every claim RELATED, 1 a claim UNRELATED, 2 usage or input error, 3 undecided, 130 interrupted."
+    "Exit codes: 0 every claim verified, 1 a claim UNRELATED, 2 usage or input error, 3 undecided or RELATED in part, "
+    "130 interrupted."
 )
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -54,7 +55,7 @@ BASES = click.option(
 RECIPE = (
     click.option(
         "--recipe",
-        type=click.Choice(["robust", "paper"]),
+        type=click.Choice(["robust", "robust-1", "paper"]),
         default="robust",
         show_default=True,
         help="How a branch is formed.",
@@ -76,6 +77,26 @@ TEST = (
         "--budget",
         type=click.Choice(["quick", "full"]),
         help="Stop at the first layers that decide, or read all; quick for models on the Hub, full for others.",
+    ),
+    click.option(
+        "--order-seed",
+        type=int,
+        metavar="N",
+        help="Of the order in which layers are read; drawn anew for each run unless it is given.",
+    ),
+    click.option(
+        "--accept",
+        multiple=True,
+        type=click.Choice(["part", "basis"]),
+        help="Return 0 for what is RELATED in part, or by the basis only, as well; repeatable.",
+    ),
+    click.option(
+        "--min-share",
+        type=float,
+        default=0.5,
+        show_default=True,
+        metavar="SHARE",
+        help="How much of what a model's units write must be inherited, and more, to verify a claim.",
     ),
     click.option(
         "--null", "nulls", multiple=True, metavar="MODEL", help="Independent model, or published null; repeatable."
@@ -132,7 +153,7 @@ def make_options(recipe: str, paths: str, probes: int, exact: bool, **rest: Any)
     from dataclasses import replace
 
     from hf_lineage.options import Options
-    from hf_lineage.signature import RECIPES
+    from hf_lineage.recipe import RECIPES
 
     chosen = replace(RECIPES[recipe], probes=None if exact else probes)
     return Options(recipe=chosen, paths=tuple(path.strip() for path in paths.split(",")), **rest)

@@ -18,7 +18,7 @@ from hf_lineage.pipeline import Report, Row
 from hf_lineage.repo import RepoRef, hub_name
 from hf_lineage.report import wording
 from hf_lineage.report.encoding import encode, moment
-from hf_lineage.verdict import Evidence, Related
+from hf_lineage.verdict import Evidence
 
 if TYPE_CHECKING:
     from cyclonedx.model import Property
@@ -50,7 +50,7 @@ def _model(report: Report) -> Component:
     """The model that was checked, with its pedigree and the digests of its weights."""
     from cyclonedx.model.component import Pedigree
 
-    ancestors = [_ancestor(row) for row in report.rows if isinstance(row.verdict, Related)]
+    ancestors = [_ancestor(row) for row in report.rows if row.verdict.verified]
     remote = report.source.remote if report.source else None
     shown = report.source.folder.resolve().name if report.source and not remote else report.model
     component = _component(hub_name(report.model) or shown, remote, report.revision, "model")

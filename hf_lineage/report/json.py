@@ -11,10 +11,12 @@ from hf_lineage import __version__
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import wording
 from hf_lineage.report.encoding import encode
-from hf_lineage.verdict import Evidence, Verdict
+from hf_lineage.verdict import Evidence, Related, Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
+TEST = ("alpha", "permutations", "seed", "min_share", "order_seed")
+"""Options that verdicts depend on."""
 SCHEMA = Path(__file__).with_name("schema.json")
 
 
@@ -34,7 +36,7 @@ def document(report: Report) -> dict[str, Any]:
         "revision": report.revision,
         "exit_code": int(report.exit_code),
         "recipe": asdict(options.recipe),
-        "test": {"alpha": options.alpha, "permutations": options.permutations, "seed": options.seed},
+        "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
         "claims": [_claim(row) for row in report.rows],
     }
@@ -47,6 +49,9 @@ def _claim(row: Row) -> dict[str, Any]:
         "relation": row.claim.relation,
         "sources": list(row.claim.sources),
         "verdict": row.verdict.name,
+        "kind": kind(row.verdict),
+        "verified": row.verdict.verified,
+        "exit_code": int(row.verdict.exit_code),
         "reason": row.verdict.reason,
         "layers": row.layers,
         "signatures": {
@@ -56,6 +61,20 @@ def _claim(row: Row) -> dict[str, Any]:
         "traffic": {name: asdict(moved) for name, moved in row.traffic.items()},
         "paths": [_path(path, found, row.verdict.by_path[path]) for path, found in row.verdict.evidence.items()],
     }
+
+
+def kind(verdict: Verdict) -> str | None:
+    """Return in which way two models are RELATED, None for any other verdict."""
+    return verdict.kind.name if isinstance(verdict, Related) else None
+
+
+def _inherited(found: Evidence) -> dict[str, Any] | None:
+    inherited = found.inherited
+    if inherited is None:
+        return None
+    low, high = inherited.interval
+    shares = dict(zip(map(str, found.layers[1]), map(float, inherited.by_layer), strict=True))
+    return {"share": inherited.share, "low": low, "high": high, "layers": shares}
 
 
 def _path(path: str, found: Evidence, single: Verdict) -> dict[str, Any]:
@@ -68,9 +87,12 @@ def _path(path: str, found: Evidence, single: Verdict) -> dict[str, Any]:
         "score": found.comparison.score,
         "standard_error": error if math.isfinite(error) else None,
         "p_value": null.p_value,
-        "p_value_holm": found.p_value,
-        "looks": found.looks,
-        "layers_read": len(found.layers[1]),
+        "p_value_adjusted": found.p_value,
+        "corrections": {"paths": "Holm 1979", "interim_analyses": "Bonferroni"},
+        "analyses": found.analyses,
+        "inherited": _inherited(found),
+        "left_out": dict(zip(("base", "model"), map(list, found.left_out), strict=True)),
+        "layers_read": found.read,
         "permutation_null": {
             "observed": null.observed,
             "coordinates": null.coordinates,

@@ -14,12 +14,12 @@ from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.options import Options
 from hf_lineage.origin import Origin
 from hf_lineage.pipeline import Report, Row
+from hf_lineage.recipe import Recipe
 from hf_lineage.report import json, wording
 from hf_lineage.report.encoding import indented
-from hf_lineage.signature import Recipe
 
 FILE = "lineage/claims.json"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
@@ -57,8 +57,8 @@ class PathEvidence(msgspec.Struct, frozen=True):
     score: float
     standard_error: float | None
     p_value: float
-    p_value_holm: float
-    looks: int
+    p_value_adjusted: float
+    analyses: int
     layers_read: int
     empirical_null: Null | None
 
@@ -71,13 +71,14 @@ class Origins(msgspec.Struct, frozen=True):
 
 
 class RecordedClaim(msgspec.Struct, frozen=True):
-    """One claim and what became of it; `verified` holds for RELATED alone."""
+    """One claim and what became of it."""
 
     base: str
     base_commit: str | None
     relation: str | None
     sources: tuple[str, ...]
     verified: bool
+    """Whether the exact test says RELATED and more than half of what the model's units write is inherited."""
     verdict: str
     reason: str
     layers: int | None
@@ -89,6 +90,12 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     date: datetime.date
     command: str
     signatures: Origins | None = None
+    exit_code: int | None = None
+    """What `check` returns for the claim."""
+    kind: str | None = None
+    """In which way the two are RELATED; null for any other verdict."""
+    inherited: float | None = None
+    """The share of what the model's units write that is inherited, along the path that decided."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -113,7 +120,6 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
         claim
         | {
             "evidence": {each["path"]: _evidence(each) for each in claim["paths"]},
-            "verified": claim["verdict"] == "RELATED",
         }
         | {"signatures": {who: _origin(origin) for who, origin in claim["signatures"].items()}}
         | {"base_commit": row.base_revision, "recipe": document["recipe"], "test": document["test"], "date": date}
@@ -152,8 +158,11 @@ def _evidence(path: dict[str, Any]) -> dict[str, Any]:
 def _decisive(row: Row, claim: Mapping[str, Any]) -> dict[str, float | None]:
     """Score and p-value of the path that decided."""
     decided = wording.decisive(row.verdict)
-    found = next((each for each in claim["paths"] if each["path"] == decided), {"score": None, "p_value_holm": None})
-    return {"score": found["score"], "p_value": found["p_value_holm"]}
+    path = next((each for each in claim["paths"] if each["path"] == decided), None)
+    if path is None:
+        return {"score": None, "p_value": None, "inherited": None}
+    inherited = path["inherited"] and path["inherited"]["share"]
+    return {"score": path["score"], "p_value": path["p_value_adjusted"], "inherited": inherited}
 
 
 def _public(value: Any, names: Mapping[str, str]) -> Any:
@@ -179,8 +188,8 @@ def command(model: str, commit: str | None, row: Row, options: Options, names: M
     if not row.claim.problem:
         words += ["--base", _pinned(names.get(row.claim.base, row.claim.base), row.base_revision)]
     recipe, usual = options.recipe, Options()
-    if recipe.name != usual.recipe.name:
-        words += ["--recipe", recipe.name]
+    if recipe.option != usual.recipe.option:
+        words += ["--recipe", recipe.option]
     if options.paths != usual.paths:
         words += ["--paths", ",".join(options.paths)]
     if recipe.probes != usual.recipe.probes:

@@ -35,7 +35,9 @@ def render(report: Report, explain: bool = False) -> str:
     lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
     if report.rows:
         lines.append(
-            table(wording.COLUMNS, (line for row in report.rows for line in wording.cells(row)), numeric=(3, 4))
+            table(
+                wording.COLUMNS, (line for row in report.rows for line in wording.cells(row)), numeric=wording.NUMERIC
+            )
         )
     paragraphs = list(wording.reasons(report))
     if explain:

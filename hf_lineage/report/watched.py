@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from hf_lineage import __version__
 from hf_lineage.errors import printable
@@ -19,12 +19,13 @@ from hf_lineage.report import text as txt
 from hf_lineage.report import wording
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.section import NONE, figures
-from hf_lineage.verdict import SEVERITY, ExitCode, Verdict
+from hf_lineage.verdict import KINDS, SEVERITY, ExitCode, Verdict
 
 MOST_ROWS = 200
 """Of a table, and sentences under it: what a step summary of 1 MiB holds, however long the names are."""
 ERROR = "ERROR"
-_CODES = {kind.__name__.upper(): kind.exit_code for kind in Verdict.__subclasses__()} | {ERROR: ExitCode.ERROR}
+_CODES = {each.__name__.upper(): each().exit_code for each in Verdict.__subclasses__()} | {ERROR: ExitCode.ERROR}
+_KINDS = {kind.name: kind.words for kind in KINDS}
 _WORDS = {
     ExitCode.RELATED: "RELATED",
     ExitCode.UNRELATED: "UNRELATED",
@@ -79,7 +80,7 @@ class Page:
 
 def outcome(entry: Entry) -> ExitCode:
     """The worst of the claims of a model, an error where it could not be checked."""
-    return max((_CODES[verdict] for verdict, *_ in _results(entry)), key=SEVERITY.index, default=ExitCode.RELATED)
+    return max((result.code for result in _results(entry)), key=SEVERITY.index, default=ExitCode.RELATED)
 
 
 def planned(plan: Plan) -> Page:
@@ -92,11 +93,11 @@ def planned(plan: Plan) -> Page:
 
 def found(run: Run) -> Page:
     """Return what is new, the worst first."""
-    results = [(entry.model, *result) for entry in run.entries for result in _results(entry)]
-    results.sort(key=lambda each: (-SEVERITY.index(_CODES[each[1]]), each[0]))
-    rows = [(model, base, *numbers, verdict) for model, verdict, base, numbers, _ in results]
-    reasons = dict.fromkeys(_about(model, reason) for model, *_, reason in results if reason)
-    counts = Counter(_WORDS[_CODES[verdict]] for _, verdict, *_ in results)
+    results = [(entry.model, result) for entry in run.entries for result in _results(entry)]
+    results.sort(key=lambda each: (-SEVERITY.index(each[1].code), each[0]))
+    rows = [(model, result.base, *result.figures, result.words) for model, result in results]
+    reasons = dict.fromkeys(_about(model, result.reason) for model, result in results if result.reason)
+    counts = Counter(_WORDS[result.code] for _, result in results)
     silent = sum(not (entry.error or entry.claims) for entry in run.entries)
     told = ", ".join(f"{counts[word]} {word}" for word in _WORDS.values())
     total = f"{len(run.entries)} models are new: {told}; {silent} declare nothing.{_besides(run)}"
@@ -134,13 +135,33 @@ def json(page: Page) -> str:
 FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "json": json, "markdown": markdown}
 
 
-def _results(entry: Entry) -> Iterator[tuple[str, str, tuple[str, str], str]]:
-    """Verdict, base, figures and reason of each claim, or of what could not be checked."""
+class _Result(NamedTuple):
+    """What became of one claim, or of a model that could not be checked."""
+
+    words: str
+    base: str
+    figures: tuple[str, str]
+    reason: str
+    code: ExitCode
+
+
+def _results(entry: Entry) -> Iterator[_Result]:
     if entry.error:
-        yield ERROR, NONE, (NONE, NONE), entry.error
+        yield _Result(ERROR, NONE, (NONE, NONE), entry.error, ExitCode.ERROR)
     for claim in entry.claims:
         verdict = claim.verdict if claim.verdict in _CODES else ERROR
-        yield verdict, printable(claim.base, 200), figures(claim.score, claim.p_value), claim.reason
+        yield _Result(
+            _KINDS.get(claim.kind or "", verdict),
+            printable(claim.base, 200),
+            figures(claim.score, claim.p_value),
+            claim.reason,
+            _code(claim.exit_code, verdict),
+        )
+
+
+def _code(known: int | None, verdict: str) -> ExitCode:
+    """The code in a ledger, or that of the verdict where it holds none that there is."""
+    return ExitCode(known) if known in set(ExitCode) else _CODES[verdict]
 
 
 def _about(model: str, reason: str) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hf_lineage.errors import printable
+from hf_lineage.evaluate import spans
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.verdict import SEVERITY, Evidence, Verdict
 
-COLUMNS = ("Declared base", "Relation", "Path", "Score", "p", "Verdict")
+COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
+NUMERIC = (3, 4, 5)
+"""Those that hold figures."""
 LAYER_COLUMNS = ("Layer", "Paired with", "Cosine", "s of the base", "s of the model")
 
 NOTHING_DECLARED = (
@@ -35,16 +38,21 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
     """Yield the cells of one claim: a line for each path, or a single line where nothing was measured."""
     base, relation = printable(row.claim.base, 200), printable(row.claim.relation or "-", 40)
     if not row.verdict.evidence:
-        yield base, relation, "-", "-", "-", row.verdict.name
+        yield base, relation, "-", "-", "-", "-", row.verdict.words
     for number, (path, found) in enumerate(row.verdict.evidence.items()):
-        name = row.verdict.by_path[path].name
+        words = row.verdict.by_path[path].words
         first = (base, relation) if number == 0 else ("", "")
-        yield *first, path, score(found), f"{found.p_value:.3g}", name
+        yield *first, path, score(found), inherited(found), f"{found.p_value:.3g}", words
 
 
 def score(found: Evidence) -> str:
     """Return the lineage score as it is printed."""
     return f"{found.comparison.score:.3f}"
+
+
+def inherited(found: Evidence) -> str:
+    """Return the share of what the model's units write that is inherited, as it is printed."""
+    return "-" if found.inherited is None else f"{found.inherited.share:.0%}"
 
 
 def worst(report: Report) -> Row | None:
@@ -61,8 +69,9 @@ def best(row: Row) -> Evidence | None:
 def outcome(row: Row) -> str:
     """Return what became of one claim in one sentence on one line."""
     base, found = printable(row.claim.base, 200), best(row)
-    measured = "" if found is None else f" (score {score(found)}, p = {found.p_value:.3g})"
-    return f"{base} is {row.verdict.name}{measured}" + (f": {reason(row)}" if row.verdict.reason else "")
+    figures = "" if found is None else f"score {score(found)}, {inherited(found)} inherited, p = {found.p_value:.3g}"
+    measured = figures and f" ({figures})"
+    return f"{base} is {row.verdict.words}{measured}" + (f": {reason(row)}" if row.verdict.reason else "")
 
 
 def reasons(report: Report) -> Iterator[str]:
@@ -72,13 +81,24 @@ def reasons(report: Report) -> Iterator[str]:
         if row.verdict.reason:
             yield f"{base}: {reason(row)}"
         if len(row.verdict.evidence) > 1:
-            yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
+            paths = len(row.verdict.evidence)
+            yield f"{base}: {row.verdict.words} over {paths} paths, p-values after Holm's correction"
+        yield from left_out(row)
         yield from origins(row)
         yield from reading(row)
     if not report.rows:
         yield NOTHING_DECLARED
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
+
+
+def left_out(row: Row) -> Iterator[str]:
+    """Yield which layers count for nothing."""
+    for path, found in row.verdict.evidence.items():
+        for who, numbers in zip(("base", "model"), found.left_out, strict=True):
+            if numbers:
+                about = f"{printable(row.claim.base, 200)}: layers {spans(numbers)} of the {who}"
+                yield f"{about} write next to nothing along {path} and are left out"
 
 
 def origins(row: Row) -> Iterator[str]:
@@ -101,17 +121,18 @@ def reading(row: Row) -> Iterator[str]:
     """Yield which depths are compared, how much was read, where it was not all, and what came over the network."""
     for path, found in row.verdict.evidence.items():
         ours, theirs = map(len, found.layers)
-        if found.looks == 1 and ours != theirs:
+        if found.analyses == 1 and ours != theirs:
             yield (
                 f"{printable(row.claim.base, 200)}: along {path} the base has {ours} layers and the model {theirs}; "
                 f"the score is that of the {min(ours, theirs)} that are paired"
             )
-    read = max((len(found.layers[1]) for found in row.verdict.evidence.values()), default=0)
+    early = [found for found in row.verdict.evidence.values() if found.analyses > 1]
+    read = max((found.read for found in early), default=0)
     if row.layers is not None and 0 < read < row.layers:
-        looks = next(iter(row.verdict.evidence.values())).looks
         yield (
-            f"{printable(row.claim.base, 200)}: decided after {read} of {row.layers} layers, at one of {looks} looks, "
-            "for which p is corrected; --budget full reads them all"
+            f"{printable(row.claim.base, 200)}: decided after {read} of {row.layers} layers, read in a random order, "
+            f"at one of {early[0].analyses} interim analyses, for which p is corrected (Bonferroni); "
+            "--budget full reads them all"
         )
     for name, moved in row.traffic.items():
         yield (
@@ -152,7 +173,7 @@ def null_sentences(found: Evidence) -> Iterator[str]:
     yield (
         f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates, {len(null.scores)} relabellings "
         f"reach {null.scores.min():.4f} to {null.scores.max():.4f}, p = {null.p_value:.3g}"
-        + (f", {found.p_value:.3g} after Holm" if found.p_value != null.p_value else "")
+        + (f", {found.p_value:.3g} after {corrections(found)}" if found.p_value != null.p_value else "")
     )
     if found.empirical is not None:
         known = found.empirical
@@ -161,6 +182,12 @@ def null_sentences(found: Evidence) -> Iterator[str]:
             f"p = {known.p_value(found.comparison.score):.3g} (never below {1 / (len(known.scores) + 1):.2g}); "
             f"{printable(known.source)}"
         )
+
+
+def corrections(found: Evidence) -> str:
+    """Return what the p-value of a path was corrected for."""
+    bonferroni = f"Bonferroni's correction over {found.analyses} interim analyses"
+    return "Holm's correction over the paths" + (f" and {bonferroni}" if found.analyses > 1 else "")
 
 
 def layer_rows(found: Evidence) -> Iterator[tuple[int, int, float, float, float]]:

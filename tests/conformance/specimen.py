@@ -16,9 +16,9 @@ from hf_lineage.branches import terms
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.header import KERNEL, LayerSet
 from hf_lineage.layout import Layout, bind
+from hf_lineage.recipe import RECIPES
 from hf_lineage.registry import Factorization, Slot, lookup, prefixes
 from hf_lineage.repo import resolve
-from hf_lineage.signature import RECIPES
 from tests.conformance.models import tiny_model
 
 PLAIN = RECIPES["paper"]

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-
 from hf_lineage.looks import FIRST, GRAFT, MISSED, enough, looks, reading_order
 
 DEPTHS = range(1, 200)

@@ -1,0 +1,229 @@
+"""Survey: what every hidden unit or head of a term adds to M: how much, in which direction, and how active it is."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hf_lineage.signature import UnitCodes
+from hf_lineage.term import Term, Tile, row_norms
+from hf_lineage.threads import Share
+
+ENTRIES = 16
+"""Test coordinates on either side whose products stand for the direction of a head."""
+
+
+class Seeing(Protocol):
+    """What a branch is looked at through."""
+
+    @property
+    def coordinates(self) -> torch.Tensor:
+        """(m,): the test coordinates S."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(width, k)."""
+
+    @property
+    def sketched(self) -> int:
+        """K where the probes are random signs, 0 where they are columns of the identity."""
+
+    def seen(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return rows (t, width) @ Z, (t, k)."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """What every hidden unit of a term adds to M."""
+
+    seen: torch.Tensor
+    """(h, k): inn Z."""
+    corner: torch.Tensor
+    """(h, m): inn[:, S]."""
+    mean: torch.Tensor
+    """(h,): what centring takes off its column of the writer."""
+    trace: torch.Tensor
+    """(h,): its share of tr M."""
+    total: torch.Tensor
+    """(h,): its share of 1ᵀ M 1."""
+    norm: torch.Tensor
+    """(h / part,): ‖C_g‖_F of every part C_g = out_g @ inn_g, in float64."""
+    spread: torch.Tensor
+    """(h,): the norm of the row inside the activation, in float64."""
+    centre: torch.Tensor
+    """(h,): what β of the norm in front adds to it, in float64."""
+    inner: torch.Tensor
+    """(h / part, signs): whether entries of its reader, or of a head's product, are positive."""
+    outer: torch.Tensor
+    """(h / part, signs): the same of its writer; no signs for heads."""
+
+    @classmethod
+    def empty(cls, term: Term, probes: Seeing) -> Units:
+        """Return the units of a term before anything is known of them."""
+        hidden, parts = len(term.reader), len(term.reader) // term.part
+        new = functools.partial(torch.empty, device=term.reader.device)
+        _, columns = probes.shape
+        size = len(probes.coordinates)
+        inner, outer = (size + probes.sketched, size) if term.part == 1 else (min(size, ENTRIES) ** 2, 0)
+        return cls(
+            seen=new(hidden, columns),
+            corner=new(hidden, size),
+            mean=new(hidden),
+            trace=new(hidden),
+            total=new(hidden),
+            norm=new(parts, dtype=torch.float64),
+            spread=new(hidden, dtype=torch.float64),
+            centre=new(hidden, dtype=torch.float64),
+            inner=new(parts, inner, dtype=torch.bool),
+            outer=new(parts, outer, dtype=torch.bool),
+        )
+
+    def scale(self, factors: torch.Tensor) -> None:
+        """Let every part through by its own factor (h / part,); by 0 nothing of it, be it infinite."""
+        each = factors.repeat_interleave(len(self.trace) // len(factors))
+        shut = each == 0
+        for value in (self.seen, self.corner, self.trace, self.total):
+            value.mul_(each[:, None] if value.ndim > 1 else each)
+            value[shut] = 0
+        self.norm.mul_(factors.abs())
+        self.norm[factors == 0] = 0
+
+
+def survey(term: Term, probes: Seeing, share: Share) -> Units:
+    """Return what every hidden unit of a term adds to M: the one pass over its reader, the first over its writer."""
+    units = Units.empty(term, probes)
+
+    def note(starts: Iterator[int]) -> None:
+        for tile in term.tiles(starts):
+            chosen, parts = tile.units, slice(tile.units.start // term.part, tile.units.stop // term.part)
+            units.seen[chosen] = probes.seen(tile.inn)
+            units.corner[chosen] = tile.inn.index_select(1, probes.coordinates)
+            units.mean[chosen] = tile.mean
+            units.trace[chosen] = unit_dots(tile.out, tile.inn)
+            units.total[chosen] = tile.out.sum(dim=1) * tile.inn.sum(dim=1)
+            units.norm[parts], units.spread[chosen] = _norms(term, tile)
+            units.centre[chosen] = tile.offset.double()
+            _direct(units, parts, tile, probes.coordinates)
+
+    share(note, term.starts)
+    if term.inside is not None:
+        units.scale(_activity(term, units))
+    if term.weigh is not None:
+        units.scale(part_weights(term.weigh, share))
+    return units
+
+
+def _norms(term: Term, tile: Tile) -> tuple[torch.Tensor, torch.Tensor | float]:
+    """The norms of the parts of a tile, and of its rows inside the activation if there is one."""
+    if term.part > 1:
+        return part_norms(tile.out, tile.inn, term.part), 0.0
+    readers = row_norms(tile.inn)
+    within = readers if tile.inside is tile.inn and term.unit_gain is None else row_norms(tile.inside)
+    return readers * row_norms(tile.out), within if term.inside else 0.0
+
+
+def _direct(units: Units, parts: slice, tile: Tile, coordinates: torch.Tensor) -> None:
+    """Note the signs of a tile's parts."""
+    if units.outer.shape[1]:
+        units.outer[parts] = tile.out.index_select(1, coordinates) > 0
+        size = len(coordinates)
+        units.inner[parts, :size] = units.corner[parts] > 0
+        if units.inner.shape[1] > size:
+            units.inner[parts, size:] = units.seen[parts] > 0
+        return
+    few = min(len(coordinates), ENTRIES)
+    count = parts.stop - parts.start
+    out, inn = (rows[:, some].reshape(-1, len(tile.inn) // count, few) for rows, some in (
+        (tile.out, coordinates[:few]), (tile.inn, coordinates[-few:])
+    ))  # fmt: skip
+    units.inner[parts] = (out.mT @ inn).flatten(1) > 0
+
+
+def _activity(term: Term, units: Units) -> torch.Tensor:
+    """The expected activity of every hidden unit (h,), in float64."""
+    inside = term.inside
+    assert inside is not None  # noqa: S101 - who calls has seen to it
+    centre = units.centre if inside.bias is None else units.centre + inside.bias.double()
+    expected = inside.expected(units.spread.cpu().numpy(), centre.cpu().numpy())
+    active = torch.from_numpy(np.ascontiguousarray(expected)).to(units.norm.device)
+    if inside.beside is not None:
+        active *= inside.beside.measured()[0]
+    return active if inside.odds is None else active * inside.odds.to(active.device)
+
+
+def part_weights(term: Term, share: Share) -> torch.Tensor:
+    """Return ‖C_g‖_F of every part of a term (h / part,), in float64."""
+    norms = torch.empty(len(term.reader) // term.part, dtype=torch.float64, device=term.reader.device)
+
+    def note(starts: Iterator[int]) -> None:
+        for tile in term.tiles(starts):
+            norms[tile.units.start // term.part : tile.units.stop // term.part] = _norms(term, tile)[0]
+
+    share(note, term.starts)
+    return norms
+
+
+def unit_dots(out: torch.Tensor, inn: torch.Tensor) -> torch.Tensor:
+    """Return the inner product (t,) of every row of outᵀ with the same row of inn (t, width).
+
+    They are the diagonals of small square products, since only those read a matrix stored the other way at full speed.
+    """
+    blocks = (-1, math.gcd(len(inn), 16), inn.shape[1])
+    squares = inn.reshape(blocks) @ out.reshape(blocks).mT
+    return squares.diagonal(dim1=1, dim2=2).flatten()
+
+
+def part_norms(out: torch.Tensor, inn: torch.Tensor, part: int) -> torch.Tensor:
+    """Return ‖C_g‖_F (t / part,) of every part of outᵀ and inn (t, width), by its two small Gram matrices.
+
+    Each side is divided by its largest number first, so that no square leaves the range of float32.
+    """
+    writers, readers = (rows.reshape(-1, part, rows.shape[1]) for rows in (out, inn))
+    sizes = [rows.abs().amax(dim=(1, 2)) for rows in (writers, readers)]
+    units = [
+        rows / torch.where(size > 0, size, 1)[:, None, None]
+        for rows, size in zip((writers, readers), sizes, strict=True)
+    ]
+    left, right = (rows @ rows.mT for rows in units)
+    squares = (left * right).sum(dim=(1, 2)).clamp(min=0)
+    return squares.double().sqrt() * sizes[0].double() * sizes[1].double()
+
+
+def cap(branch: Sequence[Units], limit: float, median: Literal["units", "norm"]) -> None:
+    """Scale every part above `limit` times the median norm down to that; dead parts do not count for the median.
+
+    The median of the norm is the size up to which parts make up half of all they add together: parts that add little
+    cannot move it, however many there are.
+    """
+    norms = torch.cat([units.norm for units in branch])
+    alive = norms[norms > 0].sort().values
+    if median == "norm" and len(alive):
+        half = alive.cumsum(0)
+        middle = alive[int(torch.searchsorted(half, half[-1] / 2).clamp(max=len(alive) - 1))]
+    else:
+        middle = alive.median() if len(alive) else norms.new_tensor(0.0)
+    most = limit * middle
+    for units in branch:
+        units.scale(torch.where(units.norm > most, most / units.norm, 1.0))
+
+
+def unit_codes(branch: Sequence[Units]) -> UnitCodes:
+    """Return what the signature keeps of the units of a branch; weights are shares of what all of them write."""
+    weights = torch.cat([units.norm for units in branch]).cpu().numpy()
+    total = weights.sum()
+    shares = weights / total if 0 < total < math.inf else np.zeros_like(weights)
+    inner, outer = (_packed([getattr(units, side) for units in branch]) for side in ("inner", "outer"))
+    return UnitCodes(shares.astype(np.float32), inner, outer)
+
+
+def _packed(signs: Sequence[torch.Tensor]) -> NDArray[np.uint8]:
+    """Signs (u, n) as bytes; what does not fill the last byte is left out, or it would agree in any two units."""
+    rows = torch.cat(list(signs)).cpu().numpy()
+    return np.packbits(rows[:, : len(rows.T) // 8 * 8], axis=1)
