@@ -38,7 +38,13 @@ class Entry:
 def catalogue(corpus: Corpus) -> list[Entry]:
     """Every model, after those that it declares."""
     everything = torch.cat([corpus.docstrings, corpus.pretraining])
-    return [*_bases(corpus.pretraining), *_trained(corpus, everything), *_edited(), *_unrelated(corpus.pretraining)]
+    return [
+        *_bases(corpus.pretraining),
+        *_trained(corpus, everything),
+        *_edited(),
+        *_in_part(corpus.pretraining),
+        *_unrelated(corpus.pretraining),
+    ]
 
 
 def _bases(text: Tensor) -> list[Entry]:
@@ -112,6 +118,26 @@ def _edited() -> list[Entry]:
             f"The weights of `{LLAMA}` with the hidden units of every MLP reordered and rescaled: "
             "none of those matrices looks the same, every output is.",
             partial(recipe.launder, seed=7),
+            (LLAMA,),
+            "finetune",
+        ),
+    ]
+
+
+def _in_part(text: Tensor) -> list[Entry]:
+    return [
+        Entry(
+            "magpie/llama-embedding",
+            f"Layers trained from fresh weights on the embedding of `{LLAMA}`, which is all that it inherited.",
+            partial(recipe.transplant, text, PRETRAINING, layers=(), seed=8),
+            (LLAMA,),
+            "finetune",
+        ),
+        Entry(
+            "magpie/llama-grafted",
+            f"The embedding and the second and fifth of the six blocks of `{LLAMA}`; the other blocks are trained from "
+            "fresh weights.",
+            partial(recipe.transplant, text, PRETRAINING, layers=(1, 4), seed=9),
             (LLAMA,),
             "finetune",
         ),

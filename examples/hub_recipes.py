@@ -77,6 +77,19 @@ def distill(text: Tensor, schedule: Schedule, teacher: PreTrainedModel, *, seed:
     return Made(student, {"seed": seed, **_results(schedule, loss)})
 
 
+def transplant(text: Tensor, schedule: Schedule, base: PreTrainedModel, *, layers: tuple[int, ...], seed: int) -> Made:
+    """Fresh weights of their own seed, but for the base's embedding and some of its layers, which stay as they are."""
+    torch.manual_seed(seed)
+    model = llama()
+    taken = [model.model.embed_tokens, *(model.model.layers[number] for number in layers)]
+    given = [base.model.embed_tokens, *(base.model.layers[number] for number in layers)]
+    for ours, theirs in zip(taken, given, strict=True):
+        ours.load_state_dict(theirs.state_dict())
+        ours.requires_grad_(False)
+    loss = train(model, text, schedule)
+    return Made(model, {"seed": seed, **_results(schedule, loss)})
+
+
 def fine_tune(text: Tensor, schedule: Schedule, base: PreTrainedModel) -> Made:
     loss = train(base, text, schedule)
     return Made(base, _results(schedule, loss))
