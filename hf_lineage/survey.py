@@ -87,11 +87,12 @@ class Units:
 
     def scale(self, factors: torch.Tensor) -> None:
         """Let every part through by its own factor (h / part,); by 0 nothing of it, be it infinite."""
-        each = factors.repeat_interleave(len(self.trace) // len(factors))
+        each = factors.float().repeat_interleave(len(self.trace) // len(factors))
         shut = each == 0
         for value in (self.seen, self.corner, self.trace, self.total):
             value.mul_(each[:, None] if value.ndim > 1 else each)
-            value[shut] = 0
+            if shut.any():
+                value[shut] = 0
         self.norm.mul_(factors.abs())
         self.norm[factors == 0] = 0
 
@@ -108,8 +109,9 @@ def survey(term: Term, probes: Seeing, share: Share) -> Units:
             units.mean[chosen] = tile.mean
             units.trace[chosen] = unit_dots(tile.out, tile.inn)
             units.total[chosen] = tile.out.sum(dim=1) * tile.inn.sum(dim=1)
-            units.norm[parts], units.spread[chosen] = _norms(term, tile)
-            units.centre[chosen] = tile.offset.double()
+            units.norm[parts] = _norms(term, tile)
+            if tile.inside is not None:
+                units.spread[chosen], units.centre[chosen] = tile.inside
             _direct(units, parts, tile, probes.coordinates)
 
     share(note, term.starts)
@@ -120,19 +122,19 @@ def survey(term: Term, probes: Seeing, share: Share) -> Units:
     return units
 
 
-def _norms(term: Term, tile: Tile) -> tuple[torch.Tensor, torch.Tensor | float]:
-    """The norms of the parts of a tile, and of its rows inside the activation if there is one."""
+def _norms(term: Term, tile: Tile) -> torch.Tensor:
+    """The norms of the parts of a tile, in float64."""
     if term.part > 1:
-        return part_norms(tile.out, tile.inn, term.part), 0.0
-    readers = row_norms(tile.inn)
-    within = readers if tile.inside is tile.inn and term.unit_gain is None else row_norms(tile.inside)
-    return readers * row_norms(tile.out), within if term.inside else 0.0
+        return part_norms(tile.out, tile.inn, term.part)
+    as_prepared = term.inside is not None and term.inside.rows is None and tile.inside is not None
+    return (tile.inside[0] if as_prepared else row_norms(tile.inn)) * row_norms(tile.out)  # type: ignore[index]
 
 
 def _direct(units: Units, parts: slice, tile: Tile, coordinates: torch.Tensor) -> None:
     """Note the signs of a tile's parts."""
     if units.outer.shape[1]:
-        units.outer[parts] = tile.out.index_select(1, coordinates) > 0
+        # Rows of the writer as they are stored: picking columns out of it would cost more than all else.
+        units.outer[parts] = (tile.out.mT.index_select(0, coordinates) > 0).mT
         size = len(coordinates)
         units.inner[parts, :size] = units.corner[parts] > 0
         if units.inner.shape[1] > size:
@@ -164,7 +166,7 @@ def part_weights(term: Term, share: Share) -> torch.Tensor:
 
     def note(starts: Iterator[int]) -> None:
         for tile in term.tiles(starts):
-            norms[tile.units.start // term.part : tile.units.stop // term.part] = _norms(term, tile)[0]
+            norms[tile.units.start // term.part : tile.units.stop // term.part] = _norms(term, tile)
 
     share(note, term.starts)
     return norms

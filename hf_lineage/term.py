@@ -31,19 +31,26 @@ class Tile(NamedTuple):
     """(t, width)"""
     mean: torch.Tensor
     """(t,): what centring took off every row of `out`."""
-    inside: torch.Tensor
-    """(t, width): the rows inside the activation; `inn` itself wherever they are the same."""
-    offset: torch.Tensor
-    """(t,): what β of the norm adds to what those rows give."""
+    inside: tuple[torch.Tensor, torch.Tensor] | None
+    """(t,) each, in float64: the norms of the rows inside the activation, and what β of the norm adds to what they
+    give; None where nobody asks for them."""
 
 
 def row_norms(rows: torch.Tensor) -> torch.Tensor:
     """Return the Euclidean norm of every row (t,), in float64, also where squares leave the range of float32."""
-    squares = rows.square().sum(dim=1).double()
-    doubtful = ~((squares > SMALLEST) & (squares < LARGEST))
+    if rows.stride(1) == 1:  # torch has a fast path for these alone
+        squares = torch.linalg.vector_norm(rows, dim=1).double().square()
+    else:
+        squares = rows.square().sum(dim=1).double()
+    doubtful = _doubtful(squares)
     if doubtful.any():
         squares[doubtful] = rows[doubtful].double().square().sum(dim=1)
     return squares.sqrt()
+
+
+def _doubtful(squares: torch.Tensor) -> torch.Tensor:
+    """Where a sum of squares that was made in float32 may have lost a term, or overflowed."""
+    return ~((squares > SMALLEST) & (squares < LARGEST))
 
 
 @dataclass(frozen=True)
@@ -61,9 +68,22 @@ class Rows:
         hidden, width = self.stored.shape
         size = max(TILE // width, 1)
         scratch = Scratch(min(size, hidden) * width, self.stored)
-        parts = (self.prepared(slice(start, start + size), scratch) for start in range(0, hidden, size))
-        norms = [(row_norms(rows), offset.double()) for rows, _, offset in parts]
-        return torch.cat([norm for norm, _ in norms]), torch.cat([offset for _, offset in norms])
+        parts = [self.norms(slice(start, start + size), scratch) for start in range(0, hidden, size)]
+        norms, offsets = zip(*parts, strict=True)
+        return torch.cat(norms), torch.cat(offsets)
+
+    def norms(self, units: slice, scratch: Scratch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the norms of some prepared rows and their product with β, (t,) each, in float64."""
+        if self.centred or self.shift is not None:
+            rows, _, offset = self.prepared(units, scratch)
+            return row_norms(rows), offset.double()
+        squares = scratch.widened(self.stored[units]).square_()
+        summed = (squares.sum(dim=1) if self.gain is None else squares @ self.gain.square()).double()
+        doubtful = _doubtful(summed)
+        if doubtful.any():
+            rows = self.stored[units][doubtful].double()
+            summed[doubtful] = (rows if self.gain is None else rows * self.gain).square().sum(dim=1)
+        return summed.sqrt(), torch.zeros_like(summed)
 
     def prepared(self, units: slice, scratch: Scratch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return some rows (t, width), the gain folded in and the mean removed, that mean, and what they make of β."""
@@ -138,17 +158,17 @@ class Term:
         writers, readers, others = (Scratch(size * self.reader.shape[1], self.reader) for _ in range(3))
         outs = Rows(self.writer.mT, self.writer_gain, self.centred)
         inns = Rows(self.reader, self.reader_gain, self.centred, self.reader_shift)
-        inside = self.inside and self.inside.rows
         for start in self.starts if starts is None else starts:
             units = slice(start, start + size)
             out, mean, _ = outs.prepared(units, writers)
             inn, _, offset = inns.prepared(units, readers)
-            within = inn
-            if inside:
-                within, _, offset = inside.prepared(units, others)
+            inside = None
+            if self.inside is not None:
+                apart = self.inside.rows
+                inside = (row_norms(inn), offset.double()) if apart is None else apart.norms(units, others)
             if self.unit_gain is not None:
                 inn.mul_(self.unit_gain[units, None])
-            yield Tile(units, out, inn, mean, within, offset)
+            yield Tile(units, out, inn, mean, inside)
 
     def written(self, rows: slice | torch.Tensor, units: slice, mean: torch.Tensor, scratch: Scratch) -> torch.Tensor:
         """Return some rows of some units of the prepared writer (r, t), given the mean of each of these units (t,)."""
