@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hf_lineage import looks, verdict
-from hf_lineage.calibrate import EmpiricalNull, PublishedNull, permutation_null, published_null
+from hf_lineage.calibrate import EmpiricalNull, PublishedNull, published_null, sequential_null
 from hf_lineage.comparison import compare_paths
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.options import Options
@@ -140,7 +140,7 @@ class _Look:
         # As many times more relabellings as there are looks, so that the correction costs no resolution.
         tried = self.looks * (self.options.permutations + 1) - 1
         pairs = {path: (ours.paths[path], theirs.paths[path]) for path in self.options.paths}
-        nulls = {path: permutation_null(a, b, tried, self.options.seed) for path, (a, b) in pairs.items()}
+        nulls = {path: sequential_null(a, b, tried, self.options.seed) for path, (a, b) in pairs.items()}
         adjusted = verdict.holm({path: null.p_value for path, null in nulls.items()})
         return {
             path: verdict.Evidence(
