@@ -70,15 +70,17 @@ class PermutationNull:
     def z(self) -> float:
         """How many standard deviations of the null the observed score lies above its mean; a picture, not a test."""
         deviation = float(self.scores.std())
-        return self.effect / deviation if deviation > 0 else 0.0
+        return (self.observed - float(self.scores.mean())) / deviation if deviation > 0 else 0.0
 
     @property
     def effect(self) -> float:
-        """How far the observed score lies above the mean of the permuted ones: about 0 for independent models.
+        """(observed - mean) / (1 - mean): the score less what permutations reach, 0 by chance and 1 for equal models.
 
-        On the test coordinates nothing is sketched, and what the pairing of layers gains by chance is in both terms.
+        Corrected for chance as the adjusted Rand index is (Hubert and Arabie 1985). The test coordinates hold no error
+        of a sketch, and what the pairing of layers gains by choosing is in both terms.
         """
-        return self.observed - float(self.scores.mean())
+        mean = float(self.scores.mean())
+        return (self.observed - mean) / (1 - mean) if mean < 1 else 0.0
 
     @property
     def range(self) -> tuple[float, float]:
@@ -140,7 +142,8 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
 def sequential_null(a: PathSignature, b: PathSignature, first: int, seed: int) -> PermutationNull:
     """Return the same null of as many permutations as the rule of `sequence` asks for, the first of all in order."""
     with contextlib.closing(_scores(a, b, sequence.most(first), seed)) as found:
-        observed, scores, reached = next(found), [], 0
+        observed, reached = next(found), 0
+        scores: list[float] = []
         while not (scores and sequence.stop(len(scores), reached, first)):
             scores.append(next(found))
             reached += not scores[-1] < observed

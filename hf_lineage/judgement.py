@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from hf_lineage import looks, verdict
-from hf_lineage.calibrate import EmpiricalNull, PublishedNull, published_null, sequential_null
+from hf_lineage import looks, nulls, verdict
+from hf_lineage.calibrate import EmpiricalNull, sequential_null
 from hf_lineage.comparison import compare_paths
-from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.errors import NothingToCompare
 from hf_lineage.options import Options
 from hf_lineage.repo import RepoRef
-from hf_lineage.signature import RECIPES, Signature, same_recipe
-from hf_lineage.subject import Subject, locate, open_subject
+from hf_lineage.signature import Signature, same_recipe
+from hf_lineage.subject import Subject, open_subject
 
 NOT_EXCHANGEABLE = (
     "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
@@ -81,7 +81,8 @@ def _layers(rows: Mapping[int, int]) -> str:
 def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
     """The verdict at the first look that leaves no doubt."""
     order, stops = _plan(base, suspect, options)
-    look = _Look(len(stops), _empirical_nulls(base, options), options)
+    known = nulls.empirical_nulls(base, suspect, options, functools.partial(_against, base, options))
+    look = _Look(len(stops), known, options)
     for read in stops:
         ours, theirs = (_seen(model, order[:read]) for model in (base, suspect))
         same_recipe(ours, theirs)
@@ -90,6 +91,12 @@ def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
         if _clear(found, read, len(order)):
             break
     return found
+
+
+def _against(base: Subject, options: Options, other: Subject) -> verdict.Verdict:
+    """The verdict on the base and a model that is named as a null."""
+    unlike = _unlike(base, other, options)
+    return verdict.Incompatible(unlike) if unlike else judged(base, other, replace(options, nulls=(), budget="full"))
 
 
 def _plan(base: Subject, suspect: Subject, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -140,12 +147,12 @@ class _Look:
         # As many times more relabellings as there are looks, so that the correction costs no resolution.
         tried = self.looks * (self.options.permutations + 1) - 1
         pairs = {path: (ours.paths[path], theirs.paths[path]) for path in self.options.paths}
-        nulls = {path: sequential_null(a, b, tried, self.options.seed) for path, (a, b) in pairs.items()}
-        adjusted = verdict.holm({path: null.p_value for path, null in nulls.items()})
+        permuted = {path: sequential_null(a, b, tried, self.options.seed) for path, (a, b) in pairs.items()}
+        adjusted = verdict.holm({path: null.p_value for path, null in permuted.items()})
         return {
             path: verdict.Evidence(
                 comparison=compare_paths(a, b),
-                permutation=nulls[path],
+                permutation=permuted[path],
                 empirical=self.empirical.get(path),
                 p_value=min(1.0, self.looks * adjusted[path]),
                 layers=(ours.numbers(path), theirs.numbers(path)),
@@ -153,44 +160,3 @@ class _Look:
             )
             for path, (a, b) in pairs.items()
         }
-
-
-def _empirical_nulls(base: Subject, options: Options) -> dict[str, EmpiricalNull]:
-    """The base's scores against every `--null`, by path; OptionError for one that cannot serve."""
-    scores: dict[str, dict[str, float]] = {path: {} for path in options.paths}
-    sources = []
-    for name in options.nulls:
-        published = published_null(name)
-        if published is None:
-            found = _null_scores(base, name, options)
-            sources.append(name)
-        else:
-            found = _published_scores(base, name, published, options)
-            sources.append(published.source)
-        for path, by_model in found.items():
-            scores[path] |= by_model
-    return {path: EmpiricalNull(found, "; ".join(sources)) for path, found in scores.items() if found}
-
-
-def _null_scores(base: Subject, name: str, options: Options) -> dict[str, dict[str, float]]:
-    other = judgeable(locate(name, options.local_hub), options)
-    outcome = judged(base, other, replace(options, nulls=(), budget="full"))
-    unlike = _unlike(base, other, options) if isinstance(other, Subject) else ""
-    if unlike or not outcome.evidence:
-        raise OptionError(f"--null {name} cannot serve: {unlike or outcome.reason}")
-    if isinstance(outcome, verdict.Related):
-        raise OptionError(f"--null {name} is itself related to {base.name}; a null model must be independent of it")
-    return {path: {name: found.comparison.score} for path, found in outcome.evidence.items()}
-
-
-def _published_scores(
-    base: Subject, name: str, published: PublishedNull, options: Options
-) -> dict[str, dict[str, float]]:
-    plain = options.recipe == replace(RECIPES[published.recipe], probes=options.recipe.probes)
-    if not plain or published.path not in options.paths:
-        raise OptionError(
-            f"--null {name} was measured with --recipe {published.recipe} --paths {published.path}; use both"
-        )
-    if base.name.partition("@")[0] != published.reference and not Path(base.name).is_dir():
-        raise OptionError(f"--null {name} holds scores of {published.reference}, not of {base.name}")
-    return {published.path: published.scores}

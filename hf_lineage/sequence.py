@@ -4,11 +4,11 @@ Besag and Clifford (1991) stop as soon as h permutations have reached the observ
 nothing costs some forty of them. Two things are added: where none of the first n reaches it, those are enough, and
 where a few do, the sequence goes on, so that a p-value near alpha is not left to chance.
 
-**Why p is valid.** Under independence the observed score has any rank among those of n permutations with the same
-probability, so "none of the first n reaches it" has probability 1 / (n + 1), "at most r - 1 of s - 1 reach it" has r / s,
-and `p_value` returns the probability of the two together, which holds every outcome called at least as extreme. A
-sequence that stops at FEW before it has passed the first n is only ever called less extreme than all those that passed,
-and FEW / l is the probability of fewer than FEW in l - 1, which all of them share.
+**Why p is valid.** If the two are independent, the observed score has any rank among those of n permutations with the
+same probability: none of the first n reaches it with 1 / (n + 1), at most r - 1 of s - 1 with r / s, and `p_value` is
+the probability that one or the other is so, which covers every outcome that is called at least as extreme. A sequence
+stopped by FEW within the first n is called less extreme than all that passed there, and FEW / l is the probability
+of fewer than FEW in l - 1 permutations, which all of those share.
 """
 
 from __future__ import annotations

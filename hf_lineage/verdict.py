@@ -126,16 +126,26 @@ def judge_path(found: Evidence, alpha: float, floor: float = FLOOR, objection: s
     usable, layers = int(comparison.usable.sum()), len(comparison.usable)
     if usable * 2 <= layers:
         return Inconclusive(f"only {usable} of {layers} layers hold finite weights that are not zero")
-    if found.empirical and comparison.score <= found.empirical.threshold:
-        return Unrelated()
-    if objection and not found.empirical:
-        return Inconclusive(objection)
-    if not found.empirical and found.permutation.coordinates < FEWEST_COORDINATES:
+    if objection and (why := found.empirical.too_few(alpha) if found.empirical else objection):
+        return Inconclusive(why)
+    if not objection and not found.empirical and found.permutation.coordinates < FEWEST_COORDINATES:
         return Inconclusive(f"{found.permutation.coordinates} residual coordinates are too few to relabel")
-    if not objection and found.p_value > alpha:
+    if _independent(found, alpha, bool(objection)):
         return Unrelated()
-    if comparison.score < floor:
+    if found.permutation.effect < floor:
         return Inconclusive(
-            f"significant, but the score is below {floor:g}; a shared initialisation or distant ancestry can do that"
+            f"significant, but the score is less than {floor:g} above chance; "
+            "a shared initialisation or distant ancestry can do that"
         )
     return Related()
+
+
+def _independent(found: Evidence, alpha: float, calibrated: bool) -> bool:
+    """Whether nothing tells a path from that of independent models: by the exact test, or by scores of such models.
+
+    Where the exact test holds, a score has to be above those of all independent models as well.
+    """
+    score = found.comparison.score
+    if calibrated and found.empirical:
+        return found.empirical.p_value(score) > alpha
+    return found.p_value > alpha or (found.empirical is not None and score <= found.empirical.threshold)
