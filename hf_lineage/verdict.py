@@ -132,7 +132,8 @@ def judge_path(found: Evidence, alpha: float, floor: float = FLOOR, objection: s
         return Inconclusive(f"{found.permutation.coordinates} residual coordinates are too few to relabel")
     if _independent(found, alpha, bool(objection)):
         return Unrelated()
-    if found.permutation.effect < floor:
+    # The test coordinates hold no error of a sketch, and the score holds more than the test coordinates.
+    if min(comparison.score, found.permutation.effect) < floor:
         return Inconclusive(
             f"significant, but the score is less than {floor:g} above chance; "
             "a shared initialisation or distant ancestry can do that"

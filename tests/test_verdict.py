@@ -8,8 +8,9 @@ from hf_lineage.comparison import Comparison
 from hf_lineage.verdict import Evidence, ExitCode, Inconclusive, Related, Unrelated, holm, judge
 
 
-def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128, models=1, chance=0.0):
+def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128, models=1, chance=0.0, observed=None):
     layers = 4
+    observed = score if observed is None else observed
     return Evidence(
         comparison=Comparison(
             similarity=np.eye(layers) * score,
@@ -19,7 +20,9 @@ def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128, mode
             concentration=(np.ones(layers), np.ones(layers)),
             standard_error=0.0,
         ),
-        permutation=PermutationNull(score, np.full(999, chance), seed=0, coordinates=coordinates),
+        permutation=PermutationNull(
+            score if observed is None else observed, np.full(999, chance), seed=0, coordinates=coordinates
+        ),
         empirical=empirical and EmpiricalNull({f"other {n}": empirical for n in range(models)}, "a test"),
         p_value=p,
         layers=(tuple(range(layers)), tuple(range(layers))),
@@ -35,6 +38,8 @@ def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128, mode
         pytest.param(evidence(score=0.0199), Inconclusive, id="significant under the floor"),
         pytest.param(evidence(score=0.02), Related, id="exactly the floor"),
         pytest.param(evidence(score=0.03, chance=0.011), Inconclusive, id="significant, and half of it by chance"),
+        pytest.param(evidence(score=0.019, observed=0.9), Inconclusive, id="high on the test coordinates alone"),
+        pytest.param(evidence(score=0.9, observed=0.019), Inconclusive, id="low on the test coordinates alone"),
         pytest.param(evidence(score=0.04, chance=0.011), Related, id="significant, the least of it by chance"),
         pytest.param(evidence(usable=2), Inconclusive, id="half of the layers usable"),
         pytest.param(evidence(usable=3), Related, id="most of the layers usable"),
