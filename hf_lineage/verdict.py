@@ -13,7 +13,7 @@ from hf_lineage.calibrate import EmpiricalNull, PermutationNull
 from hf_lineage.comparison import Comparison
 
 FLOOR = 0.02
-"""The least score called RELATED, however significant."""
+"""The least score, and the least effect on the test coordinates, called RELATED, however significant."""
 FEWEST_COORDINATES = 8
 """Fewer can be relabelled in so few ways that a p-value says little."""
 
