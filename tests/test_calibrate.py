@@ -176,6 +176,30 @@ def test_the_effect_is_0_by_chance_and_1_for_equal_models(independent):
     assert PermutationNull(1.0, np.ones(99), seed=0, coordinates=1).effect == 0.0
 
 
+def test_a_sketch_lifts_the_score_of_independent_pairs_and_not_the_effect():
+    """The assignment picks the errors of the sketch that make layers most alike."""
+    width, layers, recipe = 128, 6, RECIPES["robust"]
+    random = np.random.default_rng(0)
+    probes, chosen = recipe.probe_matrix(width), recipe.test_coordinates(width)
+    ones = np.ones(layers)
+    exact, sketched = [], []
+    for _ in range(12):
+        residual = random.standard_normal((layers, width, width)).astype(np.float32)
+        corner = residual[:, chosen][:, :, chosen]
+        exact.append(PathSignature(residual, corner, ones, ones))
+        sketched.append(PathSignature(residual @ probes, corner, ones, ones))
+    pairs = [(i, j) for i in range(12) for j in range(i)]
+    whole = np.array([compare_paths(exact[i], exact[j]).score for i, j in pairs])
+    seen = np.array([compare_paths(sketched[i], sketched[j]).score for i, j in pairs])
+    effect = np.array([permutation_null(sketched[i], sketched[j], 49, 0).effect for i, j in pairs])
+    assert seen.mean() > 1.5 * whole.mean()
+    assert seen.max() > 0.02 > whole.max()
+    assert abs(effect.mean()) < whole.mean() / 5
+    assert effect.max() < 0.01
+    assert compare_paths(sketched[0], sketched[0]).score == pytest.approx(1, abs=1e-12)
+    assert permutation_null(sketched[0], sketched[0], 49, 0).effect == pytest.approx(1, abs=1e-6)
+
+
 def test_the_range_of_a_null_holds_nearly_all_of_it():
     null = PermutationNull(0.5, np.arange(1000) / 1000, seed=0, coordinates=128)
     assert null.range == pytest.approx((0.00999, 0.98901))
