@@ -30,7 +30,7 @@ PLACEHOLDER = "WHICH_TENSOR"
 CLASS = "MyModel"
 """Stands where config.json names no class that could be one."""
 DEFAULT = "num_attention_heads"
-ORDER = ("classes", "layers", "normalization", "stored", "heads", "branches", "ignores")
+ORDER = ("classes", "layers", "normalization", "exchangeable", "stored", "heads", "branches", "ignores")
 _CLASS = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _HEADS = re.compile(r"(?!.*(kv|key|group|mem))[a-z_]{0,40}heads?")
 _HEAD = """\
@@ -39,13 +39,14 @@ _HEAD = """\
 """
 _DECIDE = {
     "normalization": "  # ? layer_norm if the norms subtract the mean, whatever they are called",
+    "exchangeable": "  # ? true if nothing tells residual coordinates apart: no fixed table of positions\n"
+    "#   (sinusoidal) is added to the stream, no nested (Matryoshka) training; until then a check is INCONCLUSIVE",
     "heads": "  # ? the key of config.json that counts the query heads",
     "ignores": "  # ? what other files ignore under these names",
 }
 """Behind a key: what has to be decided about it."""
 _MISSING = {
-    "normalization": "# gain: one_plus  # ? if the norms multiply with 1 + weight\n"
-    "# exchangeable: false  # ? if a fixed table of positions (sinusoidal) is added to the stream\n"
+    "normalization": "# gain: one_plus  # ? if the norms multiply with 1 + weight\n",
 }
 """After a key: what may have to be said as well."""
 _NOTES = {
@@ -155,6 +156,7 @@ def _guessed(stack: Stack, config: Mapping[str, Any], known: Sequence[Factorizat
     heads = _heads(stack.width, config, known)
     return {
         "normalization": _normalization(stack, config),
+        "exchangeable": False,
         **({} if heads in (None, DEFAULT) else {"heads": heads}),
         "branches": branches,
     }

@@ -21,7 +21,7 @@ from hf_lineage.verdict import (
 )
 
 MINIMUM_EFFECT = 0.02
-"""The least score called RELATED, however significant."""
+"""The least score, and the least effect on the test coordinates, called RELATED, however significant."""
 FEWEST_COORDINATES = 8
 """Fewer can be permuted in so few ways that a p-value says little."""
 CHANCE = 0.1
@@ -86,20 +86,30 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
             )
     if usable * 2 <= layers or not layers:
         return Inconclusive(f"only {usable} of {layers} layers hold weights that are not zero")
-    if measured.empirical and comparison.score <= measured.empirical.threshold:
-        return Unrelated()
-    if objection and not measured.empirical:
-        return Inconclusive(objection)
-    if not measured.empirical and measured.permutation.coordinates < FEWEST_COORDINATES:
+    if objection and (why := measured.empirical.too_few(criteria.alpha) if measured.empirical else objection):
+        return Inconclusive(why)
+    if not objection and not measured.empirical and measured.permutation.coordinates < FEWEST_COORDINATES:
         return Inconclusive(f"{measured.permutation.coordinates} residual coordinates are too few to permute")
-    if not objection and measured.p_value > criteria.alpha:
+    if _independent(measured, criteria):
         return Unrelated()
-    if comparison.score < criteria.minimum_effect:
+    # The test coordinates hold no error of a sketch, and the score holds more than the test coordinates.
+    if min(comparison.score, measured.permutation.effect) < criteria.minimum_effect:
         return Inconclusive(
-            f"significant, but the score is below {criteria.minimum_effect:g}; "
+            f"significant, but the score is less than {criteria.minimum_effect:g} above chance; "
             "a shared initialisation or distant ancestry can do that"
         )
     return kind_of(measured, criteria)
+
+
+def _independent(measured: Evidence, criteria: Criteria) -> bool:
+    """Whether nothing tells a path from that of independent models: by the exact test, or by scores of such models.
+
+    Where the exact test holds, a score has to be above those of all independent models as well.
+    """
+    score, known = measured.comparison.score, measured.empirical
+    if criteria.objection and known:
+        return known.p_value(score) > criteria.alpha
+    return measured.p_value > criteria.alpha or (known is not None and score <= known.threshold)
 
 
 def kind_of(measured: Evidence, criteria: Criteria) -> Related:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hf_lineage import interim, verdict
-from hf_lineage.calibrate import EmpiricalNull, PublishedNull, permutation_null, published_null
+from hf_lineage import interim, nulls, verdict
+from hf_lineage.calibrate import EmpiricalNull, sequential_null
 from hf_lineage.comparison import Comparison, compare_paths
-from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.errors import NothingToCompare
 from hf_lineage.evaluate import Criteria, holm, judge
 from hf_lineage.inherited import inherited_units
 from hf_lineage.options import Options
-from hf_lineage.recipe import RECIPES
 from hf_lineage.repo import RepoRef
 from hf_lineage.signature import PathSignature, Signature, same_recipe
-from hf_lineage.subject import Subject, locate, open_subject
+from hf_lineage.subject import Subject, open_subject
 
 NOT_EXCHANGEABLE = (
     "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
@@ -88,7 +87,8 @@ def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
     """The verdict at the first analysis that leaves no doubt."""
     seed = options.order_seed or 0
     order, stops = _plan(base, suspect, options, seed)
-    analysis = _Analysis(len(stops), _empirical_nulls(base, options), options, seed)
+    known = nulls.empirical_nulls(base, suspect, options, functools.partial(_against, base, options))
+    analysis = _Analysis(len(stops), known, options, seed)
     criteria = Criteria(options.alpha, options.min_share, options.accept)
     for read in stops:
         ours, theirs = (_seen(model, order[:read]) for model in (base, suspect))
@@ -98,6 +98,12 @@ def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
         if _clear(outcome, read, len(order), criteria):
             break
     return outcome
+
+
+def _against(base: Subject, options: Options, other: Subject) -> verdict.Verdict:
+    """The verdict on the base and a model that is named as a null."""
+    unlike = _unlike(base, other, options)
+    return verdict.Incompatible(unlike) if unlike else judged(base, other, replace(options, nulls=(), budget="full"))
 
 
 def _plan(base: Subject, suspect: Subject, options: Options, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -157,12 +163,12 @@ class _Analysis:
         # As many times more permutations as there are analyses, so that the correction costs no resolution.
         tried = self.count * (self.options.permutations + 1) - 1
         pairs = {path: _Pair.of(path, ours, theirs) for path in self.options.paths}
-        nulls = {path: permutation_null(*pair.signatures, tried, self.options.seed) for path, pair in pairs.items()}
-        adjusted = holm({path: null.p_value for path, null in nulls.items()})
+        permuted = {path: sequential_null(*pair.signatures, tried, self.options.seed) for path, pair in pairs.items()}
+        adjusted = holm({path: null.p_value for path, null in permuted.items()})
         return {
             path: pair.evidence(
                 comparison := compare_paths(*pair.signatures),
-                permutation=nulls[path],
+                permutation=permuted[path],
                 empirical=self.empirical.get(path),
                 p_value=min(1.0, self.count * adjusted[path]),
                 analyses=self.count,
@@ -204,44 +210,3 @@ def _writing(model: Signature, path: str) -> tuple[PathSignature, tuple[int, ...
         return whole, numbers, ()
     kept, silent = (tuple(np.array(numbers)[rows].tolist()) for rows in (whole.writing, ~whole.writing))
     return whole.of(np.flatnonzero(whole.writing)), kept, silent
-
-
-def _empirical_nulls(base: Subject, options: Options) -> dict[str, EmpiricalNull]:
-    """The base's scores against every `--null`, by path; OptionError for one that cannot serve."""
-    scores: dict[str, dict[str, float]] = {path: {} for path in options.paths}
-    sources = []
-    for name in options.nulls:
-        published = published_null(name)
-        if published is None:
-            found = _null_scores(base, name, options)
-            sources.append(name)
-        else:
-            found = _published_scores(base, name, published, options)
-            sources.append(published.source)
-        for path, by_model in found.items():
-            scores[path] |= by_model
-    return {path: EmpiricalNull(found, "; ".join(sources)) for path, found in scores.items() if found}
-
-
-def _null_scores(base: Subject, name: str, options: Options) -> dict[str, dict[str, float]]:
-    other = judgeable(locate(name, options.local_hub), options)
-    outcome = judged(base, other, replace(options, nulls=(), budget="full"))
-    unlike = _unlike(base, other, options) if isinstance(other, Subject) else ""
-    if unlike or not outcome.evidence:
-        raise OptionError(f"--null {name} cannot serve: {unlike or outcome.reason}")
-    if isinstance(outcome, verdict.Related):
-        raise OptionError(f"--null {name} is itself related to {base.name}; a null model must be independent of it")
-    return {path: {name: found.comparison.score} for path, found in outcome.evidence.items()}
-
-
-def _published_scores(
-    base: Subject, name: str, published: PublishedNull, options: Options
-) -> dict[str, dict[str, float]]:
-    plain = options.recipe == replace(RECIPES[published.recipe], probes=options.recipe.probes)
-    if not plain or published.path not in options.paths:
-        raise OptionError(
-            f"--null {name} was measured with --recipe {published.recipe} --paths {published.path}; use both"
-        )
-    if base.name.partition("@")[0] != published.reference and not Path(base.name).is_dir():
-        raise OptionError(f"--null {name} holds scores of {published.reference}, not of {base.name}")
-    return {published.path: published.scores}

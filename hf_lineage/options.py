@@ -27,6 +27,7 @@ class Options:
     paths: tuple[str, ...] = ("mlp",)
     alpha: float = 0.01
     permutations: int = 999
+    """Drawn at first: none of them at or above the score gives the least p-value; `sequence` says when more follow."""
     seed: int = 0
     nulls: tuple[str, ...] = ()
     """Models known to be independent of the base, or names of published nulls."""

@@ -45,7 +45,8 @@ def row_norms(rows: torch.Tensor) -> torch.Tensor:
     doubtful = _doubtful(squares)
     if doubtful.any():
         squares[doubtful] = rows[doubtful].double().square().sum(dim=1)
-    return squares.sqrt()
+    norms: torch.Tensor = squares.sqrt()
+    return norms
 
 
 def _doubtful(squares: torch.Tensor) -> torch.Tensor:

@@ -118,7 +118,9 @@ def cancelling(model: Any, other: Any) -> None:
 
     def pairs(number: int, _: Units) -> Units:
         each, back = theirs[number].times(down=10.0), theirs[number].times(down=-10.0)
-        return Units(torch.cat([each.gate, back.gate]), torch.cat([each.up, back.up]), torch.cat([each.down, back.down], 1))
+        return Units(
+            torch.cat([each.gate, back.gate]), torch.cat([each.up, back.up]), torch.cat([each.down, back.down], 1)
+        )
 
     add(model, pairs)
 

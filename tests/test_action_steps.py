@@ -129,7 +129,7 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
     assert (ran.code, ran.outputs["verdict"]) == (1, "UNRELATED")
     assert ran.outputs == outputs(report, folder)
     assert ran.heard == [
-        ("error", "title=Lineage of magpie/llama-liar", "acme/llama-base is UNRELATED (score 0.020, p = 0.279)")
+        ("error", "title=Lineage of magpie/llama-liar", "acme/llama-base is UNRELATED (score 0.020, p = 0.278)")
     ]
     assert ran.summary == FORMATS["markdown"](report, False) + "\n"
     assert sorted(file.name for file in folder.iterdir()) == [

@@ -87,6 +87,7 @@ def test_errors_are_measured_against_the_exact_pairing(group):
     assert errors.deviation == pytest.approx(0.1 / np.sqrt(2))
     assert (errors.draws, errors.changed, errors.within) == (2, 0, 0.5)
     worse = replace(exact.comparison, similarity=exact.comparison.similarity - 1)
+    assert worse.score < 0
     errors.add(exact, [worse, worse])
     assert errors.changed == 2
 
@@ -105,12 +106,12 @@ def test_verdicts_follow_their_settings(group, tmp_path):
     assert anything[judging.UNRELATED].share == 1
 
 
-def test_fewer_permutations_are_the_first_of_more(group):
+def test_each_number_of_permutations_is_a_sequence_of_its_own(group):
     a, b = (group.models[name](RECIPES["robust"]) for name in ("a", "child"))
     many, few = (judging.evidence(a, b, count) for count in (99, 49))
     assert np.array_equal(many.permutation.scores[:49], few.permutation.scores)
-    assert sweeping.related(many, sweeping.Setting(alpha=0.02, permutations=49))
-    assert not sweeping.related(many, sweeping.Setting(alpha=0.019, permutations=49))
+    assert sweeping.related(few, sweeping.Setting(alpha=0.02, permutations=49))
+    assert not sweeping.related(few, sweeping.Setting(alpha=0.019, permutations=49))
 
 
 def test_layers_come_in_the_order_in_which_they_are_read(group):

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from hf_lineage.calibrate import EmpiricalNull, permutation_null, published_null
+from hf_lineage import calibrate
+from hf_lineage.calibrate import EmpiricalNull, PermutationNull, permutation_null, published_null, sequential_null
 from hf_lineage.comparison import compare_paths
 from hf_lineage.errors import RegistryError
 from hf_lineage.recipe import RECIPES, random_stream
 from hf_lineage.registry import factorizations, registry_root
+from hf_lineage.sequence import Stop, stop
 from hf_lineage.signature import PathSignature
 from tests.networks import LAYERS, WIDTH, signatures
 
@@ -104,6 +106,104 @@ def test_an_empirical_null_gives_a_threshold_and_a_conformal_p_value():
     assert null.p_value(0.5) == 1 / 4
     assert null.p_value(0.02) == 2 / 4
     assert null.p_value(-1.0) == 1.0
+    assert replace(null, tests=2).p_value(0.5) == 2 / 4, "after Bonferroni over two paths"
+    assert replace(null, tests=2).p_value(-1.0) == 1.0
+
+
+@pytest.mark.parametrize(("models", "alpha", "tests"), [(99, 0.01, 1), (199, 0.01, 2), (4, 0.2, 1), (19, 0.05, 1)])
+def test_as_many_models_as_are_asked_for_reach_alpha_and_one_less_does_not(models, alpha, tests):
+    def null(count):
+        return EmpiricalNull({str(number): 0.0 for number in range(count)}, "", tests)
+
+    assert null(models).too_few(alpha) == ""
+    assert null(models).p_value(0.5) <= alpha * (1 + 1e-12)
+    assert null(models - 1).p_value(0.5) > alpha
+    assert null(models - 1).too_few(alpha) == (
+        f"{models - 1} independent model(s) cannot show p <= {alpha:g}, which takes at least {models}; "
+        "name more of them with --null"
+    )
+
+
+def test_permutations_in_sequence_are_the_first_of_a_longer_null(independent):
+    others = (*independent[4:8], independent[3])
+    for seed, other in enumerate(others):
+        found = sequential_null(independent[3], other, 99, seed)
+        fixed = permutation_null(independent[3], other, len(found.scores), seed)
+        np.testing.assert_array_equal(found.scores, fixed.scores)
+        assert found.stopped is stop(len(found.scores), found.reached, 99)
+    assert (found.stopped, len(found.scores), found.p_value) == (Stop.UNREACHED, 99, 0.01)
+    assert fixed.stopped is None
+
+
+@pytest.mark.parametrize("batch", [1, 7, 1024])
+def test_what_is_tried_at_a_time_does_not_move_the_end(independent, monkeypatch, batch):
+    expected = [sequential_null(independent[0], other, 39, 5) for other in independent[1:6]]
+    monkeypatch.setattr(calibrate, "BATCH", batch)
+    for other, whole in zip(independent[1:6], expected, strict=True):
+        found = sequential_null(independent[0], other, 39, 5)
+        assert (found.p_value, found.stopped) == (whole.p_value, whole.stopped)
+        np.testing.assert_array_equal(found.scores, whole.scores)
+
+
+def test_p_values_in_sequence_of_independent_pairs_are_uniform(independent):
+    pairs = [(independent[number], independent[number + 1]) for number in range(0, NETWORKS, 2)]
+    p_values = [sequential_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
+    assert kstest(p_values, "uniform").pvalue > SIGNIFICANCE
+    assert 0.4 < np.mean(p_values) < 0.6
+
+
+def test_a_p_value_near_alpha_hardly_depends_on_the_seed(independent):
+    pairs = [(independent[0], other) for other in independent[1:40]]
+    near = min(pairs, key=lambda pair: abs(permutation_null(*pair, 499, 0).p_value - 0.03))
+    fixed = [permutation_null(*near, 99, seed).p_value for seed in range(1, 13)]
+    found = [sequential_null(*near, 99, seed) for seed in range(1, 13)]
+    assert max(len(null.scores) for null in found) > 99
+    assert np.std([null.p_value for null in found]) < np.std(fixed) / 1.5
+
+
+def test_a_score_that_is_no_number_is_not_significant():
+    for observed in (float("nan"), -float("inf")):
+        null = PermutationNull(observed, np.zeros(99), seed=0, coordinates=128, first=99)
+        assert (null.reached, null.p_value) == (99, 1.0)
+
+
+def test_the_effect_is_0_by_chance_and_1_for_equal_models(independent):
+    pairs = [(independent[number], independent[number + 1]) for number in range(0, 60, 2)]
+    nulls = [permutation_null(a, b, 199, seed) for seed, (a, b) in enumerate(pairs)]
+    assert np.mean([null.observed for null in nulls]) > 0.01, "the pairing of layers picks what is alike"
+    assert abs(np.mean([null.effect for null in nulls])) < 0.01
+    same = permutation_null(independent[3], independent[3], 99, 0)
+    assert same.effect == pytest.approx(1)
+    assert PermutationNull(1.0, np.ones(99), seed=0, coordinates=1).effect == 0.0
+
+
+def test_a_sketch_lifts_the_score_of_independent_pairs_and_not_the_effect():
+    """The assignment picks the errors of the sketch that make layers most alike."""
+    width, layers, recipe = 128, 6, RECIPES["robust"]
+    random = np.random.default_rng(0)
+    probes, chosen = recipe.probe_matrix(width), recipe.test_coordinates(width)
+    ones = np.ones(layers)
+    exact, sketched = [], []
+    for _ in range(12):
+        residual = random.standard_normal((layers, width, width)).astype(np.float32)
+        corner = residual[:, chosen][:, :, chosen]
+        exact.append(PathSignature(residual, corner, ones, ones))
+        sketched.append(PathSignature(residual @ probes, corner, ones, ones))
+    pairs = [(i, j) for i in range(12) for j in range(i)]
+    whole = np.array([compare_paths(exact[i], exact[j]).score for i, j in pairs])
+    seen = np.array([compare_paths(sketched[i], sketched[j]).score for i, j in pairs])
+    effect = np.array([permutation_null(sketched[i], sketched[j], 49, 0).effect for i, j in pairs])
+    assert seen.mean() > 1.5 * whole.mean()
+    assert seen.max() > 0.02 > whole.max()
+    assert abs(effect.mean()) < whole.mean() / 5
+    assert effect.max() < 0.01
+    assert compare_paths(sketched[0], sketched[0]).score == pytest.approx(1, abs=1e-12)
+    assert permutation_null(sketched[0], sketched[0], 49, 0).effect == pytest.approx(1, abs=1e-6)
+
+
+def test_the_range_of_a_null_holds_nearly_all_of_it():
+    null = PermutationNull(0.5, np.arange(1000) / 1000, seed=0, coordinates=128)
+    assert null.range == pytest.approx((0.00999, 0.98901))
 
 
 def test_the_published_null_of_the_paper_has_its_seven_models_and_its_source():

@@ -31,7 +31,7 @@ def attacked(folder, source, attack):
     return float((outputs(again) - before).abs().max() / before.std())
 
 
-def judged(folder, options=Options()):
+def judged(folder, options=None):
     (row,) = compare(str(HUB / BASE), str(folder), options).rows
     return row.verdict
 

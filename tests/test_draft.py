@@ -3,6 +3,7 @@
 import pytest
 import yaml
 
+from hf_lineage import compare
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.draft import PLACEHOLDER, draft, unread
 from hf_lineage.layout import bind
@@ -10,7 +11,7 @@ from hf_lineage.registry import factorizations, lookup
 from hf_lineage.repo import resolve
 from hf_lineage.stack import stacks
 from tests.conformance import tiny_model, variants
-from tests.models import tiny_gpt2, tiny_llama
+from tests.models import fine_tuned, tiny_gpt2, tiny_llama
 
 UNKNOWN = [
     "afmoe",
@@ -125,8 +126,43 @@ def test_heads_are_counted_by_the_key_that_is_there(config, key, tmp_path):
 
 def test_what_a_header_cannot_say_is_asked(tmp_path):
     asked = [line for line in drafted(tiny_llama(tmp_path / "model")).text.splitlines() if "# ?" in line]
-    for word in ("normalization: rms_norm", "gain: one_plus", "exchangeable: false", "output_norm", "gate"):
+    for word in (
+        "normalization: rms_norm",
+        "gain: one_plus",
+        "exchangeable: false  # ? true if",
+        "output_norm",
+        "gate",
+    ):
         assert any(word in line for line in asked), word
+
+
+@pytest.fixture
+def own_registry(tmp_path, monkeypatch):
+    """The folder of a registry that stands in for the one of the package."""
+    monkeypatch.setattr("hf_lineage.registry.registry_root", lambda: tmp_path / "registry")
+    factorizations.cache_clear()
+    yield tmp_path / "registry"
+    factorizations.cache_clear()
+
+
+@pytest.mark.parametrize(("decided", "name"), [(False, "INCONCLUSIVE"), (True, "RELATED")])
+def test_the_permutation_null_has_to_be_claimed_by_whoever_read_the_class(decided, name, tmp_path, own_registry):
+    base = tiny_llama(tmp_path / "base", architectures=["TheirForCausalLM"])
+    child = fine_tuned(base, tmp_path / "child")
+    found = drafted(base, known=(), classes=("TheirForCausalLM",))
+    assert loaded(found.text, own_registry).exchangeable is False
+    undecided, claimed = (
+        "exchangeable: false  # ? true if nothing tells",
+        "exchangeable: true  # because nothing tells",
+    )
+    assert undecided in found.text
+    if decided:
+        (own_registry / "draft.yaml").write_text(found.text.replace(undecided, claimed), encoding="utf-8")
+        factorizations.cache_clear()
+    (row,) = compare(str(base), str(child)).rows
+    assert row.verdict.name == name
+    if not decided:
+        assert "name independent models with --null" in row.verdict.reason
 
 
 def test_what_could_not_be_guessed_is_left_open_and_binds_to_nothing(tmp_path):

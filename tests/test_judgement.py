@@ -130,7 +130,7 @@ def test_a_low_score_is_not_called_related_before_all_layers_are_read(models, tm
 
 def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_are_read(models, tmp_path):
     base, _, _ = models
-    row = judged(base, fine_tuned(base, tmp_path / "far", noise=30.0))
+    row = judged(base, fine_tuned(base, tmp_path / "far", noise=30.0), replace(QUICK, permutations=199))
     assert read(row) == {"mlp": LAYERS}
     assert judged(base, fine_tuned(base, tmp_path / "further", noise=300.0)).verdict.name == "UNRELATED"
 
@@ -155,6 +155,28 @@ def test_independent_models_are_called_related_no_more_often_than_alpha(tmp_path
         everything = judge(found.verdict.evidence, options.alpha, floor=-1.0)
         wrong += everything.name == "RELATED"
     assert wrong <= 0.2 * 60 + 3 * (0.2 * 0.8 * 60) ** 0.5
+
+
+def test_an_independent_model_that_copies_the_test_coordinates_alone_is_not_related(tmp_path):
+    """They are no secret: 16 of 128 rows that write the stream, and 16 columns that read it, are the base's."""
+    options = Options(recipe=replace(RECIPES["robust"], coordinates=16, probes=None))
+    base = tiny_llama(tmp_path / "base", width=128)
+    forged = tiny_llama(tmp_path / "forged", seed=1, width=128)
+    chosen, donor = options.recipe.test_coordinates(128), load_file(base / WEIGHTS)
+
+    def forge(tensors):
+        for name, tensor in tensors.items():
+            if "down_proj" in name:
+                tensor[chosen] = donor[name][chosen]
+            elif "up_proj" in name:
+                tensor[:, chosen] = donor[name][:, chosen]
+
+    row = judged(base, spoil(forged, forge), options)
+    found = row.verdict.evidence["mlp"]
+    assert found.p_value <= 0.001
+    assert found.permutation.effect > 0.5
+    assert found.comparison.score < 0.02
+    assert row.verdict.name == "INCONCLUSIVE"
 
 
 def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tmp_path, monkeypatch):

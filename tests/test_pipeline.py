@@ -74,9 +74,12 @@ def test_an_empirical_null_from_a_named_model_is_applied():
     assert null.p_value(row.verdict.evidence["mlp"].comparison.score) == 0.5
 
 
-def test_a_null_model_that_is_related_to_the_base_is_refused():
-    with pytest.raises(OptionError, match=f"{TUNED} is itself related to {BASE}"):
+def test_a_null_model_that_is_related_to_the_base_is_refused(tmp_path):
+    with pytest.raises(OptionError, match=f"{TUNED} declares {BASE}, the base, as its base"):
         check("magpie/llama-liar", options=replace(OPTIONS, nulls=(TUNED,)))
+    silent = str(shutil.copytree(HUB / TUNED, tmp_path / "silent", ignore=shutil.ignore_patterns("README.md")))
+    with pytest.raises(OptionError, match=f"{silent} is itself related to {BASE}"):
+        check("magpie/llama-liar", options=replace(OPTIONS, nulls=(silent,)))
 
 
 def test_a_null_model_of_another_shape_is_refused(tmp_path):
@@ -195,5 +198,9 @@ def test_fixed_sinusoidal_positions_leave_the_decision_to_an_empirical_null(tmp_
         "INCONCLUSIVE",
         "the architecture does not treat all residual coordinates alike",
     )
-    assert only_row(compare(one, one, Options(nulls=(other,)))).verdict.name == "RELATED"
-    assert only_row(compare(one, other, Options(nulls=(other,)))).verdict.name == "UNRELATED"
+    few = only_row(compare(one, one, Options(nulls=(other,)))).verdict
+    assert (few.name, few.reason) == (
+        "INCONCLUSIVE",
+        "1 independent model(s) cannot show p <= 0.01, which takes at least 99; name more of them with --null",
+    )
+    assert only_row(compare(one, one, Options(nulls=(other,), alpha=0.5))).verdict.name == "RELATED"

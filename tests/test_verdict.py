@@ -8,8 +8,9 @@ from hf_lineage.comparison import Comparison
 from hf_lineage.verdict import Evidence, ExitCode, Inconclusive, Related, Unrelated, holm, judge
 
 
-def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128):
+def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128, models=1, chance=0.0, observed=None):
     layers = 4
+    observed = score if observed is None else observed
     return Evidence(
         comparison=Comparison(
             similarity=np.eye(layers) * score,
@@ -19,8 +20,10 @@ def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128):
             concentration=(np.ones(layers), np.ones(layers)),
             standard_error=0.0,
         ),
-        permutation=PermutationNull(score, np.zeros(999), seed=0, coordinates=coordinates),
-        empirical=empirical and EmpiricalNull({"other": empirical}, "a test"),
+        permutation=PermutationNull(
+            score if observed is None else observed, np.full(999, chance), seed=0, coordinates=coordinates
+        ),
+        empirical=empirical and EmpiricalNull({f"other {n}": empirical for n in range(models)}, "a test"),
         p_value=p,
         layers=(tuple(range(layers)), tuple(range(layers))),
     )
@@ -34,6 +37,10 @@ def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128):
         pytest.param(evidence(p=0.01), Related, id="exactly alpha"),
         pytest.param(evidence(score=0.0199), Inconclusive, id="significant under the floor"),
         pytest.param(evidence(score=0.02), Related, id="exactly the floor"),
+        pytest.param(evidence(score=0.03, chance=0.011), Inconclusive, id="significant, and half of it by chance"),
+        pytest.param(evidence(score=0.019, observed=0.9), Inconclusive, id="high on the test coordinates alone"),
+        pytest.param(evidence(score=0.9, observed=0.019), Inconclusive, id="low on the test coordinates alone"),
+        pytest.param(evidence(score=0.04, chance=0.011), Related, id="significant, the least of it by chance"),
         pytest.param(evidence(usable=2), Inconclusive, id="half of the layers usable"),
         pytest.param(evidence(usable=3), Related, id="most of the layers usable"),
         pytest.param(evidence(coordinates=7), Inconclusive, id="too narrow to relabel"),
@@ -66,8 +73,28 @@ def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides(
     undecided = judge({"mlp": evidence()}, 0.01, objection=why)
     assert isinstance(undecided, Inconclusive)
     assert undecided.reason == why
-    assert isinstance(judge({"mlp": evidence(empirical=0.5)}, 0.01, objection=why), Related)
-    assert isinstance(judge({"mlp": evidence(empirical=0.95)}, 0.01, objection=why), Unrelated)
+    assert isinstance(judge({"mlp": evidence(empirical=0.5, models=99)}, 0.01, objection=why), Related)
+    assert isinstance(judge({"mlp": evidence(empirical=0.95, models=99)}, 0.01, objection=why), Unrelated)
+    low = evidence(score=0.0199, empirical=0.01, models=99)
+    assert isinstance(judge({"mlp": low}, 0.01, objection=why), Inconclusive)
+
+
+@pytest.mark.parametrize(("models", "alpha", "needed"), [(1, 0.01, 99), (98, 0.01, 99), (3, 0.2, 4), (0, 0.5, 1)])
+@pytest.mark.parametrize("empirical", [0.5, 0.95])
+def test_too_few_empirical_scores_decide_neither_way(models, alpha, needed, empirical):
+    found = evidence(empirical=empirical, models=models)
+    outcome = judge({"mlp": found}, alpha, objection="sinusoidal positions")
+    assert isinstance(outcome, Inconclusive)
+    assert f"which takes at least {needed};" in outcome.reason
+    enough = evidence(empirical=empirical, models=needed)
+    assert not isinstance(judge({"mlp": enough}, alpha, objection="sinusoidal positions"), Inconclusive)
+
+
+def test_related_by_empirical_scores_has_a_p_value_up_to_alpha():
+    for models in range(1, 40):
+        found = evidence(empirical=0.5, models=models, p=1.0)
+        outcome = judge({"mlp": found}, 0.05, objection="sinusoidal positions")
+        assert isinstance(outcome, Related) == (found.empirical.p_value(0.9) <= 0.05)
 
 
 def test_the_exit_codes_are_the_documented_ones():

@@ -71,8 +71,15 @@ RECIPE = (
 RECOMPUTE = click.option("--recompute", is_flag=True, help="Read weights, whatever is cached or published of them.")
 TEST = (
     click.option("--alpha", type=float, default=0.01, show_default=True, help="Significance level."),
-    click.option("--permutations", type=int, default=999, show_default=True, metavar="N", help="Relabellings tried."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of the relabellings."),
+    click.option(
+        "--permutations",
+        type=int,
+        default=999,
+        show_default=True,
+        metavar="N",
+        help="Drawn at first; 20 times as many near alpha.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of the permutations."),
     click.option(
         "--budget",
         type=click.Choice(["quick", "full"]),

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.paper.parts.models import Networks
 from benchmarks.paper.parts.scores import signature
 from hf_lineage import Options, Recipe, extract
-from hf_lineage.calibrate import permutation_null
+from hf_lineage.calibrate import sequential_null
 from hf_lineage.comparison import compare_paths
 from hf_lineage.signature import PathSignature
 from hf_lineage.verdict import FLOOR, Evidence, Verdict, judge_path
@@ -47,7 +47,7 @@ def _extracted(folder: Path, recipe: Recipe) -> PathSignature:
 
 def evidence(a: PathSignature, b: PathSignature, permutations: int = DEFAULT.permutations) -> Evidence:
     """Return what is measured between two models along one path."""
-    null = permutation_null(a, b, permutations, DEFAULT.seed)
+    null = sequential_null(a, b, permutations, DEFAULT.seed)
     layers = tuple(range(len(a.trace))), tuple(range(len(b.trace)))
     return Evidence(compare_paths(a, b), null, None, null.p_value, layers)
 

@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import numpy as np
+from hf_lineage.looks import reading_order
 
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.judging import DEFAULT, Group, Pairs, evidence, verdict
 from hf_lineage import RECIPES, Recipe
-from hf_lineage.looks import reading_order
 from hf_lineage.signature import PathSignature
 from hf_lineage.verdict import FLOOR, Evidence
 
-VERSION = 2
+VERSION = 3
 """Raised when the code below or that of the library comes to give other verdicts."""
 ROBUST = RECIPES["robust"]
 PARTS = ("sketch", "corner", "trace", "norm")
@@ -62,13 +62,13 @@ def told(cache: Cache, group: Group, settings: Sequence[Setting], recipe: Recipe
     """Return for every setting how many pairs of each kind are RELATED, judged now or before."""
     needed = {name for pairs in group.pairs.values() for pair in pairs for name in pair}
     signatures = {name: group.models[name](recipe) for name in sorted(needed)}
-    most = max(setting.permutations for setting in settings)
+    counts = {setting.permutations for setting in settings}
     found: list[dict[str, Share]] = [{} for _ in settings]
     for kind, pairs in group.pairs.items():
 
         def judged(pairs: Pairs = pairs) -> list[int]:
-            measured = (evidence(signatures[a], signatures[b], most) for a, b in pairs)
-            answers = [[related(each, setting) for setting in settings] for each in measured]
+            measured = ({count: evidence(signatures[a], signatures[b], count) for count in counts} for a, b in pairs)
+            answers = [[related(each[setting.permutations], setting) for setting in settings] for each in measured]
             return [sum(column) for column in zip(*answers, strict=True)] or [0] * len(settings)
 
         traces = [[list(map(float, signatures[name].trace)) for name in pair] for pair in pairs]
@@ -79,10 +79,8 @@ def told(cache: Cache, group: Group, settings: Sequence[Setting], recipe: Recipe
 
 
 def related(found: Evidence, setting: Setting) -> bool:
-    """Return whether evidence of at least so many permutations says RELATED, with the first of them alone."""
-    null = replace(found.permutation, scores=found.permutation.scores[: setting.permutations])
-    fewer = replace(found, permutation=null, p_value=null.p_value)
-    return verdict(fewer, setting.alpha, setting.floor).name == "RELATED"
+    """Return whether evidence of so many permutations at first says RELATED under a setting."""
+    return verdict(found, setting.alpha, setting.floor).name == "RELATED"
 
 
 def read(count: int, whole: PathSignature) -> PathSignature:
