@@ -66,6 +66,11 @@ class LayerSet:
         return heads.count * heads.size
 
     @property
+    def part(self) -> int:
+        """How many consecutive hidden units are interchangeable together: one, or the size of a head."""
+        return self.heads["query"].size if "query" in self.heads else 1
+
+    @property
     def tensors(self) -> tuple[str, ...]:
         """Every tensor that the set claims, each once."""
         return self.read_by(*self.slots)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -52,6 +53,10 @@ class Layout:
     def sets(self, path: str) -> tuple[tuple[LayerSet, ...], ...]:
         """Return for each layer the sets that make a path."""
         return self.mlp if path.startswith("mlp") else self.attention
+
+    def parts(self, path: str, number: int) -> int:
+        """Return how many interchangeable parts a branch has: hidden units, or heads, of all experts."""
+        return sum(found.units // found.part * math.prod(found.stacked) for found in self.sets(path)[number])
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a path: all of them, unless layers are of several kinds."""

@@ -14,6 +14,9 @@ from hf_lineage.errors import OptionError
 SKETCH_VERSION = 1
 """Raised whenever probe signs or test coordinates are drawn in another way."""
 
+HEAD_COORDINATES = 16
+"""Test coordinates on either side whose products stand for the direction of a head."""
+
 Array = NDArray[np.float32]
 Vector = NDArray[np.float64]
 
@@ -64,6 +67,12 @@ class Recipe:
     def columns(self, width: int) -> int:
         """Return how many columns a sketch has: k, or the width where Z is the identity."""
         return width if self.probes is None else min(self.probes, width)
+
+    @property
+    def unit_bytes(self) -> int:
+        """How many bytes a signature keeps of a hidden unit, or a head, at most: what it writes, and signs."""
+        signs = 2 * self.coordinates + (self.probes or 0)
+        return 4 + max(signs, HEAD_COORDINATES**2) // 8
 
     def probe_matrix(self, width: int) -> Array | None:
         """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.

@@ -88,12 +88,19 @@ def load_signature(file: Path) -> Signature:
         raise SignatureError(f"{file} cannot be read as a signature: {error}; extract it again") from None
     if not all(np.isfinite(rows).all() for each in paths.values() for rows in _must_be_finite(each)):
         raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
+    if any((rows < 0).any() for each in paths.values() for rows in _must_not_be_negative(each)):
+        raise SignatureError(f"{file} holds negative sizes; extract it again")
     known = {name: getattr(provenance, name) for name in Signature.__dataclass_fields__ if name != "paths"}
     return Signature(**known, paths=paths)
 
 
 def _must_be_finite(path: PathSignature) -> Iterator[np.ndarray[Any, Any]]:
     yield from (np.asarray(path.sketch), path.corner)
+    yield from (each.weight for each in path.units)
+
+
+def _must_not_be_negative(path: PathSignature) -> Iterator[np.ndarray[Any, Any]]:
+    yield from (path.norm, path.writes)
     yield from (each.weight for each in path.units)
 
 

@@ -12,12 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hf_lineage.recipe import HEAD_COORDINATES
 from hf_lineage.signature import UnitCodes
 from hf_lineage.term import Term, Tile, row_norms
 from hf_lineage.threads import Share
-
-ENTRIES = 16
-"""Test coordinates on either side whose products stand for the direction of a head."""
 
 
 class Seeing(Protocol):
@@ -71,7 +69,7 @@ class Units:
         new = functools.partial(torch.empty, device=term.reader.device)
         _, columns = probes.shape
         size = len(probes.coordinates)
-        inner, outer = (size + probes.sketched, size) if term.part == 1 else (min(size, ENTRIES) ** 2, 0)
+        inner, outer = (size + probes.sketched, size) if term.part == 1 else (min(size, HEAD_COORDINATES) ** 2, 0)
         return cls(
             seen=new(hidden, columns),
             corner=new(hidden, size),
@@ -140,7 +138,7 @@ def _direct(units: Units, parts: slice, tile: Tile, coordinates: torch.Tensor) -
         if units.inner.shape[1] > size:
             units.inner[parts, size:] = units.seen[parts] > 0
         return
-    few = min(len(coordinates), ENTRIES)
+    few = min(len(coordinates), HEAD_COORDINATES)
     count = parts.stop - parts.start
     out, inn = (rows[:, some].reshape(-1, len(tile.inn) // count, few) for rows, some in (
         (tile.out, coordinates[:few]), (tile.inn, coordinates[-few:])

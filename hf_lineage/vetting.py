@@ -26,6 +26,8 @@ from hf_lineage.store import load_signature
 from hf_lineage.trees import Entry
 from hf_lineage.trust import Trust
 
+OF_A_LAYER = 4 * 8
+"""Bytes of a layer's trace and norm, of what it writes, and of how many units it has."""
 BESIDES = 2**16
 """Bytes of a file besides its numbers: what it says of itself."""
 
@@ -101,8 +103,10 @@ class Model:
     def _most(self, path: str) -> int:
         """Bytes that the signature of a path takes at most."""
         width, recipe = self.layout.width, self.options.recipe
+        layers = self.layout.numbers(path)
         numbers = width * recipe.columns(width) + min(recipe.coordinates, width) ** 2
-        return len(self.layout.numbers(path)) * (4 * numbers + 2 * 8) + BESIDES
+        units = sum(self.layout.parts(path, layer) for layer in layers)
+        return len(layers) * (4 * numbers + OF_A_LAYER) + units * recipe.unit_bytes + BESIDES
 
     def _agreeing(self, found: Signature, path: str, pinned: Collection[str]) -> Signature:
         """A signature that says of itself what the model and the pin say; SignatureError names what it does not."""
@@ -127,7 +131,9 @@ class Model:
         parts = found.paths[path]
         if (parts.widths or (layout.width,) * len(numbers)) != widths:
             raise SignatureError("it is about other widths than this model at this commit has")
-        if not (np.isfinite(parts.trace).all() and np.isfinite(parts.norm).all() and (parts.norm >= 0).all()):
+        if [len(each.weight) for each in parts.units] != [layout.parts(path, number) for number in numbers]:
+            raise SignatureError("it holds other numbers of units than this model at this commit has")
+        if not all(np.isfinite(values).all() for values in (parts.trace, parts.norm, parts.writes)):
             raise SignatureError("it holds numbers that are none")
         return found
 
