@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from hf_lineage import looks, verdict
 from hf_lineage.calibrate import EmpiricalNull, PublishedNull, permutation_null, published_null
 from hf_lineage.comparison import compare_paths
 from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.naming import locate_base
 from hf_lineage.options import Options
-from hf_lineage.repo import RepoRef
+from hf_lineage.repo import RepoRef, hub_name
 from hf_lineage.signature import RECIPES, Signature, same_recipe
-from hf_lineage.subject import Subject, locate, open_subject
+from hf_lineage.subject import Subject, open_subject
 
 NOT_EXCHANGEABLE = (
     "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
@@ -173,7 +173,7 @@ def _empirical_nulls(base: Subject, options: Options) -> dict[str, EmpiricalNull
 
 
 def _null_scores(base: Subject, name: str, options: Options) -> dict[str, dict[str, float]]:
-    other = judgeable(locate(name, options.local_hub), options)
+    other = judgeable(locate_base(name, options.local_hub), options)
     outcome = judged(base, other, replace(options, nulls=(), budget="full"))
     unlike = _unlike(base, other, options) if isinstance(other, Subject) else ""
     if unlike or not outcome.evidence:
@@ -191,6 +191,6 @@ def _published_scores(
         raise OptionError(
             f"--null {name} was measured with --recipe {published.recipe} --paths {published.path}; use both"
         )
-    if base.name.partition("@")[0] != published.reference and not Path(base.name).is_dir():
+    if base.name.partition("@")[0] != published.reference and hub_name(base.name) is not None:
         raise OptionError(f"--null {name} holds scores of {published.reference}, not of {base.name}")
     return {published.path: published.scores}
