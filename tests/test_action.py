@@ -109,7 +109,7 @@ class TestCheckout:
         assert step(local_path="fern/child")[1]["verdict"] == "UNVERIFIABLE"
 
     def test_nor_like_the_base_that_the_workflow_names(self, checkout, step):
-        _, said, heard = step(local_path="fern/child", base="acme/base")
+        _, said, _ = step(local_path="fern/child", base="acme/base")
         assert said["verdict"] == "UNVERIFIABLE"
         assert step(local_path="fern/child", base="./acme/base")[1]["verdict"] == "RELATED"
 
