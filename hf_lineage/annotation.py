@@ -12,13 +12,14 @@ from typing import Literal
 from hf_lineage import card, hub, publishing
 from hf_lineage.claims import CARD
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
+from hf_lineage.files import is_folder
+from hf_lineage.naming import is_path, locate_weights
 from hf_lineage.options import Options
 from hf_lineage.pipeline import Report, check_source
 from hf_lineage.publishing import SAME
-from hf_lineage.repo import RepoRef, hub_name, is_file, is_folder
+from hf_lineage.repo import RepoRef, hub_name
 from hf_lineage.report import difference, record, section
 from hf_lineage.store import write_atomically
-from hf_lineage.subject import locate_weights
 
 FILES = (record.FILE, CARD)
 """In the order in which they are written."""
@@ -99,7 +100,13 @@ def annotate(
     weights are read.
     """
     options = options or Options()
-    repo = locate_weights(model, options.local_hub)
+    return annotate_source(model, locate_weights(model, options.local_hub), bases, options, target, repair)
+
+
+def annotate_source(
+    model: str, repo: RepoRef, bases: Sequence[str], options: Options, target: Target, repair: Repair | None = None
+) -> Annotation:
+    """Do what `annotate` does for a model that was located already."""
     branch = model.partition("@")[2] or None if repo.remote else None
     _refuse(repo, branch, target)
     before = _files(repo)
@@ -207,9 +214,9 @@ def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
 
 def _names(model: str, repo: RepoRef, others: Sequence[str], local_hub: Path | None) -> dict[str, str]:
     """What stands in public for folders and files of this machine, and for a branch: commits are named beside it."""
-    on_disk = [name for name in (model, *others) if is_folder(name) or is_file(name)]
-    known = [name for name in on_disk if local_hub and hub_name(name) and is_folder(str(local_hub / name))]
-    names = {name: f"./{Path(name).resolve().name}" for name in on_disk if name not in known}
+    in_hub = local_hub and hub_name(model) and is_folder(str(local_hub / model))
+    on_disk = [name for name in others if is_path(name)] + ([] if in_hub else [model])
+    names = {name: f"./{Path(name).resolve().name}" for name in on_disk}
     return names | ({model: repo.remote} if repo.remote else {})
 
 

@@ -132,9 +132,7 @@ def ask(name: str, question: Callable[[], Answer], stopped: threading.Event | No
     except errors.RevisionNotFoundError:
         raise RepositoryError(f"{name} has no such revision on the Hub: check what stands after the @") from None
     except errors.RepositoryNotFoundError:
-        raise RepositoryError(
-            f"{name} is neither a folder nor on the Hub, or is private: check the name, or set HF_TOKEN"
-        ) from None
+        raise RepositoryError(f"{name} is not on the Hub, or is private: check the name, or set HF_TOKEN") from None
     except errors.OIDCError as error:
         raise NetworkError(
             f"{name}: HF_OIDC_RESOURCE asks for a token that is not to be had ({first_line(error)}); give the job "
@@ -207,12 +205,12 @@ def _told(name: str, error: Exception) -> LineageError:
     cause = _cause(error)
     if isinstance(cause, OfflineModeIsEnabled):
         return RepositoryError(
-            f"{name} is neither a folder nor, as far as it is needed, in the cache, and HF_HUB_OFFLINE keeps the Hub "
-            "from being asked; unset it, or download the model"
+            f"{name} is not in the cache, as far as it is needed, and HF_HUB_OFFLINE keeps the Hub from being asked; "
+            "unset it, or download the model"
         )
     said = first_line(cause)
     status = getattr(getattr(cause, "response", None), "status_code", None)
     about_it = isinstance(cause, ValueError) if status is None else status < 500 and status not in PASSING
     if about_it:
-        return RepositoryError(f"{name} is neither a folder nor to be had from the Hub ({said}); check its name")
+        return RepositoryError(f"{name} cannot be had from the Hub ({said}); check its name")
     return NetworkError(f"{name} cannot be fetched from the Hub ({said}); check the connection and try again")

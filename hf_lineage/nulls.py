@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from hf_lineage.calibrate import EmpiricalNull, PublishedNull, published_null
 from hf_lineage.claims import read_claims
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evaluate import MINIMUM_EFFECT
+from hf_lineage.naming import locate_base
 from hf_lineage.options import Options
 from hf_lineage.recipe import RECIPES
-from hf_lineage.repo import RepoRef
+from hf_lineage.repo import RepoRef, hub_name
 from hf_lineage.sequence import Stop
 from hf_lineage.signature import Signature
-from hf_lineage.subject import Subject, locate, open_subject
+from hf_lineage.subject import Subject, open_subject
 from hf_lineage.verdict import Related, Verdict
 
 Scores = Mapping[str, float]
@@ -63,7 +63,7 @@ def _add(scores: Mapping[str, dict[str, float]], name: str, measured: Scores) ->
 def _measured(
     name: str, pair: tuple[Subject, Subject], options: Options, against: Callable[[Subject], Verdict]
 ) -> Scores:
-    source = locate(name, options.local_hub)
+    source = locate_base(name, options.local_hub)
     try:
         other = open_subject(source, options)
     except NothingToCompare as error:
@@ -120,6 +120,6 @@ def _published(base: Subject, name: str, published: PublishedNull, options: Opti
         raise OptionError(
             f"--null {name} was measured with --recipe {published.recipe} --paths {published.path}; use both"
         )
-    if base.name.partition("@")[0] != published.reference and not Path(base.name).is_dir():
+    if base.name.partition("@")[0] != published.reference and hub_name(base.name) is not None:
         raise OptionError(f"--null {name} holds scores of {published.reference}, not of {base.name}")
     return published.scores

@@ -11,6 +11,7 @@ from hf_lineage import interim, verdict
 from hf_lineage.claims import Claim, Claims, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
 from hf_lineage.judgement import judgeable, judged
+from hf_lineage.naming import locate, locate_base, locate_weights
 from hf_lineage.options import Options
 from hf_lineage.origin import Origin
 from hf_lineage.repo import RepoRef, resolve
@@ -19,8 +20,6 @@ from hf_lineage.subject import (
     Subject,
     Traffic,
     known_class,
-    locate,
-    locate_weights,
     model_config,
     open_header,
     open_model,
@@ -200,7 +199,7 @@ def _judge_claim(suspect: Subject | verdict.Unverifiable, claim: Claim, options:
         return Row(claim, suspect)
     revision = None
     try:
-        source = _base(claim, suspect, options)
+        source = _base(claim, options)
         revision = source.revision
         base = judgeable(source, options, is_base=True)
     except RepositoryError as error:
@@ -233,8 +232,8 @@ def _row(
     )
 
 
-def _base(claim: Claim, suspect: Subject, options: Options) -> RepoRef | Signature:
-    """Where a base is: a model downloaded from the Hub cannot name a folder of this machine in its card."""
+def _base(claim: Claim, options: Options) -> RepoRef | Signature:
+    """Where a base is: what a repository declares is a name on the Hub, and no folder of this machine."""
     if claim.sources == NAMED:
-        return locate(claim.base, options.local_hub)
-    return resolve(claim.base, options.local_hub, folders=suspect.local)
+        return locate_base(claim.base, options.local_hub)
+    return resolve(claim.base, options.local_hub, folders=False)

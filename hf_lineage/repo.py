@@ -9,18 +9,20 @@ import json
 import logging
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from hf_lineage import hub
 from hf_lineage.errors import CheckpointError, NetworkError, RepositoryError, printable
+from hf_lineage.files import inside, is_file, is_folder
 
 LARGEST_SMALL_FILE = 64 * 2**20
 """Bytes: the index of a model with a hundred thousand tensors takes ten million."""
 SMALL_FILES = ("config.json", "README.md", "adapter_config.json", "mergekit_config.yml", "model.safetensors.index.json")
 """What is fetched from the Hub to know a model; its weights follow when they are needed."""
-
 _HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
 """The organisation may be missing: many cards still say `gpt2`, a name from before there were any."""
 
@@ -51,17 +53,31 @@ class RepoRef:
         """Return where a file of the repository is, or would be."""
         return self.folder / file
 
+    def located(self, file: str) -> Path:
+        """Return where a file really is; CheckpointError if a link leads out of a folder of the user's own.
+
+        A snapshot of the Hub is what its client made, wherever that keeps its files.
+        """
+        path = self.path(file)
+        found = Path(os.path.realpath(path)) if self.remote is not None else inside(path, self.folder)
+        if found is None:
+            raise CheckpointError(
+                f"{self}: {file} is a link that leaves the model's folder, which is not followed; put the file there"
+            )
+        return found
+
     def has(self, file: str) -> bool:
         """Return whether the repository has this file.
 
-        Raise CheckpointError for what bears its name but is none: opening a pipe or a device would wait for ever.
+        Raise CheckpointError for what bears its name but is none: opening a pipe or a device would wait for ever. So
+        does a link that leaves the folder.
         """
         path = str(self.path(file))
         if os.path.lexists(path) and not is_file(path):
             raise CheckpointError(
                 f"{self}: {file} is no readable file but a folder, a pipe, or a link to nothing; mend it"
             )
-        return is_file(path)
+        return is_file(path) and self.located(file) is not None
 
     @functools.cached_property
     def published(self) -> frozenset[str]:
@@ -105,13 +121,8 @@ class RepoRef:
         if not self.has(file) and file in self._digests:
             return self._digests[file]
         self.fetch(file)
-        try:
-            with self.path(file).open("rb") as stream:
-                return hashlib.file_digest(stream, "sha256").hexdigest()
-        except OSError as error:
-            raise CheckpointError(
-                f"{self}: {file} cannot be read: {error.strerror or error}; check its permissions"
-            ) from None
+        with self._opened(file) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def read_text(self, file: str) -> str | None:
         """Return a small text file, None if there is none; raise CheckpointError if it is unreadable or too large."""
@@ -138,9 +149,17 @@ class RepoRef:
     def _read(self, file: str, size: int) -> bytes | None:
         if not self.has(file):
             return None
+        with self._opened(file) as stream:
+            return stream.read(size)
+
+    @contextlib.contextmanager
+    def _opened(self, file: str) -> Iterator[BufferedReader]:
         try:
             with self.path(file).open("rb") as stream:
-                return stream.read(size)
+                # A link may be another one by now: what counts is where the opened file is.
+                if not os.path.samestat(os.fstat(stream.fileno()), self.located(file).stat()):
+                    raise CheckpointError(f"{self}: {file} changed while it was opened; run again")
+                yield stream
         except OSError as error:
             raise CheckpointError(
                 f"{self}: {file} cannot be read: {error.strerror or error}; check its permissions"
@@ -167,16 +186,6 @@ class RepoRef:
         return config
 
 
-def is_file(path: str) -> bool:
-    """Return whether this names a file; False as well for what cannot be a path at all."""
-    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for names too long or with a null
-
-
-def is_folder(path: str) -> bool:
-    """Return whether this names a folder; False as well for what cannot be a path at all."""
-    return os.path.isdir(path)  # noqa: PTH112 - see above
-
-
 def hub_name(model: str) -> str | None:
     """Return `org/name` of what may be `org/name@revision`, None if it can be no name on the Hub."""
     named = _HUB_NAME.fullmatch(model)
@@ -187,26 +196,39 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     """Return the repository that `org/name`, `org/name@revision` or a folder means.
 
     `local_hub` is a folder of `org/name` folders that is looked into before anything else; without `folders` no other
-    folder counts, as for names that a stranger wrote.
+    folder counts, as for every name that the user did not type.
     Raise RepositoryError if there is no such repository.
     """
-    if local_hub is not None and not is_folder(str(local_hub)):
-        raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
     named = _HUB_NAME.fullmatch(model)
-    if named and local_hub is not None and is_folder(str(local_hub / named["name"])):
-        if named["revision"]:
-            raise RepositoryError(f"{model}: a local hub has no revisions; leave @{named['revision']} out")
-        return RepoRef(model, local_hub / named["name"])
+    if found := _in_local_hub(model, named, local_hub):
+        return found
     if folders and is_folder(model):
         return RepoRef(model, Path(model))
     if folders and is_file(model):
         raise RepositoryError(f"{model} is a file; give the folder that holds config.json and the weights")
     if named is None:
         shown = printable(model, 200)
-        raise RepositoryError(f"{shown} is neither a folder nor a Hub name such as org/model or org/model@revision")
+        why = "is neither a folder nor a Hub name" if folders else "is no Hub name"
+        instead = "" if folders else "; only --base may name a folder"
+        raise RepositoryError(f"{shown} {why} such as org/model or org/model@revision{instead}")
     name = named["name"]
     downloaded, commit = hub.snapshot(name, named["revision"], SMALL_FILES)
     return RepoRef(model, downloaded, commit, remote=name, renamed=_renamed(name, commit))
+
+
+def _in_local_hub(model: str, named: re.Match[str] | None, local_hub: Path | None) -> RepoRef | None:
+    """The folder of this name in the local hub, None if there is none."""
+    if local_hub is None:
+        return None
+    if not is_folder(str(local_hub)):
+        raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
+    if named is None or not is_folder(str(local_hub / named["name"])):
+        return None
+    if named["revision"]:
+        raise RepositoryError(f"{model}: a local hub has no revisions; leave @{named['revision']} out")
+    if inside(local_hub / named["name"], local_hub) is None:
+        raise RepositoryError(f"{model} is a link that leaves the local hub, which is not followed; give its folder")
+    return RepoRef(model, local_hub / named["name"])
 
 
 def _renamed(name: str, commit: str) -> str | None:

@@ -6,19 +6,17 @@ import contextlib
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from hf_lineage import cache, published
 from hf_lineage.checkpoint import FLOATS, Checkpoint, RemoteCheckpoint, open_checkpoint, other_format
-from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, SignatureError
+from hf_lineage.errors import CheckpointError, NothingToCompare, SignatureError
 from hf_lineage.layout import Layout, bind
 from hf_lineage.options import Options
 from hf_lineage.origin import CACHE, FILE, WEIGHTS, Origin
 from hf_lineage.registry import Factorization, lookup
-from hf_lineage.repo import RepoRef, is_file, resolve
+from hf_lineage.repo import RepoRef
 from hf_lineage.signature import Signature, joined, some_layers
-from hf_lineage.store import load_signature
 from hf_lineage.vetting import Model
 
 
@@ -75,19 +73,6 @@ class _Reading:
         if new.paths and len(self._read) == self._layout.layers:
             self._keep(self._found)
         return some_layers(self._found, wanted)
-
-
-def locate(model: str, local_hub: Path | None = None) -> RepoRef | Signature:
-    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither."""
-    return load_signature(Path(model)) if is_file(model) else resolve(model, local_hub)
-
-
-def locate_weights(model: str, local_hub: Path | None = None) -> RepoRef:
-    """Return the repository that a name or folder means; OptionError for a signature, LineageError if there is none."""
-    source = locate(model, local_hub)
-    if isinstance(source, Signature):
-        raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
-    return source
 
 
 def open_subject(source: RepoRef | Signature, options: Options, is_base: bool = False) -> Subject:

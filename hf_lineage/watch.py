@@ -13,14 +13,15 @@ import msgspec
 from hf_lineage import __version__, calibrate, ledger, releases
 from hf_lineage.claims import read_claims
 from hf_lineage.errors import CheckpointError, NetworkError, OptionError, RepositoryError, printable
+from hf_lineage.files import is_folder
 from hf_lineage.ledger import Claim, Entry, Ledger
+from hf_lineage.naming import is_path, locate_base
 from hf_lineage.options import Options
 from hf_lineage.pipeline import check_source
 from hf_lineage.releases import Listing, Release
-from hf_lineage.repo import hub_name, is_file, is_folder, resolve
+from hf_lineage.repo import hub_name, resolve
 from hf_lineage.report import record
 from hf_lineage.report.watched import Plan, Run, outcome
-from hf_lineage.subject import locate
 from hf_lineage.verdict import ExitCode
 
 FAILURES = (CheckpointError, NetworkError, RepositoryError, MemoryError)
@@ -138,7 +139,7 @@ def _judged(release: Release, options: Options) -> tuple[Claim, ...]:
     if not read_claims(repo).claims:
         return ()
     report = check_source(release.model, repo, (), options)
-    on_disk = {null: f"./{Path(null).resolve().name}" for null in options.nulls if is_file(null) or is_folder(null)}
+    on_disk = {null: f"./{Path(null).resolve().name}" for null in options.nulls if is_path(null)}
     found = record.build(report, release.commit, datetime.now(UTC).date(), on_disk)
     return tuple(msgspec.convert(claim, Claim, from_attributes=True) for claim in found.claims)
 
@@ -155,4 +156,4 @@ def _refuse(options: Options) -> None:
         raise RepositoryError(f"{options.local_hub} is no folder, so it is no local hub; check --local-hub")
     for null in options.nulls:
         if calibrate.published_null(null) is None:
-            locate(null, options.local_hub)
+            locate_base(null, options.local_hub)

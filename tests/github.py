@@ -1,8 +1,11 @@
 """The part of GitHub's runner that a composite action meets: expressions, steps, commands, outputs."""
 
+import os
 import re
 import subprocess
 import sys
+import sysconfig
+import venv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +18,23 @@ from tests.running import environment
 ROOT = Path(__file__).parents[1]
 SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
 """What `shell: bash` means."""
+NOTHING: Mapping[str, str] = {}
+Outputs = Mapping[str, dict[str, str]]
+"""What each step puts out."""
 EXPRESSION = re.compile(r"\$\{\{\s*(inputs|steps|github)\.([\w.-]+)\s*\}\}")
 V1_COMMAND = re.compile(r"##\[([^\]]+)\](.*)")
 V2_COMMAND = re.compile(r"::([\w-]+)(?: ([^:]*(?:(?!::).)*?))?::(.*)")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a step is run in."""
+
+    room: Path
+    folder: Path
+    env: Mapping[str, str]
+    action: Path
+    """Where the action is."""
 
 
 @dataclass
@@ -43,8 +60,18 @@ def action() -> dict[str, Any]:
     return loaded
 
 
-def run_action(room: Path, known: Mapping[str, dict[str, str]], folder: Path = ROOT, **inputs: str) -> Ran:
-    """Run the steps of the action in order, as the runner would; those whose outputs are `known` are not run."""
+def run_action(
+    room: Path,
+    known: Outputs,
+    folder: Path = ROOT,
+    env: Mapping[str, str] = NOTHING,
+    place: Path = ROOT,
+    **inputs: str,
+) -> Ran:
+    """Run the steps of the action in order, as the runner would; those whose outputs are `known` are not run.
+
+    The checkout is `folder`, `env` is what the job has set, and `place` where the action is.
+    """
     said = {name: each.get("default", "") for name, each in action()["inputs"].items()}
     assert set(inputs) <= {name.replace("-", "_") for name in said}, inputs
     said |= {name.replace("_", "-"): value for name, value in inputs.items()}
@@ -53,23 +80,24 @@ def run_action(room: Path, known: Mapping[str, dict[str, str]], folder: Path = R
         if "uses" in step:
             ran.skipped.append(step["uses"])
         elif step["id"] not in known and not ran.code:
-            _run_step(step, said, ran, room, folder)
+            _run_step(step, said, ran, Job(room, folder, env, place))
     ran.outputs = {name: _evaluated(each["value"], said, ran.steps) for name, each in action()["outputs"].items()}
     return ran
 
 
-def _run_step(step: dict[str, Any], inputs: dict[str, str], ran: Ran, room: Path, folder: Path) -> None:
+def _run_step(step: dict[str, Any], inputs: dict[str, str], ran: Ran, job: Job) -> None:
+    room = job.room
     output, summary = room / f"{step['id']}.output", room / f"{step['id']}.summary"
     for file in (output, summary):
         file.touch()
     env = {name: _evaluated(value, inputs, ran.steps) for name, value in step["env"].items()}
     given = {
-        "GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(ROOT), "GITHUB_OUTPUT": str(output),
-        "GITHUB_STEP_SUMMARY": str(summary), "RUNNER_TEMP": str(room), "PYTHONPATH": str(ROOT),
+        "GITHUB_ACTIONS": "true", "GITHUB_ACTION_PATH": str(job.action), "GITHUB_OUTPUT": str(output),
+        "GITHUB_STEP_SUMMARY": str(summary), "RUNNER_TEMP": str(room),
     }  # fmt: skip
     (room / "step.sh").write_text(step["run"], encoding="utf-8")
     done = subprocess.run(
-        [*SHELL, room / "step.sh"], cwd=folder, env=environment(**given | env), timeout=120,
+        [*SHELL, room / "step.sh"], cwd=job.folder, env=environment(**given | dict(job.env) | env), timeout=300,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False,
     )  # fmt: skip
     ran.code, ran.log, ran.summary = done.returncode, ran.log + done.stdout, ran.summary + summary.read_text("utf-8")
@@ -90,10 +118,14 @@ def _evaluated(text: str, inputs: Mapping[str, str], steps: Mapping[str, Mapping
 
 
 def outputs(text: str) -> dict[str, str]:
-    """What a file of outputs says, each between its marks."""
+    """What a file of outputs says, each between its marks, or on a line where a script writes what it chose itself."""
     found, lines = {}, iter(text.splitlines())
     for line in lines:
-        name, mark = line.split("<<")
+        name, between, mark = line.partition("<<")
+        if not between:
+            name, _, value = line.partition("=")
+            found[name] = value
+            continue
         assert len(mark) == 32, line
         found[name] = "\n".join(iter(lines.__next__, mark))
     return found
@@ -117,5 +149,16 @@ def commands(log: str) -> "list[tuple[str, str, str]]":
 
 
 PYTHON = {"python-path": sys.executable}
-INSTALLED = {"python": PYTHON, "install": {"python": sys.executable}}
-"""The outputs of setting up Python and installing, which this environment has behind it."""
+"""The outputs of setting up Python."""
+
+
+def installed(folder: Path) -> Outputs:
+    """The outputs of setting up Python and installing into this folder, which no variable has a say in."""
+    venv.EnvBuilder(symlinks=os.name != "nt").create(folder)
+    place = {"base": str(folder), "platbase": str(folder)}
+    (Path(sysconfig.get_path("purelib", vars=place)) / "here.pth").write_text(HERE, encoding="utf-8")
+    return {"python": PYTHON, "install": {"python": f"{sysconfig.get_path('scripts', vars=place)}/python"}}
+
+
+HERE = "\n".join(dict.fromkeys((str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))) + "\n"
+"""What a file of a site-packages has to say for this project, and what it needs, to be found."""

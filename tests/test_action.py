@@ -15,7 +15,7 @@ from tests.github import ROOT, commands, outputs
 from tests.github import action as action_yml
 from tests.hub import serving
 from tests.hub.client import connect
-from tests.models import card, tiny_llama
+from tests.models import card, family, tiny_llama
 
 HUB = ROOT / "examples" / "hub"
 
@@ -62,6 +62,7 @@ class TestInputs:
                 "annotate must be one of never, write, pull-request, not yes",
             ),
             ({"MODEL": "a/b", "BUDGET": "no\n::error::x"}, r"budget must be .*not no\\n:\\x3aerror:\\x3ax"),
+            ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
             ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
         ],
     )
@@ -92,6 +93,34 @@ class TestInputs:
         (check,) = (step for step in action_yml()["runs"]["steps"] if step.get("id") == "check")
         given = {value for name, value in check["env"].items() if name.startswith("LINEAGE_")}
         assert given == {f"${{{{ inputs.{name} }}}}" for name in action_yml()["inputs"]}
+
+
+class TestCheckout:
+    """The folders of a checkout bear the names that its author gave them."""
+
+    @pytest.fixture
+    def checkout(self, tmp_path, monkeypatch):
+        """A model that declares its base, which lies beside it under the name that the base has on the Hub."""
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        family(tmp_path / "checkout")
+        monkeypatch.chdir(tmp_path / "checkout")
+
+    def test_one_that_is_called_like_the_declared_base_is_not_the_base(self, checkout, step):
+        assert step(local_path="fern/child")[1]["verdict"] == "UNVERIFIABLE"
+
+    def test_nor_like_the_base_that_the_workflow_names(self, checkout, step):
+        _, said, _ = step(local_path="fern/child", base="acme/base")
+        assert said["verdict"] == "UNVERIFIABLE"
+        assert step(local_path="fern/child", base="./acme/base")[1]["verdict"] == "RELATED"
+
+    @pytest.mark.parametrize("card", ["never", "write"])
+    def test_nor_like_the_model(self, checkout, step, card):
+        code, said, heard = step(model="fern/child", base="./acme/base", annotate=card)
+        assert (code, said["verdict"]) == (2, "ERROR")
+        assert heard[0][2].startswith("fern/child is not in the cache, as far as it is needed, and HF_HUB_OFFLINE")
+
+    def test_none_of_them_is_asked_for_when_signatures_are_looked_for(self, checkout, step):
+        assert step("key", model="fern/child") == (0, {}, [])
 
 
 class TestFailOn:

@@ -12,7 +12,7 @@ import pytest
 from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
 from tests import hostile
-from tests.github import INSTALLED, ROOT, SHELL, action, commands, run_action
+from tests.github import ROOT, SHELL, action, commands, installed, run_action
 from tests.models import WEIGHTS, family
 
 HUB = ROOT / "examples" / "hub"
@@ -37,15 +37,21 @@ def scripts():
 
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory):
-    room = tmp_path_factory.mktemp("honest")
-    return room, run_action(room, INSTALLED, model="fern/llama-finetune-a", local_hub=str(HUB), formats=EVERY)
+def ready(tmp_path_factory):
+    """What the steps before the check put out."""
+    return installed(tmp_path_factory.mktemp("installed") / "venv")
 
 
 @pytest.fixture(scope="module")
-def liar(tmp_path_factory):
+def honest(tmp_path_factory, ready):
+    room = tmp_path_factory.mktemp("honest")
+    return room, run_action(room, ready, model="fern/llama-finetune-a", local_hub=str(HUB), formats=EVERY)
+
+
+@pytest.fixture(scope="module")
+def liar(tmp_path_factory, ready):
     room = tmp_path_factory.mktemp("liar")
-    return room, run_action(room, INSTALLED, local_path="magpie/llama-liar", folder=HUB)
+    return room, run_action(room, ready, local_path="magpie/llama-liar", local_hub=".", folder=HUB)
 
 
 def outputs(report, folder, **files):
@@ -152,8 +158,8 @@ def test_a_claim_that_holds_is_a_result_but_no_alert(honest):
     assert found[0]["tool"] == found[1]["tool"]
 
 
-def test_a_model_that_is_not_there_is_said_everywhere(tmp_path):
-    ran = run_action(tmp_path, INSTALLED, local_path="no/such model")
+def test_a_model_that_is_not_there_is_said_everywhere(tmp_path, ready):
+    ran = run_action(tmp_path, ready, local_path="no/such model")
     why = "no/such model is neither a folder nor a Hub name such as org/model or org/model@revision"
     assert ran.code == 2
     assert ran.heard == [("error", "title=Lineage could not be checked", why)]
@@ -162,18 +168,16 @@ def test_a_model_that_is_not_there_is_said_everywhere(tmp_path):
 
 
 def test_a_bug_is_shown_where_the_runner_takes_nothing_for_a_command(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(
+    ready = installed(tmp_path / "venv")
+    (packages,) = (tmp_path / "venv").rglob("site-packages")
+    (packages / "sitecustomize.py").write_text(
         "import hf_lineage.report.text as text\n"
         "def render(*arguments): raise KeyError('x\\n::error::owned\\n##[error]owned')\n"
         "text.render = render\n"
     )
     room = tmp_path / "room"
     room.mkdir()
-    known = INSTALLED | {"commits": {}}
-    wrapper = tmp_path / "python"
-    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}:$PYTHONPATH" exec {INSTALLED["install"]["python"]} "$@"\n')
-    wrapper.chmod(0o755)
-    ran = run_action(room, known | {"install": {"python": str(wrapper)}}, model="magpie/llama-liar", local_hub=str(HUB))
+    ran = run_action(room, {**ready, "commits": {}}, model="magpie/llama-liar", local_hub=str(HUB))
     assert ran.code == 2
     assert "Traceback" in ran.log
     assert [name for name, _, _ in ran.heard] == ["error"]
@@ -181,13 +185,13 @@ def test_a_bug_is_shown_where_the_runner_takes_nothing_for_a_command(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def hostile_run(tmp_path_factory):
+def hostile_run(tmp_path_factory, ready):
     room = tmp_path_factory.mktemp("hostile")
     child = family(room / "hub") / "fern/child"
     odd = room / "<script>`x`|::error::\n\u202e"
     shutil.move(child, odd)
     (odd / "README.md").write_text(hostile.card(), encoding="utf-8")
-    return run_action(room, INSTALLED, local_path=str(odd), formats=EVERY, fail_on="undecided")
+    return run_action(room, ready, local_path=str(odd), formats=EVERY, fail_on="undecided")
 
 
 class TestHostile:
@@ -217,8 +221,8 @@ class TestHostile:
     def test_the_log_has_no_trace_of_it(self, hostile_run):
         assert not hostile.traces(hostile_run.log, hostile.LINES)
 
-    def test_a_hostile_branch_is_refused_in_one_line(self, tmp_path):
-        ran = run_action(tmp_path, INSTALLED, model="org/model", revision="main\n::error::<script>\u202e")
+    def test_a_hostile_branch_is_refused_in_one_line(self, tmp_path, ready):
+        ran = run_action(tmp_path, ready, model="org/model", revision="main\n::error::<script>\u202e")
         assert (ran.code, [name for name, _, _ in ran.heard]) == (2, ["error"])
         assert not hostile.traces(ran.log, hostile.LINES)
         assert not hostile.traces(ran.summary)

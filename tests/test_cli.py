@@ -13,7 +13,7 @@ from tests.running import check, lineage
 
 def test_the_report_is_one_table(hub, monkeypatch):
     monkeypatch.chdir(hub)
-    found = lineage("check", "fern/child")
+    found = lineage("check", "fern/child", "--local-hub", ".")
     assert found.sentences.replace("─", "").split() == [
         *("fern/child", "Declared", "base", "Relation", "Path", "Score", "p", "Verdict"),
         *("acme/base", "finetune", "mlp", found.rows[0][3], "0.001", "RELATED"),

@@ -171,7 +171,7 @@ class TestMoved:
     ("fault", "message"),
     [
         (faults.gated, "acme/base is gated: ask for access on its page and set HF_TOKEN"),
-        (faults.unauthorized, "acme/base is neither a folder nor on the Hub, or is private: check the name, or set"),
+        (faults.unauthorized, "acme/base is not on the Hub, or is private: check the name, or set"),
     ],
     ids=["gated", "private"],
 )

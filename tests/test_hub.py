@@ -56,7 +56,7 @@ def test_a_trusted_publisher_without_a_token_is_one_line(served, tmp_path):
 def test_offline_without_a_copy_is_one_line(served, tmp_path):
     error = process("check", "fern/child", env=remote(served, tmp_path / "home", HF_HUB_OFFLINE="1")).error
     assert error == (
-        "fern/child is neither a folder nor, as far as it is needed, in the cache, and HF_HUB_OFFLINE keeps the Hub "
+        "fern/child is not in the cache, as far as it is needed, and HF_HUB_OFFLINE keeps the Hub "
         "from being asked; unset it, or download the model"
     )
 
@@ -122,7 +122,7 @@ def test_extract_and_inspect_take_a_name_of_the_hub(online, tmp_path):
     ("refusal", "message"),
     [
         ((403, "GatedRepo"), "acme/base is gated: ask for access on its page and set HF_TOKEN"),
-        ((401, "RepoNotFound"), "acme/base is neither a folder nor on the Hub, or is private: check the name, or set"),
+        ((401, "RepoNotFound"), "acme/base is not on the Hub, or is private: check the name, or set"),
         ((404, "RevisionNotFound"), "acme/base has no such revision on the Hub: check what stands after the @"),
     ],
     ids=["gated", "private", "no revision"],
@@ -157,7 +157,7 @@ def test_a_hub_that_answers_nothing_says_nothing_about_a_model(online, status, s
 
 def test_a_missing_model_is_an_error(online):
     assert lineage("check", "no/such-model").error == (
-        "no/such-model is neither a folder nor on the Hub, or is private: check the name, or set HF_TOKEN"
+        "no/such-model is not on the Hub, or is private: check the name, or set HF_TOKEN"
     )
 
 
@@ -180,7 +180,7 @@ def test_a_card_of_the_hub_opens_no_folder_of_this_machine(online, tmp_path, mon
     card(tmp_path / "child", base)
     found = lineage("check", "fern/child")
     assert (found.code, found.rows[0][-1]) == (3, "UNVERIFIABLE")
-    assert f"{base} is neither a folder nor a Hub name" in found.sentences
+    assert f"{base} is no Hub name" in found.sentences
 
 
 def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_path, monkeypatch):
@@ -188,13 +188,16 @@ def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_
     shutil.copytree(tmp_path / "base", tmp_path / "acme/base")
     online.refused["acme/base"] = (404, "RepoNotFound")
     assert lineage("check", "fern/child").rows[0][-1] == "UNVERIFIABLE"
-    assert lineage("check", "fern/child", "--base", "acme/base").rows[0][-1] == "RELATED"
+    typed = lineage("check", "fern/child", "--base", "acme/base")
+    assert typed.rows[0][-1] == "UNVERIFIABLE"
+    assert typed.sentences.endswith("for what is here write ./acme/base")
+    assert lineage("check", "fern/child", "--base", "./acme/base").rows[0][-1] == "RELATED"
 
 
 def test_a_listing_names_every_file(online, tmp_path):
     (tmp_path / "child/extra.txt").touch()
     assert "extra.txt" in client.listing("fern/child", None)
-    with pytest.raises(RepositoryError, match="no/such is neither a folder nor on the Hub"):
+    with pytest.raises(RepositoryError, match="no/such is not on the Hub"):
         client.listing("no/such", None)
 
 

@@ -3,30 +3,27 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
+import sysconfig
 
 import pytest
 import yaml
 
-from tests.models import card, family, tiny_llama
+from tests.github import ROOT, installed
+from tests.models import family, tiny_llama
 from tests.running import environment
 
-ROOT = Path(__file__).parents[1]
 MANIFEST = ".pre-commit-hooks.yaml"
 
 
 @pytest.fixture
 def room(tmp_path, monkeypatch):
-    """A copy of the hook as a repository of its own, and `hf-lineage` on the path."""
+    """A copy of the hook as a repository of its own, and a Python on the path that finds this project."""
     (hook,) = yaml.safe_load((ROOT / MANIFEST).read_text("utf-8"))
     source = tmp_path / "source"
     source.mkdir()
-    (source / MANIFEST).write_text(yaml.safe_dump([hook | {"language": "system"}]))
+    (source / MANIFEST).write_text(yaml.safe_dump([hook | {"language": "system", "args": ["--local-hub", "../.."]}]))
     committed(source)
-    command = tmp_path / "bin" / "hf-lineage"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -P -m hf_lineage.cli "$@"\n')
-    command.chmod(0o755)
+    installed(tmp_path / "venv")
     return tmp_path
 
 
@@ -38,7 +35,8 @@ def committed(folder):
 
 def hook(room, model, *arguments):
     committed(model)
-    settings = {"PRE_COMMIT_HOME": str(room / "cache"), "PATH": f"{room / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    scripts = sysconfig.get_path("scripts", vars={"base": str(room / "venv")})
+    settings = {"PRE_COMMIT_HOME": str(room / "cache"), "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
     command = [sys.executable, "-m", "pre_commit", "try-repo", room / "source", "hf-lineage", "--color", "never"]
     done = subprocess.run(
         [*command, "--hook-stage", "pre-push", *arguments], cwd=model, env=environment(**settings),
@@ -49,9 +47,8 @@ def hook(room, model, *arguments):
 
 @pytest.fixture
 def model(room):
-    """A model whose card names its base as a folder beside it."""
-    child = family(room / "hub") / "fern/child"
-    return card(child, "../../acme/base")
+    """A model that declares a base of the local hub that it is in."""
+    return family(room / "hub") / "fern/child"
 
 
 def test_a_true_claim_passes(room, model):

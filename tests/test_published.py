@@ -146,4 +146,4 @@ class TestSignatureRepositories:
         assert "not from a commit of the owner alone" in said
 
     def test_one_that_is_not_there_is_a_line(self, server):
-        assert "nobody/there is neither a folder nor on the Hub" in refused("--signatures", "nobody/there")
+        assert "nobody/there is not on the Hub" in refused("--signatures", "nobody/there")

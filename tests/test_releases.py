@@ -73,7 +73,7 @@ def test_a_hub_that_is_gone_is_the_networks_fault(hub):
 def test_one_model_goes_by_the_name_that_it_has_today(hub):
     hub.renamed["fern/former"] = "fern/m1"
     assert releases.current("fern/former").model == "fern/m1"
-    with pytest.raises(RepositoryError, match="fern/gone is neither a folder nor on the Hub"):
+    with pytest.raises(RepositoryError, match="fern/gone is not on the Hub"):
         releases.current("fern/gone")
 
 

@@ -71,8 +71,8 @@ def test_a_missing_local_hub_is_named(tmp_path):
         resolve("org/model", tmp_path / "missing")
 
 
-def test_a_name_that_a_stranger_wrote_opens_no_folder(tmp_path):
-    with pytest.raises(RepositoryError, match="is neither a folder nor a Hub name"):
+def test_a_name_that_a_repository_wrote_opens_no_folder(tmp_path):
+    with pytest.raises(RepositoryError, match=r"is no Hub name such as .*; only --base may name a folder"):
         resolve(str(tmp_path), folders=False)
 
 

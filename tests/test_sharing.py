@@ -95,7 +95,7 @@ def test_the_weights_are_read_once_and_then_our_own_cache_serves(server, monkeyp
         ((f"{BASE}@v2", "--push"), "a pull request is made against the main branch; leave @v2 out, or use --to"),
         ((BASE, "--to", STORE), "--to says where to --push"),
         (("examples/hub/acme/llama-base", "--push"), "is no model on the Hub"),
-        (("nobody/there", "--push"), "nobody/there is neither a folder nor on the Hub"),
+        (("nobody/there", "--push"), "nobody/there is not on the Hub"),
     ],
 )
 def test_what_cannot_be_proposed_is_said_before_anything_is_read(server, tmp_path, arguments, message):

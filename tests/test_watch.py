@@ -236,7 +236,7 @@ def test_an_issue_is_written_for_what_the_ledger_last_saw_refuted_whenever_it_is
     [
         (["fern@main"], "fern@main is neither an author nor a model of the Hub; check the name"),
         (["../etc"], "../etc is neither an author nor a model of the Hub; check the name"),
-        (["fern", "--null", "no/such"], "no/such is neither a folder nor on the Hub, or is private"),
+        (["fern", "--null", "no/such"], "no/such is not on the Hub, or is private"),
         (["fern", "--local-hub", "gone"], "gone is no folder, so it is no local hub; check --local-hub"),
         (["fern", "--limit", "0"], "'--limit': 0 is not in the range x>=1"),
         (["fern", "--since", "yesterday"], "'--since': 'yesterday' does not match the format"),

@@ -20,11 +20,12 @@ from hf_lineage.action import runner
 from hf_lineage.action.inputs import Inputs, read_inputs
 from hf_lineage.claims import read_claims
 from hf_lineage.errors import LineageError, NothingToCompare, printable
-from hf_lineage.pipeline import Report, check
+from hf_lineage.naming import is_path, locate, with_weights
+from hf_lineage.pipeline import Report, check_source
 from hf_lineage.repo import RepoRef, resolve
 from hf_lineage.report import intoto, markdown, sarif, text, wording
 from hf_lineage.report.encoding import encode
-from hf_lineage.subject import locate
+from hf_lineage.signature import Signature
 from hf_lineage.verdict import ExitCode
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def run_key(environ: Environment) -> int:
     with runner.unheard(), contextlib.suppress(LineageError, OSError):
         inputs = read_inputs(environ)
         _use(inputs)
-        source = locate(inputs.model, inputs.options.local_hub)
+        source = _source(inputs)
         if isinstance(source, RepoRef):
             bases = _on_the_hub(source, inputs)
             if bases or source.remote:
@@ -102,12 +103,21 @@ def _checked(inputs: Inputs, environ: Environment) -> tuple[Report, int]:
 
 def _judged(inputs: Inputs) -> tuple[Report, Annotation | None]:
     """The report, and what the card is to say of it where that was asked for: weights are read once for both."""
+    source = _source(inputs)
     if inputs.card == "never":
-        return check(inputs.model, inputs.bases, inputs.options), None
+        return check_source(inputs.model, source, inputs.bases, inputs.options), None
     from hf_lineage import annotation
 
-    found = annotation.annotate(inputs.model, inputs.bases, inputs.options, inputs.card)
+    repo = with_weights(source, inputs.model)
+    found = annotation.annotate_source(inputs.model, repo, inputs.bases, inputs.options, inputs.card)
     return found.report, found
+
+
+def _source(inputs: Inputs) -> RepoRef | Signature:
+    """Where the model is: its name is one of the Hub, or the path of a folder, as the workflow says."""
+    if inputs.on_hub:
+        return resolve(inputs.model, inputs.options.local_hub, folders=False)
+    return locate(inputs.model, inputs.options.local_hub)
 
 
 def _write(report: Report, inputs: Inputs, folder: Path) -> dict[str, str]:
@@ -163,7 +173,7 @@ def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:
     found = []
     for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
         with contextlib.suppress(LineageError):
-            repo = resolve(base, inputs.options.local_hub, folders=bool(inputs.bases) or source.remote is None)
+            repo = resolve(base, inputs.options.local_hub, folders=bool(inputs.bases) and is_path(base))
             found += [f"{repo.remote}@{repo.revision}"] if repo.remote else []
     return found
 

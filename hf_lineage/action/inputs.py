@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 from hf_lineage import __version__
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.options import Options
+from hf_lineage.repo import hub_name
 from hf_lineage.report import FORMATS as KNOWN
 from hf_lineage.report import Render, renderer
 from hf_lineage.verdict import ExitCode
@@ -34,6 +35,8 @@ class Inputs:
     """What the workflow asks for."""
 
     model: str
+    on_hub: bool
+    """Whether the model is one of the Hub, whatever folder of the checkout bears its name."""
     bases: tuple[str, ...]
     formats: Mapping[str, Render]
     failing: frozenset[ExitCode]
@@ -54,6 +57,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         )
     return Inputs(
         model=_model(said),
+        on_hub=bool(said.get("MODEL")),
         bases=tuple(_words(said.get("BASE", ""))),
         formats={name: renderer(_one_of(name, "formats", list(KNOWN))) for name in _words(said.get("FORMATS", ""))},
         failing=FAILING[_one_of(said.get("FAIL_ON") or "unrelated", "fail-on", list(FAILING))],
@@ -73,7 +77,11 @@ def _model(said: Mapping[str, str]) -> str:
         raise OptionError("give one of the inputs model and local-path")
     if revision and not name:
         raise OptionError("the input revision belongs to model; a folder has none")
-    return folder or (f"{name}@{revision}" if revision else name)
+    model = f"{name}@{revision}" if revision else name
+    if name and hub_name(model) is None:
+        shown = printable(model, 200)
+        raise OptionError(f"the input model must be a Hub name such as org/model, not {shown}; see local-path")
+    return folder or model
 
 
 def _one_of(asked: str, name: str, known: Sequence[Word]) -> Word:

@@ -75,7 +75,7 @@ def _opened(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
         traffic.stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
-    here = {file: (repo.path(file), str(repo.path(file))) for file in files}
+    here = {file: (repo.located(file), str(repo.path(file))) for file in files}
     tensors = _tensors(here | {found.file: (found.path, str(found)) for found in ranged}, repo)
     if not ranged:
         return Checkpoint(tensors)
