@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import torch
 
-from hf_lineage.branches import Term
+from hf_lineage.term import Term
 from hf_lineage.extraction import empty, put
 from hf_lineage.recipe import Recipe
 from hf_lineage.residual import Block, Probes, summarise

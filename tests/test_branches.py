@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import torch
 
-from hf_lineage.branches import Term, terms
+from hf_lineage.branches import terms
 from hf_lineage.layout import Layout, bind
 from hf_lineage.recipe import RECIPES
 from hf_lineage.registry import Factorization

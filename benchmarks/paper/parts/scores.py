@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from hf_lineage.branches import Term
+from hf_lineage.term import Term
 from hf_lineage.comparison import compare_paths
 from hf_lineage.extraction import empty, put
 from hf_lineage.recipe import RECIPES, Recipe
