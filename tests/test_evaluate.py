@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from hf_lineage.evaluate import Criteria, holm, judge, judge_path, kind_of, spans
+from hf_lineage.evaluate import Criteria, holm, judge, judge_merge, judge_path, kind_of, spans
+from hf_lineage.inherited import Drawn
 from hf_lineage.verdict import (
     BASIS_ONLY,
     IN_PART,
@@ -14,6 +16,7 @@ from hf_lineage.verdict import (
     Inconclusive,
     Related,
     Unrelated,
+    Unverifiable,
 )
 from tests.evidence import evidence, inheriting
 
@@ -156,6 +159,60 @@ def test_several_related_paths_say_no_more_than_the_weakest_of_them():
 def test_several_paths_are_unrelated_only_when_all_are():
     assert isinstance(judge({"mlp": evidence(p=0.5), "query_key": evidence(p=0.9)}, USUAL), Unrelated)
     assert isinstance(judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, USUAL), Inconclusive)
+
+
+def parent(*layers, p=0.001):
+    """The verdict on a parent that gave these units of every layer, one True or False for each of ten."""
+    drawn = tuple(Drawn(np.arange(10), np.full(10, 0.1), np.array(hits)) for hits in layers)
+    shares = replace(inheriting(*(each.share for each in drawn)), drawn=drawn)
+    return judge({"mlp": evidence(p=p, inherited=shares)}, USUAL)
+
+
+def first(count, start=0):
+    """Ten units of which so many are inherited, and that in each of four layers."""
+    return [[start <= unit < start + count for unit in range(10)]] * 4
+
+
+def test_parents_of_a_merge_are_verified_together():
+    halves = [parent(*first(5)), parent(*first(5, start=5))]
+    assert [each.kind for each in halves] == [IN_PART, IN_PART]
+    said = "one of 2 parents of a merge that inherits more than 50% from all of them"
+    for each in judge_merge(halves):
+        assert (each.kind, each.verified, each.exit_code, each.reason) == (VERIFIED, True, ExitCode.RELATED, said)
+        assert each.by_path["mlp"].verified
+        assert each.evidence["mlp"].inherited.share == pytest.approx(0.5)
+
+
+MERGES = {
+    "one parent alone": [parent(*first(5))],
+    "both gave the same half: one may be a copy of the other": [parent(*first(5)), parent(*first(5))],
+    "ten copies of one parent that gave a tenth": [parent(*first(1)) for _ in range(10)],
+    "a parent gave less than a quarter": [parent(*first(4)), parent(*first(2, start=4))],
+    "together no more than one half": [parent(*first(3)), parent(*first(2, start=3))],
+    "one is unrelated": [parent(*first(5)), parent(*first(5, start=5), p=0.5)],
+    "one cannot be had": [parent(*first(5)), Unverifiable("gated")],
+    "one was stored without units": [parent(*first(5)), judge({"mlp": evidence(shares=())}, USUAL)],
+    "it is not known which units one gave": [parent(*first(5)), judge({"mlp": evidence(shares=(0.5,) * 4)}, USUAL)],
+}
+
+
+@pytest.mark.parametrize("verdicts", MERGES.values(), ids=MERGES)
+def test_parents_of_a_merge_stay_what_they_are_by_themselves(verdicts):
+    assert judge_merge(verdicts) == verdicts
+    assert not any(each.verified for each in verdicts)
+
+
+def test_each_of_several_parents_gave_one_over_twice_their_number_at_least():
+    many = [parent(*first(2, start=2 * number)) for number in range(4)]
+    assert all(each.verified for each in judge_merge(many))
+    assert not any(each.verified for each in judge_merge(many, min_share=0.8))
+
+
+def test_a_parent_that_is_verified_by_itself_leaves_the_other_its_part():
+    large, small = parent(*first(7)), parent(*first(3, start=7))
+    assert [each.verified for each in (large, small)] == [True, False]
+    assert [each.verified for each in judge_merge([large, small])] == [True, True]
+    assert judge_merge([large, small])[0] == large
 
 
 @pytest.mark.parametrize(
