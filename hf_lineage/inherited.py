@@ -115,7 +115,7 @@ def together(several: Sequence[Inherited]) -> Inherited | None:
 
 
 def _layer(base: UnitCodes, candidate: UnitCodes, stream: np.random.Philox) -> tuple[Drawn, float]:
-    """What of one layer was looked up, and one over the number of units that were drawn; 0 where all of them were looked up."""
+    """What was looked up of one layer, and one over the number of units that were drawn; 0 where it was all of them."""
     weight = candidate.weight.astype(np.float64)
     if not weight.sum() > 0 or not len(base.weight):
         return NOTHING, 0.0

@@ -235,7 +235,9 @@ def test_the_units_that_are_drawn_are_the_same_on_every_platform():
     assert random_stream("units 0 0").random_raw(2).tolist() == [275490257703793019, 12325119978769544077]
     one, again = (inherited(model(), mixed(model(1), model(), slice(0, 200)), seed=4) for _ in range(2))
     assert one.by_layer.tolist() == again.by_layer.tolist()
-    assert one.by_layer.tolist() != inherited(model(), mixed(model(1), model(), slice(0, 200)), seed=5).by_layer.tolist()
+    assert (
+        one.by_layer.tolist() != inherited(model(), mixed(model(1), model(), slice(0, 200)), seed=5).by_layer.tolist()
+    )
 
 
 def test_what_two_bases_gave_is_counted_once():

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from hf_lineage import Options, check, compare, extract
 from hf_lineage.errors import OptionError
 from hf_lineage.evaluate import Criteria, judge
-from hf_lineage.interim import GRAFT, analyses, enough, fewest, reading_order
+from hf_lineage.interim import GRAFT, enough, fewest, reading_order
 from hf_lineage.recipe import RECIPES
 from hf_lineage.report import json
 from hf_lineage.store import save_signature
@@ -43,7 +43,7 @@ def test_a_child_is_related_after_the_first_layers(models):
     base, child, _ = models
     row = judged(base, child)
     assert (row.verdict.name, read(row), row.layers) == ("RELATED", {"mlp": FIRST}, LAYERS)
-    assert row.verdict.evidence["mlp"].layers[1] == tuple(sorted(reading_order(LAYERS, 1)[: FIRST]))
+    assert row.verdict.evidence["mlp"].layers[1] == tuple(sorted(reading_order(LAYERS, 1)[:FIRST]))
 
 
 def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(models):
@@ -84,7 +84,7 @@ def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, tmp_pa
     row = judged(tmp_path / "base", child)
     assert row.verdict.name == "RELATED"
     assert row.verdict.evidence["mlp"].comparison.similarity.shape == (LAYERS, FIRST)
-    assert row.verdict.evidence["mlp"].comparison.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[: FIRST])
+    assert row.verdict.evidence["mlp"].comparison.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[:FIRST])
     assert judged(tmp_path / "base", other).verdict.name == "UNRELATED"
 
 
@@ -124,9 +124,7 @@ def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(
     row = judged(base, with_layers(child, other, tmp_path / "graft", grafted))
     share = row.verdict.evidence["mlp"].inherited.share
     assert (row.verdict.words, row.verdict.verified, read(row)) == ("RELATED in part", False, {"mlp": LAYERS})
-    assert row.verdict.reason == (
-        f"{share:.0%} of what its units write is inherited, in layers {start}-{grafted[-1]}"
-    )
+    assert row.verdict.reason == (f"{share:.0%} of what its units write is inherited, in layers {start}-{grafted[-1]}")
     assert 0.2 < share < 0.3
 
 

@@ -67,7 +67,11 @@ def merge_of(folder, parents, chosen):
         for name, tensor in tensors.items():
             if ".layers." in name and tensor.ndim > 1:
                 place = chosen(int(name.split(".")[2]))
-                tensors[name] = weights[place][name] if place is not None else torch.randn(tensor.shape, generator=random) / tensor.shape[1] ** 0.5
+                tensors[name] = (
+                    weights[place][name]
+                    if place is not None
+                    else torch.randn(tensor.shape, generator=random) / tensor.shape[1] ** 0.5
+                )
 
     spoil(folder, mix)
     return card(folder, [str(parent) for parent in parents], "merge")

@@ -85,8 +85,17 @@ def test_the_recipe_of_earlier_signatures_can_still_be_asked_for():
 
 @pytest.mark.parametrize(
     "change",
-    [{"gains": False}, {"cap": 3.0}, {"probes": 32}, {"coordinates": 4}, {"sketch_version": 2}, {"ones": False}, {"activity": False},
-     {"cap_median": "units"}, {"version": 1}],
+    [
+        {"gains": False},
+        {"cap": 3.0},
+        {"probes": 32},
+        {"coordinates": 4},
+        {"sketch_version": 2},
+        {"ones": False},
+        {"activity": False},
+        {"cap_median": "units"},
+        {"version": 1},
+    ],
 )
 def test_signatures_of_unlike_recipes_are_not_compared(change):
     columns = min(change.get("probes", 64), 6)

@@ -124,7 +124,11 @@ def test_what_it_says_of_itself_has_to_be_true(hub, stored, provenance, message)
         ("mlp.units", np.array(96), "mlp.units does not count the rows of what is stored of them; extract"),
         ("mlp.units", np.array([96]), "mlp has the units of 1 layers, not of 2"),
         ("mlp.units", np.array([2**62, 2**62]), "mlp.units does not count the rows of what is stored of them; extract"),
-        ("mlp.weight", np.ones((), np.float32), "mlp.units does not count the rows of what is stored of them; extract it"),
+        (
+            "mlp.weight",
+            np.ones((), np.float32),
+            "mlp.units does not count the rows of what is stored of them; extract it",
+        ),
         ("mlp.weight", np.full(96, np.nan, np.float32), "holds numbers that are not finite; extract it again"),
         ("mlp.inner", np.zeros((95, 4), np.uint8), "mlp.units does not count the rows of what is stored of them"),
         ("mlp.outer", np.zeros(96, np.uint8), "mlp.units does not count the rows of what is stored of them"),
