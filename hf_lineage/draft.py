@@ -17,7 +17,7 @@ import yaml
 
 from hf_lineage import guess
 from hf_lineage.errors import CheckpointError, printable
-from hf_lineage.header import Shape
+from hf_lineage.layers import Shape
 from hf_lineage.layout import Layout, bind
 from hf_lineage.patterns import names
 from hf_lineage.registry import ATTENTION_ROLES, Factorization, as_names, prefixes, setting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hf_lineage.inherited import Inherited
+from hf_lineage.inherited import Inherited, together
 from hf_lineage.verdict import (
     BASIS_ONLY,
     IN_PART,
@@ -134,6 +134,41 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Related:
 def _in_part(inherited: Inherited, layers: list[int]) -> str:
     where = f", in layers {spans(layers)}" if layers else ", in no layer more than half"
     return f"{inherited.share:.0%} of what its units write is inherited{where}"
+
+
+def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Verdict]:
+    """Return the verdicts on all parents that a merge declares, verified where they are so only together.
+
+    Of n parents each must have given 1/(2n) of what the merge's units write, and all together more than is asked of
+    one. What two parents have in common counts once, or naming copies of one parent would verify it.
+    """
+    related = [verdict for verdict in verdicts if isinstance(verdict, Related)]
+    paths = {tuple(verdict.evidence) for verdict in related}
+    if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1:
+        return list(verdicts)
+    if not all(_parents([each.evidence[path] for each in related], min_share) for path in next(iter(paths))):
+        return list(verdicts)
+    said = f"one of {len(related)} parents of a merge that inherits more than {min_share:.0%} from all of them"
+    return [each if each.verified else _as_parent(each, said) for each in related]
+
+
+def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
+    """Whether all these bases, seen along one path, gave enough to be the parents of a merge."""
+    found = [each.inherited for each in measured if each.inherited is not None]
+    least = 1 / (2 * len(measured))
+    if len(found) < len(measured) or any(each.interval[0] < least for each in found):
+        return False
+    one = any(each.interval[0] > min_share for each in found)
+    everything = together(found)
+    return one or (everything is not None and everything.interval[0] > min_share)
+
+
+def _as_parent(verdict: Related, said: str) -> Related:
+    by_path = {
+        path: replace(single, kind=VERIFIED, reason=said) if isinstance(single, Related) else single
+        for path, single in verdict.by_path.items()
+    }
+    return replace(verdict, kind=VERIFIED, reason=said, by_path=by_path)
 
 
 def spans(numbers: Sequence[int]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from hf_lineage.header import Shape
+from hf_lineage.layers import Shape
 from hf_lineage.patterns import KINDS, Pattern, Said, candidates, names, patterns
 from hf_lineage.registry import ATTENTION_ROLES, Factorization, Norms, as_names, as_sets
 from hf_lineage.stack import Stack

@@ -7,7 +7,9 @@ direction. By number or activity a million copies that write nothing would count
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,25 @@ AT_A_TIME = 2**22
 """Pairs of units that are compared at a time."""
 
 
+class Drawn(NamedTuple):
+    """Units of one layer that were looked up, the same whatever base they are looked up in."""
+
+    units: NDArray[np.int64]
+    """(q,): which of the candidate's."""
+    counts: Vector
+    """(q,): what share of the layer each stands for."""
+    inherited: NDArray[np.bool_]
+    """(q,): whether it has a counterpart in the base."""
+
+    @property
+    def share(self) -> float:
+        """Of what the layer writes."""
+        return float(self.counts @ self.inherited)
+
+
+NOTHING = Drawn(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool))
+
+
 @dataclass(frozen=True)
 class Inherited:
     """The share of what a candidate's hidden units, or heads, write that has a counterpart in the base."""
@@ -36,6 +57,8 @@ class Inherited:
     """(M,): the layer's share of what all of them write."""
     error: float
     """Half the width of the interval (Hoeffding 1963): units are drawn."""
+    drawn: tuple[Drawn, ...] = ()
+    """Of each layer of the candidate."""
 
     @property
     def share(self) -> float:
@@ -64,28 +87,45 @@ def inherited_units(
         return None
     partners = {int(row): int(partner) for partner, row in zip(*comparison.pairs, strict=True)}
     rows = range(len(candidate.units))
-    shares, errors = np.zeros(len(rows)), np.zeros(len(rows))
+    drawn, errors = [NOTHING for _ in rows], np.zeros(len(rows))
     for row in np.flatnonzero(candidate.usable):
         partner = partners.get(int(row), int(comparison.similarity[:, row].argmax()))
         stream = random_stream(f"units {seed} {row}")
-        shares[row], errors[row] = _layer(base.units[partner], candidate.units[row], stream)
+        drawn[row], errors[row] = _layer(base.units[partner], candidate.units[row], stream)
     writes = np.where(candidate.usable, candidate.writes, 0.0)
     weights = writes / writes.sum() if writes.sum() > 0 else writes
-    return Inherited(shares, weights, float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum())))
+    error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
+    return Inherited(np.array([each.share for each in drawn]), weights, error, tuple(drawn))
 
 
-def _layer(base: UnitCodes, candidate: UnitCodes, stream: np.random.Philox) -> tuple[float, float]:
-    """The share of one layer, and one over the number of units that were drawn; 0 where all of them were looked up."""
+def together(several: Sequence[Inherited]) -> Inherited | None:
+    """Return what a candidate inherits from any of several bases; None where unlike layers or units were looked up.
+
+    A unit that several bases have counts once: the bases may be copies of each other.
+    """
+    first, *others = several
+    drawn = first.drawn
+    for other in others:
+        if len(other.drawn) != len(drawn) or not np.array_equal(first.weights, other.weights):
+            return None
+        if not all(np.array_equal(a.units, b.units) for a, b in zip(drawn, other.drawn, strict=True)):
+            return None
+        drawn = tuple(Drawn(*a[:2], a.inherited | b.inherited) for a, b in zip(drawn, other.drawn, strict=True))
+    return replace(first, by_layer=np.array([each.share for each in drawn]), drawn=drawn) if drawn else None
+
+
+def _layer(base: UnitCodes, candidate: UnitCodes, stream: np.random.Philox) -> tuple[Drawn, float]:
+    """What was looked up of one layer, and one over the number of units that were drawn; 0 where it was all of them."""
     weight = candidate.weight.astype(np.float64)
     if not weight.sum() > 0 or not len(base.weight):
-        return 0.0, 0.0
+        return NOTHING, 0.0
     if len(weight) <= DRAWN:
         counts, chosen, error = weight / weight.sum(), np.arange(len(weight)), 0.0
     else:
         points = stream.random_raw(DRAWN) / 2**64 * weight.sum()
         chosen = np.minimum(np.searchsorted(weight.cumsum(), points, side="right"), len(weight) - 1)
         counts, error = np.full(DRAWN, 1 / DRAWN), 1 / DRAWN
-    return float(counts @ (best_counterparts(base, candidate, chosen) > ALIKE)), error
+    return Drawn(chosen, counts, best_counterparts(base, candidate, chosen) > ALIKE), error
 
 
 def best_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.int64]) -> Vector:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import torch
 
-from hf_lineage.header import KERNEL, LayerSet
-from hf_lineage.layout import Layout, turned
+from hf_lineage.fit import turned
+from hf_lineage.header import LayerSet
+from hf_lineage.layers import KERNEL
+from hf_lineage.layout import Layout
 from hf_lineage.registry import Slot
 
 Read = Callable[[str], torch.Tensor]

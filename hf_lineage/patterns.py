@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hf_lineage.header import Shape
+from hf_lineage.layers import Shape
 from hf_lineage.registry import ATTENTION_ROLES, MLP_ROLES, Factorization, MatrixSet, as_sets
 
 Said = dict[str, Any]

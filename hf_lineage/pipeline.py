@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hf_lineage import interim, verdict
 from hf_lineage.claims import Claim, Claims, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
+from hf_lineage.evaluate import judge_merge
 from hf_lineage.judgement import judgeable, judged
 from hf_lineage.naming import locate, locate_base, locate_weights
 from hf_lineage.options import Options
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 NAMED = ("--base",)
 """The source of a claim that the user makes, not the model."""
+MERGE = "merge"
+"""The relation of a model to several parents."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     rows: tuple[Row, ...] = ()
     if declared.claims:
         suspect = judgeable(source, options)
-        rows = tuple(_judge_claim(suspect, claim, options) for claim in declared.claims)
+        rows = _as_merge([_judge_claim(suspect, claim, options) for claim in declared.claims], options)
     return Report(model, source.revision, rows, declared.conflicts, options, _repository(source))
 
 
@@ -209,6 +212,12 @@ def _judge_claim(suspect: Subject | verdict.Unverifiable, claim: Claim, options:
     if isinstance(base, Subject) and base.identity == suspect.identity is not None and claim.sources != NAMED:
         return Row(claim, verdict.Unverifiable("the model declares itself as its base"), revision)
     return _row(claim, base, suspect, options, revision)
+
+
+def _as_merge(rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
+    """All rows, those of a declared merge judged as its parents together."""
+    outcomes = iter(judge_merge([row.verdict for row in rows if row.claim.relation == MERGE], options.min_share))
+    return tuple(replace(row, verdict=next(outcomes)) if row.claim.relation == MERGE else row for row in rows)
 
 
 def _row(

@@ -161,6 +161,10 @@ class Signature:
                 found = getattr(parts, part).shape
                 if found != shape:
                     raise SignatureError(f"{self.model}: {path}.{part} has shape {found}, its recipe asks for {shape}")
+            if parts.units and len(parts.units) != layers:
+                raise SignatureError(
+                    f"{self.model}: {path} has the units of {len(parts.units)} layers, not of {layers}"
+                )
 
 
 def joined(one: Signature, other: Signature) -> Signature:

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hf_lineage.header import Shape
+from hf_lineage.layers import Shape
 
 KINDS = 8
 """How many kinds of layers are looked at; a real model has two or three."""

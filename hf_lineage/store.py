@@ -121,8 +121,9 @@ def _path(opened: Any, path: str, provenance: _Provenance) -> PathSignature:
         return PathSignature(**parts, writes=np.ones(len(parts["norm"])), units=(), widths=widths)
     parts = {part: _tensor(opened, path, part, STORED[part]) for part in PARTS}
     counts, *rows = (_tensor(opened, path, part, dtype) for part, dtype in UNITS.items())
-    if counts.shape != parts["norm"].shape or (counts < 0).any() or counts.sum() != len(rows[0]):
-        raise SignatureError(f"the units of {path} are not those of its layers")
+    fit = [each.ndim for each in (counts, *rows)] == [1, 1, 2, 2] and (counts >= 0).all()
+    if not fit or {len(each) for each in rows} != {counts.sum()}:
+        raise safetensors.SafetensorError(f"{path}.units does not count the rows of what is stored of them")
     ends = np.cumsum(counts)
     pieces = [[each[end - count : end] for each in rows] for end, count in zip(ends, counts, strict=True)]
     return PathSignature(**parts, units=tuple(UnitCodes(*piece) for piece in pieces), widths=widths)

@@ -15,7 +15,7 @@ import msgspec
 
 from hf_lineage.draft import Draft, draft, unread
 from hf_lineage.errors import CheckpointError, printable
-from hf_lineage.header import Shape
+from hf_lineage.layers import Shape
 from hf_lineage.layout import Layout, bind
 from hf_lineage.registry import (
     Factorization,

@@ -84,7 +84,10 @@ class Units:
         )
 
     def scale(self, factors: torch.Tensor) -> None:
-        """Let every part through by its own factor (h / part,); by 0 nothing of it, be it infinite."""
+        """Let every part through by its own factor (h / part,); by 0 nothing of it, be it too large for float32.
+
+        Weights that are no finite numbers are not scaled away: they leave a norm that is none either.
+        """
         each = factors.float().repeat_interleave(len(self.trace) // len(factors))
         shut = each == 0
         for value in (self.seen, self.corner, self.trace, self.total):
@@ -92,7 +95,6 @@ class Units:
             if shut.any():
                 value[shut] = 0
         self.norm.mul_(factors.abs())
-        self.norm[factors == 0] = 0
 
 
 def survey(term: Term, probes: Seeing, share: Share) -> Units:

@@ -75,8 +75,8 @@ def split(parts: int) -> Callable[[Any, Any], None]:
     def attack(model: Any, _: Any) -> None:
         def pieces(_: int, own: Units) -> Units:
             largest = int((own.up.norm(dim=1) * own.down.norm(dim=0)).argmax())
-            rows = [matrix[largest].expand(parts, -1) for matrix in (own.gate, own.up)]
-            return Units(*rows, own.down[:, largest, None].expand(-1, parts) / parts)
+            gate, up = (matrix[largest].expand(parts, -1) for matrix in (own.gate, own.up))
+            return Units(gate, up, own.down[:, largest, None].expand(-1, parts) / parts)
 
         largest = [int((own.up.norm(dim=1) * own.down.norm(dim=0)).argmax()) for _, own in units(model)]
         add(model, pieces)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import torch
 
-from hf_lineage.branches import Term
 from hf_lineage.extraction import empty, put
 from hf_lineage.recipe import Recipe
 from hf_lineage.residual import Block, Probes, summarise
 from hf_lineage.signature import PathSignature
+from hf_lineage.term import Term
 from hf_lineage.threads import workers
 
 WIDTH, HIDDEN, LAYERS, CLASSES = 24, 48, 4, 8

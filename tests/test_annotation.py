@@ -83,7 +83,7 @@ def test_the_record_says_the_same_to_programs(hub):
     found = claims(hub)
     (claim,) = found.pop("claims")
     assert found == {
-        "schema_version": 1,
+        "schema_version": 2,
         "tool": {"name": "hf-lineage", "version": "0.1.0"},
         "model": "fern/child",
         "commit": None,
@@ -295,8 +295,8 @@ def test_a_stored_signature_has_no_card(hub):
     [
         ("{}", "lineage/claims.json is not a file that hf-lineage wrote (Object missing required field"),
         ("not JSON", "lineage/claims.json is not a file that hf-lineage wrote (JSON is malformed"),
-        ('{"schema_version": 1, "claims": 7}', "is not a file that hf-lineage wrote"),
-        ('{"schema_version": 2}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
+        ('{"schema_version": 2, "claims": 7}', "is not a file that hf-lineage wrote"),
+        ('{"schema_version": 3}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
     ],
 )
 def test_a_record_of_somebody_else_is_left_alone(hub, content, message):

@@ -15,6 +15,7 @@ from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Results
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.comparison import compare_paths
+from hf_lineage.interim import reading_order
 from tests.test_benchmarks_paper_results import FILES
 
 SHAPE = models.Shape(inputs=6, width=40, hidden=40, layers=4)
@@ -44,7 +45,7 @@ def committed(item):
 
 def test_robust_is_the_paper_with_all_steps_and_the_paper_is_robust_without_any():
     everything = {setting: value for step in steps.STEPS.values() for setting, value in step.items()}
-    assert replace(steps.PAPER, name="robust", **everything) == steps.ROBUST
+    assert replace(steps.PAPER, name="robust", version=2, **everything) == steps.ROBUST
     assert replace(steps.ROBUST, probes=64) == RECIPES["robust"]
     recipes = steps.recipes(["gains", "cap"])
     assert list(recipes) == ["paper", "paper + gains", "paper + cap", "robust - gains", "robust - cap", "robust"]
@@ -52,6 +53,10 @@ def test_robust_is_the_paper_with_all_steps_and_the_paper_is_robust_without_any(
     assert not recipes["paper + cap"].gains
     assert recipes["robust - cap"].cap is None
     assert recipes["robust - cap"].gains
+    further = steps.recipes(["median", "activity"])
+    assert (further["paper + median"].cap, further["paper + median"].cap_median) == (steps.ROBUST.cap, "norm")
+    assert (further["robust - median"].cap, further["robust - median"].cap_median) == (steps.ROBUST.cap, "units")
+    assert [further[name].activity for name in ("paper + activity", "robust - activity")] == [True, False]
 
 
 @pytest.mark.parametrize(("family", "name"), [("llama", "acme/llama-base"), ("gpt2", "acme/gpt2-base")])
@@ -116,15 +121,16 @@ def test_each_number_of_permutations_is_a_sequence_of_its_own(group):
 
 def test_layers_come_in_the_order_in_which_they_are_read(group):
     whole = group.models["a"](RECIPES["robust"])
-    assert np.array_equal(sweeping.read(2, whole).trace, whole.trace[[0, 2]])
+    assert reading_order(4, seed=0) == (3, 0, 2, 1)
+    assert np.array_equal(sweeping.read(2, whole).trace, whole.trace[[0, 3]])
     assert np.array_equal(sweeping.read(4, whole).sketch, whole.sketch)
     living = sweeping.living(3, whole)
-    assert living.usable.tolist() == [True, True, True, False]
-    assert np.array_equal(living.corner[:3], whole.corner[:3])
+    assert living.usable.tolist() == living.writing.tolist() == [True, False, True, True]
+    assert np.array_equal(living.corner[2:], whole.corner[2:])
 
 
-def test_half_of_the_layers_are_too_few(group, tmp_path):
-    for count, missed in ((3, 0), (2, 1)):
+def test_layers_without_weight_are_left_out_and_nothing_is_missed_for_them(group, tmp_path):
+    for count, missed in ((3, 0), (2, 0)):
         changed = sweeping.seen(group, partial(sweeping.living, count))
         (found,) = sweeping.told(Cache(tmp_path), changed, [sweeping.Setting()])
         assert found[judging.RELATED].others.share == missed

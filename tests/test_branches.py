@@ -7,10 +7,11 @@ import msgspec
 import pytest
 import torch
 
-from hf_lineage.branches import Term, terms
+from hf_lineage.branches import terms
 from hf_lineage.layout import Layout, bind
 from hf_lineage.recipe import RECIPES
 from hf_lineage.registry import Factorization
+from hf_lineage.term import Term
 
 PAPER = RECIPES["paper"]
 WIDTH, HEADS, SIZE = 6, 4, 3

@@ -6,20 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hf_lineage.looks import enough, reading_order
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract
-from hf_lineage import looks as rule
 from hf_lineage.errors import OptionError
+from hf_lineage.evaluate import Criteria, judge
+from hf_lineage.interim import GRAFT, enough, fewest, reading_order
 from hf_lineage.recipe import RECIPES
 from hf_lineage.report import json
 from hf_lineage.store import save_signature
-from hf_lineage.verdict import judge
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 
 LAYERS = 32
-QUICK = Options(budget="quick")
+QUICK = Options(budget="quick", order_seed=1)
+FIRST = fewest(LAYERS, 0.5)
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +36,14 @@ def judged(a, b, options=QUICK):
 
 
 def read(row):
-    return {path: len(found.layers[1]) for path, found in row.verdict.evidence.items()}
+    return {path: found.read for path, found in row.verdict.evidence.items()}
 
 
 def test_a_child_is_related_after_the_first_layers(models):
     base, child, _ = models
     row = judged(base, child)
-    assert (row.verdict.name, read(row), row.layers) == ("RELATED", {"mlp": rule.FIRST}, LAYERS)
-    assert row.verdict.evidence["mlp"].layers[1] == tuple(sorted(reading_order(LAYERS)[: rule.FIRST]))
+    assert (row.verdict.name, read(row), row.layers) == ("RELATED", {"mlp": FIRST}, LAYERS)
+    assert row.verdict.evidence["mlp"].layers[1] == tuple(sorted(reading_order(LAYERS, 1)[:FIRST]))
 
 
 def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(models):
@@ -55,7 +55,7 @@ def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(mod
 def test_models_on_this_machine_are_read_as_a_whole_unless_asked_otherwise(models):
     base, child, _ = models
     row = judged(base, child, Options())
-    assert (row.verdict.name, read(row), row.verdict.evidence["mlp"].looks) == ("RELATED", {"mlp": LAYERS}, 1)
+    assert (row.verdict.name, read(row), row.verdict.evidence["mlp"].analyses) == ("RELATED", {"mlp": LAYERS}, 1)
 
 
 def test_the_layers_that_are_read_say_what_they_say_among_all(models):
@@ -73,7 +73,7 @@ def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models)
     )
     assert first == second
     assert {name: claim["paths"][0]["layers_read"] for name, claim in first.items()} == {
-        base: rule.FIRST,
+        base: FIRST,
         other: enough(LAYERS),
     }
 
@@ -83,8 +83,8 @@ def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, tmp_pa
     save_signature(extract(str(base)), tmp_path / "base")
     row = judged(tmp_path / "base", child)
     assert row.verdict.name == "RELATED"
-    assert row.verdict.evidence["mlp"].comparison.similarity.shape == (LAYERS, rule.FIRST)
-    assert row.verdict.evidence["mlp"].comparison.pairs[0].tolist() == sorted(reading_order(LAYERS)[: rule.FIRST])
+    assert row.verdict.evidence["mlp"].comparison.similarity.shape == (LAYERS, FIRST)
+    assert row.verdict.evidence["mlp"].comparison.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[:FIRST])
     assert judged(tmp_path / "base", other).verdict.name == "UNRELATED"
 
 
@@ -101,31 +101,94 @@ def test_layers_in_another_order_are_found_in_a_stored_base(models, tmp_path):
 
     save_file({shuffle(name): tensor for name, tensor in weights.items()}, tmp_path / "shuffled" / WEIGHTS)
     row = judged(tmp_path / "base", tmp_path / "shuffled")
-    assert (row.verdict.name, read(row)) == ("RELATED", {"mlp": rule.FIRST})
+    assert (row.verdict.name, read(row)) == ("RELATED", {"mlp": FIRST})
+
+
+def with_layers(donor, of, folder, layers, scale=1.0):
+    """A copy of a model with some layers of another, which write so many times as much."""
+    shutil.copytree(of, folder)
+    given = load_file(donor / WEIGHTS)
+
+    def graft(tensors):
+        for name, tensor in given.items():
+            if ".layers." in name and int(name.split(".")[2]) in layers:
+                tensors[name] = scale * tensor if "down_proj" in name else tensor
+
+    return spoil(folder, graft)
 
 
 @pytest.mark.parametrize("start", [0, 3, 11, 24])
-def test_a_graft_of_adjacent_layers_is_never_called_unrelated(models, tmp_path, start):
+def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(models, tmp_path, start):
     base, child, other = models
-    grafted = set(range(start, start + int(rule.GRAFT * LAYERS)))
-    donor = load_file(child / WEIGHTS)
-    shutil.copytree(other, tmp_path / "graft")
+    grafted = range(start, start + int(GRAFT * LAYERS))
+    row = judged(base, with_layers(child, other, tmp_path / "graft", grafted))
+    share = row.verdict.evidence["mlp"].inherited.share
+    assert (row.verdict.words, row.verdict.verified, read(row)) == ("RELATED in part", False, {"mlp": LAYERS})
+    assert row.verdict.reason == (f"{share:.0%} of what its units write is inherited, in layers {start}-{grafted[-1]}")
+    assert 0.2 < share < 0.3
 
-    def graft(tensors):
-        for name in donor:
-            if ".layers." in name and int(name.split(".")[2]) in grafted:
-                tensors[name] = donor[name]
 
-    row = judged(base, spoil(tmp_path / "graft", graft))
-    assert row.verdict.name == "RELATED"
+def test_whoever_copies_the_layers_that_were_read_first_of_old_is_not_verified(models, tmp_path):
+    base, _, other = models
+    forged = with_layers(base, other, tmp_path / "forged", (0, 8, 16, 24))
+    for seed in range(10):
+        row = judged(base, forged, replace(QUICK, order_seed=seed))
+        assert not row.verdict.verified
+    whole = judged(base, forged, Options()).verdict
+    assert (whole.words, whole.exit_code) == ("RELATED in part", 3)
+    assert whole.reason.endswith("in layers 0, 8, 16, 24")
+
+
+def test_one_copied_layer_is_never_more_than_one_layer(models, tmp_path):
+    base, _, other = models
+    row = judged(base, with_layers(base, other, tmp_path / "one", [5]), Options())
+    assert row.verdict.words == "RELATED in part"
+    assert row.verdict.reason == "3% of what its units write is inherited, in layers 5"
+
+
+def test_layers_of_the_base_that_write_next_to_nothing_make_nobody_related(tmp_path):
+    """A model with the base's layers in front of its own, their writers scaled by 1e-15: its outputs are its own."""
+    base = tiny_llama(tmp_path / "base", layers=6)
+    forged = with_layers(base, tiny_llama(tmp_path / "other", seed=1, layers=12), tmp_path / "forged", range(6), 1e-15)
+    row = judged(base, forged, Options())
+    assert row.verdict.name == "UNRELATED"
+    assert row.verdict.evidence["mlp"].left_out == ((), (0, 1, 2, 3, 4, 5))
+    assert row.verdict.evidence["mlp"].layers[1] == (6, 7, 8, 9, 10, 11)
+
+
+def test_layers_that_write_next_to_nothing_hide_nobody(tmp_path):
+    base = tiny_llama(tmp_path / "base", layers=6)
+    longer = with_layers(base, tiny_llama(tmp_path / "longer", seed=1, layers=12), tmp_path / "model", range(6))
+    row = judged(base, with_layers(tmp_path / "longer", longer, tmp_path / "silent", range(6, 12), 1e-15), Options())
+    assert (row.verdict.words, row.verdict.evidence["mlp"].left_out[1]) == ("RELATED", (6, 7, 8, 9, 10, 11))
+
+
+def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path):
+    base, child, _ = models
+    shutil.copytree(child, tmp_path / "poisoned")
+    spoil(tmp_path / "poisoned", lambda tensors: tensors["model.layers.3.mlp.up_proj.weight"].fill_(float("inf")))
+    row = judged(base, tmp_path / "poisoned", Options())
+    assert (row.verdict.name, row.verdict.reason) == (
+        "INCONCLUSIVE",
+        "layers 3 of the candidate hold weights that are not finite, or too large for float32",
+    )
 
 
 def test_a_low_score_is_not_called_related_before_all_layers_are_read(models, tmp_path):
     base, _, _ = models
     row = judged(base, fine_tuned(base, tmp_path / "far", noise=20.0))
-    score = row.verdict.evidence["mlp"].comparison.score
-    assert rule.CLEAR / 4 < score < rule.CLEAR
+    assert 0.02 < row.verdict.evidence["mlp"].comparison.score < 0.1
+    assert row.verdict.words == "RELATED by the basis only"
     assert read(row) == {"mlp": LAYERS}
+
+
+def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(models):
+    base, child, _ = models
+    drawn = {compare(str(base), str(child), Options(budget="quick")).options.order_seed for _ in range(3)}
+    assert len(drawn) == 3
+    again = [compare(str(base), str(child), QUICK) for _ in range(2)]
+    assert json.document(again[0]) == json.document(again[1])
+    assert json.document(again[0])["test"]["order_seed"] == 1
 
 
 def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_are_read(models, tmp_path):
@@ -135,24 +198,24 @@ def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_ar
     assert judged(base, fine_tuned(base, tmp_path / "further", noise=300.0)).verdict.name == "UNRELATED"
 
 
-def test_every_look_is_paid_for(models):
+def test_every_interim_analysis_is_paid_for(models):
     base, child, _ = models
     found = judged(base, child).verdict.evidence["mlp"]
-    assert found.looks == 3
+    assert found.analyses == 3
     assert len(found.permutation.scores) == 3 * 1000 - 1
     assert found.p_value == pytest.approx(3 * found.permutation.p_value) == pytest.approx(0.001)
 
 
 def test_independent_models_are_called_related_no_more_often_than_alpha(tmp_path):
-    """At alpha 0.2, so that a rule that peeks for nothing would be caught: 3 looks would reach 0.4."""
+    """At alpha 0.2, so that a rule that peeks for nothing would be caught: 3 analyses would reach 0.4."""
     options = replace(QUICK, alpha=0.2, permutations=9, recipe=replace(RECIPES["robust"], probes=8))
     base = tiny_llama(tmp_path / "base", layers=8, width=16)
     save_signature(extract(str(base), options), tmp_path / "stored")
     wrong = 0
     for seed in range(1, 61):
         other = tiny_llama(tmp_path / f"other{seed}", seed=seed, layers=8, width=16)
-        found = judged(tmp_path / "stored", other, options)
-        everything = judge(found.verdict.evidence, options.alpha, floor=-1.0)
+        found = judged(tmp_path / "stored", other, replace(options, order_seed=seed))
+        everything = judge(found.verdict.evidence, Criteria(options.alpha, minimum_effect=-1.0))
         wrong += everything.name == "RELATED"
     assert wrong <= 0.2 * 60 + 3 * (0.2 * 0.8 * 60) ** 0.5
 
@@ -184,7 +247,7 @@ def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tm
     stored = extract(str(base))
     save_signature(replace(stored, exchangeable=False), tmp_path / "base")
     row = judged(tmp_path / "base", child)
-    assert (row.verdict.name, read(row)) == ("INCONCLUSIVE", {"mlp": rule.FIRST})
+    assert (row.verdict.name, read(row)) == ("INCONCLUSIVE", {"mlp": FIRST})
 
 
 def test_what_needs_all_layers_refuses_to_be_quick(models):
@@ -193,9 +256,9 @@ def test_what_needs_all_layers_refuses_to_be_quick(models):
             Options(budget="quick", **options)
 
 
-def test_several_paths_are_looked_at_together(tmp_path):
+def test_several_paths_are_analysed_together(tmp_path):
     base = tiny_gpt2(tmp_path / "base", layers=12)
     row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "value_output")))
     assert row.verdict.name == "RELATED"
-    assert read(row) == {"mlp": rule.FIRST, "value_output": rule.FIRST}
+    assert read(row) == {"mlp": fewest(12, 0.5), "value_output": fewest(12, 0.5)}
     assert torch.tensor([found.p_value for found in row.verdict.evidence.values()]).max() <= 0.01

@@ -364,3 +364,59 @@ def test_a_set_names_every_tensor_that_it_reads_once():
     text = PLAIN.replace("query: q, key: k, value: v", "packed: {qkv: [query, key, value]}")
     whole = layer(q=None, k=None, v=None, qkv=(3 * math.prod((HEADS, SIZE)), WIDTH))
     assert bound(text, whole).attention[0][0].tensors == ("h.0.o.weight", "h.0.qkv.weight", "h.0.ln_1.weight")
+
+
+ROUTED = PLAIN.replace(
+    "up: up, gate: gate, down: down", "up: 'e.{expert}.up', down: 'e.{expert}.down', router: router, fed_by: fed"
+)
+STACKED = PLAIN.replace("up: up, gate: gate, down: down", "up: up, down: down, router: router")
+
+
+def routed(**others: Any) -> dict[str, tuple[int, ...]]:
+    """A layer of three experts, each stored by itself, whose router has a bias."""
+    experts = {f"e.{n}.{name}": shape for n in range(3) for name, shape in (("up", (4, WIDTH)), ("down", (WIDTH, 4)))}
+    usual = {"up": None, "gate": None, "down": None, "fed": (WIDTH,), "router": (3, WIDTH)}
+    return layer(**{**experts, **usual} | others)
+
+
+def stacked(**others: Any) -> dict[str, tuple[int, ...]]:
+    """A layer of three experts in stacks."""
+    usual = {"up": (3, 4, WIDTH), "gate": None, "down": (3, WIDTH, 4), "router": (3, WIDTH)}
+    return layer(**usual | others)
+
+
+def added(shapes: dict[str, tuple[int, ...]], **others: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    return shapes | {f"h.0.{name.replace('_bias', '.bias')}": shape for name, shape in others.items()}
+
+
+def test_routers_biases_and_feeding_norms_of_the_right_shapes_are_bound():
+    found = bound(ROUTED, added(routed(), router_bias=(3,)))
+    assert [each.router for each in found.mlp[0]] == ["h.0.router.weight"] * 3
+    assert [each.fed_by for each in found.mlp[0]] == ["h.0.fed.weight"] * 3
+    (stack,) = bound(STACKED, added(stacked(), router_bias=(3,), up_bias=(3, 4))).mlp[0]
+    assert dict(stack.biases) == {"h.0.up.weight": "h.0.up.bias", "h.0.router.weight": "h.0.router.bias"}
+    (plain,) = bound(PLAIN, added(layer(), up_bias=(HIDDEN,), gate_bias=(HIDDEN,))).mlp[0]
+    assert set(plain.biases.values()) == {"h.0.up.bias", "h.0.gate.bias"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "name"),
+    [
+        pytest.param(ROUTED, routed(router=(2, WIDTH)), "h.0.router.weight", id="a router of too few experts"),
+        pytest.param(ROUTED, routed(router=(4, WIDTH)), "h.0.router.weight", id="a router of too many experts"),
+        pytest.param(ROUTED, routed(router=(3, WIDTH + 1)), "h.0.router.weight", id="a router of another width"),
+        pytest.param(ROUTED, routed(router=(3,)), "h.0.router.weight", id="a router that is no matrix"),
+        pytest.param(ROUTED, routed(fed=(WIDTH + 1,)), "h.0.fed.weight", id="a feeding norm of another width"),
+        pytest.param(ROUTED, added(routed(), router_bias=(4,)), "h.0.router.bias", id="a router's bias"),
+        pytest.param(STACKED, stacked(router=(4, WIDTH)), "h.0.router.weight", id="a router of stacks"),
+        pytest.param(STACKED, added(stacked(), up_bias=(4,)), "h.0.up.bias", id="one bias for a stack"),
+        pytest.param(STACKED, added(stacked(), up_bias=(3, 5)), "h.0.up.bias", id="biases of a stack"),
+        pytest.param(PLAIN, added(layer(), up_bias=(HIDDEN + 1,)), "h.0.up.bias", id="the bias of a reader"),
+        pytest.param(PLAIN, added(layer(), gate_bias=(HIDDEN, 1)), "h.0.gate.bias", id="a bias that is a matrix"),
+        pytest.param(PLAIN, added(layer(), gate_bias=()), "h.0.gate.bias", id="a bias that is a number"),
+    ],
+)
+def test_what_activity_is_computed_from_has_to_fit(text, shapes, name):
+    said = refusal(shapes, text)
+    assert said.startswith(f"{name} has shape ")
+    assert "the rest of the model asks for" in said

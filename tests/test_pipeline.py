@@ -5,12 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract, save_signature
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError
 from hf_lineage.recipe import RECIPES
 from hf_lineage.report import text
+from tests.models import WEIGHTS, card, spoil, tiny_llama
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
 BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
@@ -53,6 +55,58 @@ def test_a_merge_has_a_row_for_each_parent():
         ("fern/llama-finetune-b", "RELATED"),
     ]
     assert report.rows[0].claim.sources == ("README.md", "mergekit_config.yml")
+    assert [row.verdict.verified for row in report.rows] == [True, True]
+
+
+def merge_of(folder, parents, chosen):
+    """A model that declares a merge of all parents: every layer is that of the one chosen for it, or of nobody."""
+    weights, random = [load_file(parent / WEIGHTS) for parent in parents], torch.Generator().manual_seed(9)
+    shutil.copytree(parents[0], folder)
+
+    def mix(tensors):
+        for name, tensor in tensors.items():
+            if ".layers." in name and tensor.ndim > 1:
+                place = chosen(int(name.split(".")[2]))
+                tensors[name] = (
+                    weights[place][name]
+                    if place is not None
+                    else torch.randn(tensor.shape, generator=random) / tensor.shape[1] ** 0.5
+                )
+
+    spoil(folder, mix)
+    return card(folder, [str(parent) for parent in parents], "merge")
+
+
+@pytest.fixture
+def parents(tmp_path):
+    """Two independent models of eight layers."""
+    return [tiny_llama(tmp_path / f"parent{seed}", seed=seed, layers=8) for seed in (0, 1)]
+
+
+def test_a_merge_of_two_independent_models_is_verified_though_neither_gave_more_than_half(parents, tmp_path):
+    merge = merge_of(tmp_path / "merge", parents, lambda layer: (0, 0, 0, 1, 1, 1, None, None)[layer])
+    report = check(str(merge), options=Options(order_seed=0))
+    assert report.exit_code == 0
+    for row in report.rows:
+        assert (row.claim.relation, row.verdict.words, row.verdict.verified) == ("merge", "RELATED", True)
+        assert row.verdict.reason.startswith("one of 2 parents of a merge")
+        assert 0.3 < row.verdict.evidence["mlp"].inherited.share < 0.45
+
+
+def test_one_of_its_parents_alone_is_a_base_in_part(parents, tmp_path):
+    merge = merge_of(tmp_path / "merge", parents, lambda layer: 0 if layer < 3 else 1)
+    report = check(str(merge), [str(parents[0])], Options(order_seed=0))
+    assert (only_row(report).verdict.words, report.exit_code) == ("RELATED in part", 3)
+    assert only_row(report).verdict.reason.endswith("in layers 0-2")
+
+
+def test_nobody_makes_a_merge_of_an_independent_model_by_naming_a_parent_and_its_copy(parents, tmp_path):
+    """Three of eight layers are the first parent's and the others nobody's; its copy is named beside it."""
+    copy = shutil.copytree(parents[0], tmp_path / "copy")
+    merge = merge_of(tmp_path / "merge", [parents[0], copy], lambda layer: 0 if layer < 3 else None)
+    report = check(str(merge), options=Options(order_seed=0))
+    assert [row.verdict.words for row in report.rows] == ["RELATED in part"] * 2
+    assert report.exit_code == 3
 
 
 @pytest.mark.parametrize("recipe", ["paper", "robust"])

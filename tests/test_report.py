@@ -11,14 +11,15 @@ import pytest
 from hf_lineage.calibrate import EmpiricalNull
 from hf_lineage.claims import Claim
 from hf_lineage.cli.shared import FORMATS as OFFERED
+from hf_lineage.evaluate import Criteria, judge
 from hf_lineage.options import Options
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import FORMATS
 from hf_lineage.report.json import SCHEMA
 from hf_lineage.report.markdown import escaped
 from hf_lineage.report.text import bar, colour
-from hf_lineage.verdict import Incompatible, Inconclusive, Related, Unreadable, Unrelated, Unverifiable, judge
-from tests.test_verdict import evidence
+from hf_lineage.verdict import Incompatible, Inconclusive, Related, Unreadable, Unrelated, Unverifiable
+from tests.evidence import evidence, inheriting
 
 HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
 
@@ -35,10 +36,10 @@ def report(*rows, conflicts=(), options=None):
 def every_verdict():
     measured = {
         "mlp": evidence(score=0.973),
-        "value_output": replace(evidence(score=0.4, p=0.5), empirical=EmpiricalNull({"x/y": 0.1}, "a paper")),
+        "value_output": replace(evidence(score=0.4), empirical=EmpiricalNull({"x/y": 0.1}, "a paper")),
     }
     return report(
-        row(judge(measured, 0.01)),
+        row(judge(measured, Criteria())),
         row(
             Unrelated("", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Unrelated()}),
             base="a" * 96 + "/" + "b" * 96,
@@ -52,13 +53,13 @@ def every_verdict():
 
 
 def test_the_text_report_is_what_the_readme_promises():
-    found = report(row(judge({"mlp": evidence(score=0.9734, p=0.001)}, 0.01)))
+    found = report(row(judge({"mlp": evidence(score=0.9734, p=0.001)}, Criteria())))
     assert FORMATS["text"](found, False) == (
         "org/model @ 0123456789abcdef\n"
         "\n"
-        " Declared base  Relation  Path  Score      p  Verdict\n"
-        " ────────────────────────────────────────────────────\n"
-        " org/base       finetune  mlp   0.973  0.001  RELATED\n"
+        " Declared base  Relation  Path  Score  Inherited      p  Verdict\n"
+        " ───────────────────────────────────────────────────────────────\n"
+        " org/base       finetune  mlp   0.973       100%  0.001  RELATED\n"
     )
 
 
@@ -118,10 +119,62 @@ def test_the_json_report_has_the_numbers_of_the_text(every_verdict):
     ]  # fmt: skip
 
 
+KINDS = [
+    # The shares of four layers; words, kind, exit code and the first words of the reason.
+    ((1.0,) * 4, "RELATED", "related", 0, ""),
+    ((1.0, 0, 0, 0), "RELATED in part", "part", 3, "25% of what its units write is inherited, in layers 0"),
+    ((0.0,) * 4, "RELATED by the basis only", "basis", 3, "0% of what its units write is inherited: the embedding or"),
+    ((), "RELATED, share not measured", "unmeasured", 3, "the stored signature holds no units; extract it again"),
+]
+
+
+@pytest.mark.parametrize(("shares", "words", "kind", "code", "reason"), KINDS, ids=[each[2] for each in KINDS])
+def test_every_format_tells_in_which_way_two_models_are_related(shares, words, kind, code, reason):
+    found = report(row(judge({"mlp": evidence(shares=shares)}, Criteria())))
+    for form in ("text", "markdown"):
+        said = " ".join(FORMATS[form](found, False).split())
+        assert words in said
+        assert reason in said.replace("\\", "")
+    document = json.loads(FORMATS["json"](found, False))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    (claim,) = document["claims"]
+    assert (claim["verdict"], claim["kind"], claim["verified"]) == ("RELATED", kind, kind == "related")
+    assert (claim["exit_code"], document["exit_code"]) == (code, code)
+    assert claim["reason"].startswith(reason)
+
+
+def test_the_share_of_inherited_units_is_in_json_with_its_interval_and_by_layer():
+    measured = evidence(inherited=inheriting(1.0, 1.0, 0.5, 0.0, error=0.05))
+    (claim,) = json.loads(FORMATS["json"](report(row(judge({"mlp": measured}, Criteria()))), False))["claims"]
+    assert claim["paths"][0]["inherited"] == {
+        "share": 0.625,
+        "low": pytest.approx(0.575),
+        "high": pytest.approx(0.675),
+        "layers": {"0": 1.0, "1": 1.0, "2": 0.5, "3": 0.0},
+    }
+
+
+def test_corrections_are_named_for_what_they_are():
+    measured = evidence(analyses=3)
+    (claim,) = json.loads(FORMATS["json"](report(row(judge({"mlp": measured}, Criteria()))), False))["claims"]
+    (path,) = claim["paths"]
+    assert path["corrections"] == {"paths": "Holm 1979", "interim_analyses": "Bonferroni"}
+    assert (path["analyses"], path["p_value_adjusted"]) == (3, 0.001)
+    assert "p_value_holm" not in path
+
+
+def test_layers_that_write_next_to_nothing_are_named():
+    found = report(row(judge({"mlp": evidence(left_out=((), (4, 5, 6, 9)))}, Criteria())))
+    said = " ".join(FORMATS["text"](found, False).split())
+    assert "org/base: layers 4-6, 9 of the model write next to nothing along mlp and are left out" in said
+    (claim,) = json.loads(FORMATS["json"](found, False))["claims"]
+    assert claim["paths"][0]["left_out"] == {"base": [], "model": [4, 5, 6, 9]}
+
+
 def test_an_error_without_bound_is_null_in_json():
     unbounded = evidence()
     unbounded = replace(unbounded, comparison=replace(unbounded.comparison, standard_error=np.inf))
-    document = json.loads(FORMATS["json"](report(row(judge({"mlp": unbounded}, 0.01))), False))
+    document = json.loads(FORMATS["json"](report(row(judge({"mlp": unbounded}, Criteria()))), False))
     assert document["claims"][0]["paths"][0]["standard_error"] is None
 
 
@@ -138,7 +191,7 @@ def test_markdown_of_a_hostile_name_is_only_text(every_verdict):
     assert "](http" not in text
     assert "@team" not in text
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {7}
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {8}
     assert escaped("a|b`c`") == r"a\|b\`c\`"
     assert escaped("@team a@b") == "&#64;team a&#64;b"
     assert escaped("www.evil.com WWW.evil.com awww.") == "www&#46;evil.com WWW&#46;evil.com awww."

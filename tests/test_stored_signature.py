@@ -92,7 +92,7 @@ def edited(stored, change=lambda arrays: None, **provenance):
 @pytest.mark.parametrize(
     ("provenance", "message"),
     [
-        ({"version": 99}, "has format version 99, not 1; extract it again"),
+        ({"version": 99}, "has format version 99, not 2; extract it again"),
         ({"layers": 3}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (3, 32, 32)"),
         ({"width": 64}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (2, 64, 64)"),
         ({"layers": 0}, "cannot be read as a signature: Expected `int` >= 1"),
@@ -116,6 +116,22 @@ def test_what_it_says_of_itself_has_to_be_true(hub, stored, provenance, message)
         ("mlp.sketch", np.zeros((2, 32, 31), np.float32), "mlp.sketch has shape (2, 32, 31), its recipe asks for"),
         ("mlp.trace", np.zeros(()), "mlp.trace has shape (), its recipe asks for (2,)"),
         ("mlp.norm", np.zeros((2, 2)), "mlp.norm has shape (2, 2), its recipe asks for (2,)"),
+        ("mlp.writes", np.zeros(3), "mlp.writes has shape (3,), its recipe asks for (2,)"),
+        ("mlp.writes", np.zeros(2, np.float32), "mlp.writes is stored as F32, not F64; extract it again"),
+        ("mlp.units", np.array([48, 49]), "mlp.units does not count the rows of what is stored of them; extract"),
+        ("mlp.units", np.array([97, -1]), "mlp.units does not count the rows of what is stored of them; extract"),
+        ("mlp.units", np.array([[48], [48]]), "mlp.units does not count the rows of what is stored of them; extract"),
+        ("mlp.units", np.array(96), "mlp.units does not count the rows of what is stored of them; extract"),
+        ("mlp.units", np.array([96]), "mlp has the units of 1 layers, not of 2"),
+        ("mlp.units", np.array([2**62, 2**62]), "mlp.units does not count the rows of what is stored of them; extract"),
+        (
+            "mlp.weight",
+            np.ones((), np.float32),
+            "mlp.units does not count the rows of what is stored of them; extract it",
+        ),
+        ("mlp.weight", np.full(96, np.nan, np.float32), "holds numbers that are not finite; extract it again"),
+        ("mlp.inner", np.zeros((95, 4), np.uint8), "mlp.units does not count the rows of what is stored of them"),
+        ("mlp.outer", np.zeros(96, np.uint8), "mlp.units does not count the rows of what is stored of them"),
     ],
 )
 def test_its_numbers_have_to_be_usable(hub, stored, part, value, message):

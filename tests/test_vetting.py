@@ -88,11 +88,9 @@ def cut(signature, rows, width):
     """The same of fewer layers and a narrower stream."""
     parts = signature.paths["mlp"]
     path = replace(
-        parts,
+        parts.of(range(rows)),
         sketch=parts.sketch[:rows, :width, :width].copy(),
         corner=parts.corner[:rows, :width, :width].copy(),
-        trace=parts.trace[:rows].copy(),
-        norm=parts.norm[:rows].copy(),
     )
     return replace(signature, paths={"mlp": path}, layers=rows, width=width)
 

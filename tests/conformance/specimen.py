@@ -14,7 +14,8 @@ import torch
 
 from hf_lineage.branches import terms
 from hf_lineage.checkpoint import open_checkpoint
-from hf_lineage.header import KERNEL, LayerSet
+from hf_lineage.header import LayerSet
+from hf_lineage.layers import KERNEL
 from hf_lineage.layout import Layout, bind
 from hf_lineage.recipe import RECIPES
 from hf_lineage.registry import Factorization, Slot, lookup, prefixes

@@ -21,7 +21,7 @@ from benchmarks.paper.parts.pools import GRAFTS, SHARES, graft, merge, only, poo
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.sweeping import ROBUST, Found, Setting, Share, living, read, seen, told
 from hf_lineage.calibrate import permutation_null
-from hf_lineage.verdict import FEWEST_COORDINATES, FLOOR
+from hf_lineage.evaluate import FEWEST_COORDINATES, MINIMUM_EFFECT
 
 STANDARD_DEVIATIONS = 3
 """By how many of them more false verdicts than α would be too many."""
@@ -31,8 +31,8 @@ SWEEPS: Mapping[str, Mapping[float, Setting]] = {
     "permutations": {count: Setting(permutations=count) for count in (99, 199, 499, 999)},
 }
 COORDINATES, LAYERS, USABLE = (4, 8, 16, 32, 64, 128), (1, 2, 4, 8, 24), (6, 12, 13, 18)
-"""m; how many layers are read, in the order in which the library reads them; how many have weights, of 24."""
-DEFAULTS = {"α": DEFAULT.alpha, "floor": FLOOR, "permutations": DEFAULT.permutations, "m": ROBUST.coordinates}
+"""m; how many layers are read, in one order in which the library may read them; how many have weights, of 24."""
+DEFAULTS = {"α": DEFAULT.alpha, "floor": MINIMUM_EFFECT, "permutations": DEFAULT.permutations, "m": ROBUST.coordinates}
 FLAT = {
     "α": (0.005, 0.05), "floor": (0.0, 0.05), "permutations": (199, 999), "m": (32, 128), "layers": (4, 24),
     "usable layers": (13, 24),

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from hf_lineage.branches import Term
 from hf_lineage.comparison import compare_paths
 from hf_lineage.extraction import empty, put
 from hf_lineage.recipe import RECIPES, Recipe
 from hf_lineage.residual import Probes, summarise
 from hf_lineage.signature import PathSignature
+from hf_lineage.term import Term
 from hf_lineage.threads import workers
 
 Block = tuple[torch.Tensor, torch.Tensor]

@@ -7,18 +7,18 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import numpy as np
-from hf_lineage.looks import reading_order
 
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.judging import DEFAULT, Group, Pairs, evidence, verdict
 from hf_lineage import RECIPES, Recipe
-from hf_lineage.signature import PathSignature
-from hf_lineage.verdict import FLOOR, Evidence
+from hf_lineage.evaluate import MINIMUM_EFFECT
+from hf_lineage.interim import reading_order
+from hf_lineage.signature import PARTS, PathSignature
+from hf_lineage.verdict import Evidence
 
 VERSION = 3
 """Raised when the code below or that of the library comes to give other verdicts."""
 ROBUST = RECIPES["robust"]
-PARTS = ("sketch", "corner", "trace", "norm")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Setting:
     """What a verdict depends on besides two signatures."""
 
     alpha: float = DEFAULT.alpha
-    floor: float = FLOOR
+    floor: float = MINIMUM_EFFECT
     permutations: int = DEFAULT.permutations
 
 
@@ -84,16 +84,19 @@ def related(found: Evidence, setting: Setting) -> bool:
 
 
 def read(count: int, whole: PathSignature) -> PathSignature:
-    """Return the first so many layers of a signature, in the order in which the library reads them."""
-    chosen = sorted(reading_order(len(whole.trace))[:count])
-    return PathSignature(**{part: getattr(whole, part)[chosen] for part in PARTS})
+    """Return the first so many layers of a signature, in one order in which the library may read them."""
+    return whole.of(sorted(_order(whole)[:count]))
 
 
 def living(count: int, whole: PathSignature) -> PathSignature:
     """Return a signature as if all but so many layers, the same, had branches without weight."""
-    chosen = np.isin(np.arange(len(whole.trace)), reading_order(len(whole.trace))[:count])
+    chosen = np.isin(np.arange(len(whole.trace)), _order(whole)[:count])
     kept = {part: getattr(whole, part) for part in PARTS}
     return PathSignature(**{part: (value.T * chosen).T for part, value in kept.items()})
+
+
+def _order(whole: PathSignature) -> tuple[int, ...]:
+    return reading_order(len(whole.trace), DEFAULT.order_seed or 0)
 
 
 def seen(group: Group, change: Callable[[PathSignature], PathSignature]) -> Group:

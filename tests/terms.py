@@ -1,0 +1,55 @@
+"""Terms of a branch made of random numbers, and what the cap leaves of their parts."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import torch
+
+from hf_lineage.recipe import RECIPES
+from hf_lineage.residual import Probes
+from hf_lineage.survey import Units, cap, survey
+from hf_lineage.term import Term
+from hf_lineage.threads import workers
+
+WIDTH = 10
+CPU = torch.device("cpu")
+EXACT = replace(RECIPES["paper"], probes=None, coordinates=4)
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    """Return numbers that are the same whenever they are asked for."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def branch(terms: int = 1, hidden: int = 7, **said: Any) -> list[Term]:
+    """Return some terms of random matrices."""
+    return [
+        Term(random(WIDTH, hidden, seed=2 * number), random(hidden, WIDTH, seed=2 * number + 1), **{"part": 1} | said)
+        for number in range(terms)
+    ]
+
+
+def product(terms: list[Term]) -> Any:
+    """Return M, multiplied out."""
+    return torch.stack([term.out.double() @ term.inn.double() for term in terms]).sum(dim=0).numpy()
+
+
+def surveyed(*terms: Term) -> list[Units]:
+    """Return what is known of the units of every term."""
+    with workers() as share:
+        return [survey(term, Probes.of(EXACT, WIDTH, CPU), share) for term in terms]
+
+
+def capped(terms: list[Term], median: Literal["units", "norm"] = "units") -> list[float]:
+    """Return the norm of every part after the cap of two medians."""
+    units = surveyed(*terms)
+    cap(units, 2.0, median)
+    return [norm for found in units for norm in found.norm.tolist()]
+
+
+def with_norms(norms: list[float]) -> Term:
+    """Return a term of units of given norms."""
+    reader, writer = torch.zeros(len(norms), WIDTH), torch.zeros(WIDTH, len(norms))
+    reader[:, 0] = torch.tensor(norms)
+    writer[1] = 1.0
+    return Term(writer, reader, 1)
