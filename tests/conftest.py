@@ -4,9 +4,10 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.claims import Claim
+from hf_lineage.evaluate import Criteria, judge
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.repo import resolve
-from hf_lineage.verdict import Incompatible, Inconclusive, Unreadable, Unrelated, Unverifiable, judge
+from hf_lineage.verdict import Incompatible, Inconclusive, Unreadable, Unrelated, Unverifiable
 from tests import hostile
 from tests.hub import serving
 from tests.hub.client import connect
@@ -41,8 +42,8 @@ def every_kind(folder):
         return Row(Claim(base, relation, sources), verdict, commit)
 
     rows = (
-        row(judge({"mlp": evidence(score=0.973)}, 0.01), relation="finetune", commit="0" * 40),
-        row(judge({"mlp": evidence(score=0.01, p=0.5)}, 0.01), base="other/base", sources=("--base",)),
+        row(judge({"mlp": evidence(score=0.973)}, Criteria()), relation="finetune", commit="0" * 40),
+        row(judge({"mlp": evidence(score=0.01, p=0.5)}, Criteria()), base="other/base", sources=("--base",)),
         row(Inconclusive("only 1 of 6 layers hold finite weights")),
         row(Incompatible("6 layers of width 96 against 4 of width 64")),
         row(Unverifiable("no weights"), sources=("adapter_config.json", "README.md")),

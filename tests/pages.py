@@ -5,17 +5,22 @@ import numpy as np
 from hf_lineage.calibrate import EmpiricalNull, PermutationNull
 from hf_lineage.claims import Claim
 from hf_lineage.comparison import Comparison, assign
+from hf_lineage.evaluate import Criteria, judge
+from hf_lineage.inherited import Inherited
 from hf_lineage.options import Options
 from hf_lineage.pipeline import Report, Row
-from hf_lineage.verdict import Evidence, Unverifiable, judge
+from hf_lineage.verdict import Evidence, Unverifiable
 
 START = "<script>window.hacked = 1</script><img src=x onerror='window.hacked=1'>\"'></style></title>`a`|b|"
 HOSTILE = f"{START}\n::error::\u202e\u2066\u200b\x1b[31m$x^2$ --> ]]> &lt;" + "m" * 200
 BENIGN = "n" * len(HOSTILE)
 
 
-def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None):
-    """Evidence of `rows` layers of the base against `columns` of the model; related if the score is high."""
+def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, share=0.97, **more):
+    """Evidence of `rows` layers of the base against `columns` of the model; related if the score is high.
+
+    `share` is what is inherited: of every layer, of each of them, or None where it is not known.
+    """
     stream = np.random.default_rng(seed)
     similarity = stream.normal(0, 0.01, (rows, columns))
     np.fill_diagonal(similarity, score)
@@ -32,12 +37,16 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None):
         empirical=empirical,
         p_value=p,
         layers=(tuple(range(rows)), tuple(range(columns))),
+        inherited=None if share is None else Inherited(np.full(columns, share), np.full(columns, 1 / columns), 0.02),
+        **more,
     )
 
 
-def row(base="org/base", relation="finetune", sources=("README.md",), revision=None, **evidence):
+def row(
+    base="org/base", relation="finetune", sources=("README.md",), revision=None, criteria=None, layers=None, **evidence
+):
     """A claim judged on its evidence, by path."""
-    return Row(Claim(base, relation, sources), judge(evidence, 0.01), revision)
+    return Row(Claim(base, relation, sources), judge(evidence, criteria or Criteria()), revision, layers)
 
 
 def report(*rows, model="org/model", revision=None, conflicts=(), options=None):

@@ -11,13 +11,14 @@ import pytest
 from hf_lineage.calibrate import EmpiricalNull
 from hf_lineage.claims import Claim
 from hf_lineage.cli.shared import FORMATS as OFFERED
+from hf_lineage.evaluate import Criteria, judge
 from hf_lineage.options import Options
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import FORMATS
 from hf_lineage.report.json import SCHEMA
 from hf_lineage.report.markdown import escaped
 from hf_lineage.report.text import bar, colour
-from hf_lineage.verdict import Incompatible, Inconclusive, Related, Unreadable, Unrelated, Unverifiable, judge
+from hf_lineage.verdict import Incompatible, Inconclusive, Related, Unreadable, Unrelated, Unverifiable
 from tests.test_verdict import evidence
 
 HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
@@ -38,7 +39,7 @@ def every_verdict():
         "value_output": replace(evidence(score=0.4, p=0.5), empirical=EmpiricalNull({"x/y": 0.1}, "a paper")),
     }
     return report(
-        row(judge(measured, 0.01)),
+        row(judge(measured, Criteria())),
         row(
             Unrelated("", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Unrelated()}),
             base="a" * 96 + "/" + "b" * 96,
@@ -52,7 +53,7 @@ def every_verdict():
 
 
 def test_the_text_report_is_what_the_readme_promises():
-    found = report(row(judge({"mlp": evidence(score=0.9734, p=0.001)}, 0.01)))
+    found = report(row(judge({"mlp": evidence(score=0.9734, p=0.001)}, Criteria())))
     assert FORMATS["text"](found, False) == (
         "org/model @ 0123456789abcdef\n"
         "\n"
@@ -121,7 +122,7 @@ def test_the_json_report_has_the_numbers_of_the_text(every_verdict):
 def test_an_error_without_bound_is_null_in_json():
     unbounded = evidence()
     unbounded = replace(unbounded, comparison=replace(unbounded.comparison, standard_error=np.inf))
-    document = json.loads(FORMATS["json"](report(row(judge({"mlp": unbounded}, 0.01))), False))
+    document = json.loads(FORMATS["json"](report(row(judge({"mlp": unbounded}, Criteria()))), False))
     assert document["claims"][0]["paths"][0]["standard_error"] is None
 
 

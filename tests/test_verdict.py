@@ -5,10 +5,12 @@ import pytest
 
 from hf_lineage.calibrate import EmpiricalNull, PermutationNull
 from hf_lineage.comparison import Comparison
-from hf_lineage.verdict import Evidence, ExitCode, Inconclusive, Related, Unrelated, holm, judge
+from hf_lineage.evaluate import Criteria, holm, judge
+from hf_lineage.inherited import Inherited
+from hf_lineage.verdict import Evidence, ExitCode, Inconclusive, Related, Unrelated
 
 
-def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128):
+def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128, share=0.97):
     layers = 4
     return Evidence(
         comparison=Comparison(
@@ -23,6 +25,7 @@ def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128):
         empirical=empirical and EmpiricalNull({"other": empirical}, "a test"),
         p_value=p,
         layers=(tuple(range(layers)), tuple(range(layers))),
+        inherited=Inherited(np.full(layers, share), np.full(layers, 1 / layers), 0.02),
     )
 
 
@@ -44,11 +47,11 @@ def evidence(score=0.9, p=0.001, usable=4, empirical=None, coordinates=128):
     ],
 )
 def test_one_path(found, verdict):
-    assert type(judge({"mlp": found}, alpha=0.01)) is verdict
+    assert type(judge({"mlp": found}, Criteria())) is verdict
 
 
 def test_several_paths_are_related_when_any_is():
-    outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, alpha=0.01)
+    outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, Criteria())
     assert isinstance(outcome, Related)
     assert {path: single.name for path, single in outcome.by_path.items()} == {
         "mlp": "UNRELATED",
@@ -57,17 +60,17 @@ def test_several_paths_are_related_when_any_is():
 
 
 def test_several_paths_are_unrelated_only_when_all_are():
-    assert isinstance(judge({"mlp": evidence(p=0.5), "query_key": evidence(p=0.9)}, alpha=0.01), Unrelated)
-    assert isinstance(judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, alpha=0.01), Inconclusive)
+    assert isinstance(judge({"mlp": evidence(p=0.5), "query_key": evidence(p=0.9)}, Criteria()), Unrelated)
+    assert isinstance(judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, Criteria()), Inconclusive)
 
 
 def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides():
     why = "sinusoidal positions"
-    undecided = judge({"mlp": evidence()}, 0.01, objection=why)
+    undecided = judge({"mlp": evidence()}, Criteria(objection=why))
     assert isinstance(undecided, Inconclusive)
     assert undecided.reason == why
-    assert isinstance(judge({"mlp": evidence(empirical=0.5)}, 0.01, objection=why), Related)
-    assert isinstance(judge({"mlp": evidence(empirical=0.95)}, 0.01, objection=why), Unrelated)
+    assert isinstance(judge({"mlp": evidence(empirical=0.5)}, Criteria(objection=why)), Related)
+    assert isinstance(judge({"mlp": evidence(empirical=0.95)}, Criteria(objection=why)), Unrelated)
 
 
 def test_the_exit_codes_are_the_documented_ones():
