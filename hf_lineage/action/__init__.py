@@ -22,7 +22,7 @@ from hf_lineage.claims import read_claims
 from hf_lineage.errors import LineageError, NothingToCompare, printable
 from hf_lineage.pipeline import Report, check
 from hf_lineage.repo import RepoRef, resolve
-from hf_lineage.report import intoto, markdown, sarif, text, wording
+from hf_lineage.report import intoto, json, markdown, sarif, text, wording
 from hf_lineage.report.encoding import encode
 from hf_lineage.subject import locate
 from hf_lineage.verdict import ExitCode
@@ -143,6 +143,9 @@ def _outcome(report: Report) -> dict[str, str]:
     best = None if row is None else wording.best(row)
     return {
         "verdict": UNDECLARED if row is None else row.verdict.name,
+        "verified": "true" if row is not None and row.verdict.verified else "false",
+        "kind": "" if row is None else json.kind(row.verdict) or "",
+        "inherited": "" if best is None or best.inherited is None else f"{best.inherited.share:.2f}",
         "score": "" if best is None else f"{best.comparison.score:.4g}",
         "p-value": "" if best is None else f"{best.p_value:.4g}",
         "predicate-type": intoto.PREDICATE_TYPE,

@@ -71,8 +71,8 @@ RECIPE = (
 RECOMPUTE = click.option("--recompute", is_flag=True, help="Read weights, whatever is cached or published of them.")
 TEST = (
     click.option("--alpha", type=float, default=0.01, show_default=True, help="Significance level."),
-    click.option("--permutations", type=int, default=999, show_default=True, metavar="N", help="Relabellings tried."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of the relabellings."),
+    click.option("--permutations", type=int, default=999, show_default=True, metavar="N", help="Permutations tried."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of the permutations."),
     click.option(
         "--budget",
         type=click.Choice(["quick", "full"]),
@@ -82,13 +82,13 @@ TEST = (
         "--order-seed",
         type=int,
         metavar="N",
-        help="Of the order in which layers are read; drawn anew for each run unless it is given.",
+        help="Of the order of layers and the units looked up; drawn anew for each run.",
     ),
     click.option(
         "--accept",
         multiple=True,
         type=click.Choice(["part", "basis"]),
-        help="Return 0 for what is RELATED in part, or by the basis only, as well; repeatable.",
+        help="Return 0 for RELATED in part, or by the basis only, too; repeatable.",
     ),
     click.option(
         "--min-share",
@@ -96,7 +96,7 @@ TEST = (
         default=0.5,
         show_default=True,
         metavar="SHARE",
-        help="How much of what a model's units write must be inherited, and more, to verify a claim.",
+        help="A claim is verified if more than this share of the model is inherited.",
     ),
     click.option(
         "--null", "nulls", multiple=True, metavar="MODEL", help="Independent model, or published null; repeatable."

@@ -30,9 +30,10 @@ def null_sentences(found: Evidence) -> Iterator[str]:
     null = found.permutation
     error = found.comparison.standard_error
     yield f"score {found.comparison.score:.4f}" + (f", standard error of the sketch {error:.1g}" if error else "")
+    low, high = null.scores.min(), null.scores.max()
     yield (
-        f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates; {independent(found)} (98 of 100; "
-        f"{null.scores.min():.4f} to {null.scores.max():.4f} all {len(null.scores)}), p = {null.p_value:.3g}"
+        f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates; {independent(found)} (98 of 100 do; "
+        f"all {len(null.scores)} lie between {low:.4f} and {high:.4f}), p = {null.p_value:.3g}"
         + (f", {found.p_value:.3g} after {corrections(found)}" if found.p_value != null.p_value else "")
     )
     if found.empirical is not None:

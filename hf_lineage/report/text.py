@@ -39,7 +39,7 @@ def render(report: Report, explain: bool = False) -> str:
     lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
     if report.rows:
         cells = (folded(line) for row in report.rows for line in wording.cells(row))
-        lines.append(table(wording.COLUMNS, cells, numeric=wording.NUMERIC))
+        lines.append(table(wording.COLUMNS, cells, numeric=wording.NUMERIC, whole=wording.WHOLE))
     paragraphs = list(wording.reasons(report))
     if explain:
         for row in report.rows:
@@ -49,12 +49,14 @@ def render(report: Report, explain: bool = False) -> str:
     return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = ()) -> str:
-    """Return a table of at most 80 columns; a long cell is folded, nothing is cut off."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = (), whole: Sequence[int] = ()
+) -> str:
+    """Return a table of at most 80 columns; a long cell is folded, but for the last and `whole` ones."""
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for number, column in enumerate(columns):
-        last = number == len(columns) - 1
-        grid.add_column(column, justify="right" if number in numeric else "left", overflow="fold", no_wrap=last)
+        firm = number == len(columns) - 1 or number in whole
+        grid.add_column(column, justify="right" if number in numeric else "left", overflow="fold", no_wrap=firm)
     for row in rows:
         grid.add_row(*(Text(cell) for cell in row))
     page = io.StringIO()

@@ -13,6 +13,8 @@ from hf_lineage.verdict import SEVERITY, Evidence, Verdict
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
 NUMERIC = (3, 4, 5)
 """Those that hold figures."""
+WHOLE = (2,)
+"""Those of words that are never broken: paths."""
 
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
@@ -124,7 +126,7 @@ def measured(row: Row) -> Iterator[str]:
         return
     about = f"{printable(row.claim.base, 200)}: "
     if shown := share(found):
-        about += f"{shown} of what the model's units write is inherited; "
+        about += f"inherited {shown}; "
     yield about + numbers.independent(found)
 
 
