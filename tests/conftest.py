@@ -43,7 +43,7 @@ def every_kind(folder):
 
     rows = (
         row(judge({"mlp": evidence(score=0.973)}, Criteria()), relation="finetune", commit="0" * 40),
-        row(judge({"mlp": evidence(score=0.01, p=0.5)}, Criteria()), base="other/base", sources=("--base",)),
+        row(judge({"mlp": evidence(score=0.01, p=0.5, share=0.0)}, Criteria()), base="other/base", sources=("--base",)),
         row(Inconclusive("only 1 of 6 layers hold finite weights")),
         row(Incompatible("6 layers of width 96 against 4 of width 64")),
         row(Unverifiable("no weights"), sources=("adapter_config.json", "README.md")),

@@ -36,7 +36,7 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, sha
         permutation=PermutationNull(score, stream.normal(0, 0.01, 999), seed=0, coordinates=128),
         empirical=empirical,
         p_value=p,
-        layers=(tuple(range(rows)), tuple(range(columns))),
+        layers=more.pop("layers", (tuple(range(rows)), tuple(range(columns)))),
         inherited=None if share is None else Inherited(np.full(columns, share), np.full(columns, 1 / columns), 0.02),
         **more,
     )

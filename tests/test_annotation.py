@@ -67,7 +67,7 @@ def test_writing_twice_is_writing_once(hub):
 def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
     annotate(hub, "--write", "--paths", "mlp,value_output", "--permutations", "1999", "--exact", "--seed", "3")
     score = claims(hub)["claims"][0]["score"]
-    assert f"| acme/base | finetune | RELATED \\(verified\\) | {score:.3f} | 0.001 | – |" in readme(hub)
+    assert f"| acme/base | finetune | RELATED \\(verified\\) | {score:.3f} | 100% | 0.001 | – |" in readme(hub)
     command = (
         "hf-lineage check fern/child --base acme/base --paths mlp,value_output --exact --permutations 1999 --seed 3"
     )
@@ -83,7 +83,7 @@ def test_the_record_says_the_same_to_programs(hub):
     found = claims(hub)
     (claim,) = found.pop("claims")
     assert found == {
-        "schema_version": 1,
+        "schema_version": 2,
         "tool": {"name": "hf-lineage", "version": "0.1.0"},
         "model": "fern/child",
         "commit": None,
@@ -243,9 +243,9 @@ class TestRepair:
     @pytest.mark.parametrize(
         ("base", "message"),
         [
-            ("acme/other", "acme/other is UNRELATED, and only a RELATED base is declared; leave --repair-base out"),
-            ("acme/wide", "acme/wide is INCOMPATIBLE, and only a RELATED base is declared"),
-            ("acme/gone", "acme/gone is UNVERIFIABLE, and only a RELATED base is declared"),
+            ("acme/other", "acme/other is UNRELATED, and only a verified base is declared; leave --repair-base out"),
+            ("acme/wide", "acme/wide is INCOMPATIBLE, and only a verified base is declared"),
+            ("acme/gone", "acme/gone is UNVERIFIABLE, and only a verified base is declared"),
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
             ("{hub}/acme/base", "is no name on the Hub, so no card can declare it; give its name"),
         ],
@@ -296,7 +296,8 @@ def test_a_stored_signature_has_no_card(hub):
         ("{}", "lineage/claims.json is not a file that hf-lineage wrote (Object missing required field"),
         ("not JSON", "lineage/claims.json is not a file that hf-lineage wrote (JSON is malformed"),
         ('{"schema_version": 1, "claims": 7}', "is not a file that hf-lineage wrote"),
-        ('{"schema_version": 2}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
+        ('{"schema_version": 1, "claims": [], "tool": 7}', "is not a file that hf-lineage wrote"),
+        ('{"schema_version": 3}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
     ],
 )
 def test_a_record_of_somebody_else_is_left_alone(hub, content, message):

@@ -57,9 +57,11 @@ def test_the_text_report_is_what_the_readme_promises():
     assert FORMATS["text"](found, False) == (
         "org/model @ 0123456789abcdef\n"
         "\n"
-        " Declared base  Relation  Path  Score      p  Verdict\n"
-        " ────────────────────────────────────────────────────\n"
-        " org/base       finetune  mlp   0.973  0.001  RELATED\n"
+        " Declared base  Relation  Path  Score  Inherited      p  Verdict\n"
+        " ───────────────────────────────────────────────────────────────\n"
+        " org/base       finetune  mlp   0.973        97%  0.001  RELATED\n"
+        "org/base: inherited 97% (95-99%); independent models of this shape score 0.000\n"
+        "  to 0.000 under permutation\n"
     )
 
 
@@ -93,7 +95,9 @@ def test_nothing_declared_is_said_with_the_remedy():
 
 
 def test_several_paths_are_summed_up_with_the_correction(every_verdict):
-    assert "org/base: RELATED over 2 paths, p-values after Holm's correction" in FORMATS["text"](every_verdict, False)
+    assert "org/base: RELATED in part over 2 paths, p-values after Holm's correction" in FORMATS["text"](
+        every_verdict, False
+    )
 
 
 def test_the_json_report_keeps_to_its_schema(every_verdict):
@@ -139,7 +143,7 @@ def test_markdown_of_a_hostile_name_is_only_text(every_verdict):
     assert "](http" not in text
     assert "@team" not in text
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {7}
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {8}
     assert escaped("a|b`c`") == r"a\|b\`c\`"
     assert escaped("@team a@b") == "&#64;team a&#64;b"
     assert escaped("www.evil.com WWW.evil.com awww.") == "www&#46;evil.com WWW&#46;evil.com awww."
@@ -161,6 +165,42 @@ def test_the_worst_row_decides_the_exit_code(rows, code):
 
 def test_verdicts_are_coloured_as_whole_words():
     assert colour("UNRELATED RELATED") == "\x1b[31mUNRELATED\x1b[0m \x1b[32mRELATED\x1b[0m"
+    for kind in ("RELATED in part", "RELATED by the\n", "RELATED, share"):
+        assert colour(kind) == kind.replace("RELATED", "\x1b[33mRELATED\x1b[0m")
+
+
+@pytest.mark.parametrize(
+    ("share", "lines"),
+    [
+        (0.3, ["RELATED in part"]),
+        (0.0, ["RELATED by the", "basis only"]),
+        (None, ["RELATED, share", "not measured"]),
+    ],
+)
+def test_every_kind_fits_into_80_columns_beside_a_long_path_and_base(share, lines):
+    found = report(row(judge({"value_output": evidence(share=share)}, Criteria()), "meta-llama/Llama-3.1-8B-Instruct"))
+    table = FORMATS["text"](found, False).split("meta-llama/Llama-3.1-8B-Instruct:")[0].splitlines()
+    assert max(map(len, table)) <= 80
+    assert [line for line in lines if not any(shown.endswith(line) for shown in table)] == []
+    assert any("value_output" in shown for shown in table)
+
+
+@pytest.mark.parametrize("form", list(FORMATS))
+def test_no_format_says_about_zero(every_verdict, form):
+    if form != "intoto":
+        assert "about 0" not in FORMATS[form](every_verdict, True)
+
+
+def test_what_is_corrected_for_is_named_and_what_is_not():
+    early = replace(evidence(p=0.003), analyses=3)
+    found = report(replace(row(judge({"mlp": early}, Criteria())), layers=32))
+    text = " ".join(FORMATS["text"](found, True).split())
+    assert "0.003 after Holm's correction over the paths and Bonferroni's correction over 3 interim analyses" in text
+    assert "decided after 4 of 32 layers (0-3), drawn in a random order, at one of 3 interim analyses" in text
+    assert "Nothing corrects for asking about several claims or many models" in text
+    assert "interim analyses, for which" not in FORMATS["text"](
+        report(row(judge({"mlp": evidence()}, Criteria()))), True
+    )
 
 
 def test_the_command_line_offers_every_format():
