@@ -9,12 +9,12 @@ from hf_lineage.pipeline import Report, Row
 from hf_lineage.repo import resolve
 from hf_lineage.verdict import Incompatible, Inconclusive, Unreadable, Unrelated, Unverifiable
 from tests import hostile
+from tests.evidence import evidence
 from tests.hub import serving
 from tests.hub.client import connect
 from tests.hub.commits import Commits
 from tests.models import SMALL, card, family, fine_tuned, tiny_llama
 from tests.signatures import publish
-from tests.test_verdict import evidence
 
 LAYERS = 8
 
@@ -43,7 +43,7 @@ def every_kind(folder):
 
     rows = (
         row(judge({"mlp": evidence(score=0.973)}, Criteria()), relation="finetune", commit="0" * 40),
-        row(judge({"mlp": evidence(score=0.01, p=0.5, share=0.0)}, Criteria()), base="other/base", sources=("--base",)),
+        row(judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Criteria()), base="other/base", sources=("--base",)),
         row(Inconclusive("only 1 of 6 layers hold finite weights")),
         row(Incompatible("6 layers of width 96 against 4 of width 64")),
         row(Unverifiable("no weights"), sources=("adapter_config.json", "README.md")),

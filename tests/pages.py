@@ -6,10 +6,10 @@ from hf_lineage.calibrate import EmpiricalNull, PermutationNull
 from hf_lineage.claims import Claim
 from hf_lineage.comparison import Comparison, assign
 from hf_lineage.evaluate import Criteria, judge
-from hf_lineage.inherited import Inherited
 from hf_lineage.options import Options
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.verdict import Evidence, Unverifiable
+from tests.evidence import inheriting
 
 START = "<script>window.hacked = 1</script><img src=x onerror='window.hacked=1'>\"'></style></title>`a`|b|"
 HOSTILE = f"{START}\n::error::\u202e\u2066\u200b\x1b[31m$x^2$ --> ]]> &lt;" + "m" * 200
@@ -37,7 +37,7 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, sha
         empirical=empirical,
         p_value=p,
         layers=more.pop("layers", (tuple(range(rows)), tuple(range(columns)))),
-        inherited=None if share is None else Inherited(np.full(columns, share), np.full(columns, 1 / columns), 0.02),
+        inherited=None if share is None else inheriting(*[share] * columns, error=0.02),
         **more,
     )
 

@@ -15,15 +15,15 @@ def test_the_report_is_one_table(hub, monkeypatch):
     monkeypatch.chdir(hub)
     found = lineage("check", "fern/child")
     assert found.sentences.replace("─", "").split() == [
-        *("fern/child", "Declared", "base", "Relation", "Path", "Score", "p", "Verdict"),
-        *("acme/base", "finetune", "mlp", found.rows[0][3], "0.001", "RELATED"),
+        *("fern/child", "Declared", "base", "Relation", "Path", "Score", "Inherited", "p", "Verdict"),
+        *("acme/base", "finetune", "mlp", found.rows[0][3], "100%", "0.001", "RELATED"),
     ]
 
 
 def test_each_path_is_a_line_and_the_row_says_what_they_say_together(hub):
     found = check(hub, "--paths", "mlp, mlp_gate,value_output,query_key")
     assert found.code == 0
-    assert [row[-4] for row in found.rows] == ["mlp", "mlp_gate", "value_output", "query_key"]
+    assert [row[-5] for row in found.rows] == ["mlp", "mlp_gate", "value_output", "query_key"]
     assert "acme/base: RELATED over 4 paths, p-values after Holm's correction" in found.sentences
 
 
@@ -39,7 +39,7 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
     [
         (["--nose"], "No such option '--nose'"),
         (["--format", "xml"], "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
-        (["--recipe", "soup"], "Invalid value for '--recipe': 'soup' is not one of 'robust', 'paper'"),
+        (["--recipe", "soup"], "Invalid value for '--recipe': 'soup' is not one of 'robust', 'robust-1', 'paper'"),
         (["--probes", "many"], "Invalid value for '--probes': 'many' is not a valid integer"),
         (["--probes", "0"], "probes must be between 1 and 65536, not 0; use exact mode for more"),
         (["--probes", "-1"], "probes must be between 1 and 65536, not -1"),

@@ -19,7 +19,7 @@ from hf_lineage.report.json import SCHEMA
 from hf_lineage.report.markdown import escaped
 from hf_lineage.report.text import bar, colour
 from hf_lineage.verdict import Incompatible, Inconclusive, Related, Unreadable, Unrelated, Unverifiable
-from tests.test_verdict import evidence
+from tests.evidence import evidence, inheriting
 
 HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
 
@@ -36,7 +36,7 @@ def report(*rows, conflicts=(), options=None):
 def every_verdict():
     measured = {
         "mlp": evidence(score=0.973),
-        "value_output": replace(evidence(score=0.4, p=0.5), empirical=EmpiricalNull({"x/y": 0.1}, "a paper")),
+        "value_output": replace(evidence(score=0.4), empirical=EmpiricalNull({"x/y": 0.1}, "a paper")),
     }
     return report(
         row(judge(measured, Criteria())),
@@ -59,9 +59,9 @@ def test_the_text_report_is_what_the_readme_promises():
         "\n"
         " Declared base  Relation  Path  Score  Inherited      p  Verdict\n"
         " ───────────────────────────────────────────────────────────────\n"
-        " org/base       finetune  mlp   0.973        97%  0.001  RELATED\n"
-        "org/base: inherited 97% (95-99%); independent models of this shape score 0.000\n"
-        "  to 0.000 under permutation\n"
+        " org/base       finetune  mlp   0.973       100%  0.001  RELATED\n"
+        "org/base: inherited 100%; independent models of this shape score 0.000 to 0.000\n"
+        "  under permutation, this pair 0.973 on the same coordinates\n"
     )
 
 
@@ -95,9 +95,7 @@ def test_nothing_declared_is_said_with_the_remedy():
 
 
 def test_several_paths_are_summed_up_with_the_correction(every_verdict):
-    assert "org/base: RELATED in part over 2 paths, p-values after Holm's correction" in FORMATS["text"](
-        every_verdict, False
-    )
+    assert "org/base: RELATED over 2 paths, p-values after Holm's correction" in FORMATS["text"](every_verdict, False)
 
 
 def test_the_json_report_keeps_to_its_schema(every_verdict):
@@ -121,6 +119,58 @@ def test_the_json_report_has_the_numbers_of_the_text(every_verdict):
     assert [claim["verdict"] for claim in document["claims"]] == [
         "RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE",
     ]  # fmt: skip
+
+
+KINDS = [
+    # The shares of four layers; words, kind, exit code and the first words of the reason.
+    ((1.0,) * 4, "RELATED", "related", 0, ""),
+    ((1.0, 0, 0, 0), "RELATED in part", "part", 3, "25% of what its units write is inherited, in layers 0"),
+    ((0.0,) * 4, "RELATED by the basis only", "basis", 3, "0% of what its units write is inherited: the embedding or"),
+    ((), "RELATED, share not measured", "unmeasured", 3, "the stored signature holds no units; extract it again"),
+]
+
+
+@pytest.mark.parametrize(("shares", "words", "kind", "code", "reason"), KINDS, ids=[each[2] for each in KINDS])
+def test_every_format_tells_in_which_way_two_models_are_related(shares, words, kind, code, reason):
+    found = report(row(judge({"mlp": evidence(shares=shares)}, Criteria())))
+    for form in ("text", "markdown"):
+        said = " ".join(FORMATS[form](found, False).split())
+        assert words in said
+        assert reason in said.replace("\\", "")
+    document = json.loads(FORMATS["json"](found, False))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    (claim,) = document["claims"]
+    assert (claim["verdict"], claim["kind"], claim["verified"]) == ("RELATED", kind, kind == "related")
+    assert (claim["exit_code"], document["exit_code"]) == (code, code)
+    assert claim["reason"].startswith(reason)
+
+
+def test_the_share_of_inherited_units_is_in_json_with_its_interval_and_by_layer():
+    measured = evidence(inherited=inheriting(1.0, 1.0, 0.5, 0.0, error=0.05))
+    (claim,) = json.loads(FORMATS["json"](report(row(judge({"mlp": measured}, Criteria()))), False))["claims"]
+    assert claim["paths"][0]["inherited"] == {
+        "share": 0.625,
+        "low": pytest.approx(0.575),
+        "high": pytest.approx(0.675),
+        "layers": {"0": 1.0, "1": 1.0, "2": 0.5, "3": 0.0},
+    }
+
+
+def test_corrections_are_named_for_what_they_are():
+    measured = evidence(analyses=3)
+    (claim,) = json.loads(FORMATS["json"](report(row(judge({"mlp": measured}, Criteria()))), False))["claims"]
+    (path,) = claim["paths"]
+    assert path["corrections"] == {"paths": "Holm 1979", "interim_analyses": "Bonferroni"}
+    assert (path["analyses"], path["p_value_adjusted"]) == (3, 0.001)
+    assert "p_value_holm" not in path
+
+
+def test_layers_that_write_next_to_nothing_are_named():
+    found = report(row(judge({"mlp": evidence(left_out=((), (4, 5, 6, 9)))}, Criteria())))
+    said = " ".join(FORMATS["text"](found, False).split())
+    assert "org/base: layers 4-6, 9 of the model write next to nothing along mlp and are left out" in said
+    (claim,) = json.loads(FORMATS["json"](found, False))["claims"]
+    assert claim["paths"][0]["left_out"] == {"base": [], "model": [4, 5, 6, 9]}
 
 
 def test_an_error_without_bound_is_null_in_json():
@@ -170,37 +220,39 @@ def test_verdicts_are_coloured_as_whole_words():
 
 
 @pytest.mark.parametrize(
-    ("share", "lines"),
+    ("shares", "lines"),
     [
-        (0.3, ["RELATED in part"]),
-        (0.0, ["RELATED by the", "basis only"]),
-        (None, ["RELATED, share", "not measured"]),
+        ((1.0, 0, 0, 0), ["RELATED in part"]),
+        ((0.0,) * 4, ["RELATED by the", "basis only"]),
+        ((), ["RELATED, share", "not measured"]),
     ],
 )
-def test_every_kind_fits_into_80_columns_beside_a_long_path_and_base(share, lines):
-    found = report(row(judge({"value_output": evidence(share=share)}, Criteria()), "meta-llama/Llama-3.1-8B-Instruct"))
-    table = FORMATS["text"](found, False).split("meta-llama/Llama-3.1-8B-Instruct:")[0].splitlines()
+def test_every_kind_fits_into_80_columns_beside_a_long_path_and_base(shares, lines):
+    base = "meta-llama/Llama-3.1-8B-Instruct"
+    found = report(row(judge({"value_output": evidence(shares=shares)}, Criteria()), base))
+    table = FORMATS["text"](found, False).split(f"{base}:")[0].splitlines()
     assert max(map(len, table)) <= 80
     assert [line for line in lines if not any(shown.endswith(line) for shown in table)] == []
     assert any("value_output" in shown for shown in table)
 
 
-@pytest.mark.parametrize("form", list(FORMATS))
+@pytest.mark.parametrize("form", [form for form in FORMATS if form != "intoto"])
 def test_no_format_says_about_zero(every_verdict, form):
-    if form != "intoto":
-        assert "about 0" not in FORMATS[form](every_verdict, True)
+    assert "about 0" not in FORMATS[form](every_verdict, True)
 
 
 def test_what_is_corrected_for_is_named_and_what_is_not():
-    early = replace(evidence(p=0.003), analyses=3)
+    early = evidence(p=0.003, analyses=3)
     found = report(replace(row(judge({"mlp": early}, Criteria())), layers=32))
     text = " ".join(FORMATS["text"](found, True).split())
     assert "0.003 after Holm's correction over the paths and Bonferroni's correction over 3 interim analyses" in text
     assert "decided after 4 of 32 layers (0-3), drawn in a random order, at one of 3 interim analyses" in text
     assert "Nothing corrects for asking about several claims or many models" in text
-    assert "interim analyses, for which" not in FORMATS["text"](
-        report(row(judge({"mlp": evidence()}, Criteria()))), True
-    )
+
+
+def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():
+    hybrid = replace(row(judge({"mlp": evidence()}, Criteria())), layers=8)
+    assert "decided after" not in FORMATS["text"](report(hybrid), True)
 
 
 def test_the_command_line_offers_every_format():

@@ -54,12 +54,10 @@ def test_a_result_has_its_numbers(every_kind):
     (run,) = log(every_kind)["runs"]
     assert run["results"][0]["properties"] == {
         "verdict": "RELATED", "base": "org/base", "baseRevision": "0" * 40, "relation": "finetune",
-        "sources": ["README.md"], "score": pytest.approx(0.973), "pValue": 0.001, "inherited": pytest.approx(0.97),
+        "sources": ["README.md"], "score": pytest.approx(0.973), "pValue": 0.001, "inherited": pytest.approx(1.0),
         "kind": "related", "verified": True,
     }  # fmt: skip
-    assert run["results"][0]["message"]["text"] == (
-        "org/base is RELATED (score 0.973, 97% (95-99%) inherited, p = 0.001)."
-    )
+    assert run["results"][0]["message"]["text"] == ("org/base is RELATED (score 0.973, 100% inherited, p = 0.001).")
     assert "score" not in run["results"][3]["properties"]
 
 

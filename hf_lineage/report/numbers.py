@@ -19,10 +19,15 @@ def null_range(null: PermutationNull) -> tuple[float, float]:
     return low, high
 
 
-def independent(found: Evidence) -> str:
+def chance(found: Evidence) -> str:
     """Return what independent models score, as the permutations show it."""
     low, high = null_range(found.permutation)
     return f"independent models of this shape score {low:.3f} to {high:.3f} under permutation"
+
+
+def independent(found: Evidence) -> str:
+    """Return the same beside what this pair scores on those coordinates, which is not quite the score of all."""
+    return f"{chance(found)}, this pair {found.permutation.observed:.3f} on the same coordinates"
 
 
 def null_sentences(found: Evidence) -> Iterator[str]:
@@ -32,7 +37,7 @@ def null_sentences(found: Evidence) -> Iterator[str]:
     yield f"score {found.comparison.score:.4f}" + (f", standard error of the sketch {error:.1g}" if error else "")
     low, high = null.scores.min(), null.scores.max()
     yield (
-        f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates; {independent(found)} (98 of 100 do; "
+        f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates; {chance(found)} (98 of 100 do; "
         f"all {len(null.scores)} lie between {low:.4f} and {high:.4f}), p = {null.p_value:.3g}"
         + (f", {found.p_value:.3g} after {corrections(found)}" if found.p_value != null.p_value else "")
     )

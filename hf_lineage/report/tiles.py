@@ -17,9 +17,14 @@ def tiles(report: Report, row: Row) -> Markup:
     score, share, p_value = figures(row)
     tries = len(found.permutation.scores)
     least = f" It is the least that {tries} shuffles can show." if found.permutation.p_value * (tries + 1) < 2 else ""
-    low, high = numbers.null_range(found.permutation)
+    null = found.permutation
+    low, high = numbers.null_range(null)
+    around = (
+        f"1 for the same weights. On the {null.coordinates} coordinates that were shuffled independent models of this "
+        f"shape score {low:.3f} to {high:.3f}, this pair {null.observed:.3f}."
+    )
     shown = (
-        ("Score", score, f"1 for the same weights; independent models of this shape score {low:.3f} to {high:.3f}."),
+        ("Score", score, around),
         ("Inherited", share, _share_means(report, found)),
         ("p-value", p_value, f"How often independent models would score as high by chance.{least}"),
         ("Layers", _layers(row, found), f"Compared along the path {path}, each with its best partner."),
