@@ -74,7 +74,8 @@ class TestInputs:
         found = read_inputs(
             {
                 "LINEAGE_MODEL": "org/model", "LINEAGE_REVISION": "v1", "LINEAGE_BASE": "a/b, c/d\ne/f a/b",
-                "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_ACCEPT": "part, basis", "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x",
+                "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_ACCEPT": "part, basis",
+                "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x",
                 "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_LOCAL_HUB": "hub", "RUNNER_TEMP": "/temp",
             }
         )  # fmt: skip

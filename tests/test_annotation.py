@@ -78,6 +78,16 @@ def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
     assert max(p["score"] for p in json.loads(again.out)["claims"][0]["paths"]) == pytest.approx(score, abs=1e-3)
 
 
+def test_the_command_says_which_kinds_are_accepted_and_which_share_is_asked_for(hub):
+    annotate(hub, "--write", "--accept", "part", "--accept", "basis", "--min-share", "0.7", "--order-seed", "3")
+    (claim,) = claims(hub)["claims"]
+    command = "hf-lineage check fern/child --base acme/base --min-share 0.7 --accept part --accept basis"
+    assert claim["command"] == command
+    assert claim["test"]["min_share"] == 0.7
+    assert "verified is what is RELATED with more than 70% of it" in readme(hub)
+    assert lineage(*command.split()[1:], "--local-hub", hub).code == 0
+
+
 def test_the_record_says_the_same_to_programs(hub):
     annotate(hub, "--write")
     found = claims(hub)

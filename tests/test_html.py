@@ -57,8 +57,8 @@ def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again()
     found = page(row(revision="b" * 40, mlp=measured()), revision="a" * 40)
     for words in (
         "RELATED Shares weights with org/base",
-        "Score 0.970 1 for the same weights. On the 128 coordinates that were shuffled independent models of this shape "
-        "score -0.0",
+        "Score 0.970 1 for the same weights. On the 128 coordinates that were shuffled independent models of this "
+        "shape score -0.0",
         "Inherited 97% Between 95% and 99% of what the model's hidden units write has a counterpart in the base",
         "p-value 0.001 How often independent models would score as high by chance. It is the least that 999 shuffles",
         f"Commit of the model {'a' * 40}",
