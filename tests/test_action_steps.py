@@ -101,7 +101,11 @@ def test_a_true_claim_passes_and_every_output_says_so(honest):
 def test_a_true_claim_is_one_notice(honest):
     _, ran = honest
     assert ran.heard == [
-        ("notice", "title=Lineage of fern/llama-finetune-a", "acme/llama-base is RELATED (score 0.995, p = 0.001)")
+        (
+            "notice",
+            "title=Lineage of fern/llama-finetune-a",
+            "acme/llama-base is RELATED (score 0.995, 100%25 inherited, p = 0.001)",
+        )
     ]
 
 
@@ -133,7 +137,11 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
     assert (ran.code, ran.outputs["verdict"]) == (1, "UNRELATED")
     assert ran.outputs == outputs(report, folder)
     assert ran.heard == [
-        ("error", "title=Lineage of magpie/llama-liar", "acme/llama-base is UNRELATED (score 0.020, p = 0.279)")
+        (
+            "error",
+            "title=Lineage of magpie/llama-liar",
+            "acme/llama-base is UNRELATED (score 0.019, 0%25 inherited, p = 0.187)",
+        )
     ]
     assert ran.summary == FORMATS["markdown"](report, False) + "\n"
     assert sorted(file.name for file in folder.iterdir()) == [

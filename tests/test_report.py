@@ -250,6 +250,20 @@ def test_what_is_corrected_for_is_named_and_what_is_not():
     assert "Nothing corrects for asking about several claims or many models" in text
 
 
+@pytest.mark.parametrize(
+    ("found", "named"),
+    [
+        (evidence(), False),
+        (evidence(analyses=3), True),
+        (evidence(inherited=inheriting(1.0, 1.0, 1.0, 1.0, error=0.05)), True),
+    ],
+    ids=["all layers, all units", "some layers", "some units"],
+)
+def test_the_order_seed_is_named_where_figures_rest_on_a_draw(found, named):
+    text = FORMATS["text"](report(row(judge({"mlp": found}, Criteria())), options=Options(order_seed=71)), True)
+    assert ("layers and units drawn by order seed 71" in " ".join(text.split())) is named
+
+
 def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():
     hybrid = replace(row(judge({"mlp": evidence()}, Criteria())), layers=8)
     assert "decided after" not in FORMATS["text"](report(hybrid), True)

@@ -16,7 +16,6 @@ from hf_lineage.report.charts import concentration, histogram, inheritance
 from hf_lineage.report.heatmap import heat_map
 from hf_lineage.report.markup import Markup, identifier, joined, tag
 from hf_lineage.report.meaning import meaning
-from hf_lineage.report.same import drawn
 from hf_lineage.report.tiles import figures, tiles
 from hf_lineage.verdict import Evidence
 
@@ -203,7 +202,7 @@ def _listed(sources: tuple[str, ...]) -> Iterator[Markup]:
 def _command(report: Report, row: Row) -> str:
     hub, seed = report.options.local_hub, report.options.order_seed
     command = f"$ {record.command(report.model, report.revision, row, report.options, {})}"
-    if seed is not None and any(map(drawn, row.verdict.evidence.values())):
+    if seed is not None and any(map(numbers.drawn, row.verdict.evidence.values())):
         command += f" --order-seed {seed}"
     return command + (f" --local-hub {shlex.quote(str(hub))}" if hub else "")
 

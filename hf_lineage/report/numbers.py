@@ -19,6 +19,11 @@ def null_range(null: PermutationNull) -> tuple[float, float]:
     return low, high
 
 
+def drawn(found: Evidence) -> bool:
+    """Return whether another draw of layers or of units would give other figures."""
+    return found.analyses > 1 or bool(found.inherited and found.inherited.error > 0)
+
+
 def chance(found: Evidence) -> str:
     """Return what independent models score, as the permutations show it."""
     low, high = null_range(found.permutation)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from hf_lineage.pipeline import Report, Row
+from hf_lineage.report.numbers import drawn
 from hf_lineage.report.record import PathEvidence, Record, RecordedClaim
 from hf_lineage.verdict import Evidence
 
@@ -27,11 +28,6 @@ def says_the_same(old: Record, new: Record, report: Report) -> bool:
     if len({*map(repr, heads)}) > 1 or len(old.claims) != len(new.claims):
         return False
     return all(map(_same_claim, old.claims, new.claims, report.rows))
-
-
-def drawn(found: Evidence) -> bool:
-    """Return whether another draw of layers or of units would give other figures."""
-    return found.analyses > 1 or bool(found.inherited and found.inherited.error > 0)
 
 
 def _same_claim(old: RecordedClaim, new: RecordedClaim, row: Row) -> bool:

@@ -204,7 +204,9 @@ def settings(report: Report) -> str:
     """Return the recipe and the test in one sentence: what has to be the same for a number to come out again."""
     recipe, options = report.options.recipe, report.options
     probes = "exact" if recipe.probes is None else f"{recipe.probes} probes"
-    drawn = "" if options.order_seed is None else f"; layers and units drawn by order seed {options.order_seed}"
+    evidence = (found for row in report.rows for found in row.verdict.evidence.values())
+    known = options.order_seed is not None and any(map(numbers.drawn, evidence))
+    drawn = f"; layers and units drawn by order seed {options.order_seed}" if known else ""
     return (
         f"Recipe {recipe.option}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "
         f"coordinates (seed {options.seed}); alpha {options.alpha:g}{drawn}; verified with more than "
