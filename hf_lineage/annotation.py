@@ -18,7 +18,7 @@ from hf_lineage.options import Options
 from hf_lineage.pipeline import Report, check_source
 from hf_lineage.publishing import SAME
 from hf_lineage.repo import RepoRef, hub_name
-from hf_lineage.report import difference, record, section
+from hf_lineage.report import difference, record, same, section
 from hf_lineage.store import write_atomically
 
 FILES = (record.FILE, CARD)
@@ -57,7 +57,7 @@ class Annotation:
     def verdicts(self) -> str:
         """A line for each claim."""
         claims = record.build(self.report, self.repo.revision, self.today, self.names).claims
-        return "".join(f"{claim.base}: {claim.verdict}\n" for claim in claims)
+        return "".join(f"{claim.base}: {claim.words}\n" for claim in claims)
 
     def changes(self, before: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return the files that must change where these are there now; none if they say what they should."""
@@ -70,14 +70,14 @@ class Annotation:
         return {file: content for file, content in after.items() if before.get(file) != content}
 
     def _record(self, old: record.Record | None) -> record.Record:
-        """What was found today, or on the day of the old record if it says the same about the same weights.
+        """What was measured today, or the old record if it says the same about the same weights.
 
-        The commit alone may differ: writing the card makes one.
+        The commit may differ, for writing the card makes one, and so may figures that rest on a draw.
         """
         if old and old.claims and old.claims[0].date <= self.today:
             again = record.build(self.report, old.commit, old.claims[0].date, self.names)
-            if again == old and self._same_weights(old.commit):
-                return again
+            if same.says_the_same(old, again, self.report) and self._same_weights(old.commit):
+                return old
         return record.build(self.report, self.repo.revision, self.today, self.names)
 
     def _same_weights(self, commit: str | None) -> bool:
@@ -201,11 +201,11 @@ def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None
 
 
 def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
-    """The one row with the relation that the user gives it, and the name to be declared; only for what is RELATED."""
+    """The one row with the relation that the user gives it, and the name to be declared; only for what is verified."""
     (row,) = report.rows
     if not row.verdict.verified:
         raise CardError(
-            f"{row.claim.base} is {row.verdict.name}, and only a RELATED base is declared; leave --repair-base out"
+            f"{row.claim.base} is {row.verdict.words}, and only a verified base is declared; leave --repair-base out"
         )
     claim = replace(row.claim, relation=repair.relation or row.claim.relation)
     name = hub_name(repair.base) or repair.base

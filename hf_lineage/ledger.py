@@ -47,6 +47,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """In which way the two are RELATED; null for any other verdict."""
     exit_code: int | None = None
     """What `check` returns for the claim; null in entries from before kinds of RELATED were told apart."""
+    inherited: float | None = None
+    """The share of what the model's units write that is inherited; null where it was not measured."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,11 @@ HOSTILE = f"{START}\n::error::\u202e\u2066\u200b\x1b[31m$x^2$ --> ]]> &lt;" + "m
 BENIGN = "n" * len(HOSTILE)
 
 
-def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, share=1.0):
-    """Evidence of `rows` layers of the base against `columns` of the model; verified if score and share are high."""
+def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, share=0.97, **more):
+    """Evidence of `rows` layers of the base against `columns` of the model; related if the score is high.
+
+    `share` is what is inherited: of every layer, of each of them, or None where it is not known.
+    """
     stream = np.random.default_rng(seed)
     similarity = stream.normal(0, 0.01, (rows, columns))
     np.fill_diagonal(similarity, score)
@@ -33,14 +36,17 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, sha
         permutation=PermutationNull(score, stream.normal(0, 0.01, 999), seed=0, coordinates=128),
         empirical=empirical,
         p_value=p,
-        layers=(tuple(range(rows)), tuple(range(columns))),
-        inherited=None if share is None else inheriting(*[share] * columns),
+        layers=more.pop("layers", (tuple(range(rows)), tuple(range(columns)))),
+        inherited=None if share is None else inheriting(*[share] * columns, error=0.02),
+        **more,
     )
 
 
-def row(base="org/base", relation="finetune", sources=("README.md",), revision=None, **evidence):
+def row(
+    base="org/base", relation="finetune", sources=("README.md",), revision=None, criteria=None, layers=None, **evidence
+):
     """A claim judged on its evidence, by path."""
-    return Row(Claim(base, relation, sources), judge(evidence, Criteria()), revision)
+    return Row(Claim(base, relation, sources), judge(evidence, criteria or Criteria()), revision, layers)
 
 
 def report(*rows, model="org/model", revision=None, conflicts=(), options=None):

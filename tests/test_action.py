@@ -63,6 +63,7 @@ class TestInputs:
             ),
             ({"MODEL": "a/b", "BUDGET": "no\n::error::x"}, r"budget must be .*not no\\n:\\x3aerror:\\x3ax"),
             ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
+            ({"MODEL": "a/b", "ACCEPT": "unmeasured"}, "accept must be one of part, basis, not unmeasured"),
             ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
         ],
     )
@@ -74,7 +75,8 @@ class TestInputs:
         found = read_inputs(
             {
                 "LINEAGE_MODEL": "org/model", "LINEAGE_REVISION": "v1", "LINEAGE_BASE": "a/b, c/d\ne/f a/b",
-                "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x",
+                "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_ACCEPT": "part, basis",
+                "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x",
                 "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_LOCAL_HUB": "hub", "RUNNER_TEMP": "/temp",
             }
         )  # fmt: skip
@@ -83,6 +85,7 @@ class TestInputs:
         )  # fmt: skip
         assert found.failing == {ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}
         assert (found.card, found.token, str(found.options.local_hub)) == ("never", "hf_x", "hub")
+        assert found.options.accept == ("part", "basis")
 
     def test_the_defaults_are_those_of_the_command(self):
         found = read_inputs({"LINEAGE_LOCAL_PATH": "."})

@@ -11,6 +11,7 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
+from hf_lineage.report import json as own_json
 from tests import hostile
 from tests.github import ROOT, SHELL, action, commands, installed, run_action
 from tests.models import WEIGHTS, family
@@ -59,11 +60,14 @@ def outputs(report, folder, **files):
     found = report.rows[0].verdict.evidence["mlp"]
     return {
         "verdict": report.rows[0].verdict.name,
+        "verified": str(report.rows[0].verdict.verified).lower(),
+        "kind": own_json.kind(report.rows[0].verdict) or "",
+        "inherited": f"{found.inherited.share:.2f}",
         "score": f"{found.comparison.score:.4g}",
         "p-value": f"{found.p_value:.4g}",
         "report-path": str(folder),
         "sarif-path": str(folder / "lineage.alerts.sarif"),
-        "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v1",
+        "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v2",
         "predicate-path": "",
         "checksums-path": "",
     } | {output: str(folder / file) for output, file in files.items()}

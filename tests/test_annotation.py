@@ -67,7 +67,7 @@ def test_writing_twice_is_writing_once(hub):
 def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
     annotate(hub, "--write", "--paths", "mlp,value_output", "--permutations", "1999", "--exact", "--seed", "3")
     score = claims(hub)["claims"][0]["score"]
-    assert f"| acme/base | finetune | RELATED \\(verified\\) | {score:.3f} | 0.001 | – |" in readme(hub)
+    assert f"| acme/base | finetune | RELATED \\(verified\\) | {score:.3f} | 100% | 0.001 | – |" in readme(hub)
     command = (
         "hf-lineage check fern/child --base acme/base --paths mlp,value_output --exact --permutations 1999 --seed 3"
     )
@@ -76,6 +76,16 @@ def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
     again = lineage(*command.split()[1:], "--local-hub", hub, "--format", "json")
     assert again.code == 0
     assert max(p["score"] for p in json.loads(again.out)["claims"][0]["paths"]) == pytest.approx(score, abs=1e-3)
+
+
+def test_the_command_says_which_kinds_are_accepted_and_which_share_is_asked_for(hub):
+    annotate(hub, "--write", "--accept", "part", "--accept", "basis", "--min-share", "0.7", "--order-seed", "3")
+    (claim,) = claims(hub)["claims"]
+    command = "hf-lineage check fern/child --base acme/base --min-share 0.7 --accept part --accept basis"
+    assert claim["command"] == command
+    assert claim["test"]["min_share"] == 0.7
+    assert "verified is what is RELATED with more than 70% of it" in readme(hub)
+    assert lineage(*command.split()[1:], "--local-hub", hub).code == 0
 
 
 def test_the_record_says_the_same_to_programs(hub):
@@ -243,9 +253,9 @@ class TestRepair:
     @pytest.mark.parametrize(
         ("base", "message"),
         [
-            ("acme/other", "acme/other is UNRELATED, and only a RELATED base is declared; leave --repair-base out"),
-            ("acme/wide", "acme/wide is INCOMPATIBLE, and only a RELATED base is declared"),
-            ("acme/gone", "acme/gone is UNVERIFIABLE, and only a RELATED base is declared"),
+            ("acme/other", "acme/other is UNRELATED, and only a verified base is declared; leave --repair-base out"),
+            ("acme/wide", "acme/wide is INCOMPATIBLE, and only a verified base is declared"),
+            ("acme/gone", "acme/gone is UNVERIFIABLE, and only a verified base is declared"),
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
             ("{hub}/acme/base", "is no name on the Hub, so no card can declare it; give its name"),
         ],
@@ -295,7 +305,8 @@ def test_a_stored_signature_has_no_card(hub):
     [
         ("{}", "lineage/claims.json is not a file that hf-lineage wrote (Object missing required field"),
         ("not JSON", "lineage/claims.json is not a file that hf-lineage wrote (JSON is malformed"),
-        ('{"schema_version": 2, "claims": 7}', "is not a file that hf-lineage wrote"),
+        ('{"schema_version": 1, "claims": 7}', "is not a file that hf-lineage wrote"),
+        ('{"schema_version": 1, "claims": [], "tool": 7}', "is not a file that hf-lineage wrote"),
         ('{"schema_version": 3}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
     ],
 )

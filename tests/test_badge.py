@@ -6,15 +6,18 @@ from xml.etree import ElementTree
 import pytest
 
 from hf_lineage.claims import Claim
+from hf_lineage.evaluate import Criteria
 from hf_lineage.pipeline import Row
 from hf_lineage.report import FORMATS
-from hf_lineage.report.badge import DARK, GREEN, GREY, RED
+from hf_lineage.report.badge import AMBER, DARK, GREEN, GREY, RED
 from hf_lineage.verdict import Inconclusive, Unreadable, Unverifiable
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 from tests.running import lineage
 from tests.test_heatmap import luminance
 
 RELATED, UNRELATED = row(mlp=measured()), row(mlp=measured(score=0.01, p=0.4))
+
+ACCEPTED = row(mlp=measured(share=0.3), criteria=Criteria(accept=("part",)))
 
 
 def undecided(verdict):
@@ -28,8 +31,12 @@ def badge(*rows):
 @pytest.mark.parametrize(
     ("rows", "said", "colour"),
     [
-        ([RELATED], "RELATED 0.97 p 0.001", GREEN),
-        ([RELATED, row(mlp=measured(score=0.5))], "RELATED 0.97 p 0.001", GREEN),
+        ([RELATED], "RELATED 0.97, 97% inherited, p 0.001", GREEN),
+        ([RELATED, row(mlp=measured(score=0.5))], "RELATED 0.97, 97% inherited, p 0.001", GREEN),
+        ([RELATED, row(mlp=measured(share=0.3))], "RELATED in part 0.97, 30% inherited, p 0.001", AMBER),
+        ([RELATED, ACCEPTED], "RELATED in part 0.97, 30% inherited, p 0.001", AMBER),
+        ([row(mlp=measured(share=0.0))], "RELATED by the basis only 0.97, 0% inherited, p 0.001", AMBER),
+        ([row(mlp=measured(share=None))], "RELATED, share not measured 0.97, p 0.001", AMBER),
         ([RELATED, UNRELATED, undecided(Inconclusive)], "UNRELATED", RED),
         ([RELATED, undecided(Unverifiable)], "UNVERIFIABLE", GREY),
         ([UNRELATED, undecided(Unreadable)], "UNREADABLE", GREY),
@@ -43,7 +50,7 @@ def test_the_worst_row_is_shown(rows, said, colour):
 
 
 def test_white_can_be_read_on_every_colour():
-    for colour in (GREEN, RED, GREY, DARK):
+    for colour in (GREEN, AMBER, RED, GREY, DARK):
         assert 1.05 / (luminance(colour) + 0.05) >= 4.5
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.calibrate import PermutationNull
-from hf_lineage.report.charts import BOTTOM, LEFT, RIGHT, TOP, concentration, histogram
+from hf_lineage.report.charts import BOTTOM, LEFT, RIGHT, TOP, concentration, histogram, inheritance
 from tests.pages import measured
 
 
@@ -70,6 +70,27 @@ def test_any_size_of_concentration_is_drawn(values):
     flat = replace(found, comparison=replace(found.comparison, concentration=(values, values)))
     heights = [float(y) for y in re.findall(r'<circle cx="[^"]*" cy="([^"]*)"', concentration(flat, "a"))]
     assert all(TOP - 17 <= y <= BOTTOM for y in heights)
+
+
+def columns(picture):
+    """Left edge and height of every column."""
+    found = re.findall(r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="share">', picture)
+    return [(float(x), float(height)) for x, height in found]
+
+
+def test_every_layer_has_a_column_as_high_as_what_it_inherits():
+    shares = np.array([1.0, 0.5, 0.0])
+    found = measured(3, 3)
+    found = replace(found, inherited=replace(found.inherited, by_layer=shares))
+    heights = np.array([height for _, height in columns(inheritance(found, 3, "a"))])
+    assert (heights - 1) / (BOTTOM - TOP - 2) == pytest.approx(shares, abs=1e-3)
+
+
+def test_layers_that_were_not_read_leave_their_place_empty():
+    found = measured(2, 2, analyses=3, layers=((1, 31), (1, 31)))
+    (first, _), (last, _) = columns(inheritance(found, 32, "a"))
+    assert LEFT < first < LEFT + 2 * (RIGHT - LEFT) / 32
+    assert RIGHT - (RIGHT - LEFT) / 32 < last < RIGHT
 
 
 def test_a_single_layer_is_a_dot():

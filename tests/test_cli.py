@@ -14,7 +14,9 @@ from tests.running import check, lineage
 def test_the_report_is_one_table(hub, monkeypatch):
     monkeypatch.chdir(hub)
     found = lineage("check", "fern/child", "--local-hub", ".")
-    assert found.sentences.replace("─", "").split() == [
+    table, _, sentences = found.sentences.replace("─", "").partition(" acme/base: ")
+    assert sentences.startswith("inherited 100%; independent models of this shape score ")
+    assert table.split() == [
         *("fern/child", "Declared", "base", "Relation", "Path", "Score", "Inherited", "p", "Verdict"),
         *("acme/base", "finetune", "mlp", found.rows[0][3], "100%", "0.001", "RELATED"),
     ]

@@ -3,10 +3,13 @@
 import hashlib
 import json
 
+import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from hf_lineage import report
+from hf_lineage.evaluate import Criteria
+from tests import pages
 from tests.models import WEIGHTS
 from tests.running import lineage
 
@@ -36,9 +39,18 @@ def test_only_what_the_weights_bear_out_is_an_ancestor(every_kind):
         {
             "technique": "binary-analysis",
             "confidence": 0.973,
-            "value": "org/base is RELATED (score 0.973, p = 0.001)",
+            "value": "org/base is RELATED (score 0.973, 100% inherited, p = 0.001)",
         }
     ]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.0, None])
+def test_what_is_related_in_another_way_is_no_ancestor_even_if_it_is_accepted(share):
+    part = pages.row(mlp=pages.measured(share=share), criteria=Criteria(accept=("part", "basis")))
+    model = json.loads(rendered(pages.report(part)))["metadata"]["component"]
+    assert "pedigree" not in model
+    said = {each["name"]: each["value"] for each in model["properties"]}
+    assert said["hf-lineage:claim:0:verified"] == "false"
 
 
 def test_every_claim_is_a_property(every_kind):
@@ -46,6 +58,9 @@ def test_every_claim_is_a_property(every_kind):
     said = {each["name"]: each["value"] for each in model["properties"]}
     assert [said[f"hf-lineage:claim:{number}:verdict"] for number in range(6)] == list(KINDS)
     assert said["hf-lineage:claim:1:p-value"] == "0.5"
+    assert said["hf-lineage:claim:0:kind"] == "related"
+    assert said["hf-lineage:claim:0:verified"] == "true"
+    assert said["hf-lineage:claim:0:inherited"] == "100%"
 
 
 def test_the_weights_have_their_digest(every_kind, folder):

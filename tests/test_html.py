@@ -16,7 +16,7 @@ from hf_lineage.options import Options
 from hf_lineage.pipeline import Row
 from hf_lineage.report import FORMATS
 from hf_lineage.report.meaning import MEANINGS
-from hf_lineage.verdict import Incompatible, Inconclusive, Unreadable, Unverifiable, Verdict
+from hf_lineage.verdict import KINDS, Incompatible, Inconclusive, Unreadable, Unverifiable, Verdict
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 from tests.running import lineage
 
@@ -57,7 +57,9 @@ def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again()
     found = page(row(revision="b" * 40, mlp=measured()), revision="a" * 40)
     for words in (
         "RELATED Shares weights with org/base",
-        "Score 0.970 1 for the same weights",
+        "Score 0.970 1 for the same weights. On the 128 coordinates that were shuffled independent models of this "
+        "shape score -0.0",
+        "Inherited 97% Between 95% and 99% of what the model's hidden units write has a counterpart in the base",
         "p-value 0.001 How often independent models would score as high by chance. It is the least that 999 shuffles",
         f"Commit of the model {'a' * 40}",
         f"Commit of the base {'b' * 40}",
@@ -85,7 +87,43 @@ def test_what_is_undecided_shows_its_reason_and_claims_no_finding(verdict):
 
 
 def test_every_verdict_has_a_meaning():
-    assert {kind.__name__.upper() for kind in Verdict.__subclasses__()} == set(MEANINGS)
+    words = {kind.__name__.upper() for kind in Verdict.__subclasses__()} | {kind.words for kind in KINDS}
+    assert words == set(MEANINGS)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.3, "RELATED in part Shares some weights with org/base"),
+        (0.0, "RELATED by the basis only Shares an embedding or a start, and no layers, with org/base"),
+        (None, "RELATED, share not measured Shares weights with org/base"),
+    ],
+)
+def test_a_kind_that_verifies_no_claim_is_not_shown_as_good(share, words):
+    found = page(row(mlp=measured(share=share)))
+    assert words in found.text
+    banners = [attributes["class"] for _, attributes in found.elements if "banner" in attributes.get("class", "")]
+    assert banners == ["banner part"]
+
+
+def test_layers_that_were_left_out_are_named():
+    found = page(row(mlp=measured(left_out=((), (6, 7)))))
+    assert "layers 6-7 of the model write next to nothing along mlp and are left out" in found.text
+
+
+def test_an_early_decision_shows_which_layers_were_read():
+    early = measured(analyses=3, layers=((0, 3, 8, 14, 20, 31),) * 2)
+    found = page(row(layers=32, mlp=early), options=Options(order_seed=5))
+    assert "Layers 6 of 32" in found.text
+    assert "decided after 6 of 32 layers (0, 3, 8, 14, 20, 31), drawn in a random order" in found.text
+    assert "Layers without a column were not read" in found.text
+    assert "--base org/base --order-seed 5" in found.text
+
+
+def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():
+    found = page(row(layers=8, mlp=measured()))
+    assert "Layers 6 Compared" in found.text
+    assert "at one of" not in found.text
 
 
 def test_nothing_declared_is_said_with_the_remedy():
@@ -95,7 +133,7 @@ def test_nothing_declared_is_said_with_the_remedy():
 def test_several_claims_are_listed_first_and_lead_to_their_sections():
     found = page(row(mlp=measured()), row("org/other", mlp=measured(score=0.01, p=0.4)))
     assert "2 claims" in found.text
-    assert "org/base RELATED 0.970 0.001 org/other UNRELATED 0.010 0.4" in found.text
+    assert "org/base RELATED 0.970 97% 0.001 org/other UNRELATED 0.010 97% 0.4" in found.text
     places = {attributes.get("id") for name, attributes in found.elements if name == "section"}
     assert {attributes["href"] for name, attributes in found.elements if name == "a"} == {"#claim-0", "#claim-1"}
     assert {"claim-0", "claim-1"} <= places
@@ -106,7 +144,7 @@ def test_every_path_is_shown_with_its_own_verdict_and_the_deciding_one_in_front(
     assert "Score 0.800" in found.text
     assert "Evidence along the path mlp : UNRELATED" in found.text
     assert "Evidence along the path value_output : RELATED" in found.text
-    assert [name for name, _ in found.elements].count("figure") == 6
+    assert [name for name, _ in found.elements].count("figure") == 8
 
 
 def test_an_empirical_null_is_named():
@@ -119,7 +157,7 @@ def test_the_tables_of_layers_are_folded_until_asked_for():
     assert [attributes for name, attributes in plain.elements if name == "details"] == [{}]
     assert [attributes for name, attributes in explained.elements if name == "details"] == [{"open": ""}]
     assert plain.text == explained.text
-    assert "Layer Paired with Cosine s of the base s of the model 0 0 0.970" in plain.text
+    assert "Layer Paired with Cosine Inherited s of the base s of the model 0 0 0.970 97%" in plain.text
 
 
 def test_the_page_may_load_nothing_but_its_own_style():

@@ -20,7 +20,7 @@ from tests.running import lineage
 ROOT = Path(__file__).parents[1]
 HUB = ROOT / "examples" / "hub"
 STATEMENT = ROOT / "tests" / "data" / "schemas" / "statement-v1.json"
-PREDICATE = ROOT / "docs" / "attestation" / "v1" / "schema.json"
+PREDICATE = ROOT / "docs" / "attestation" / "v2" / "schema.json"
 
 
 def stated(found):

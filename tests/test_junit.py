@@ -3,9 +3,12 @@
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
 from lxml import etree
 
+from hf_lineage.evaluate import Criteria
 from hf_lineage.report import FORMATS
+from tests.pages import measured, report, row
 
 SCHEMA = Path(__file__).with_name("data") / "schemas" / "junit-10.xsd"
 
@@ -34,6 +37,15 @@ def test_each_claim_is_a_case_with_what_became_of_it(every_kind):
     }  # fmt: skip
     suite = root.find("testsuite")
     assert [suite.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["6", "1", "1", "3"]
+
+
+@pytest.mark.parametrize(("accept", "outcome"), [((), ["skipped"]), (("part",), [])])
+def test_what_is_related_in_part_is_skipped_with_the_reason_unless_that_is_accepted(accept, outcome):
+    part = row(mlp=measured(share=0.3), criteria=Criteria(accept=accept))
+    (case,) = ET.fromstring(rendered(report(part))).findall(".//testcase")
+    assert [child.tag for child in case if child.tag != "system-out"] == outcome
+    said = "org/base is RELATED in part (score 0.970, 30% (28-32%) inherited, p = 0.001): 30% of what its units write"
+    assert case.find("system-out").text.startswith(said)
 
 
 def test_explaining_adds_what_the_score_was_held_against(every_kind):

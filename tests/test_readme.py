@@ -21,8 +21,8 @@ def test_the_demo_has_the_verdicts_that_the_readme_promises():
     related = [line.split()[0] for line in lines if " RELATED" in line]
     assert sorted(name.partition("/")[2] for name in unrelated) == ["llama-distilled", "llama-liar"]
     assert len(related) >= 9
-    assert {line.split()[-1] for line in lines if " RELATED" in line} == {"0"}
-    assert {line.split()[-1] for line in lines if "UNRELATED" in line} == {"1"}
+    assert {line.split()[-1] for line in lines if " RELATED" in line} == {"RELATED"}
+    assert {line.split()[3] for line in lines if "UNRELATED" in line} == {"0%"}
 
 
 def test_the_screenshots_are_shown_with_words_for_those_who_do_not_see_them():

@@ -23,7 +23,7 @@ def test_an_issue_says_which_model_at_which_commit_and_how_to_check_it():
     (text,) = issues([entry("fern/liar", claims=(claim(base="acme/true"), LIE))]).values()
     title, empty, body = text.split("\n", 2)
     assert (title, empty) == ("Lineage refuted: fern/liar @ aaaaaaaaaaaa", "")
-    assert f"| acme/base | {'b' * 40} | README.md | 0.012 | 0.457 |" in body
+    assert f"| acme/base | {'b' * 40} | README.md | 0.012 | – | 0.457 |" in body
     assert "acme/true" not in body
     assert "    hf-lineage check fern/child\n" in body
     assert "no more than that" in body

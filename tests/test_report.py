@@ -60,6 +60,8 @@ def test_the_text_report_is_what_the_readme_promises():
         " Declared base  Relation  Path  Score  Inherited      p  Verdict\n"
         " ───────────────────────────────────────────────────────────────\n"
         " org/base       finetune  mlp   0.973       100%  0.001  RELATED\n"
+        "org/base: inherited 100%; independent models of this shape score 0.000 to 0.000\n"
+        "  under permutation, this pair 0.973 on the same coordinates\n"
     )
 
 
@@ -213,6 +215,58 @@ def test_the_worst_row_decides_the_exit_code(rows, code):
 
 def test_verdicts_are_coloured_as_whole_words():
     assert colour("UNRELATED RELATED") == "\x1b[31mUNRELATED\x1b[0m \x1b[32mRELATED\x1b[0m"
+    for kind in ("RELATED in part", "RELATED by the\n", "RELATED, share"):
+        assert colour(kind) == kind.replace("RELATED", "\x1b[33mRELATED\x1b[0m")
+
+
+@pytest.mark.parametrize(
+    ("shares", "lines"),
+    [
+        ((1.0, 0, 0, 0), ["RELATED in part"]),
+        ((0.0,) * 4, ["RELATED by the", "basis only"]),
+        ((), ["RELATED, share", "not measured"]),
+    ],
+)
+def test_every_kind_fits_into_80_columns_beside_a_long_path_and_base(shares, lines):
+    base = "meta-llama/Llama-3.1-8B-Instruct"
+    found = report(row(judge({"value_output": evidence(shares=shares)}, Criteria()), base))
+    table = FORMATS["text"](found, False).split(f"{base}:")[0].splitlines()
+    assert max(map(len, table)) <= 80
+    assert [line for line in lines if not any(shown.endswith(line) for shown in table)] == []
+    assert any("value_output" in shown for shown in table)
+
+
+@pytest.mark.parametrize("form", [form for form in FORMATS if form != "intoto"])
+def test_no_format_says_about_zero(every_verdict, form):
+    assert "about 0" not in FORMATS[form](every_verdict, True)
+
+
+def test_what_is_corrected_for_is_named_and_what_is_not():
+    early = evidence(p=0.003, analyses=3)
+    found = report(replace(row(judge({"mlp": early}, Criteria())), layers=32))
+    text = " ".join(FORMATS["text"](found, True).split())
+    assert "0.003 after Holm's correction over the paths and Bonferroni's correction over 3 interim analyses" in text
+    assert "decided after 4 of 32 layers (0-3), drawn in a random order, at one of 3 interim analyses" in text
+    assert "Nothing corrects for asking about several claims or many models" in text
+
+
+@pytest.mark.parametrize(
+    ("found", "named"),
+    [
+        (evidence(), False),
+        (evidence(analyses=3), True),
+        (evidence(inherited=inheriting(1.0, 1.0, 1.0, 1.0, error=0.05)), True),
+    ],
+    ids=["all layers, all units", "some layers", "some units"],
+)
+def test_the_order_seed_is_named_where_figures_rest_on_a_draw(found, named):
+    text = FORMATS["text"](report(row(judge({"mlp": found}, Criteria())), options=Options(order_seed=71)), True)
+    assert ("layers and units drawn by order seed 71" in " ".join(text.split())) is named
+
+
+def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():
+    hybrid = replace(row(judge({"mlp": evidence()}, Criteria())), layers=8)
+    assert "decided after" not in FORMATS["text"](report(hybrid), True)
 
 
 def test_the_command_line_offers_every_format():

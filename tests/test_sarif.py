@@ -7,9 +7,11 @@ import jsonschema
 import pytest
 
 from hf_lineage import Options, check, compare
+from hf_lineage.evaluate import Criteria
 from hf_lineage.pipeline import Report
 from hf_lineage.report import FORMATS
 from tests.models import card
+from tests.pages import measured, report, row
 
 KINDS = ("RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE")
 SCHEMA = Path(__file__).with_name("data") / "schemas" / "sarif-2.1.0.json"
@@ -52,10 +54,27 @@ def test_a_result_has_its_numbers(every_kind):
     (run,) = log(every_kind)["runs"]
     assert run["results"][0]["properties"] == {
         "verdict": "RELATED", "base": "org/base", "baseRevision": "0" * 40, "relation": "finetune",
-        "sources": ["README.md"], "score": pytest.approx(0.973), "pValue": 0.001,
+        "sources": ["README.md"], "score": pytest.approx(0.973), "pValue": 0.001, "inherited": pytest.approx(1.0),
+        "kind": "related", "verified": True,
     }  # fmt: skip
-    assert run["results"][0]["message"]["text"] == "org/base is RELATED (score 0.973, p = 0.001)."
+    assert run["results"][0]["message"]["text"] == ("org/base is RELATED (score 0.973, 100% inherited, p = 0.001).")
     assert "score" not in run["results"][3]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("share", "rule"), [(0.3, "related-in-part"), (0.0, "related-by-basis"), (None, "related-unmeasured")]
+)
+def test_a_kind_that_verifies_no_claim_is_a_warning_unless_it_is_accepted(share, rule):
+    def result(*accept):
+        (run,) = log(report(row(mlp=measured(share=share), criteria=Criteria(accept=accept))))["runs"]
+        (found,) = run["results"]
+        assert run["tool"]["driver"]["rules"][found["ruleIndex"]]["id"] == found["ruleId"]
+        return found["ruleId"], found["kind"], found["level"]
+
+    validate(log(report(row(mlp=measured(share=share)))))
+    assert result() == (f"lineage/{rule}", "fail", "warning")
+    if share is not None:
+        assert result("part", "basis") == (f"lineage/{rule}", "pass", "none")
 
 
 def test_fingerprints_tell_claims_apart_and_outlive_commits(every_kind):

@@ -56,6 +56,20 @@ def test_text_fits_eighty_columns_and_says_the_worst_first():
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [("part", ["RELATED in part"]), ("basis", ["RELATED by the", "basis only"]), ("related", ["RELATED"])],
+)
+def test_kind_and_share_stand_in_the_table_and_count(kind, lines):
+    code = 0 if kind == "related" else 3
+    seen = (entry("fern/" + "x" * 96, claims=(claim(kind=kind, exit_code=code, inherited=0.17),)),)
+    text = FORMATS["text"](found(Run(seen, 0, 0, (), ())))
+    assert max(map(len, text.splitlines())) <= 80
+    assert all(any(shown.endswith(line) for shown in text.splitlines()) for line in lines)
+    assert " 17% " in text
+    assert ("1 undecided" in text) is bool(code)
+
+
 def test_a_run_without_news_is_a_sentence():
     assert FORMATS["text"](found(EMPTY)) == (
         "0 models are new: 0 RELATED, 0 UNRELATED, 0 undecided, 0 in error; 0 declare\n  nothing.\n"

@@ -23,7 +23,7 @@ from hf_lineage.errors import LineageError, NothingToCompare, printable
 from hf_lineage.naming import is_path, locate, with_weights
 from hf_lineage.pipeline import Report, check_source
 from hf_lineage.repo import RepoRef, resolve
-from hf_lineage.report import intoto, markdown, sarif, text, wording
+from hf_lineage.report import intoto, json, markdown, sarif, text, wording
 from hf_lineage.report.encoding import encode
 from hf_lineage.signature import Signature
 from hf_lineage.verdict import ExitCode
@@ -153,6 +153,9 @@ def _outcome(report: Report) -> dict[str, str]:
     best = None if row is None else wording.best(row)
     return {
         "verdict": UNDECLARED if row is None else row.verdict.name,
+        "verified": "true" if row is not None and row.verdict.verified else "false",
+        "kind": "" if row is None else json.kind(row.verdict) or "",
+        "inherited": "" if best is None or best.inherited is None else f"{best.inherited.share:.2f}",
         "score": "" if best is None else f"{best.comparison.score:.4g}",
         "p-value": "" if best is None else f"{best.p_value:.4g}",
         "predicate-type": intoto.PREDICATE_TYPE,

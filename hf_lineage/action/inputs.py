@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from hf_lineage import __version__
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.options import Options
+from hf_lineage.options import ACCEPTABLE, Options
 from hf_lineage.repo import hub_name
 from hf_lineage.report import FORMATS as KNOWN
 from hf_lineage.report import Render, renderer
@@ -66,6 +66,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         kept=Path(environ.get("RUNNER_TEMP", ".")) / "hf-lineage-signatures",
         options=Options(
             local_hub=Path(said["LOCAL_HUB"]) if said.get("LOCAL_HUB") else None,
+            accept=tuple(_one_of(word, "accept", ACCEPTABLE) for word in _words(said.get("ACCEPT", ""))),
             budget=_one_of(said["BUDGET"], "budget", BUDGETS) if said.get("BUDGET") else None,
         ),
     )

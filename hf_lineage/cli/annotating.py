@@ -9,9 +9,9 @@ import click
 from hf_lineage.cli.shared import BASES, RECIPE, TEST, make_options, with_options
 
 EPILOG = (
-    "MODEL is org/name, org/name@branch, or a folder. Only a RELATED base is written as verified; any other verdict is "
-    "written as what it is, with its reason. Exit codes: 0 the card was written or is up to date, whatever the "
-    "verdicts; 2 usage or input error, nothing was written; 130 interrupted."
+    "MODEL is org/name, org/name@branch, or a folder. Only a base from which more than half is inherited is written as "
+    "verified; any other verdict is written as what it is, with its reason. Exit codes: 0 the card was written or is "
+    "up to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted."
 )
 
 
@@ -19,7 +19,7 @@ EPILOG = (
 @click.argument("model")
 @click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
 @click.option("--pull-request", is_flag=True, help="Propose it on the Hub; an open proposal of yours is updated.")
-@click.option("--repair-base", is_flag=True, help="Declare the one --base in the card's YAML too, if it is RELATED.")
+@click.option("--repair-base", is_flag=True, help="Declare the one --base in the card's YAML too, if it is verified.")
 @click.option(
     "--relation",
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),

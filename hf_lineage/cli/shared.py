@@ -89,13 +89,13 @@ TEST = (
         "--order-seed",
         type=int,
         metavar="N",
-        help="Of the order in which layers are read; drawn anew for each run unless it is given.",
+        help="Of the order of layers and the units looked up; drawn anew for each run.",
     ),
     click.option(
         "--accept",
         multiple=True,
         type=click.Choice(["part", "basis"]),
-        help="Return 0 for what is RELATED in part, or by the basis only, as well; repeatable.",
+        help="Return 0 for RELATED in part, or by the basis only, too; repeatable.",
     ),
     click.option(
         "--min-share",
@@ -103,7 +103,7 @@ TEST = (
         default=0.5,
         show_default=True,
         metavar="SHARE",
-        help="How much of what a model's units write must be inherited, and more, to verify a claim.",
+        help="A claim is verified if more than this share of the model is inherited.",
     ),
     click.option(
         "--null", "nulls", multiple=True, metavar="MODEL", help="Independent model, or published null; repeatable."

@@ -5,11 +5,13 @@ from __future__ import annotations
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import wording
 from hf_lineage.report.markup import Markup, tag
-from hf_lineage.verdict import ExitCode
+from hf_lineage.report.meaning import meaning
+from hf_lineage.verdict import Related
 
 LABEL = "lineage"
-GREEN, RED, GREY, DARK = "#1a7f37", "#c4202d", "#5e6670", "#3b4048"
-COLOURS = {ExitCode.RELATED: GREEN, ExitCode.UNRELATED: RED}
+GREEN, AMBER, RED, GREY, DARK = "#1a7f37", "#8a5a00", "#c4202d", "#5e6670", "#3b4048"
+COLOURS = {"good": GREEN, "part": AMBER, "bad": RED, "open": GREY}
+"""By the tone of a verdict."""
 NARROW = frozenset("fijlrt")
 WIDTHS = {"narrow": 3.4, "upper": 7.7, "lower": 6.8, "digit": 7.0, "other": 4.0}
 """Pixels that a letter of 11 takes in Verdana and its like, a little more than most; the text is fitted to the sum."""
@@ -30,7 +32,7 @@ def render(report: Report, explain: bool = False) -> str:
             tag(
                 "g",
                 tag("rect", width=left, height=HEIGHT, fill=DARK),
-                tag("rect", x=left, width=right, height=HEIGHT, fill=COLOURS.get(report.exit_code, GREY)),
+                tag("rect", x=left, width=right, height=HEIGHT, fill=_colour(worst)),
                 clip_path="url(#corners)",
             ),
             tag("g", _text(LABEL, left / 2), _text(said, left + right / 2), fill="#fff", text_anchor="middle",
@@ -42,11 +44,16 @@ def render(report: Report, explain: bool = False) -> str:
 
 
 def _said(row: Row) -> str:
-    """The verdict, with score and p-value where it rests on them."""
+    """The verdict, with score, share and p-value where it rests on them."""
     found = wording.best(row)
-    if found is None or row.verdict.exit_code is not ExitCode.RELATED:
-        return row.verdict.name
-    return f"{row.verdict.name} {found.comparison.score:.2f} p {found.p_value:.2g}"
+    if found is None or not isinstance(row.verdict, Related):
+        return row.verdict.words
+    share = "" if found.inherited is None else f", {wording.inherited(found)} inherited"
+    return f"{row.verdict.words} {found.comparison.score:.2f}{share}, p {found.p_value:.2g}"
+
+
+def _colour(row: Row | None) -> str:
+    return GREY if row is None else COLOURS[meaning(row.verdict).tone]
 
 
 def _text(said: str, middle: float) -> Markup:

@@ -1,4 +1,4 @@
-"""Two charts in SVG: the permutation null with the score on it, and trace concentration by layer."""
+"""Charts in SVG: the permutation null with the score on it, what each layer inherits, trace concentration by layer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Scale = Callable[[float], float]
 
 
 def histogram(null: PermutationNull, name: str) -> Markup:
-    """Return how often the relabellings reached which score, and where the observed score lies."""
+    """Return how often the permutations reached which score, and where the observed score lies."""
     low, high = _range(null)
     reach = (min(low, null.observed), max(high, null.observed))
     broken = reach[1] - reach[0] > NEAR * (high - low)
@@ -39,7 +39,7 @@ def histogram(null: PermutationNull, name: str) -> Markup:
         if count
     )  # fmt: skip
     title = (
-        f"Histogram: {len(null.scores)} relabellings reach {null.scores.min():.4f} to {null.scores.max():.4f}; "
+        f"Histogram: {len(null.scores)} permutations reach {null.scores.min():.4f} to {null.scores.max():.4f}; "
         f"the observed score is {null.observed:.4f}"
     )
     return _chart(
@@ -47,6 +47,39 @@ def histogram(null: PermutationNull, name: str) -> Markup:
         *bars, _tall(int(counts.max()), tall), *_bottom_ticks(axis, scale), _baseline(),
         _break() if broken else "", _score(at, null.observed),
     )  # fmt: skip
+
+
+def inheritance(found: Evidence, layers: int | None, name: str) -> Markup:
+    """Return the inherited share of every layer of the model that was read, among all its layers."""
+    inherited = found.inherited
+    shares = [] if inherited is None else [float(share) for share in inherited.by_layer]
+    numbers = (*found.layers[1], *found.left_out[1])
+    most = max(*numbers, (layers or 0) - 1)
+    wide = (RIGHT - LEFT) / (most + 1)
+    up = _scale(0, 1, BOTTOM, TOP + 2)
+    columns = (
+        joined(
+            tag("rect", x=LEFT + (layer + 0.12) * wide, y=up(1), width=0.76 * wide, height=BOTTOM - up(1),
+                class_="track"),
+            tag("rect", x=LEFT + (layer + 0.12) * wide, y=up(share) - 1, width=0.76 * wide,
+                height=BOTTOM + 1 - up(share), class_="share"),
+        )
+        for layer, share in zip(found.layers[1], shares, strict=True)
+    )  # fmt: skip
+    grid = (
+        joined(tag("path", d=f"M{LEFT} {up(step):g}H{RIGHT}", class_="grid"),
+               tag("text", f"{step:.0%}", x=LEFT - 6, y=up(step) + 4, text_anchor="end", class_="tick"))
+        for step in (0, 0.5, 1)
+    )  # fmt: skip
+    ticks = (
+        tag("text", str(layer), x=LEFT + (layer + 0.5) * wide, y=BOTTOM + 16, text_anchor="middle", class_="tick")
+        for layer in _whole_steps(0, most)
+    )
+    title = (
+        f"Column chart of the share that each layer inherits: {len(shares)} layers, from {min(shares, default=0):.0%} "
+        f"to {max(shares, default=0):.0%}"
+    )
+    return _chart(name, title, "layer of the model", *columns, *grid, _baseline(), *ticks)
 
 
 def concentration(found: Evidence, name: str) -> Markup:

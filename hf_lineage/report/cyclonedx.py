@@ -16,7 +16,7 @@ from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.repo import RepoRef, hub_name
-from hf_lineage.report import wording
+from hf_lineage.report import json, wording
 from hf_lineage.report.encoding import encode, moment
 from hf_lineage.verdict import Evidence
 
@@ -31,7 +31,7 @@ NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lin
 def render(report: Report, explain: bool = False) -> str:
     """Return the bill of materials as JSON; `explain` adds nothing. The time in it is what SOURCE_DATE_EPOCH says."""
     del explain
-    import json
+    from json import loads
 
     from cyclonedx.model.bom import Bom, BomMetaData
     from cyclonedx.model.component import Component, ComponentType
@@ -43,7 +43,7 @@ def render(report: Report, explain: bool = False) -> str:
     metadata = BomMetaData(component=model, tools=[], timestamp=moment())
     metadata.tools.components.add(tool)
     bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.revision},{said}"))
-    return encode(json.loads(JsonV1Dot6(bom).output_as_string()))
+    return encode(loads(JsonV1Dot6(bom).output_as_string()))
 
 
 def _model(report: Report) -> Component:
@@ -110,8 +110,11 @@ def _properties(report: Report) -> Iterator[Property]:
             "relation": row.claim.relation,
             "declared-in": ", ".join(row.claim.sources),
             "verdict": row.verdict.name,
+            "kind": json.kind(row.verdict),
+            "verified": "true" if row.verdict.verified else "false",
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
+            "inherited": None if best is None else wording.share(best),
             "p-value": None if best is None else f"{best.p_value:.4g}",
         }
         for name, value in said.items():

@@ -133,7 +133,11 @@ def _colour_bar(top: float) -> Markup:
         tag("rect", x=LEFT + level * width, y=top, width=width + 0.5, height=10, fill=_colour(level))
         for level in range(LEVELS)
     )
-    labels = (("start", LEFT, "0: strangers"), ("middle", LEFT + SIDE / 2, "0.5"), ("end", LEFT + SIDE, "1: the same"))
+    labels = (
+        ("start", LEFT, "0: independent"),
+        ("middle", LEFT + SIDE / 2, "0.5"),
+        ("end", LEFT + SIDE, "1: the same"),
+    )
     return joined(
         *steps, *(tag("text", said, x=x, y=top + 25, text_anchor=anchor, class_="tick") for anchor, x, said in labels)
     )

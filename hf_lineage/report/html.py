@@ -11,25 +11,33 @@ from pathlib import Path
 from hf_lineage import __version__
 from hf_lineage.errors import printable
 from hf_lineage.pipeline import Report, Row
-from hf_lineage.report import record, wording
-from hf_lineage.report.charts import concentration, histogram
+from hf_lineage.report import numbers, record, wording
+from hf_lineage.report.charts import concentration, histogram, inheritance
 from hf_lineage.report.heatmap import heat_map
 from hf_lineage.report.markup import Markup, identifier, joined, tag
 from hf_lineage.report.meaning import meaning
+from hf_lineage.report.tiles import figures, tiles
 from hf_lineage.verdict import Evidence
 
 STYLE = Path(__file__).with_name("page.css")
 SIGNS = {
     "good": "M5 12.5l4.5 4.5L19 7.5",
+    "part": "M5.5 13.5c2-3.6 4.4-3.6 6.5-1.5s4.5 2.1 6.5-1.5",
     "bad": "M7 7l10 10M17 7L7 17",
     "open": "M9 9.2a3.1 3.1 0 1 1 4.6 2.7c-1 .6-1.6 1.2-1.6 2.4M12 17.6v.01",
 }
-"""Tick, cross and question mark on 24 by 24."""
+"""Tick, wave, cross and question mark on 24 by 24."""
 HEAT_MAP = (
     "Each row is a layer of the base, each column a layer of the model. A bright cell says that the two layers hold "
-    "the same weights up to some training; a dark one, that they are no more alike than layers of strangers. Outlined "
-    "are the pairs that the best assignment picks; the score is the mean over them."
+    "the same weights up to some training; a dark one, that they are no more alike than layers of independent models. "
+    "Outlined are the pairs that the best assignment picks; the score is the mean over them."
 )
+INHERITED = (
+    "How much of what each layer's hidden units write comes from units that have a counterpart in the base, a unit "
+    "that reads and writes in the same direction. Units count by what they write: copies that write nothing count for "
+    "nothing."
+)
+UNREAD = " Layers without a column were not read: the ones that were had made the verdict clear."
 HISTOGRAM = (
     "If the two models were independent, shuffling the coordinates of one of them would change nothing. The bars are "
     "the scores after such shuffles, the marker is the score without any. It is taken on the coordinates that were "
@@ -82,7 +90,7 @@ def _body(report: Report, explain: bool) -> Iterator[Markup]:
 
 
 def _verdicts(report: Report) -> str:
-    return ", ".join(dict.fromkeys(row.verdict.name for row in report.rows)) or "Nothing declared"
+    return ", ".join(dict.fromkeys(row.verdict.words for row in report.rows)) or "Nothing declared"
 
 
 def _remarks(report: Report) -> Iterator[Markup]:
@@ -95,30 +103,30 @@ def _remarks(report: Report) -> Iterator[Markup]:
 
 def _overview(report: Report) -> Markup:
     rows = (
-        (tag("a", identifier(row.claim.base), href=f"#claim-{number}"), _word(row), *_figures(row))
+        (tag("a", identifier(row.claim.base), href=f"#claim-{number}"), _word(row), *figures(row))
         for number, row in enumerate(report.rows)
     )
     return tag(
         "section",
         tag("h2", f"{len(report.rows)} claims"),
-        _table(("Base", "Verdict", "Score", "p-value"), rows, "all claims"),
+        _table(("Base", "Verdict", "Score", "Inherited", "p-value"), rows, "all claims"),
     )
 
 
 def _claim(report: Report, number: int, explain: bool) -> Iterator[Markup]:
     row, name = report.rows[number], f"claim-{number}"
-    yield _banner(row, f"{name}-title")
+    yield _banner(report, row, f"{name}-title")
     for path, found in row.verdict.evidence.items():
-        several = f": {row.verdict.by_path[path].name}" if len(row.verdict.evidence) > 1 else ""
+        several = f": {row.verdict.by_path[path].words}" if len(row.verdict.evidence) > 1 else ""
         yield tag("h3", "Evidence along the path ", tag("code", path), several)
-        yield _evidence(found, f"{name}-{path}", explain)
+        yield _evidence(found, row.layers, f"{name}-{path}", explain)
     yield tag("h3", "What is claimed, and where")
     yield _claimed(report, row)
     yield tag("h3", "Check it yourself")
     yield tag("pre", tag("code", _command(report, row)), tabindex=0, role="region", aria_label="command")
 
 
-def _banner(row: Row, name: str) -> Markup:
+def _banner(report: Report, row: Row, name: str) -> Markup:
     said = meaning(row.verdict)
     reason = wording.reason(row)
     return tag(
@@ -128,40 +136,20 @@ def _banner(row: Row, name: str) -> Markup:
         tag("p", said.says),
         tag("p", tag("strong", "Reason: "), reason, class_="reason") if reason else "",
         tag("p", said.says_not, class_="muted"),
-        _tiles(row),
-        *(tag("p", f"{sentence}.", class_="muted") for sentence in (*wording.origins(row), *wording.reading(row))),
+        tiles(report, row),
+        *(tag("p", f"{sentence}.", class_="muted") for sentence in _remarks_on(row)),
         class_=f"banner {said.tone}",
     )
 
 
-def _tiles(row: Row) -> Markup:
-    """The two numbers that decided, each with what it means."""
-    path = wording.decisive(row.verdict)
-    if path is None:
-        return Markup("")
-    found = row.verdict.evidence[path]
-    score, p_value = _figures(row)
-    tries = len(found.permutation.scores)
-    least = f" It is the least that {tries} shuffles can show." if found.permutation.p_value * (tries + 1) < 2 else ""
-    read = len(found.comparison.by_layer)
-    layers = f"{read} of {row.layers}" if row.layers is not None and read < row.layers else str(read)
-    tiles = (
-        ("Score", score, "1 for the same weights, about 0 for models that have nothing to do with each other."),
-        ("p-value", p_value, f"How often independent models would score as high by chance.{least}"),
-        ("Layers", layers, f"Compared along the path {path}, each with its best partner."),
-    )
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value, class_="number"), tag("dd", said, class_="muted"))
-                       for name, value, said in tiles), class_="tiles")  # fmt: skip
-
-
-def _figures(row: Row) -> tuple[str, str]:
-    """Score and p-value of the path that decided."""
-    found = wording.best(row)
-    return ("–", "–") if found is None else (wording.score(found), f"{found.p_value:.3g}")
+def _remarks_on(row: Row) -> Iterator[str]:
+    yield from wording.left_out(row)
+    yield from wording.origins(row)
+    yield from wording.reading(row)
 
 
 def _word(row: Row) -> Markup:
-    return tag("span", row.verdict.name, class_=f"word {meaning(row.verdict).tone}")
+    return tag("span", row.verdict.words, class_=f"word {meaning(row.verdict).tone}")
 
 
 def _sign(tone: str) -> Markup:
@@ -169,21 +157,22 @@ def _sign(tone: str) -> Markup:
                **{"class": "sign", "viewBox": "0 0 24 24", "aria-hidden": "true"})  # fmt: skip
 
 
-def _evidence(found: Evidence, name: str, explain: bool) -> Markup:
+def _evidence(found: Evidence, layers: int | None, name: str, explain: bool) -> Markup:
     sentences = (
-        tag("p", f"{sentence[0].upper()}{sentence[1:]}.", class_="exact") for sentence in wording.null_sentences(found)
+        tag("p", f"{sentence[0].upper()}{sentence[1:]}.", class_="exact") for sentence in numbers.null_sentences(found)
     )
-    layers = (
-        [str(cell) if isinstance(cell, int) else f"{cell:.3f}" for cell in line] for line in wording.layer_rows(found)
-    )
-    table = _table(wording.LAYER_COLUMNS, layers, "layer by layer")
+    cells = map(numbers.layer_cells, numbers.layer_rows(found))
+    table = _table(numbers.LAYER_COLUMNS, cells, "layer by layer")
+    unread = UNREAD if found.analyses > 1 and layers is not None and found.read < layers else ""
     return joined(
         tag("div",
             _figure("Which layers are alike", heat_map(found, f"{name}-heat"), HEAT_MAP, "map"),
+            _figure("What is inherited", inheritance(found, layers, f"{name}-share"), f"{INHERITED}{unread}")
+            if found.inherited else "",
             _figure("Could it be chance?", histogram(found.permutation, f"{name}-null"), HISTOGRAM),
             _figure("A profile of each model", concentration(found, f"{name}-trace"), CONCENTRATION),
+            tag("div", tag("h4", "In numbers"), *sentences, class_="numbers"),
             class_="figures"),
-        *sentences,
         tag("details", tag("summary", "All numbers, layer by layer"), table, open="" if explain else None),
     )  # fmt: skip
 
@@ -211,10 +200,11 @@ def _listed(sources: tuple[str, ...]) -> Iterator[Markup]:
 
 
 def _command(report: Report, row: Row) -> str:
-    hub = report.options.local_hub
-    return f"$ {record.command(report.model, report.revision, row, report.options, {})}" + (
-        f" --local-hub {shlex.quote(str(hub))}" if hub else ""
-    )
+    hub, seed = report.options.local_hub, report.options.order_seed
+    command = f"$ {record.command(report.model, report.revision, row, report.options, {})}"
+    if seed is not None and any(map(numbers.drawn, row.verdict.evidence.values())):
+        command += f" --order-seed {seed}"
+    return command + (f" --local-hub {shlex.quote(str(hub))}" if hub else "")
 
 
 def _limits(report: Report) -> Markup:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hf_lineage import __version__
 from hf_lineage.pipeline import Report, Row
-from hf_lineage.report import wording
+from hf_lineage.report import numbers
 from hf_lineage.report.encoding import encode
 from hf_lineage.verdict import Evidence, Related, Verdict
 
@@ -110,6 +110,6 @@ def _path(path: str, found: Evidence, single: Verdict) -> dict[str, Any]:
         },
         "layers": [
             {"layer": layer, "paired_with": partner, "cosine": cosine, "s_base": ours, "s_model": theirs}
-            for layer, partner, cosine, ours, theirs in wording.layer_rows(found)
+            for layer, partner, cosine, _, ours, theirs in numbers.layer_rows(found)
         ],
     }

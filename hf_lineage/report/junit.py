@@ -10,22 +10,21 @@ from xml.etree import ElementTree as ET
 
 from hf_lineage.errors import printable
 from hf_lineage.pipeline import Report, Row
-from hf_lineage.report import wording
+from hf_lineage.report import numbers, wording
+from hf_lineage.verdict import ExitCode
 
 OUTCOMES = {
-    "RELATED": "",
-    "UNRELATED": "failure",
-    "UNREADABLE": "error",
-    "INCONCLUSIVE": "skipped",
-    "INCOMPATIBLE": "skipped",
-    "UNVERIFIABLE": "skipped",
+    ExitCode.RELATED: "",
+    ExitCode.UNRELATED: "failure",
+    ExitCode.ERROR: "error",
+    ExitCode.UNDECIDED: "skipped",
 }
-"""Verdict -> what a test case holds; nothing where it passed."""
+"""What a claim returns -> what its test case holds; nothing where it passed."""
 
 
 def render(report: Report, explain: bool = False) -> str:
     """Return the report as XML; `explain` adds what each score was held against."""
-    counted = Counter(OUTCOMES[row.verdict.name] for row in report.rows)
+    counted = Counter(OUTCOMES[row.verdict.exit_code] for row in report.rows)
     totals = {
         "tests": str(len(report.rows)),
         "failures": str(counted["failure"]),
@@ -49,11 +48,11 @@ def _case(suite: ET.Element, report: Report, row: Row, explain: bool) -> None:
     relation = f" ({printable(row.claim.relation, 40)})" if row.claim.relation else ""
     name = f"base {printable(row.claim.base, 200)}{relation}"
     case = ET.SubElement(suite, "testcase", {"classname": printable(report.model, 200), "name": name, "time": "0"})
-    if outcome := OUTCOMES[row.verdict.name]:
-        ET.SubElement(case, outcome, {"type": row.verdict.name, "message": wording.outcome(row)})
+    if outcome := OUTCOMES[row.verdict.exit_code]:
+        ET.SubElement(case, outcome, {"type": row.verdict.words, "message": wording.outcome(row)})
     lines = [wording.outcome(row)]
     if explain:
-        lines += [sentence for found in row.verdict.evidence.values() for sentence in wording.null_sentences(found)]
+        lines += [sentence for found in row.verdict.evidence.values() for sentence in numbers.null_sentences(found)]
     ET.SubElement(case, "system-out").text = "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from hf_lineage.errors import printable
 from hf_lineage.pipeline import Report
-from hf_lineage.report import wording
+from hf_lineage.report import numbers, wording
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -21,10 +21,10 @@ def render(report: Report, explain: bool = False) -> str:
     if explain:
         for row in report.rows:
             for path, found in row.verdict.evidence.items():
-                rows = [tuple(f"{cell:.3g}" for cell in line) for line in wording.layer_rows(found)]
+                rows = map(numbers.layer_cells, numbers.layer_rows(found))
                 blocks.append(f"#### {escaped(row.claim.base)}, {escaped(path)}")
-                blocks.append(table(wording.LAYER_COLUMNS, rows))
-                blocks += [escaped(sentence) for sentence in wording.null_sentences(found)]
+                blocks.append(table(numbers.LAYER_COLUMNS, rows))
+                blocks += [escaped(sentence) for sentence in numbers.null_sentences(found)]
         blocks.append("\n".join(f"- {limit}" for limit in wording.LIMITS))
     blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING}</sub>")
     return "\n\n".join(blocks) + "\n"

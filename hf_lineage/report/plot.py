@@ -87,8 +87,8 @@ def _panels(report: Report) -> Iterator[tuple[str, Evidence]]:
     for row in report.rows:
         names = f"{_folded(f'base: {row.claim.base}')}\n{_folded(f'model: {report.model}')}"
         for path, found in row.verdict.evidence.items():
-            name = row.verdict.by_path[path].name
-            yield f"{names}\n{path}: {name}, score {wording.score(found)}, p {found.p_value:.3g}", found
+            words = row.verdict.by_path[path].words
+            yield f"{names}\n{path}: {words}\n{wording.figures(found)}", found
 
 
 def _draw(axes: Axes, title: str, found: Evidence) -> None:
@@ -107,7 +107,7 @@ def _draw(axes: Axes, title: str, found: Evidence) -> None:
         axis.set_label_text(f"layer of the {side}")
     axes.set_title(title)
     bar = axes.figure.colorbar(picture, ax=axes, orientation="horizontal", fraction=0.05, pad=0.02)
-    bar.set_label("cosine (0: strangers, 1: the same weights)\noutlined: the assignment")
+    bar.set_label("cosine (0: independent, 1: the same weights)\noutlined: the assignment")
 
 
 def _reasons(report: Report) -> str:

@@ -17,13 +17,17 @@ from hf_lineage.pipeline import Report, Row
 from hf_lineage.recipe import Recipe
 from hf_lineage.report import json, wording
 from hf_lineage.report.encoding import indented
+from hf_lineage.verdict import KINDS
 
 FILE = "lineage/claims.json"
 SCHEMA_VERSION = 2
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
-_BY_VALUE = ("budget", "alpha", "permutations", "seed")
+IN_SHARES = 2
+"""Decimals of a share: units are drawn, and one per cent is about what the draw leaves open."""
+_BY_VALUE = ("budget", "alpha", "permutations", "seed", "min_share")
+_WORDS = {kind.name: kind.words for kind in KINDS}
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -39,6 +43,7 @@ class Settings(msgspec.Struct, frozen=True):
     alpha: float
     permutations: int
     seed: int
+    min_share: float = 0.5
 
 
 class Null(msgspec.Struct, frozen=True):
@@ -61,6 +66,8 @@ class PathEvidence(msgspec.Struct, frozen=True):
     analyses: int
     layers_read: int
     empirical_null: Null | None
+    inherited: float | None = None
+    """The share of what the model's units write that is inherited, in whole per cent."""
 
 
 class Origins(msgspec.Struct, frozen=True):
@@ -97,6 +104,11 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     inherited: float | None = None
     """The share of what the model's units write that is inherited, along the path that decided."""
 
+    @property
+    def words(self) -> str:
+        """The words that reports print for the verdict."""
+        return _WORDS.get(self.kind or "", self.verdict)
+
 
 class Record(msgspec.Struct, frozen=True):
     """All claims about one model at one commit; commits are null for folders."""
@@ -110,6 +122,13 @@ class Record(msgspec.Struct, frozen=True):
 
 class _Version(msgspec.Struct):
     schema_version: int
+
+
+class _Earlier(msgspec.Struct):
+    """A record of an earlier schema, of which nothing but its maker is looked at: it is written anew."""
+
+    tool: Tool
+    claims: tuple[dict[str, Any], ...]
 
 
 def build(report: Report, commit: str | None, date: datetime.date, names: Mapping[str, str]) -> Record:
@@ -135,12 +154,19 @@ def encode(record: Record) -> bytes:
 
 
 def decode(content: bytes | None) -> Record | None:
-    """Return what an earlier run recorded, None if there is nothing; CardError for a file of somebody else."""
+    """Return what an earlier run recorded, None if there is nothing; CardError for a file of somebody else.
+
+    What an earlier schema recorded is nothing: its words had another meaning.
+    """
     if content is None:
         return None
     try:
-        if msgspec.json.decode(content, type=_Version).schema_version > SCHEMA_VERSION:
+        version = msgspec.json.decode(content, type=_Version).schema_version
+        if version > SCHEMA_VERSION:
             raise CardError(f"{FILE} was written by a later hf-lineage; update hf-lineage")
+        if version < SCHEMA_VERSION:
+            msgspec.json.decode(content, type=_Earlier)
+            return None
         return msgspec.json.decode(content, type=Record)
     except (msgspec.DecodeError, OptionError, RecursionError) as error:
         raise CardError(f"{FILE} is not a file that hf-lineage wrote ({error}); move it away") from None
@@ -152,16 +178,17 @@ def _origin(origin: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def _evidence(path: dict[str, Any]) -> dict[str, Any]:
     error = path["standard_error"]
-    return path if error is None else path | {"standard_error": float(f"{error:.{OF_ERRORS}g}")}
+    said = path | {"inherited": path["inherited"] and round(path["inherited"]["share"], IN_SHARES)}
+    return said if error is None else said | {"standard_error": float(f"{error:.{OF_ERRORS}g}")}
 
 
 def _decisive(row: Row, claim: Mapping[str, Any]) -> dict[str, float | None]:
-    """Score and p-value of the path that decided."""
+    """Score, p-value and share of the path that decided."""
     decided = wording.decisive(row.verdict)
     path = next((each for each in claim["paths"] if each["path"] == decided), None)
     if path is None:
         return {"score": None, "p_value": None, "inherited": None}
-    inherited = path["inherited"] and path["inherited"]["share"]
+    inherited = path["inherited"] and round(path["inherited"]["share"], IN_SHARES)
     return {"score": path["score"], "p_value": path["p_value_adjusted"], "inherited": inherited}
 
 
@@ -196,7 +223,9 @@ def command(model: str, commit: str | None, row: Row, options: Options, names: M
         words += ["--exact"] if recipe.probes is None else ["--probes", str(recipe.probes)]
     for name in _BY_VALUE:
         if (value := getattr(options, name)) != getattr(usual, name):
-            words += [f"--{name}", str(value)]
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    for kind in options.accept:
+        words += ["--accept", kind]
     words += ["--recompute"] if options.recompute else []
     for repository in options.signatures:
         words += ["--signatures", repository]

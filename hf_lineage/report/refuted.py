@@ -11,9 +11,9 @@ from hf_lineage.errors import printable
 from hf_lineage.ledger import Claim, Entry
 from hf_lineage.report import wording
 from hf_lineage.report.markdown import escaped, table
-from hf_lineage.report.section import NO_MORE, NONE, figures
+from hf_lineage.report.section import NO_MORE, NONE, figures, share
 
-COLUMNS = ("Declared base", "At commit", "Declared in", "Score", "p")
+COLUMNS = ("Declared base", "At commit", "Declared in", "Score", "Inherited", "p")
 MOST_CLAIMS = 10
 """In an issue, which may have 65536 characters."""
 REFUTED = "UNRELATED"
@@ -50,4 +50,5 @@ def _issue(entry: Entry, refuted: list[Claim]) -> Iterator[str]:
 
 def _cells(claim: Claim) -> tuple[str, ...]:
     base, commit = printable(claim.base, 200), claim.base_commit or NONE
-    return base, commit, ", ".join(claim.sources), *figures(claim.score, claim.p_value)
+    score, p_value = figures(claim.score, claim.p_value)
+    return base, commit, ", ".join(claim.sources), score, share(claim.inherited), p_value

@@ -12,7 +12,9 @@ from hf_lineage.errors import printable
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import wording
 from hf_lineage.report.encoding import encode
+from hf_lineage.report.json import kind
 from hf_lineage.report.place import Place, places
+from hf_lineage.verdict import ExitCode
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
@@ -20,8 +22,9 @@ HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
 
 @dataclass(frozen=True)
 class Rule:
-    """What a verdict is to a viewer of results: how grave, and in words."""
+    """What a verdict is to a viewer of results: its identifier, how grave, and in words."""
 
+    identifier: str
     level: str
     title: str
     meaning: str
@@ -29,39 +32,67 @@ class Rule:
 
 RULES = {
     "RELATED": Rule(
+        "related",
         "none",
         "The model shares weights with the base it declares.",
-        "The score of the two models is one that independent models practically never reach.",
+        "The score of the two models is one that independent models practically never reach, and most of what the "
+        "hidden units of the model write is inherited.",
     ),
     "UNRELATED": Rule(
+        "unrelated",
         "error",
         "The weights do not bear out the declared base.",
         "Nothing in the weights tells the two models from independent ones. Declare the base that the model was really "
         "made from, or none if it was trained from fresh weights.",
     ),
     "INCONCLUSIVE": Rule(
+        "inconclusive",
         "warning",
         "The weights do not decide whether the declared base is right.",
         "The two models were measured, but the numbers do not decide. The message says why.",
     ),
     "INCOMPATIBLE": Rule(
+        "incompatible",
         "warning",
         "The declared base has another width.",
         "Models of different width are not compared. A narrowed or widened model is of this kind; so is a model whose "
         "card names the wrong size of its base.",
     ),
     "UNVERIFIABLE": Rule(
+        "unverifiable",
         "note",
         "The declared base could not be checked.",
         "There is nothing to compare: no weights, a format that is not read, or a base that is not to be had.",
     ),
     "UNREADABLE": Rule(
+        "unreadable",
         "error",
         "The files of the declared base are damaged.",
         "The base is there, but its files contradict themselves or end too early.",
     ),
+    "RELATED in part": Rule(
+        "related-in-part",
+        "warning",
+        "Only a part of the model comes from the base it declares.",
+        "The two models are not independent, but no more than a part of what the hidden units of the model write is "
+        "inherited. The message says how much, and in which layers.",
+    ),
+    "RELATED by the basis only": Rule(
+        "related-by-basis",
+        "warning",
+        "The model shares an embedding or a start with the base it declares, and no layers.",
+        "The two models are not independent, but the hidden units of the one are not those of the other: the layers "
+        "were trained anew.",
+    ),
+    "RELATED, share not measured": Rule(
+        "related-unmeasured",
+        "warning",
+        "The model shares weights with the base it declares, and how much is not known.",
+        "A stored signature was made by a version that kept no hidden units. Extract it again, or read the weights.",
+    ),
 }
-NUMBERS = {name: number for number, name in enumerate(RULES)}
+"""By the words of a verdict; new ones at the end, so that their numbers stay."""
+NUMBERS = {words: number for number, words in enumerate(RULES)}
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -85,7 +116,7 @@ def document(report: Report) -> dict[str, Any]:
         "version": __version__,
         "semanticVersion": __version__,
         "informationUri": HOMEPAGE,
-        "rules": [_rule(name, rule) for name, rule in RULES.items()],
+        "rules": list(map(_rule, RULES.values())),
     }
     run = {
         "tool": {"driver": driver},
@@ -97,10 +128,10 @@ def document(report: Report) -> dict[str, Any]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(name: str, rule: Rule) -> dict[str, Any]:
+def _rule(rule: Rule) -> dict[str, Any]:
     return {
-        "id": f"lineage/{name.lower()}",
-        "name": f"Lineage{name.capitalize()}",
+        "id": f"lineage/{rule.identifier}",
+        "name": f"Lineage{''.join(part.capitalize() for part in rule.identifier.split('-'))}",
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.meaning},
         "help": {"text": f"{rule.meaning} {wording.MEANING}"},
@@ -111,15 +142,24 @@ def _rule(name: str, rule: Rule) -> dict[str, Any]:
 
 
 def _result(report: Report, row: Row, found: Sequence[Place]) -> dict[str, Any]:
-    verdict, best = row.verdict.name, wording.best(row)
+    verdict, best, rule = row.verdict, wording.best(row), RULES[row.verdict.words]
+    passed = verdict.exit_code is ExitCode.RELATED
     first, *others = map(_location, found)
     numbers = {} if best is None else {"score": best.comparison.score, "pValue": best.p_value}
-    said = {"verdict": verdict, "base": printable(row.claim.base, 200), "baseRevision": row.base_revision}
+    if best is not None and best.inherited is not None:
+        numbers["inherited"] = best.inherited.share
+    said = {
+        "verdict": verdict.name,
+        "kind": kind(verdict),
+        "verified": verdict.verified,
+        "base": printable(row.claim.base, 200),
+        "baseRevision": row.base_revision,
+    }
     return {
-        "ruleId": f"lineage/{verdict.lower()}",
-        "ruleIndex": NUMBERS[verdict],
-        "kind": "pass" if RULES[verdict].level == "none" else "fail",
-        "level": RULES[verdict].level,
+        "ruleId": f"lineage/{rule.identifier}",
+        "ruleIndex": NUMBERS[verdict.words],
+        "kind": "pass" if passed else "fail",
+        "level": "none" if passed else rule.level,
         "message": {"text": _message(f"{wording.outcome(row)}.")},
         "locations": [first],
         **({"relatedLocations": others} if others else {}),

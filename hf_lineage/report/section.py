@@ -8,8 +8,12 @@ from hf_lineage.report import wording
 from hf_lineage.report.markdown import escaped, table
 from hf_lineage.report.record import Record, RecordedClaim
 
-COLUMNS = ("Base", "Relation (as declared)", "Verdict", "Score", "p-value", "Commit of the base")
+COLUMNS = ("Base", "Relation (as declared)", "Verdict", "Score", "Inherited", "p-value", "Commit of the base")
 NONE = "–"
+INHERITED = (
+    "Inherited is the share of what the model's hidden units write that has a counterpart in the base; verified is "
+    "what is RELATED with more than {:.0%} of it."
+)
 NO_MORE = "UNRELATED says that nothing in the weights tells the two from independent models, and no more than that."
 
 
@@ -26,7 +30,8 @@ def _blocks(record: Record) -> Iterator[str]:
             yield escaped(f"{claim.base}: {claim.reason.removeprefix(f'{claim.base}: ')}")
     yield table(("Checked", ""), _settings(record))
     yield "\n".join(("Check it yourself:", "", "```console", *(f"$ {claim.command}" for claim in record.claims), "```"))
-    yield f"{wording.MEANING} {NO_MORE}"
+    inherited = INHERITED.format(max((claim.test.min_share for claim in record.claims), default=0.5))
+    yield f"{inherited} {wording.MEANING} {NO_MORE}"
 
 
 def figures(score: float | None, p_value: float | None) -> tuple[str, str]:
@@ -34,12 +39,20 @@ def figures(score: float | None, p_value: float | None) -> tuple[str, str]:
     return NONE if score is None else f"{score:.3f}", NONE if p_value is None else f"{p_value:.3g}"
 
 
+def share(inherited: float | None) -> str:
+    """Return the inherited share as it is printed."""
+    return NONE if inherited is None else f"{inherited:.0%}"
+
+
 def _cells(claim: RecordedClaim) -> tuple[str, ...]:
+    score, p_value = figures(claim.score, claim.p_value)
     return (
         claim.base,
         claim.relation or NONE,
-        f"{claim.verdict} ({'verified' if claim.verified else 'not verified'})",
-        *figures(claim.score, claim.p_value),
+        f"{claim.words} ({'verified' if claim.verified else 'not verified'})",
+        score,
+        share(claim.inherited),
+        p_value,
         claim.base_commit or NONE,
     )
 
@@ -56,4 +69,4 @@ def _recipe(claim: RecordedClaim) -> str:
     probes = "exact" if claim.recipe.probes is None else f"{claim.recipe.probes} probes"
     paths = ", ".join(claim.evidence) or NONE
     test = f"{claim.test.permutations} permutations (seed {claim.test.seed}), alpha {claim.test.alpha:g}"
-    return f"{claim.recipe.name}, {probes}, paths: {paths}; {test}"
+    return f"{claim.recipe.option}, {probes}, paths: {paths}; {test}"

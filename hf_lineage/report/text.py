@@ -14,7 +14,7 @@ from rich.text import Text
 
 from hf_lineage.errors import printable
 from hf_lineage.pipeline import Report
-from hf_lineage.report import wording
+from hf_lineage.report import numbers, wording
 from hf_lineage.verdict import Evidence
 
 WIDTH = 80
@@ -26,7 +26,11 @@ _COLOURS = {
     "INCONCLUSIVE": 33,
     "INCOMPATIBLE": 33,
     "UNVERIFIABLE": 33,
+    "RELATED(?= in part| by the|, share)": 33,
 }
+"""Pattern of what is coloured -> code of the colour; of two that fit the last one counts."""
+LONGEST_VERDICT = 15
+"""Letters of a verdict in one line of a table."""
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -34,11 +38,8 @@ def render(report: Report, explain: bool = False) -> str:
     at = f" @ {report.revision}" if report.revision else ""
     lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
     if report.rows:
-        lines.append(
-            table(
-                wording.COLUMNS, (line for row in report.rows for line in wording.cells(row)), numeric=wording.NUMERIC
-            )
-        )
+        cells = (folded(line) for row in report.rows for line in wording.cells(row))
+        lines.append(table(wording.COLUMNS, cells, numeric=wording.NUMERIC, whole=wording.WHOLE))
     paragraphs = list(wording.reasons(report))
     if explain:
         for row in report.rows:
@@ -48,17 +49,25 @@ def render(report: Report, explain: bool = False) -> str:
     return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = ()) -> str:
-    """Return a table of at most 80 columns; a long cell is folded, nothing is cut off."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = (), whole: Sequence[int] = ()
+) -> str:
+    """Return a table of at most 80 columns; a long cell is folded, but for the last and `whole` ones."""
     grid = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for number, column in enumerate(columns):
-        last = number == len(columns) - 1
-        grid.add_column(column, justify="right" if number in numeric else "left", overflow="fold", no_wrap=last)
+        firm = number == len(columns) - 1 or number in whole
+        grid.add_column(column, justify="right" if number in numeric else "left", overflow="fold", no_wrap=firm)
     for row in rows:
         grid.add_row(*(Text(cell) for cell in row))
     page = io.StringIO()
     Console(file=page, width=WIDTH, color_system=None, legacy_windows=False).print(grid)
     return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
+
+
+def folded(line: Sequence[str]) -> tuple[str, ...]:
+    """Return the cells of a row with the verdict, the last of them, in as many lines as it needs."""
+    *cells, verdict = line
+    return *cells, "\n".join(textwrap.wrap(verdict, LONGEST_VERDICT))
 
 
 def wrapped(paragraph: str) -> str:
@@ -68,8 +77,9 @@ def wrapped(paragraph: str) -> str:
 
 def colour(text: str) -> str:
     """Return text with every verdict in its colour, for a terminal."""
-    pattern = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
-    return pattern.sub(lambda match: f"\x1b[{_COLOURS[match[1]]}m{match[1]}\x1b[0m", text)
+    pattern = re.compile("|".join(rf"(\b{verdict}\b)" for verdict in reversed(_COLOURS)))
+    codes = tuple(reversed(_COLOURS.values()))
+    return pattern.sub(lambda match: f"\x1b[{codes[(match.lastindex or 1) - 1]}m{match[0]}\x1b[0m", text)
 
 
 def bar(value: float, top: float) -> str:
@@ -78,10 +88,7 @@ def bar(value: float, top: float) -> str:
 
 
 def _explained(title: str, found: Evidence) -> str:
-    rows = [
-        (str(layer), str(partner), f"{cosine:.3f}", f"{ours:.2f}", f"{theirs:.2f}", bar(cosine, 1.0))
-        for layer, partner, cosine, ours, theirs in wording.layer_rows(found)
-    ]
-    columns = ("Layer", "Pair", "Cosine", "s base", "s model", "")
-    sentences = "\n".join(wrapped(sentence) for sentence in wording.null_sentences(found))
-    return f"\n{wrapped(title)}\n{table(columns, rows, numeric=(0, 1, 2, 3, 4))}\n{sentences}\n"
+    rows = [(*numbers.layer_cells(line), bar(line[2], 1.0)) for line in numbers.layer_rows(found)]
+    columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")
+    sentences = "\n".join(wrapped(sentence) for sentence in numbers.null_sentences(found))
+    return f"\n{wrapped(title)}\n{table(columns, rows, numeric=(0, 1, 2, 3, 4, 5))}\n{sentences}\n"

@@ -18,12 +18,12 @@ from hf_lineage.report import markdown as md
 from hf_lineage.report import text as txt
 from hf_lineage.report import wording
 from hf_lineage.report.encoding import indented
-from hf_lineage.report.section import NONE, figures
+from hf_lineage.report.section import NONE, figures, share
 from hf_lineage.verdict import KINDS, SEVERITY, ExitCode, Verdict
 
 MOST_ROWS = 200
 """Of a table, and sentences under it: what a step summary of 1 MiB holds, however long the names are."""
-ERROR = "ERROR"
+ERROR, VERDICT = "ERROR", "Verdict"
 _CODES = {each.__name__.upper(): each().exit_code for each in Verdict.__subclasses__()} | {ERROR: ExitCode.ERROR}
 _KINDS = {kind.name: kind.words for kind in KINDS}
 _WORDS = {
@@ -109,13 +109,14 @@ def found(run: Run) -> Page:
         "left": run.left,
         "problems": run.problems,
     }
-    columns = ("Model", "Declared base", "Score", "p", "Verdict")
+    columns = ("Model", "Declared base", "Score", "Inherited", "p", VERDICT)
     return Page(columns, *_shown(rows, (*reasons, *run.problems), total), document)
 
 
 def text(page: Page) -> str:
     """Return a page with a table of at most 80 columns."""
-    table = txt.table(page.columns, page.rows, numeric=(2, 3)) if page.rows else ""
+    rows = map(txt.folded, page.rows) if page.columns[-1] == VERDICT else page.rows
+    table = txt.table(page.columns, rows, numeric=(2, 3, 4)) if page.rows else ""
     return "\n".join(filter(None, (table, *map(txt.wrapped, page.sentences)))) + "\n"
 
 
@@ -140,20 +141,21 @@ class _Result(NamedTuple):
 
     words: str
     base: str
-    figures: tuple[str, str]
+    figures: tuple[str, str, str]
     reason: str
     code: ExitCode
 
 
 def _results(entry: Entry) -> Iterator[_Result]:
     if entry.error:
-        yield _Result(ERROR, NONE, (NONE, NONE), entry.error, ExitCode.ERROR)
+        yield _Result(ERROR, NONE, (NONE, NONE, NONE), entry.error, ExitCode.ERROR)
     for claim in entry.claims:
         verdict = claim.verdict if claim.verdict in _CODES else ERROR
+        score, p_value = figures(claim.score, claim.p_value)
         yield _Result(
             _KINDS.get(claim.kind or "", verdict),
             printable(claim.base, 200),
-            figures(claim.score, claim.p_value),
+            (score, share(claim.inherited), p_value),
             claim.reason,
             _code(claim.exit_code, verdict),
         )

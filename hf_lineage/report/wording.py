@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hf_lineage.errors import printable
 from hf_lineage.evaluate import spans
 from hf_lineage.pipeline import Report, Row
+from hf_lineage.report import numbers
 from hf_lineage.verdict import SEVERITY, Evidence, Verdict
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
 NUMERIC = (3, 4, 5)
 """Those that hold figures."""
-LAYER_COLUMNS = ("Layer", "Paired with", "Cosine", "s of the base", "s of the model")
+WHOLE = (2,)
+"""Those of words that are never broken: paths."""
 
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
@@ -31,6 +33,10 @@ LIMITS = (
     "The permutation p-value holds for training that treats all residual coordinates alike; fixed sinusoidal positions "
     "and nested (Matryoshka) training do not.",
     "A distilled model trained from fresh weights is not a descendant, however alike it behaves.",
+    "p-values are corrected for the paths and the interim analyses of one claim. Nothing corrects for asking about "
+    "several claims or many models: of a hundred independent pairs about one is called RELATED at alpha 0.01.",
+    "The share that is inherited counts hidden units by what the weights make one expect them to write. Units that "
+    "would be alive on ordinary inputs, yet are dead on all that the model is given, count as well.",
 )
 
 
@@ -55,9 +61,24 @@ def inherited(found: Evidence) -> str:
     return "-" if found.inherited is None else f"{found.inherited.share:.0%}"
 
 
+def share(found: Evidence) -> str:
+    """Return that share with its 99 % interval, where that is wider than what is printed; empty if not measured."""
+    if found.inherited is None:
+        return ""
+    low, high = (f"{end:.0%}" for end in found.inherited.interval)
+    return inherited(found) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
+
+
 def worst(report: Report) -> Row | None:
-    """Return the first of the rows whose outcome is that of the report, None where nothing is declared."""
-    return max(report.rows, key=lambda row: SEVERITY.index(row.verdict.exit_code), default=None)
+    """Return the first of the rows whose outcome is that of the report, None where nothing is declared.
+
+    A kind of RELATED that is only accepted is worse than one that verifies its claim.
+    """
+    return max(
+        report.rows,
+        key=lambda row: (SEVERITY.index(row.verdict.exit_code), not row.verdict.verified),
+        default=None,
+    )
 
 
 def best(row: Row) -> Evidence | None:
@@ -69,9 +90,14 @@ def best(row: Row) -> Evidence | None:
 def outcome(row: Row) -> str:
     """Return what became of one claim in one sentence on one line."""
     base, found = printable(row.claim.base, 200), best(row)
-    figures = "" if found is None else f"score {score(found)}, {inherited(found)} inherited, p = {found.p_value:.3g}"
-    measured = figures and f" ({figures})"
+    measured = "" if found is None else f" ({figures(found)})"
     return f"{base} is {row.verdict.words}{measured}" + (f": {reason(row)}" if row.verdict.reason else "")
+
+
+def figures(found: Evidence) -> str:
+    """Return score, share and p-value of one path."""
+    shown = share(found)
+    return f"score {score(found)}, {f'{shown} inherited, ' if shown else ''}p = {found.p_value:.3g}"
 
 
 def reasons(report: Report) -> Iterator[str]:
@@ -83,6 +109,7 @@ def reasons(report: Report) -> Iterator[str]:
         if len(row.verdict.evidence) > 1:
             paths = len(row.verdict.evidence)
             yield f"{base}: {row.verdict.words} over {paths} paths, p-values after Holm's correction"
+        yield from measured(row)
         yield from left_out(row)
         yield from origins(row)
         yield from reading(row)
@@ -92,12 +119,23 @@ def reasons(report: Report) -> Iterator[str]:
         yield f"Conflicting claims: {printable(conflict)}"
 
 
+def measured(row: Row) -> Iterator[str]:
+    """Yield how much is inherited, and what the score would be without any ancestry, along the path that decided."""
+    found = best(row)
+    if found is None:
+        return
+    about = f"{printable(row.claim.base, 200)}: "
+    if shown := share(found):
+        about += f"inherited {shown}; "
+    yield about + numbers.independent(found)
+
+
 def left_out(row: Row) -> Iterator[str]:
     """Yield which layers count for nothing."""
     for path, found in row.verdict.evidence.items():
-        for who, numbers in zip(("base", "model"), found.left_out, strict=True):
-            if numbers:
-                about = f"{printable(row.claim.base, 200)}: layers {spans(numbers)} of the {who}"
+        for who, layers in zip(("base", "model"), found.left_out, strict=True):
+            if layers:
+                about = f"{printable(row.claim.base, 200)}: layers {spans(layers)} of the {who}"
                 yield f"{about} write next to nothing along {path} and are left out"
 
 
@@ -120,7 +158,7 @@ def origins(row: Row) -> Iterator[str]:
 def reading(row: Row) -> Iterator[str]:
     """Yield which depths are compared, how much was read, where it was not all, and what came over the network."""
     for path, found in row.verdict.evidence.items():
-        ours, theirs = map(len, found.layers)
+        ours, theirs = (len(layers) + len(silent) for layers, silent in zip(found.layers, found.left_out, strict=True))
         if found.analyses == 1 and ours != theirs:
             yield (
                 f"{printable(row.claim.base, 200)}: along {path} the base has {ours} layers and the model {theirs}; "
@@ -130,15 +168,20 @@ def reading(row: Row) -> Iterator[str]:
     read = max((found.read for found in early), default=0)
     if row.layers is not None and 0 < read < row.layers:
         yield (
-            f"{printable(row.claim.base, 200)}: decided after {read} of {row.layers} layers, read in a random order, "
-            f"at one of {early[0].analyses} interim analyses, for which p is corrected (Bonferroni); "
-            "--budget full reads them all"
+            f"{printable(row.claim.base, 200)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
+            f"drawn in a random order, at one of {early[0].analyses} interim analyses, for which p is corrected "
+            "(Bonferroni); --budget full reads them all"
         )
     for name, moved in row.traffic.items():
         yield (
             f"{printable(name, 200)}: {moved.moved / 1e6:.1f} of {moved.stored / 1e6:.1f} MB "
             f"({moved.moved / max(moved.stored, 1):.1%}) came over the network, in {moved.requests} requests"
         )
+
+
+def layers_read(paths: Sequence[Evidence]) -> str:
+    """Return the numbers of the model's layers that were read."""
+    return spans(sorted({number for found in paths for number in (*found.layers[1], *found.left_out[1])}))
 
 
 def reason(row: Row) -> str:
@@ -151,7 +194,9 @@ def decisive(verdict: Verdict) -> str | None:
 
     It has the highest score of those that say by themselves what all of them say together.
     """
-    paths = [path for path, single in verdict.by_path.items() if single.name == verdict.name] or list(verdict.evidence)
+    alike = [path for path, single in verdict.by_path.items() if single.words == verdict.words]
+    named = [path for path, single in verdict.by_path.items() if single.name == verdict.name]
+    paths = alike or named or list(verdict.evidence)
     return max(paths, key=lambda path: verdict.evidence[path].comparison.score, default=None)
 
 
@@ -159,40 +204,11 @@ def settings(report: Report) -> str:
     """Return the recipe and the test in one sentence: what has to be the same for a number to come out again."""
     recipe, options = report.options.recipe, report.options
     probes = "exact" if recipe.probes is None else f"{recipe.probes} probes"
+    evidence = (found for row in report.rows for found in row.verdict.evidence.values())
+    known = options.order_seed is not None and any(map(numbers.drawn, evidence))
+    drawn = f"; layers and units drawn by order seed {options.order_seed}" if known else ""
     return (
-        f"Recipe {recipe.name}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "
-        f"coordinates (seed {options.seed}); alpha {options.alpha:g}."
+        f"Recipe {recipe.option}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "
+        f"coordinates (seed {options.seed}); alpha {options.alpha:g}{drawn}; verified with more than "
+        f"{options.min_share:.0%} inherited."
     )
-
-
-def null_sentences(found: Evidence) -> Iterator[str]:
-    """Yield what the score of one path was held against."""
-    null = found.permutation
-    error = found.comparison.standard_error
-    yield f"score {found.comparison.score:.4f}" + (f", standard error of the sketch {error:.1g}" if error else "")
-    yield (
-        f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates, {len(null.scores)} relabellings "
-        f"reach {null.scores.min():.4f} to {null.scores.max():.4f}, p = {null.p_value:.3g}"
-        + (f", {found.p_value:.3g} after {corrections(found)}" if found.p_value != null.p_value else "")
-    )
-    if found.empirical is not None:
-        known = found.empirical
-        yield (
-            f"empirical null: {len(known.scores)} independent models reach {known.threshold:.2g}, "
-            f"p = {known.p_value(found.comparison.score):.3g} (never below {1 / (len(known.scores) + 1):.2g}); "
-            f"{printable(known.source)}"
-        )
-
-
-def corrections(found: Evidence) -> str:
-    """Return what the p-value of a path was corrected for."""
-    bonferroni = f"Bonferroni's correction over {found.analyses} interim analyses"
-    return "Holm's correction over the paths" + (f" and {bonferroni}" if found.analyses > 1 else "")
-
-
-def layer_rows(found: Evidence) -> Iterator[tuple[int, int, float, float, float]]:
-    """Yield for each layer of the base: its number, its partner's, their cosine, and the concentration of both."""
-    comparison = found.comparison
-    (ours, theirs), (base, suspect) = comparison.concentration, found.layers
-    for row, partner, cosine in zip(*comparison.pairs, comparison.by_layer, strict=True):
-        yield base[row], suspect[partner], float(cosine), float(ours[row]), float(theirs[partner])
