@@ -22,7 +22,8 @@ MOST_NODES = 10**6
 SHORT = 2**16
 """Characters that PyYAML's own parser takes at most two seconds for."""
 
-_FAST: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+FAST: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""libyaml's loader where PyYAML has it."""
 _UNREADABLE = (UnicodeEncodeError, ValueError, OverflowError)
 """What the parsers raise for characters that are none and for numbers without end."""
 
@@ -31,14 +32,14 @@ def load(text: str) -> Any:
     """Return the one document of a text as dict, list and str, None if there is none; raise yaml.YAMLError."""
     _bounded(text)
     try:
-        return _Building(text, _FAST).built()
+        return _Building(text, FAST).built()
     except yaml.YAMLError:
-        if _FAST is yaml.BaseLoader or len(text) > SHORT:
+        if FAST is yaml.BaseLoader or len(text) > SHORT:
             raise
     return _Building(text, yaml.BaseLoader).built()
 
 
-def events(text: str, loader: Any = _FAST) -> Iterator[Any]:
+def events(text: str, loader: Any = FAST) -> Iterator[Any]:
     """Yield what the parser meets, one by one; raise yaml.YAMLError as soon as a bound is exceeded."""
     _bounded(text)
     depth = 0
@@ -52,7 +53,7 @@ def events(text: str, loader: Any = _FAST) -> Iterator[Any]:
         raise yaml.YAMLError(f"it has characters or numbers that YAML cannot have ({error})") from None
 
 
-def problem(error: yaml.YAMLError) -> str:
+def problem(error: Exception) -> str:
     """Return in words what is wrong with a text, without where."""
     return str(getattr(error, "problem", None) or error).partition("\n")[0]
 

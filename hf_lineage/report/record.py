@@ -136,7 +136,7 @@ def decode(content: bytes | None) -> Record | None:
         if msgspec.json.decode(content, type=_Version).schema_version > SCHEMA_VERSION:
             raise CardError(f"{FILE} was written by a later hf-lineage; update hf-lineage")
         return msgspec.json.decode(content, type=Record)
-    except (msgspec.DecodeError, OptionError, RecursionError) as error:
+    except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
         raise CardError(f"{FILE} is not a file that hf-lineage wrote ({error}); move it away") from None
 
 
