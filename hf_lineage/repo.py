@@ -142,7 +142,8 @@ class RepoRef:
             return None
         try:
             with self.path(file).open("rb") as stream:
-                return stream.read(size)
+                # Memory is taken for as much as is asked for, however little there is.
+                return stream.read(min(size, os.fstat(stream.fileno()).st_size + 1))
         except OSError as error:
             raise CheckpointError(
                 f"{self}: {file} cannot be read: {error.strerror or error}; check its permissions"

@@ -54,7 +54,7 @@ def load(file: Path | None = None) -> Trust:
             raise OptionError(f"{chosen} is no trust file: it is larger than {LARGEST >> 20} MiB")
         # Everything in it is text: 1111 is a digest too, and no tag asks for anything.
         return msgspec.convert(plain_yaml.load(text) or {}, Trust)
-    except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, msgspec.ValidationError, UnicodeError) as error:
         why = plain_yaml.problem(error)
         raise OptionError(f"{chosen} is no trust file: {why}; the README shows what stands in one") from None
     except FileNotFoundError:
