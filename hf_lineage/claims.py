@@ -52,8 +52,14 @@ def read_claims(repo: RepoRef) -> Claims:
     relation = _said(card.get("base_model_relation"))
     declared = {
         CARD: (relation and printable(relation, 40), list(_bases(card.get("base_model")))),
-        LORA_CONFIG: ("adapter", list(_bases((repo.read_json(LORA_CONFIG, LARGEST) or {}).get("base_model_name_or_path")))),
-        MERGE_CONFIG: ("merge", list(dict.fromkeys(_merged(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST)))))),
+        LORA_CONFIG: (
+            "adapter",
+            list(_bases((repo.read_json(LORA_CONFIG, LARGEST) or {}).get("base_model_name_or_path"))),
+        ),
+        MERGE_CONFIG: (
+            "merge",
+            list(dict.fromkeys(_merged(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST))))),
+        ),
     }
     claims: dict[str, Claim] = {}
     for file, (relation, bases) in declared.items():

@@ -31,7 +31,7 @@ TEMPORARY = ".hf-lineage-"
 STALE = 3600
 """Seconds after which such a file is one that was left behind."""
 _LEFT = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]{16}")
-NUMPY = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
+NUMPY: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
 STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64"), strict=True))
 """What is stored of a path, and in which number format."""
 
@@ -99,8 +99,10 @@ def load_signature(file: Path) -> Signature:
             provenance = _provenance(opened, file)
             places = _places(opened, begin)
         _bounded(provenance, places)
-        paths = {path: {part: _read(file, places[f"{path}.{part}"], stamp) for part in PARTS} for path in provenance.paths}
-    except (OSError, safetensors.SafetensorError, msgspec.DecodeError, ValueError, OptionError) as error:
+        paths = {
+            path: {part: _read(file, places[f"{path}.{part}"], stamp) for part in PARTS} for path in provenance.paths
+        }
+    except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
         raise SignatureError(f"{file} cannot be read as a signature: {error}; extract it again") from None
     if not all(_usable(parts) for parts in paths.values()):
         raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
@@ -150,7 +152,9 @@ def _bounded(said: _Provenance, places: Mapping[str, _Place]) -> None:
         absent, widths = said.without.get(path, ()), said.widths.get(path, ())
         rows = said.layers - len(absent)
         if rows < 1 or sorted(set(absent)) != list(absent) or not all(0 <= number < said.layers for number in absent):
-            raise ValueError(f"{path} is said to be missing from layers that are not some of 0 to {said.layers - 1} in order")
+            raise ValueError(
+                f"{path} is said to be missing from layers that are not some of 0 to {said.layers - 1} in order"
+            )
         if widths and (len(widths) != rows or not 2 <= min(widths) <= max(widths) <= said.width):
             raise ValueError(f"{path} has {len(widths)} widths for {rows} layers, or others than 2 to {said.width}")
         m = min(said.recipe.coordinates, said.width, *widths)
@@ -167,8 +171,8 @@ def _bounded(said: _Provenance, places: Mapping[str, _Place]) -> None:
 
 
 def _read(file: Path, place: _Place, stamp: Stamp) -> np.ndarray[Any, Any]:
-    array = np.empty(place.shape, dtype=NUMPY[place.dtype])
-    read_into(file, place.start, memoryview(array.reshape(-1).view(np.uint8)), stamp)
+    array: np.ndarray[Any, Any] = np.empty(place.shape, dtype=NUMPY[place.dtype])
+    read_into(file, place.start, memoryview(array.reshape(-1).view(np.uint8).data), stamp)
     return array
 
 
@@ -200,7 +204,7 @@ def _replace(file: Path, content: bytes) -> None:
     _tidy(file.parent)
     temporary = file.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
     try:
-        with open(temporary, "xb") as stream:
+        with temporary.open("xb") as stream:
             with contextlib.suppress(FileNotFoundError):
                 temporary.chmod(stat.S_IMODE(file.stat().st_mode))
             stream.write(content)
@@ -219,4 +223,4 @@ def _tidy(folder: Path) -> None:
             if _LEFT.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(OSError):
                     if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE:
-                        os.unlink(entry.path)
+                        Path(entry.path).unlink()

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -16,6 +18,7 @@ from tests.github import action as action_yml
 from tests.hub import serving
 from tests.hub.client import connect
 from tests.models import card, tiny_llama
+from tests.running import environment
 
 HUB = ROOT / "examples" / "hub"
 
@@ -92,6 +95,29 @@ class TestInputs:
         (check,) = (step for step in action_yml()["runs"]["steps"] if step.get("id") == "check")
         given = {value for name, value in check["env"].items() if name.startswith("LINEAGE_")}
         assert given == {f"${{{{ inputs.{name} }}}}" for name in action_yml()["inputs"]}
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        ("sys.modules['msgspec'] = None", "a package that is needed cannot be imported (import of msgspec halted; "),
+        ("import hf_lineage.action.steps as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
+         "not enough memory"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch, message):
+    script = f"import sys\n{patch}\nfrom hf_lineage.action import main\nsys.exit(main(['check']))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=environment(GITHUB_OUTPUT=str(room / "OUTPUT")),
+    )
+    assert done.returncode == 2
+    assert outputs((room / "OUTPUT").read_text("utf-8")) == {"verdict": "ERROR"}
+    ((level, _, said),) = commands(done.stdout)
+    assert (level, said.startswith(message)) == ("error", True)
+    assert "Traceback" in done.stderr
 
 
 class TestFailOn:

@@ -119,7 +119,10 @@ def test_a_card_is_read_however_it_is_written(model, card):
         ("---\nbase_model: \x1b[31m\n---\n", "README.md: unacceptable character #x001b: special characters are"),
         ("---\njust text\n---\n", "README.md holds a str where keys and values belong; mend it"),
         ("---\n- a\n---\n", "README.md holds a list where keys and values belong; mend it"),
-        ("---\na: " + "[" * 5000 + "\n---\n", "README.md, line 1 of its YAML: more than 100 lists and mappings inside each other"),
+        (
+            "---\na: " + "[" * 5000 + "\n---\n",
+            "README.md, line 1 of its YAML: more than 100 lists and mappings inside each other",
+        ),
         ("---\na: &a [*a]\n---\n", "README.md, line 1 of its YAML: found unconstructable recursive node"),
         ("---\nbase_model: org/base\n", "the metadata at the top of README.md does not end in a line of ---"),
         (
@@ -154,7 +157,9 @@ def test_a_merge_that_repeats_itself_costs_nothing(model):
     """A hundred thousand slices of a hundred thousand sources each, in half a megabyte."""
     sources, slices = ", ".join(["*s"] * 10**5), ", ".join(["*p"] * 10**5)
     merge = f"x: &s {{model: org/base}}\ny: &p {{sources: [{sources}]}}\nslices: [{slices}]\n"
-    with pytest.raises(CheckpointError, match=r"mergekit_config\.yml, line 3 of its YAML: aliases make more than 1000000"):
+    with pytest.raises(
+        CheckpointError, match=r"mergekit_config\.yml, line 3 of its YAML: aliases make more than 1000000"
+    ):
         declared(model, merge=merge)
 
 

@@ -80,7 +80,10 @@ def hub(tmp_path_factory):
 
 
 FILES = {
-    "config.json": (json_file, {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 4}),
+    "config.json": (
+        json_file,
+        {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 4},
+    ),
     "adapter_config.json": (json_file, {"base_model_name_or_path": "acme/base"}),
     "mergekit_config.yml": (yaml_file, {"models": [{"model": "acme/base"}]}),
     "README.md": (lambda random, valid: b"---\n" + yaml_file(random, valid) + b"\n---\n", {"base_model": "acme/base"}),

@@ -15,7 +15,8 @@ BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]
 @pytest.mark.parametrize(
     "text",
     [
-        "", "# nothing", "a", "a: b", "- a\n- [b, {c: d}]\n", "{}", "[]", "a:\n", "a: ~", "? a\n: b", "a: 1\nb: 2.5\nc: no\n",
+        "", "# nothing", "a", "a: b", "- a\n- [b, {c: d}]\n", "{}", "[]", "a:\n", "a: ~", "? a\n: b",
+        "a: 1\nb: 2.5\nc: no\n",
         "a: &x [1]\nb: *x", "a: !!int x", "!!set {a, b}", "a: |\n  b\n  c\n", "a: >-\n  b\n", '"\\u00e9": \U0001f600',
         "a: 1\na: 2", "--- a\n...\n", "'a': \"b\\nc\"", '"\\ud83d\\ude00"', "<<: {a: b}", "{a: b, ? c}",
     ],

@@ -2,9 +2,8 @@
 
 import importlib.util
 import io
-from xml.etree import ElementTree
-
 import os
+from xml.etree import ElementTree
 
 import pytest
 from PIL import Image, ImageColor

@@ -1,6 +1,7 @@
 """The command line as a process of its own: exit codes, pipes, signals."""
 
 import itertools
+import json
 import math
 import os
 import re
@@ -11,8 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
-from tests.models import WEIGHTS, raw_safetensors, tiny_llama
+from tests.models import WEIGHTS, edit_json, raw_safetensors, shard, spoil, tiny_llama
 from tests.running import COMMAND, Outcome, environment, process
 
 
@@ -126,7 +128,10 @@ def test_a_package_that_cannot_be_imported_is_one_line(hub, package):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        ("RecursionError('deep')", "an error that nobody expected (RecursionError: deep); --debug shows where, please "),
+        (
+            "RecursionError('deep')",
+            "an error that nobody expected (RecursionError: deep); --debug shows where, please ",
+        ),
         ("KeyError('x\\ny')", r"an error that nobody expected (KeyError: 'x\ny'); --debug shows where"),
         ("MemoryError()", "not enough memory; try --max-memory"),
         ("BaseException('panic')", "an error that nobody expected (BaseException: panic)"),
@@ -178,3 +183,37 @@ def test_errors_that_nobody_reads_do_not_change_the_code():
         env=environment(), capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+def eighth_floats(folder):
+    def round_all(tensors):
+        tensors.update({name: tensor.to(torch.float8_e5m2) for name, tensor in tensors.items()})
+
+    spoil(folder, round_all)
+    return "check", folder, "--base", folder
+
+
+def lost_tensors(folder):
+    index = shard(folder) / "model.safetensors.index.json"
+    names = json.loads(index.read_text())["weight_map"]
+    edit_json(index, weight_map=names | {f"lost.{n}": next(iter(names.values())) for n in range(20)})
+    return "check", folder, "--base", folder
+
+
+def gone_shards(folder):
+    index = shard(folder) / "model.safetensors.index.json"
+    edit_json(index, weight_map={f"x{n}": f"gone-{n}.safetensors" for n in range(20)})
+    return "check", folder, "--base", folder
+
+
+def unlisted_class(folder):
+    edit_json(folder / "config.json", architectures=["NoseForCausalLM"])
+    return "registry", "--check", folder
+
+
+@pytest.mark.parametrize("damage", [eighth_floats, lost_tensors, gone_shards, unlisted_class])
+def test_what_is_said_is_the_same_in_every_run(tmp_path, damage):
+    """Python orders sets of texts anew in each process."""
+    arguments = damage(tiny_llama(tmp_path / "model"))
+    said = {process(*arguments, env=environment(PYTHONHASHSEED=str(seed))) for seed in (1, 2, 3)}
+    assert len(said) == 1

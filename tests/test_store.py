@@ -110,7 +110,9 @@ class TestTemporaries:
         write_atomically(folder / "README.md", b"new")
         assert (folder / self.LEFT).read_bytes() == b"half"
 
-    @pytest.mark.parametrize("name", [".hf-lineage-notes", ".README.md.123", ".hf-lineage-0123456789ABCDEF", f"{LEFT}0"])
+    @pytest.mark.parametrize(
+        "name", [".hf-lineage-notes", ".README.md.123", ".hf-lineage-0123456789ABCDEF", f"{LEFT}0"]
+    )
     def test_other_files_stay_however_old(self, folder, name):
         self.aged(folder / name, 10 * STALE)
         write_atomically(folder / "README.md", b"new")

@@ -7,10 +7,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save, save_file
 
 from tests.models import spoil
 from tests.running import lineage
+
+MISSING = "mlp is said to be missing from layers that are not some of 0 to {} in order"
 
 
 @pytest.fixture
@@ -135,11 +137,11 @@ def test_its_numbers_have_to_be_usable(hub, stored, part, value, message):
         ({"width": 2**40}, "cannot be read as a signature: Expected `int` <= 1048576"),
         ({"width": 2**20}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (2, 1048576, 64)"),
         ({"width": 10**5000}, "cannot be read as a signature: "),
-        ({"layers": 4, "without": {"mlp": [2, 1]}}, "mlp is said to be missing from layers that are not some of 0 to 3 in order"),
-        ({"layers": 4, "without": {"mlp": [1, 1]}}, "mlp is said to be missing from layers that are not some of 0 to 3 in order"),
-        ({"layers": 4, "without": {"mlp": [2, 4]}}, "mlp is said to be missing from layers that are not some of 0 to 3 in order"),
-        ({"layers": 4, "without": {"mlp": [-1, 2]}}, "mlp is said to be missing from layers that are not some of 0 to 3 in order"),
-        ({"without": {"mlp": [0, 1]}}, "mlp is said to be missing from layers that are not some of 0 to 1 in order"),
+        ({"layers": 4, "without": {"mlp": [2, 1]}}, MISSING.format(3)),
+        ({"layers": 4, "without": {"mlp": [1, 1]}}, MISSING.format(3)),
+        ({"layers": 4, "without": {"mlp": [2, 4]}}, MISSING.format(3)),
+        ({"layers": 4, "without": {"mlp": [-1, 2]}}, MISSING.format(3)),
+        ({"without": {"mlp": [0, 1]}}, MISSING.format(1)),
         ({"without": {"mlp": list(range(10**6))}}, "the header claims"),
         ({"widths": {"mlp": [32, 33]}}, "mlp has 2 widths for 2 layers, or others than 2 to 32"),
         ({"widths": {"mlp": [32, 0]}}, "mlp has 2 widths for 2 layers, or others than 2 to 32"),
@@ -180,3 +182,13 @@ def test_a_layer_that_was_not_finite_is_one_that_is_stored(hub, tmp_path):
     lineage("extract", hub / "acme/base", "-o", tmp_path / "nan.sig")
     found = lineage("compare", tmp_path / "nan.sig", hub / "fern/child")
     assert (found.code, found.rows[0][-1]) == (3, "INCONCLUSIVE")
+
+
+@pytest.mark.parametrize("key", ["recipe", "without", "surplus"])
+def test_what_it_says_may_not_be_nested_without_end(hub, stored, key):
+    nested = b'{"a":' * 3000 + b"1" + b"}" * 3000
+    raw = save(load_file(stored), metadata={"signature": f'{{"{key}": {nested.decode()}, "format": "", "version": 1}}'})
+    stored.write_bytes(raw)
+    assert "cannot be read as a signature: maximum recursion depth exceeded" in (
+        lineage("compare", stored, hub / "fern/child").error
+    )

@@ -59,7 +59,7 @@ def run_key(environ: Environment) -> int:
 
     Whatever goes wrong here goes wrong in the check as well, which tells it better.
     """
-    with runner.unheard(), contextlib.suppress(LineageError, OSError):
+    with runner.unheard(), contextlib.suppress(Exception):
         inputs = read_inputs(environ)
         _use(inputs)
         source = locate(inputs.model, inputs.options.local_hub)

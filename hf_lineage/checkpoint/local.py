@@ -101,7 +101,7 @@ class Checkpoint:
 
         room = torch.empty(info.size, dtype=torch.uint8)
         try:
-            read_into(info.file, info.start, memoryview(room.numpy()), info.stamp)
+            read_into(info.file, info.start, memoryview(room.numpy().data), info.stamp)
         except OSError as error:
             raise CheckpointError(
                 f"{name} cannot be read: {error.strerror or error}; check that nothing changes the file"
@@ -126,9 +126,7 @@ def header(file: Path, shown: str) -> Iterator[tuple[str, TensorInfo]]:
             raise CheckpointError(
                 f"{shown} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
             ) from None
-        raise CheckpointError(
-            f"{shown}: {error}; it is truncated or no safetensors file, download it again"
-        ) from None
+        raise CheckpointError(f"{shown}: {error}; it is truncated or no safetensors file, download it again") from None
     except OSError as error:
         raise CheckpointError(f"{shown} cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, OverflowError) as error:

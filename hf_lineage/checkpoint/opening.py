@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hf_lineage.checkpoint.local import SHARD, Checkpoint, TensorInfo, header
-from hf_lineage.checkpoint.ranges import OPEN_FILES, RangedFile, Traffic
+from hf_lineage.checkpoint.ranges import RangedFile, Traffic
 from hf_lineage.checkpoint.remote import AT_ONCE, RemoteCheckpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.repo import RepoRef
-from hf_lineage.tensor_file import LARGEST_HEADER
+from hf_lineage.tensor_file import LARGEST_HEADER, OPEN_FILES
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"

@@ -14,19 +14,82 @@ NUMBERS = (
 FLOATS = (0.0, -0.0, 0.5, 2.0, 1e-320, 1e308, -1e308, math.inf, math.nan)
 TEXTS = (
     *("", " ", "\0", "\n", "\ufeff", "\u202e", "\ud800", "\U0001f600", "\udc80", "null", "~", "..", "/", "../x", "C:x"),
-    *("/etc/passwd", "a" * 300, "a/b", "a/b@main", "org/base", "{layer}", "model.layers.{layer}", "::error::x", "%s{0}"),
+    *(
+        "/etc/passwd",
+        "a" * 300,
+        "a/b",
+        "a/b@main",
+        "org/base",
+        "{layer}",
+        "model.layers.{layer}",
+        "::error::x",
+        "%s{0}",
+    ),
     *("##[error]x", "model.safetensors", "README.md", "F32", "F64", "BF16", "I8", "F8_E5M2", "mlp", "query_key", "<<"),
-    *("LlamaForCausalLM", "GPT2LMHeadModel", "OPTForCausalLM", "---", "&a", "*a", "!!int", "1e999", "\x1b[2J", "1" * 40),
+    *(
+        "LlamaForCausalLM",
+        "GPT2LMHeadModel",
+        "OPTForCausalLM",
+        "---",
+        "&a",
+        "*a",
+        "!!int",
+        "1e999",
+        "\x1b[2J",
+        "1" * 40,
+    ),
     *("0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-02-30", "model.layers.999999.x", "h.0.x"),
 )
 CLASSES = ("LlamaForCausalLM", "GPT2LMHeadModel", "BertModel", "MixtralForCausalLM", "T5ForConditionalGeneration")
 PIECES = (
-    *(b"", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\0", b"[" * 2000, b"{" * 200, b'{"a":' * 2000, b"9" * 5000, b'"'),
+    *(
+        b"",
+        b"\xff",
+        b"\xed\xa0\x80",
+        b"\xef\xbb\xbf",
+        b"\0",
+        b"[" * 2000,
+        b"{" * 200,
+        b'{"a":' * 2000,
+        b"9" * 5000,
+        b'"',
+    ),
     *(b"\\ud800", b"\r", b"\n", b": ", b",", b"NaN", b"-Infinity", b"1e999", b"-0", b"}", b"]", b"null"),
 )
 SPELLINGS = (
-    *("&a ", "*a", "!!timestamp x", "!!int x", "!!binary =", "[", "{", "]", "}", "- ", "? ", ": ", "\t", "|\n", ">\n", ","),
-    *("---\n", "...\n", "%YAML 9.9\n", "%TAG ! x\n", "#", '"', "'", "\r", "\u2028", "\x85", "\0", '"\\UFFFFFFFF"', "\n  "),
+    *(
+        "&a ",
+        "*a",
+        "!!timestamp x",
+        "!!int x",
+        "!!binary =",
+        "[",
+        "{",
+        "]",
+        "}",
+        "- ",
+        "? ",
+        ": ",
+        "\t",
+        "|\n",
+        ">\n",
+        ",",
+    ),
+    *(
+        "---\n",
+        "...\n",
+        "%YAML 9.9\n",
+        "%TAG ! x\n",
+        "#",
+        '"',
+        "'",
+        "\r",
+        "\u2028",
+        "\x85",
+        "\0",
+        '"\\UFFFFFFFF"',
+        "\n  ",
+    ),
     *("<<: *a\n", "[" * 200, "- " * 200, "&a [*a]", "\ufeff", '"\\ud83d\\ude00"'),
 )
 
@@ -110,7 +173,9 @@ def safetensors_file(random, header, data):
 
 
 def _end(content):
-    return max((each["data_offsets"][1] for name, each in json.loads(content).items() if name != "__metadata__"), default=0)
+    return max(
+        (each["data_offsets"][1] for name, each in json.loads(content).items() if name != "__metadata__"), default=0
+    )
 
 
 def fitting(random, header):
@@ -123,7 +188,9 @@ def fitting(random, header):
         if how == 0:
             continue
         if how == 1:
-            name = random.choice((*TEXTS, name + "x", name.replace("0", "7"), name.replace("model.", ""), "model." + name))
+            name = random.choice(
+                (*TEXTS, name + "x", name.replace("0", "7"), name.replace("model.", ""), "model." + name)
+            )
             name = name.encode("utf-8", errors="replace").decode()
         elif how == 2:
             dtype = random.choice(("F64", "F16", "BF16", "I8", "U8", "BOOL", "F8_E4M3", "I64"))

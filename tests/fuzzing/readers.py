@@ -63,7 +63,6 @@ def readers(room: Path) -> dict[str, Reader]:
     config = json.loads((model / "config.json").read_text())
     pieces = shard(tiny_llama(room / "shards"))
     index = json.loads((pieces / INDEX).read_text())
-    stored = _signature(room)
     card = {"base_model": ["org/base", "org/other"], "base_model_relation": "merge", "license": "mit", "tags": ["a"]}
     lora = {"base_model_name_or_path": "org/base", "r": 8, "target_modules": ["q_proj"]}
     merge = {
@@ -169,7 +168,8 @@ _RECORD = {
                 "name": "robust", "gains": True, "means": True, "cap": 2.0, "ones": True, "probes": 64,
                 "coordinates": 128, "sketch_version": 1,
             },
-            "test": {"alpha": 0.01, "permutations": 999, "seed": 0}, "date": "2026-11-21", "command": "hf-lineage check",
+            "test": {"alpha": 0.01, "permutations": 999, "seed": 0}, "date": "2026-11-21",
+            "command": "hf-lineage check",
         }
     ],
 }  # fmt: skip
