@@ -24,7 +24,8 @@ def printable(text: object, limit: int = LONGEST) -> str:
     line = str(text)
     cut = line if len(line) <= limit else f"{line[: limit - 1]}…"
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
-    return shown.replace("::", r":\x3a").replace("##[", r"#\x23[")
+    escaped = shown.replace("::", r":\x3a").replace("##[", r"#\x23[")
+    return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
 
 
 class LineageError(Exception):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from hf_lineage import Options, __version__, action
-from hf_lineage.action import runner
+from hf_lineage.action import runner, steps
 from hf_lineage.action.inputs import read_inputs
 from hf_lineage.errors import OptionError
 from hf_lineage.report import FORMATS
@@ -229,4 +229,4 @@ class TestRunner:
 
 def test_the_action_names_only_formats_that_there_are():
     default = action_yml()["inputs"]["formats"]["default"]
-    assert {*action.SUFFIXES, *default.split(", ")} <= set(FORMATS)
+    assert {*steps.SUFFIXES, *default.split(", ")} <= set(FORMATS)
