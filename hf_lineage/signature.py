@@ -22,10 +22,8 @@ PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 PARTS = ("sketch", "corner", "trace", "norm")
 """The arrays of a path, each with a row for every layer."""
 
-MOST_LAYERS = 1024
-"""Several times those of the deepest models; every pair of layers is compared, under every permutation."""
-WIDEST = 2**20
-"""Many times the width of the widest models."""
+MOST_LAYERS, WIDEST = 1024, 2**20
+"""Several times those of real models; every pair of layers is compared, under every permutation."""
 
 SKETCH_VERSION = 1
 """Raised whenever probe signs or test coordinates are drawn in another way."""
