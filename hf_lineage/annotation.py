@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from hf_lineage import card, hub, publishing
+from hf_lineage.atomic import write_atomically
 from hf_lineage.claims import CARD
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
 from hf_lineage.files import is_folder
@@ -19,7 +20,6 @@ from hf_lineage.pipeline import Report, check_source
 from hf_lineage.publishing import SAME
 from hf_lineage.repo import RepoRef, hub_name
 from hf_lineage.report import difference, record, same, section
-from hf_lineage.store import write_atomically
 
 FILES = (record.FILE, CARD)
 """In the order in which they are written."""

@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from hf_lineage.atomic import write_atomically
 from hf_lineage.errors import LineageError, SignatureError
 from hf_lineage.fingerprint import fingerprint
 from hf_lineage.options import Options
 from hf_lineage.registry import Factorization
 from hf_lineage.repo import RepoRef
 from hf_lineage.signature import Signature, by_path, together
-from hf_lineage.store import encode, load_signature, write_atomically
+from hf_lineage.store import encode, load_signature
 from hf_lineage.version import __version__
 
 LARGEST = 2**30

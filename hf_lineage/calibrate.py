@@ -213,5 +213,5 @@ def published_null(name: str, root: Path | None = None) -> PublishedNull | None:
         return None
     try:
         return msgspec.convert(yaml.safe_load(file.read_text(encoding="utf-8")), PublishedNull)
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
+    except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
         raise RegistryError(f"nulls/{file.name}: {error}") from None

@@ -9,13 +9,14 @@ from typing import Any
 
 import yaml
 
+from hf_lineage import plain_yaml
 from hf_lineage.card import front_matter, opens, parted
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.repo import RepoRef
 
 CARD, LORA_CONFIG, MERGE_CONFIG = "README.md", "adapter_config.json", "mergekit_config.yml"
-LARGEST_FRONT_MATTER = 2**20
-"""Bytes of a model card that are looked at; cards with pictures inside are longer, their metadata is not."""
+LARGEST = 2**20
+"""Bytes of a configuration, and of a card that are looked at: one with pictures is longer, its metadata is not."""
 MOST_CLAIMS = 100
 """Each may be a download."""
 NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -51,8 +52,14 @@ def read_claims(repo: RepoRef) -> Claims:
     relation = _said(card.get("base_model_relation"))
     declared = {
         CARD: (relation and printable(relation, 40), list(_bases(card.get("base_model")))),
-        LORA_CONFIG: ("adapter", list(_bases((repo.read_json(LORA_CONFIG) or {}).get("base_model_name_or_path")))),
-        MERGE_CONFIG: ("merge", list(dict.fromkeys(_merged(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG)))))),
+        LORA_CONFIG: (
+            "adapter",
+            list(_bases((repo.read_json(LORA_CONFIG, LARGEST) or {}).get("base_model_name_or_path"))),
+        ),
+        MERGE_CONFIG: (
+            "merge",
+            list(dict.fromkeys(_merged(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST))))),
+        ),
     }
     claims: dict[str, Claim] = {}
     for file, (relation, bases) in declared.items():
@@ -69,12 +76,12 @@ def read_claims(repo: RepoRef) -> Claims:
 
 def _front_matter(repo: RepoRef) -> dict[str, Any]:
     """The metadata of the model card, empty if there is none."""
-    _, lines = parted(repo.read_head(CARD, LARGEST_FRONT_MATTER) or "")
+    _, lines = parted(repo.read_head(CARD, LARGEST) or "")
     start, stop = front_matter(lines) or (0, 0)
     if not stop and opens(lines):
         raise CheckpointError(
             f"{repo}: the metadata at the top of {CARD} does not end in a line of --- within "
-            f"{LARGEST_FRONT_MATTER >> 20} MiB; end it with one"
+            f"{LARGEST >> 20} MiB; end it with one"
         )
     return _yaml(repo, CARD, "\n".join(line.rstrip() for line in lines[start:stop]))
 
@@ -82,11 +89,11 @@ def _front_matter(repo: RepoRef) -> dict[str, Any]:
 def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
     """Mappings and lists of plain text: names are all that is wanted, and a hostile file can ask for nothing more."""
     try:
-        content = yaml.load(text or "", Loader=yaml.BaseLoader)  # noqa: S506 - makes even less of a file than SafeLoader
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1} of its YAML" if mark else ""
-        what = getattr(error, "problem", None) or error
+        content = plain_yaml.load(text or "")
+    except yaml.YAMLError as error:
+        line = plain_yaml.line(error)
+        where = f", line {line} of its YAML" if line else ""
+        what = plain_yaml.problem(error)
         raise CheckpointError(f"{repo}: {file}{where}: {what}; mend it, or name the base with --base") from None
     if not content:
         return {}

@@ -24,7 +24,8 @@ def printable(text: object, limit: int = LONGEST) -> str:
     line = str(text)
     cut = line if len(line) <= limit else f"{line[: limit - 1]}…"
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in cut)
-    return shown.replace("::", r":\x3a").replace("##[", r"#\x23[")
+    escaped = shown.replace("::", r":\x3a").replace("##[", r"#\x23[")
+    return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
 
 
 class LineageError(Exception):
@@ -68,3 +69,19 @@ class LedgerError(LineageError):
 
 class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes an UNVERIFIABLE verdict
     """There is nothing to judge: no weights, an unsupported format, a class that is not in the registry."""
+
+
+def told(error: BaseException) -> str:
+    """Return on one line what went wrong, whatever was raised, for those who see no traceback."""
+    if isinstance(error, LineageError):
+        return str(error)
+    kind, said = type(error).__name__, str(error)
+    if isinstance(error, MemoryError):
+        why = said or "not enough memory; try --max-memory"
+    elif isinstance(error, ImportError):
+        why = f"a package that is needed cannot be imported ({said or kind}); install hf-lineage again"
+    elif isinstance(error, OSError):
+        why = said or kind
+    else:
+        why = f"an error that nobody expected ({kind}: {said}); --debug shows where, please report it"
+    return printable(why)

@@ -95,8 +95,9 @@ class Extraction:
         mapped = sum(sizes[name].size for name in self._names(layer, self.paths))
         return COPIES * mapped + 4 * (seen + max(made.values()))
 
-    def _names(self, layer: int, paths: Sequence[str]) -> set[str]:
-        return {name for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
+    def _names(self, layer: int, paths: Sequence[str]) -> dict[str, None]:
+        """Each once, in one order whatever the run: the first that cannot be read is what an error names."""
+        return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
 
     def _loaded(self, placed: Sequence[devices.Device]) -> Iterator[Read]:
         """Yield every layer's tensors on its device; the next one's are on their way while this one is computed."""

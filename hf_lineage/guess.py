@@ -129,7 +129,8 @@ def _reader_and_writer(
     if len(alone) != 1:
         return None
     writers = biased or [name for name in called if _LAST.search(name)] or alone if len(called) == 2 else alone
-    readers = sorted(set(called) - {writers[0]}, key=lambda name: not _FIRST.search(name))
+    others = [name for name in dict.fromkeys(called) if name != writers[0]]
+    readers = sorted(others, key=lambda name: not _FIRST.search(name))
     return {"up": readers[-1], "down": writers[0]} | ({"gate": readers[0]} if len(readers) == 2 else {})
 
 

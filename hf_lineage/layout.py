@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from hf_lineage.errors import CheckpointError
+from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.fit import Fit
 from hf_lineage.header import LayerSet, find_sets
 from hf_lineage.layers import Layer, Shape, Stack, find_layers
 from hf_lineage.registry import Factorization, as_stacks, setting
+from hf_lineage.signature import MOST_LAYERS
 
 T = TypeVar("T")
 
@@ -77,9 +78,15 @@ class Layout:
 def bind(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Layout:
     """Return where everything is in a checkpoint with these tensor shapes.
 
-    Raise CheckpointError where a tensor is missing or its shape does not fit the others or `config.json`.
+    Raise CheckpointError where a tensor is missing or its shape does not fit the others or `config.json`,
+    NothingToCompare for more layers than can be compared.
     """
-    layers = itertools.groupby(find_layers(factorization, shapes), key=lambda layer: layer.stack)
+    everything = find_layers(factorization, shapes)
+    if len(everything) > MOST_LAYERS:
+        raise NothingToCompare(
+            f"the weights have {len(everything)} layers; models of at most {MOST_LAYERS} are compared"
+        )
+    layers = itertools.groupby(everything, key=lambda layer: layer.stack)
     stacks = [_bound(factorization, shapes, config, stack, list(own)) for stack, own in layers]
     if not any(found.width for found in stacks):
         raise CheckpointError(f"no layer has a branch that factorization {factorization.name} knows")

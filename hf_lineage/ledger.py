@@ -158,5 +158,5 @@ def _entry(line: bytes, where: str) -> Entry:
         if msgspec.json.decode(line, type=_Version).schema_version > SCHEMA_VERSION:
             raise LedgerError(f"{where} was written by a later hf-lineage; update hf-lineage")
         return msgspec.json.decode(line, type=Entry)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise LedgerError(f"{where} is no line of a ledger ({error}); mend or remove it") from None

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import yaml
 
+from hf_lineage import plain_yaml
 from hf_lineage.errors import CardError, printable
 
 BASE, RELATION = "base_model", "base_model_relation"
 _WHERE = "README.md: the YAML at its top"
-_SHARED = (yaml.AnchorToken, yaml.AliasToken, yaml.TagToken)
 
 
 def with_base(text: str, base: str, relation: str | None, newline: str) -> str:
@@ -39,17 +39,22 @@ def _like(before: object, value: str) -> object:
 
 
 def _loaded(text: str) -> dict[str, object]:
-    """Keys and values; an alias is refused first, for a few of them can make a file that takes for ever to compare."""
+    """Keys and values; an alias is refused, for a few of them can make a file that takes for ever to compare."""
     try:
-        if any(isinstance(token, _SHARED) for token in yaml.scan(text)):
+        content = plain_yaml.load(text)
+        if any(map(_shares, plain_yaml.events(text))):
             raise CardError(f"{_WHERE} has anchors, aliases or tags, which are not edited; set {BASE} by hand")
-        content = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes even less of a file than SafeLoader
-    except (yaml.YAMLError, RecursionError) as error:
-        said = printable(getattr(error, "problem", None) or error, 200)
+    except yaml.YAMLError as error:
+        said = printable(plain_yaml.problem(error), 200)
         raise CardError(f"{_WHERE} cannot be read: {said}; mend it") from None
     if not isinstance(content or {}, dict):
         raise CardError(f"{_WHERE} holds a {type(content).__name__} where keys and values belong; mend it")
     return content or {}
+
+
+def _shares(event: yaml.Event) -> bool:
+    """Whether a value is more than what stands in its place."""
+    return bool(getattr(event, "anchor", None) or getattr(event, "tag", None))
 
 
 def _spliced(text: str, wanted: Mapping[str, str], newline: str) -> str:

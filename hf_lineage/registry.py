@@ -155,7 +155,7 @@ def _parse(path: Path) -> Factorization:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         found = msgspec.convert(dict(**content, name=path.stem), Factorization)
-    except (yaml.YAMLError, msgspec.ValidationError, TypeError) as error:
+    except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
         raise RegistryError(f"{path.name}: {error}; registry/README.md documents the schema") from None
     if not all("{layer}" in pattern for pattern in prefixes(found)):
         raise RegistryError(f"{path.name}: `layers` needs {{layer}} where the number of a layer stands")

@@ -21,6 +21,8 @@ from hf_lineage.files import inside, is_file, is_folder
 
 LARGEST_SMALL_FILE = 64 * 2**20
 """Bytes: the index of a model with a hundred thousand tensors takes ten million."""
+LARGEST_CONFIG = 2**24
+"""Bytes: one that names 22,000 classes takes two million."""
 SMALL_FILES = ("config.json", "README.md", "adapter_config.json", "mergekit_config.yml", "model.safetensors.index.json")
 """What is fetched from the Hub to know a model; its weights follow when they are needed."""
 _HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
@@ -124,9 +126,9 @@ class RepoRef:
         with self._opened(file) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
-    def read_text(self, file: str) -> str | None:
+    def read_text(self, file: str, largest: int = LARGEST_SMALL_FILE) -> str | None:
         """Return a small text file, None if there is none; raise CheckpointError if it is unreadable or too large."""
-        content = self.read_bytes(file)
+        content = self.read_bytes(file, largest)
         try:
             return None if content is None else content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -134,11 +136,11 @@ class RepoRef:
                 f"{self}: {file} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8"
             ) from None
 
-    def read_bytes(self, file: str) -> bytes | None:
+    def read_bytes(self, file: str, largest: int = LARGEST_SMALL_FILE) -> bytes | None:
         """Return a small file as it is, None if there is none; raise CheckpointError if unreadable or too large."""
-        content = self._read(file, LARGEST_SMALL_FILE + 1)
-        if content is not None and len(content) > LARGEST_SMALL_FILE:
-            raise CheckpointError(f"{self}: {file} is larger than {LARGEST_SMALL_FILE >> 20} MiB; shorten it")
+        content = self._read(file, largest + 1)
+        if content is not None and len(content) > largest:
+            raise CheckpointError(f"{self}: {file} is larger than {largest >> 20} MiB; shorten it")
         return content
 
     def read_head(self, file: str, size: int) -> str | None:
@@ -150,7 +152,8 @@ class RepoRef:
         if not self.has(file):
             return None
         with self._opened(file) as stream:
-            return stream.read(size)
+            # Memory is taken for as much as is asked for, however little there is.
+            return stream.read(min(size, os.fstat(stream.fileno()).st_size + 1))
 
     @contextlib.contextmanager
     def _opened(self, file: str) -> Iterator[BufferedReader]:
@@ -165,14 +168,16 @@ class RepoRef:
                 f"{self}: {file} cannot be read: {error.strerror or error}; check its permissions"
             ) from None
 
-    def read_json(self, file: str) -> dict[str, Any] | None:
+    def read_json(self, file: str, largest: int = LARGEST_SMALL_FILE) -> dict[str, Any] | None:
         """Return a JSON object, None if there is no such file; raise CheckpointError if it is anything else."""
-        text = self.read_text(file)
+        text = self.read_text(file, largest)
         if text is None:
             return None
         try:
             content = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            raise CheckpointError(f"{self}: {file} is nested too deeply; download it again") from None
+        except ValueError as error:
             raise CheckpointError(f"{self}: {file} is not JSON: {error}; download it again") from None
         if not isinstance(content, dict):
             raise CheckpointError(f"{self}: {file} holds a {type(content).__name__}, not an object; download it again")
@@ -180,7 +185,7 @@ class RepoRef:
 
     def config(self) -> dict[str, Any]:
         """Return `config.json`; raise RepositoryError if there is none."""
-        config = self.read_json("config.json")
+        config = self.read_json("config.json", LARGEST_CONFIG)
         if config is None:
             raise RepositoryError(f"{self} has no config.json, so it is no transformers model; check the path")
         return config

@@ -22,6 +22,8 @@ PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
 PARTS = ("sketch", "corner", "trace", "norm", "writes")
 """The arrays of a path, each with a row for every layer."""
 
+MOST_LAYERS, WIDEST = 1024, 2**20
+"""Several times those of real models; every pair of layers is compared, under every permutation."""
 NEXT_TO_NOTHING = 1e-3
 """A layer that writes less than this share of what layers write on average counts for nothing."""
 

@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import safetensors
 from safetensors.numpy import save
 
+from hf_lineage.atomic import write_atomically
 from hf_lineage.errors import OptionError, SignatureError
-from hf_lineage.recipe import Recipe
 from hf_lineage.signature import PARTS, PathSignature, Signature, UnitCodes
+from hf_lineage.stored import FORMAT, PER_UNIT, VERSION, WITHOUT_UNITS, Provenance, bounded, places, provenance, read
+from hf_lineage.tensor_file import opened_header
 
-FORMAT, VERSION = "hf-lineage signature", 2
-WITHOUT_UNITS = 1
-"""The version before signatures held what each layer writes and its units; it is read as if all layers wrote alike."""
-STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64", "F64"), strict=True))
-"""What is stored of a path, and in which number format."""
-UNITS = {"units": "I64", "weight": "F32", "inner": "U8", "outer": "U8"}
-"""What is stored of its units: how many each layer has, then those of all layers one after another."""
-
-
-class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The metadata of a file, as JSON under the key `signature`."""
-
-    format: str
-    version: int
-    model: str
-    revision: str | None
-    architecture: str
-    factorization: str
-    exchangeable: bool
-    width: Annotated[int, msgspec.Meta(ge=2)]
-    layers: Annotated[int, msgspec.Meta(ge=1)]
-    paths: tuple[str, ...]
-    recipe: Recipe
-    without: dict[str, tuple[int, ...]] = {}
-    widths: dict[str, tuple[int, ...]] = {}
-    made_from: dict[str, str] = {}
+LARGEST_HEADER = 2**20
+"""Bytes: what a signature says of itself takes some thousand."""
+Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 def save_signature(signature: Signature, file: Path) -> None:
@@ -60,99 +37,72 @@ def encode(signature: Signature) -> bytes:
             f"{signature.model}: the exact residuals do not fit in memory, so there is nothing to write; "
             "raise --max-memory or leave --exact out"
         )
-    fields = {name: getattr(signature, name) for name in _Provenance.__struct_fields__ if hasattr(signature, name)}
-    fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}
-    provenance = _Provenance(
-        **fields, widths={path: found.widths for path, found in signature.paths.items() if found.widths}
-    )
+    fields = {name: getattr(signature, name) for name in Provenance.__struct_fields__ if hasattr(signature, name)}
+    whole = all(found.units for found in signature.paths.values())
+    fields |= {"format": FORMAT, "version": VERSION if whole else WITHOUT_UNITS, "paths": tuple(signature.paths)}
+    said = Provenance(**fields, widths={path: found.widths for path, found in signature.paths.items() if found.widths})
     tensors = {
-        f"{path}.{part}": np.ascontiguousarray(getattr(found, part))
+        f"{path}.{part}": np.ascontiguousarray(rows)
         for path, found in signature.paths.items()
-        for part in PARTS
-    } | {f"{path}.{part}": rows for path, found in signature.paths.items() for part, rows in _units(found).items()}
-    return save(tensors, metadata={"signature": msgspec.json.encode(provenance).decode()})
+        for part, rows in _arrays(found).items()
+        if part in said.parts
+    }
+    return save(tensors, metadata={"signature": msgspec.json.encode(said).decode()})
 
 
 def load_signature(file: Path) -> Signature:
-    """Read a signature back, bit for bit; raise SignatureError if the file is none, or of another version."""
+    """Read a signature back, bit for bit; raise SignatureError if the file is none, or of another version.
+
+    Every number that it says of itself is held against its bounds and against the header of the file before anything
+    as large as these numbers say is made.
+    """
     try:
-        with safetensors.safe_open(file, framework="numpy") as opened:
-            metadata = (opened.metadata() or {}).get("signature")
-            if metadata is None:
-                raise SignatureError(f"{file} is no signature; write one with `hf-lineage extract MODEL -o FILE`")
-            provenance = msgspec.json.decode(metadata, type=_Provenance)
-            if provenance.format != FORMAT or provenance.version not in (WITHOUT_UNITS, VERSION):
-                raise SignatureError(f"{file} has format version {provenance.version}, not {VERSION}; extract it again")
-            paths = {path: _path(opened, path, provenance) for path in provenance.paths}
-    except (OSError, safetensors.SafetensorError, msgspec.DecodeError, OptionError) as error:
+        with opened_header(file, LARGEST_HEADER) as (opened, begin, stamp):
+            said = provenance(opened, file)
+            known = places(opened, begin)
+        bounded(said, known)
+        arrays = {
+            path: {part: read(file, known[f"{path}.{part}"], stamp) for part in said.parts} for path in said.paths
+        }
+    except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
         raise SignatureError(f"{file} cannot be read as a signature: {error}; extract it again") from None
-    if not all(np.isfinite(rows).all() for each in paths.values() for rows in _must_be_finite(each)):
-        raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
-    if any((rows < 0).any() for each in paths.values() for rows in _must_not_be_negative(each)):
-        raise SignatureError(f"{file} holds negative sizes; extract it again")
-    known = {name: getattr(provenance, name) for name in Signature.__dataclass_fields__ if name != "paths"}
-    return Signature(**known, paths=paths)
+    if not all(map(_usable, arrays.values())):
+        raise SignatureError(f"{file} holds numbers that are not finite, or sizes below 0; extract it again")
+    fields = {name: getattr(said, name) for name in Signature.__dataclass_fields__ if name != "paths"}
+    return Signature(
+        **fields, paths={path: _path(file, each, said.widths.get(path, ())) for path, each in arrays.items()}
+    )
 
 
-def _must_be_finite(path: PathSignature) -> Iterator[np.ndarray[Any, Any]]:
-    yield from (np.asarray(path.sketch), path.corner)
-    yield from (each.weight for each in path.units)
+def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
+    """Everything that a file can hold of one path."""
+    counts = np.array([len(each.weight) for each in path.units], dtype=np.int64)
+    rows = {part: np.concatenate([getattr(each, part) for each in path.units]) for part in PER_UNIT if path.units}
+    return {part: getattr(path, part) for part in PARTS} | {"units": counts} | rows
 
 
-def _must_not_be_negative(path: PathSignature) -> Iterator[np.ndarray[Any, Any]]:
-    yield from (path.norm, path.writes)
-    yield from (each.weight for each in path.units)
-
-
-def _units(stored: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
-    """The units of all layers as arrays; none of a signature that holds no units."""
-    if not stored.units:
-        return {}
-    counts = np.array([len(each.weight) for each in stored.units], dtype=np.int64)
-    rows = {part: np.concatenate([getattr(each, part) for each in stored.units]) for part in list(UNITS)[1:]}
-    return {"units": counts} | rows
-
-
-def _path(opened: Any, path: str, provenance: _Provenance) -> PathSignature:
-    """What a file holds of one path."""
-    widths = provenance.widths.get(path, ())
-    if provenance.version == WITHOUT_UNITS:
-        parts = {part: _tensor(opened, path, part, STORED[part]) for part in PARTS if part != "writes"}
-        return PathSignature(**parts, writes=np.ones(len(parts["norm"])), units=(), widths=widths)
-    parts = {part: _tensor(opened, path, part, STORED[part]) for part in PARTS}
-    counts, *rows = (_tensor(opened, path, part, dtype) for part, dtype in UNITS.items())
-    fit = [each.ndim for each in (counts, *rows)] == [1, 1, 2, 2] and (counts >= 0).all()
-    if not fit or {len(each) for each in rows} != {counts.sum()}:
-        raise safetensors.SafetensorError(f"{path}.units does not count the rows of what is stored of them")
+def _path(file: Path, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
+    """One path as it was before it was stored."""
+    parts = {part: arrays[part] for part in PARTS if part in arrays}
+    if "units" not in arrays:
+        return PathSignature(writes=np.ones(len(parts["norm"])), widths=widths, units=(), **parts)
+    counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
+    if (counts < 0).any() or any(counts.sum() != len(each) for each in rows):
+        raise SignatureError(f"{file}: its units are not those of its layers; extract it again")
     ends = np.cumsum(counts)
     pieces = [[each[end - count : end] for each in rows] for end, count in zip(ends, counts, strict=True)]
     return PathSignature(**parts, units=tuple(UnitCodes(*piece) for piece in pieces), widths=widths)
 
 
-def _tensor(opened: Any, path: str, part: str, stored: str) -> np.ndarray[Any, Any]:
-    name = f"{path}.{part}"
-    found = opened.get_slice(name).get_dtype()
-    if found != stored:
-        # Some formats are none of NumPy's.
-        raise safetensors.SafetensorError(f"{name} is stored as {found}, not {stored}")
-    tensor: np.ndarray[Any, Any] = opened.get_tensor(name)
-    return tensor
-
-
-def write_atomically(file: Path, content: bytes) -> None:
-    """Replace a file by new content in one step, so that no reader and no crash ever meets half of it.
-
-    What is no plain file, such as /dev/null or a link, is written through, never replaced.
-    """
-    temporary = file.parent / f".{file.name}.{os.getpid()}"
-    try:
-        if file.is_symlink() or (file.exists() and not file.is_file()):
-            file.write_bytes(content)
-        else:
-            temporary.write_bytes(content)
-            temporary.replace(file)
-    except OSError as error:
-        raise SignatureError(f"{file} cannot be written: {error.strerror or error}; name another file") from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
+def _usable(arrays: Arrays) -> bool:
+    """Whether every layer is finite, or one whose branch was not: NaN in its numbers, and zeros beside them."""
+    sizes = [arrays[part] for part in ("trace", "norm", "writes") if part in arrays]
+    broken = np.logical_and.reduce([np.isnan(each) for each in sizes]) & ~np.any(arrays["corner"], axis=(1, 2))
+    finite = np.logical_and.reduce([np.isfinite(each) for each in sizes])
+    positive = np.logical_and.reduce([each >= 0 for each in sizes[1:]])
+    weights = arrays.get("weight", np.zeros(0))
+    return (
+        bool(np.all((finite & positive) | broken))
+        and all(np.isfinite(each).all() for each in (arrays["sketch"], arrays["corner"], weights))
+        and not (weights < 0).any()
+    )

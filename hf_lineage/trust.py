@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 import yaml
 
+from hf_lineage import plain_yaml
 from hf_lineage.errors import OptionError
 
 LARGEST = 2**20
@@ -51,9 +52,10 @@ def load(file: Path | None = None) -> Trust:
             text = stream.read(LARGEST + 1)
         if len(text) > LARGEST:
             raise OptionError(f"{chosen} is no trust file: it is larger than {LARGEST >> 20} MiB")
-        return msgspec.convert(yaml.safe_load(text) or {}, Trust)
-    except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
-        why = str(error).partition("\n")[0]
+        # Everything in it is text: 1111 is a digest too, and no tag asks for anything.
+        return msgspec.convert(plain_yaml.load(text) or {}, Trust)
+    except (yaml.YAMLError, msgspec.ValidationError, UnicodeError) as error:
+        why = plain_yaml.problem(error)
         raise OptionError(f"{chosen} is no trust file: {why}; the README shows what stands in one") from None
     except FileNotFoundError:
         if file is None:

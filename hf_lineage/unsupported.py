@@ -37,5 +37,5 @@ def unsupported(root: Path) -> Mapping[str, str]:
 def _parse(path: Path) -> tuple[_Group, ...]:
     try:
         return msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), tuple[_Group, ...])
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
+    except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
         raise RegistryError(f"{FOLDER}/{path.name}: {error}; registry/README.md documents the schema") from None

@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 from hf_lineage import Options, __version__, action
-from hf_lineage.action import runner
+from hf_lineage.action import runner, steps
 from hf_lineage.action.inputs import read_inputs
 from hf_lineage.errors import OptionError
 from hf_lineage.report import FORMATS
@@ -16,6 +18,7 @@ from tests.github import action as action_yml
 from tests.hub import serving
 from tests.hub.client import connect
 from tests.models import card, family, tiny_llama
+from tests.running import environment
 
 HUB = ROOT / "examples" / "hub"
 
@@ -124,6 +127,29 @@ class TestCheckout:
 
     def test_none_of_them_is_asked_for_when_signatures_are_looked_for(self, checkout, step):
         assert step("key", model="fern/child") == (0, {}, [])
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        ("sys.modules['msgspec'] = None", "a package that is needed cannot be imported (import of msgspec halted; "),
+        ("import hf_lineage.action.steps as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
+         "not enough memory"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch, message):
+    script = f"import sys\n{patch}\nfrom hf_lineage.action import main\nsys.exit(main(['check']))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=environment(GITHUB_OUTPUT=str(room / "OUTPUT")),
+    )
+    assert done.returncode == 2
+    assert outputs((room / "OUTPUT").read_text("utf-8")) == {"verdict": "ERROR"}
+    ((level, _, said),) = commands(done.stdout)
+    assert (level, said.startswith(message)) == ("error", True)
+    assert "Traceback" in done.stderr
 
 
 class TestFailOn:
@@ -235,4 +261,4 @@ class TestRunner:
 
 def test_the_action_names_only_formats_that_there_are():
     default = action_yml()["inputs"]["formats"]["default"]
-    assert {*action.SUFFIXES, *default.split(", ")} <= set(FORMATS)
+    assert {*steps.SUFFIXES, *default.split(", ")} <= set(FORMATS)

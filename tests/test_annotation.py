@@ -318,6 +318,13 @@ def test_a_record_of_somebody_else_is_left_alone(hub, content, message):
     assert (hub / "fern/child/lineage/claims.json").read_text() == content
 
 
+def test_a_record_that_is_no_utf_8_is_one_line(hub):
+    file = hub / "fern/child/lineage/claims.json"
+    file.parent.mkdir()
+    file.write_bytes(b'{"schema_version": 1, "model": "\xff"}')
+    assert "lineage/claims.json is not a file that hf-lineage wrote (" in annotate(hub, "--write").error
+
+
 def test_a_card_that_cannot_be_edited_is_refused_before_weights_are_read(hub):
     (hub / "fern/child/README.md").write_text(f"---\nbase_model: acme/base\n---\n{annotation.card.BEGIN}\n")
     (hub / "fern/child" / WEIGHTS).write_bytes(b"")

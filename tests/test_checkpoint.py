@@ -3,6 +3,7 @@ import pickle
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
@@ -211,3 +212,57 @@ def test_without_weights_the_reason_says_what_is_there_instead(tmp_path, files, 
     with pytest.raises(NothingToCompare) as error:
         opened(tmp_path)
     assert message in str(error.value)
+
+
+def rewritten(file):
+    """Another content of the same length, a moment later."""
+    at = file.stat()
+    content = file.read_bytes()
+    file.write_bytes(content[:-4] + b"\0\0\0\0")
+    os.utime(file, ns=(at.st_atime_ns, at.st_mtime_ns + 1))
+
+
+def exchanged(file):
+    """Another file of the same length under the same name, of the same time."""
+    at = file.stat()
+    file.with_name("other").write_bytes(file.read_bytes())
+    os.utime(file.with_name("other"), ns=(at.st_atime_ns, at.st_mtime_ns))
+    file.with_name("other").replace(file)
+
+
+CHANGES = {
+    "shortened": lambda file: os.truncate(file, file.stat().st_size - 1),
+    "emptied": lambda file: os.truncate(file, 0),
+    "longer": lambda file: os.truncate(file, file.stat().st_size + 1),
+    "rewritten": rewritten,
+    "exchanged": exchanged,
+    "gone": lambda file: file.unlink(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_file_that_changes_after_its_header_was_read_is_an_error(tmp_path, change):
+    found = opened(tiny_llama(tmp_path))
+    change(tmp_path / WEIGHTS)
+    with pytest.raises(
+        CheckpointError, match=r"^model\.norm\.weight cannot be read: .*; check that nothing changes the"
+    ):
+        found.read("model.norm.weight")
+
+
+def test_what_was_read_stays_whatever_becomes_of_the_file(tmp_path):
+    found = opened(tiny_llama(tmp_path)).read("model.norm.weight")
+    os.truncate(tmp_path / WEIGHTS, 0)
+    assert torch.equal(found, torch.ones(32))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3, 4)])
+def test_every_format_and_shape_is_read_as_safetensors_reads_it(tmp_path, dtype, shape):
+    folder = tiny_llama(tmp_path)
+    wanted = {"first": torch.randn(shape).to(dtype), "second": torch.randn(5).to(dtype)}
+    save_file(wanted, folder / WEIGHTS)
+    found = opened(folder)
+    for name, tensor in wanted.items():
+        assert found.read(name).dtype == dtype
+        assert torch.equal(found.read(name), tensor)

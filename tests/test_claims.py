@@ -119,7 +119,10 @@ def test_a_card_is_read_however_it_is_written(model, card):
         ("---\nbase_model: \x1b[31m\n---\n", "README.md: unacceptable character #x001b: special characters are"),
         ("---\njust text\n---\n", "README.md holds a str where keys and values belong; mend it"),
         ("---\n- a\n---\n", "README.md holds a list where keys and values belong; mend it"),
-        ("---\na: " + "[" * 5000 + "\n---\n", "README.md: maximum recursion depth exceeded"),
+        (
+            "---\na: " + "[" * 5000 + "\n---\n",
+            "README.md, line 1 of its YAML: more than 100 lists and mappings inside each other",
+        ),
         ("---\na: &a [*a]\n---\n", "README.md, line 1 of its YAML: found unconstructable recursive node"),
         ("---\nbase_model: org/base\n", "the metadata at the top of README.md does not end in a line of ---"),
         (
@@ -141,7 +144,29 @@ def test_a_card_that_multiplies_itself_costs_nothing(model, laugh):
     levels = ["a0: &a0 {x: y}"]
     levels += [f"a{n}: &a{n} " + laugh.format(", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 30)]
     front = "\n".join(["---", "base_model: org/base", *levels, "---\n"])
+    with pytest.raises(CheckpointError, match=r"README\.md, line 8 of its YAML: aliases make more than 1000000 values"):
+        declared(model, card=front)
+
+
+def test_aliases_in_bounds_are_what_they_stand_for(model):
+    front = "---\nbase_model: &base org/base\nagain: [*base]\n---\n"
     assert [claim.base for claim in declared(model, card=front).claims] == ["org/base"]
+
+
+def test_a_merge_that_repeats_itself_costs_nothing(model):
+    """A hundred thousand slices of a hundred thousand sources each, in half a megabyte."""
+    sources, slices = ", ".join(["*s"] * 10**5), ", ".join(["*p"] * 10**5)
+    merge = f"x: &s {{model: org/base}}\ny: &p {{sources: [{sources}]}}\nslices: [{slices}]\n"
+    with pytest.raises(
+        CheckpointError, match=r"mergekit_config\.yml, line 3 of its YAML: aliases make more than 1000000"
+    ):
+        declared(model, merge=merge)
+
+
+@pytest.mark.parametrize("file", ["merge", "lora"])
+def test_a_configuration_of_more_than_a_mebibyte_is_not_read(model, file):
+    with pytest.raises(CheckpointError, match=r"is larger than 1 MiB; shorten it"):
+        declared(model, **{file: "#" * (2**20 + 1)})
 
 
 def test_a_lora_adapter_declares_its_base(model):

@@ -27,6 +27,11 @@ def test_a_long_text_is_cut_at_the_limit():
     assert printable("x" * 50, limit=10) == "xxxxxxxxx…"
 
 
+def test_what_is_escaped_is_no_longer_than_the_limit_either():
+    assert printable("\0" * 50, limit=10) == r"\x00\x00\…"
+    assert len(str(CheckpointError("::" * 5000))) == 2000
+
+
 def test_the_message_of_an_error_is_one_printable_line():
     assert str(CheckpointError("a\nb")) == r"a\nb"
     assert len(str(LineageError("x" * 10_000))) == 2000

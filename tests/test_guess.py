@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_lineage.guess import branches, norms
+from hf_lineage.guess import _reader_and_writer, branches, norms
 from hf_lineage.registry import factorizations
 from hf_lineage.stack import stacks
 
@@ -99,3 +99,11 @@ class TestNorms:
         both = {"input_layernorm": GAIN, "post_attention_layernorm": GAIN}
         found = norms(stack(ATTENTION | both, ATTENTION | {"post_attention_layernorm": GAIN}), factorizations())
         assert found["attention"] == {"norm": ["input_layernorm", None]}
+
+
+def test_of_readers_that_nothing_tells_apart_the_first_is_the_gate():
+    """Whatever a set would make of their order, which is another in every process."""
+    for n in range(20):
+        names = [f"x{n}", f"w{n}", "out"]
+        free = {names[0]: (8, 4), names[1]: (8, 4), "out": (4, 8)}
+        assert _reader_and_writer(names, free, {}, 4) == {"up": f"w{n}", "down": "out", "gate": f"x{n}"}

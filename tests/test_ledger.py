@@ -159,3 +159,9 @@ def test_a_full_disk_is_said(file, monkeypatch):
         monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(LedgerError, match="cannot be written: No space left on device; make room for it"):
             book.append(entry(commit="d"))
+
+
+def test_a_line_that_is_no_utf_8_is_an_error_that_names_it(file):
+    file.write_bytes(file.read_bytes().replace(b"fern/other", b"fern/o\xffher"))
+    with pytest.raises(LedgerError, match=r"line 2 is no line of a ledger \(.*\); mend or remove it"):
+        ledger.read(file)

@@ -71,7 +71,7 @@ def test_a_name_that_yaml_takes_for_something_else_is_quoted():
         ("- a\n", "holds a list where keys and values belong; mend it"),
         ("text\n", "holds a str where keys and values belong; mend it"),
         ("a: [b\n", "cannot be read: expected ',' or ']', but got '<stream end>'; mend it"),
-        ("a: " + "[" * 5000 + "\n", "cannot be read: maximum recursion depth exceeded"),
+        ("a: " + "[" * 5000 + "\n", "cannot be read: more than 100 lists and mappings inside each other; mend it"),
         ("a: b\n...\n", "has no place where base_model can be set without harm; set it by hand"),
     ],
 )

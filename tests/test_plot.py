@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import os
 from xml.etree import ElementTree
 
 import pytest
@@ -78,6 +79,15 @@ def test_hostile_names_are_letters(tmp_path, recwarn):
     ElementTree.fromstring(content)
     assert b"<script" not in content
     assert not list(recwarn)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+@pytest.mark.parametrize("said", ["9" * 20, "noon", "-1", ""])
+def test_no_time_is_in_a_picture_so_none_can_be_wrong(hub, monkeypatch, suffix, said):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", said)
+    found = lineage("check", hub / "fern/child", "--local-hub", hub, "--plot", hub / f"map.{suffix}")
+    assert (found.code, found.err) == (0, "")
+    assert os.environ["SOURCE_DATE_EPOCH"] == said
 
 
 def test_the_command_line_draws_beside_the_report(hub):

@@ -1,5 +1,11 @@
 """A stored signature comes back bit for bit, and the file of the first release is still read by today's code."""
 
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,12 +13,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from hf_lineage.atomic import STALE, write_atomically
 from hf_lineage.errors import SignatureError
 from hf_lineage.options import Options
 from hf_lineage.pipeline import compare, extract
 from hf_lineage.recipe import RECIPES
 from hf_lineage.signature import PARTS
-from hf_lineage.store import load_signature, save_signature, write_atomically
+from hf_lineage.store import load_signature, save_signature
 from hf_lineage.verdict import ExitCode
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
@@ -133,3 +140,67 @@ def test_an_existing_file_is_replaced_as_a_whole(tmp_path):
     write_atomically(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"new"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+class TestTemporaries:
+    """What a process that was killed leaves behind, and what must not be taken for it."""
+
+    LEFT = ".hf-lineage-0123456789abcdef"
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "README.md").write_bytes(b"old")
+        return tmp_path
+
+    @staticmethod
+    def aged(file, seconds):
+        file.write_bytes(b"half")
+        os.utime(file, (time.time() - seconds,) * 2)
+
+    def test_one_that_was_left_behind_is_removed_by_the_next_write(self, folder):
+        self.aged(folder / self.LEFT, 2 * STALE)
+        write_atomically(folder / "README.md", b"new")
+        assert [path.name for path in folder.iterdir()] == ["README.md"]
+
+    def test_one_that_somebody_may_be_writing_stays(self, folder):
+        self.aged(folder / self.LEFT, STALE / 2)
+        write_atomically(folder / "README.md", b"new")
+        assert (folder / self.LEFT).read_bytes() == b"half"
+
+    @pytest.mark.parametrize(
+        "name", [".hf-lineage-notes", ".README.md.123", ".hf-lineage-0123456789ABCDEF", f"{LEFT}0"]
+    )
+    def test_other_files_stay_however_old(self, folder, name):
+        self.aged(folder / name, 10 * STALE)
+        write_atomically(folder / "README.md", b"new")
+        assert (folder / name).exists()
+
+    def test_what_is_no_plain_file_stays(self, folder, tmp_path_factory):
+        elsewhere = tmp_path_factory.mktemp("elsewhere") / "theirs"
+        self.aged(elsewhere, 10 * STALE)
+        (folder / self.LEFT).symlink_to(elsewhere)
+        (folder / self.LEFT.replace("0", "f")).mkdir()
+        write_atomically(folder / "README.md", b"new")
+        assert len(list(folder.iterdir())) == 3
+        assert elsewhere.read_bytes() == b"half"
+
+    def test_killed_in_the_middle_it_leaves_the_old_content_and_one_such_file(self, folder):
+        script = (
+            "import os, pathlib, signal\n"
+            "from hf_lineage.atomic import write_atomically\n"
+            "os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)\n"
+            f"write_atomically(pathlib.Path({str(folder / 'README.md')!r}), b'new')\n"
+        )
+        assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+        (left,) = (path for path in folder.iterdir() if path.name != "README.md")
+        assert (folder / "README.md").read_bytes() == b"old"
+        self.aged(left, 2 * STALE)
+        write_atomically(folder / "README.md", b"new")
+        assert [path.name for path in folder.iterdir()] == ["README.md"]
+
+    @pytest.mark.parametrize("mode", [0o600, 0o644, 0o664])
+    def test_a_file_keeps_its_permissions(self, folder, mode):
+        (folder / "README.md").chmod(mode)
+        write_atomically(folder / "README.md", b"new")
+        assert stat.S_IMODE((folder / "README.md").stat().st_mode) == mode
+        assert (folder / "README.md").read_bytes() == b"new"

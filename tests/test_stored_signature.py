@@ -2,12 +2,17 @@
 
 import json
 import os
+import sys
+import tracemalloc
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save, save_file
 
+from tests.models import spoil
 from tests.running import lineage
+
+MISSING = "mlp is said to be missing from layers that are not some of 0 to {} in order"
 
 
 @pytest.fixture
@@ -137,3 +142,69 @@ def test_what_it_says_of_itself_has_to_be_true(hub, stored, provenance, message)
 def test_its_numbers_have_to_be_usable(hub, stored, part, value, message):
     edited(stored, lambda arrays: arrays.update({part: value}))
     assert message in lineage("compare", stored, hub / "fern/child").error
+
+
+@pytest.mark.parametrize(
+    ("provenance", "message"),
+    [
+        ({"layers": 30_000_000}, "cannot be read as a signature: Expected `int` <= 1024"),
+        ({"layers": 2**40}, "cannot be read as a signature: Expected `int` <= 1024"),
+        ({"layers": 1024}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (1024, 32, 32)"),
+        ({"width": 2**40}, "cannot be read as a signature: Expected `int` <= 1048576"),
+        ({"width": 2**20}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (2, 1048576, 64)"),
+        ({"width": 10**5000}, "cannot be read as a signature: "),
+        ({"layers": 4, "without": {"mlp": [2, 1]}}, MISSING.format(3)),
+        ({"layers": 4, "without": {"mlp": [1, 1]}}, MISSING.format(3)),
+        ({"layers": 4, "without": {"mlp": [2, 4]}}, MISSING.format(3)),
+        ({"layers": 4, "without": {"mlp": [-1, 2]}}, MISSING.format(3)),
+        ({"without": {"mlp": [0, 1]}}, MISSING.format(1)),
+        ({"without": {"mlp": list(range(10**6))}}, "the header claims"),
+        ({"widths": {"mlp": [32, 33]}}, "mlp has 2 widths for 2 layers, or others than 2 to 32"),
+        ({"widths": {"mlp": [32, 0]}}, "mlp has 2 widths for 2 layers, or others than 2 to 32"),
+        ({"widths": {"mlp": [32]}}, "mlp has 1 widths for 2 layers, or others than 2 to 32"),
+        ({"paths": []}, "its paths are , not some of mlp, mlp_gate, value_output, query_key"),
+        ({"paths": ["mlp", "mlp"]}, "its paths are 'mlp', 'mlp', not some of mlp, mlp_gate"),
+        ({"paths": ["mlp"] * 1000}, "its paths are 'mlp', 'mlp'"),
+        ({"paths": ["query_key"]}, "query_key.sketch is missing, not stored as F32"),
+    ],
+)  # fmt: skip
+def test_what_it_says_is_bounded_before_anything_of_that_size_is_made(hub, stored, provenance, message):
+    if provenance.get("width", 0) > 10**4000:
+        sys.set_int_max_str_digits(6000)
+    edited(stored, **provenance)
+    sys.set_int_max_str_digits(4300)
+    tracemalloc.start()
+    try:
+        assert message in lineage("compare", stored, hub / "fern/child").error
+        assert tracemalloc.get_traced_memory()[1] < 50 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("part", ["mlp.norm", "mlp.trace"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_a_norm_or_a_trace_that_is_none_belongs_to_an_empty_layer(hub, stored, part, value):
+    edited(stored, lambda arrays: arrays[part].__setitem__(0, value))
+    assert "holds numbers that are not finite; extract it again" in lineage("compare", stored, hub / "fern/child").error
+
+
+def test_a_norm_is_never_negative(hub, stored):
+    edited(stored, lambda arrays: arrays["mlp.norm"].__setitem__(0, -1.0))
+    assert "holds numbers that are not finite" in lineage("compare", stored, hub / "fern/child").error
+
+
+def test_a_layer_that_was_not_finite_is_one_that_is_stored(hub, tmp_path):
+    spoil(hub / "acme/base", lambda tensors: tensors["model.layers.0.mlp.up_proj.weight"].fill_(float("nan")))
+    lineage("extract", hub / "acme/base", "-o", tmp_path / "nan.sig")
+    found = lineage("compare", tmp_path / "nan.sig", hub / "fern/child")
+    assert (found.code, found.rows[0][-1]) == (3, "INCONCLUSIVE")
+
+
+@pytest.mark.parametrize("key", ["recipe", "without", "surplus"])
+def test_what_it_says_may_not_be_nested_without_end(hub, stored, key):
+    nested = b'{"a":' * 3000 + b"1" + b"}" * 3000
+    raw = save(load_file(stored), metadata={"signature": f'{{"{key}": {nested.decode()}, "format": "", "version": 1}}'})
+    stored.write_bytes(raw)
+    assert "cannot be read as a signature: maximum recursion depth exceeded" in (
+        lineage("compare", stored, hub / "fern/child").error
+    )

@@ -30,6 +30,17 @@ def test_it_names_repositories_and_pins_files(file):
     assert not found.commits(("acme/base",), "0" * 64)
 
 
+def test_a_digest_of_digits_alone_needs_no_quotes(file):
+    file.write_text(WHOLE.replace(DIGEST, "1" * 64).replace(f'"{COMMIT}"', COMMIT))
+    assert trust.load(file).commits(("acme/base",), "1" * 64) == {COMMIT}
+
+
+@pytest.mark.parametrize("tag", ["timestamp", "int", "float", "bool", "binary", "omap", "python/object:os.system"])
+def test_a_tag_makes_nothing(file, tag):
+    file.write_text(f"signatures: [!!{tag} x]")
+    assert trust.load(file).signatures == ("x",)
+
+
 def test_without_one_nothing_is_pinned(own_files):
     assert trust.usual_file() == own_files / "config/hf-lineage/trust.yaml"
     assert trust.load() == trust.Trust()
@@ -53,7 +64,7 @@ def test_an_empty_one_is_one(file, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("pinned: [", "is no trust file: while parsing a flow node"),
+        ("pinned: [", "is no trust file: expected the node content, but found '<stream end>'"),
         ("- a list", "is no trust file: Expected `object`, got `array`"),
         ("surplus: 1", "is no trust file: Object contains unknown field `surplus`"),
         ("signatures: lib/signatures", "is no trust file: Expected `array`, got `str`"),
@@ -62,7 +73,11 @@ def test_an_empty_one_is_one(file, text):
         ("pinned: [{}]", "is no trust file: Object missing required field `model`"),
         ("a: &a [*a]", "is no trust file: "),
         ("#" * (2**20 + 1), "is larger than 1 MiB"),
-        ("[" * 100_000, "is no trust file: "),
+        ("[" * 100_000, "is no trust file: more than 100 lists and mappings inside each other"),
+        ("signatures: !!timestamp x", "is no trust file: Expected `array`, got `str`"),
+        ("signatures: !!int x", "is no trust file: Expected `array`, got `str`"),
+        ('signatures: "\\UFFFFFFFF"', "is no trust file: it has characters or numbers that YAML cannot have"),
+        ("%YAML " + "9" * 5000 + ".1\n--- {}", "is no trust file: it has characters or numbers that YAML cannot have"),
     ],
     ids=lambda value: value[:20],
 )

@@ -1,4 +1,4 @@
-"""Safetensors on disk: one file, or shards with an index, memory-mapped, one tensor at a time."""
+"""Safetensors on disk: one file, or shards with an index, read one tensor at a time."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import safetensors
 
 from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.tensor_file import HeaderLengthError, Stamp, opened_header, read_into
 
 if TYPE_CHECKING:
     import torch
 
 SHARD = re.compile(r"[^/\\:\0]+\.safetensors")
 """A file of the folder itself on every platform."""
-FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
-LARGEST_HEADER = 25_000_000
-"""Bytes, the bound that huggingface_hub sets as well."""
+DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+"""What torch calls the formats that are read."""
+FLOATS = frozenset(DTYPES)
 LFS_POINTER = b"version "
 """How the text file begins that git leaves in place of the weights where git-lfs is missing."""
 
@@ -37,6 +38,8 @@ class TensorInfo:
     shape: tuple[int, ...]
     start: int
     """Where its bytes begin in the file."""
+    stamp: Stamp | None = None
+    """The state of the file when its header was read; None of one that only this process can change."""
 
     @property
     def numbers(self) -> int:
@@ -55,7 +58,6 @@ class Checkpoint:
 
     def __init__(self, tensors: Mapping[str, TensorInfo]) -> None:
         self.tensors = tensors
-        self._open: dict[Path, Any] = {}
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -73,8 +75,7 @@ class Checkpoint:
         return 0
 
     def release(self) -> None:
-        """Unmap what was read: pages of a mapped file count as this process's memory for as long as they are mapped."""
-        self._open.clear()
+        """Let go of whatever is still on its way."""
 
     def prefetch(self, *names: str) -> None:
         """Let the system read these tensors in the background, where it can, while something else is computed."""
@@ -85,10 +86,10 @@ class Checkpoint:
                 os.posix_fadvise(stream.fileno(), info.start, info.size, os.POSIX_FADV_WILLNEED)
 
     def read(self, name: str) -> torch.Tensor:
-        """Return one tensor as stored, memory-mapped on the CPU: its bytes are read when they are used.
+        """Return one tensor as stored, on the CPU.
 
-        Raise NothingToCompare for a number format that is not plain floating point, CheckpointError if the file has
-        changed since it was opened.
+        It is copied, not mapped: a mapped file that shrinks kills the process. Raise NothingToCompare for a number
+        format that is not plain floating point, CheckpointError if the file has changed since it was opened.
         """
         info = self.tensors[name]
         if info.dtype not in FLOATS:
@@ -96,14 +97,16 @@ class Checkpoint:
                 f"{name} is stored as {info.dtype}; quantized formats are not decoded yet, "
                 "check the release in F16, BF16 or F32 instead"
             )
+        import torch
+
+        room = torch.empty(info.size, dtype=torch.uint8)
         try:
-            if info.file not in self._open:
-                self._open[info.file] = safetensors.safe_open(info.file, framework="pt", device="cpu")
-            tensor: torch.Tensor = self._open[info.file].get_tensor(name)
-        except (OSError, ValueError, safetensors.SafetensorError) as error:
-            # ValueError is what torch makes of an interrupt that meets it while it measures a storage.
-            raise CheckpointError(f"{name} cannot be read: {error}; check that nothing changes the file") from None
-        return tensor
+            read_into(info.file, info.start, memoryview(room.numpy().data), info.stamp)
+        except OSError as error:
+            raise CheckpointError(
+                f"{name} cannot be read: {error.strerror or error}; check that nothing changes the file"
+            ) from None
+        return room.view(getattr(torch, DTYPES[info.dtype])).view(info.shape)
 
 
 def header(file: Path, shown: str) -> Iterator[tuple[str, TensorInfo]]:
@@ -112,23 +115,18 @@ def header(file: Path, shown: str) -> Iterator[tuple[str, TensorInfo]]:
     safetensors itself refuses offsets that overlap, leave a gap or leave the file.
     """
     try:
-        with file.open("rb") as stream:
-            start = stream.read(8)
-            length, size = int.from_bytes(start, "little"), os.fstat(stream.fileno()).st_size
-        if start == LFS_POINTER:
-            raise CheckpointError(f"{shown} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
-        if not 2 <= length <= min(size - 8, LARGEST_HEADER):
-            raise CheckpointError(
-                f"{shown}: the header claims {length} bytes of a file of {size}; "
-                "it is truncated or no safetensors file, download it again"
-            )
-        begin = 8 + length
-        with safetensors.safe_open(file, framework="numpy") as opened:
+        with opened_header(file) as (opened, begin, stamp):
             for name in opened.offset_keys():
                 view = opened.get_slice(name)
-                info = TensorInfo(file, view.get_dtype(), tuple(view.get_shape()), begin)
+                info = TensorInfo(file, view.get_dtype(), tuple(view.get_shape()), begin, stamp)
                 begin += info.size
                 yield name, info
+    except HeaderLengthError as error:
+        if error.start == LFS_POINTER:
+            raise CheckpointError(
+                f"{shown} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
+            ) from None
+        raise CheckpointError(f"{shown}: {error}; it is truncated or no safetensors file, download it again") from None
     except OSError as error:
         raise CheckpointError(f"{shown} cannot be read: {error.strerror or error}") from None
     except (safetensors.SafetensorError, ValueError, OverflowError) as error:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from hf_lineage.checkpoint.local import LARGEST_HEADER, SHARD, Checkpoint, TensorInfo, header
-from hf_lineage.checkpoint.ranges import OPEN_FILES, RangedFile, Traffic
+from hf_lineage.checkpoint.local import SHARD, Checkpoint, TensorInfo, header
+from hf_lineage.checkpoint.ranges import RangedFile, Traffic
 from hf_lineage.checkpoint.remote import AT_ONCE, RemoteCheckpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.repo import RepoRef
+from hf_lineage.tensor_file import LARGEST_HEADER, OPEN_FILES
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
@@ -63,7 +64,7 @@ def _shards(repo: RepoRef, index: Mapping[str, object]) -> tuple[dict[str, str],
 
 
 def _opened(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
-    """The checkpoint in these files: those on this disk are mapped, of the others ranges are fetched."""
+    """The checkpoint in these files: those on this disk are read, of the others ranges are fetched."""
     absent = [file for file in files if not repo.has(file)]
     if absent and not OPEN_FILES.is_dir():
         repo.fetch(*absent)

@@ -1,7 +1,7 @@
 """RangedFile: one large file of the Hub at one commit, of which only some ranges are fetched.
 
 They are written where they belong in a file of the same size that has no name and is gone with the process, on the disk
-of the cache: whatever reads safetensors maps it like any other, and where nothing was fetched it takes no room.
+of the cache: whatever reads safetensors reads it like any other, and where nothing was fetched it takes no room.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ import weakref
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage import hub
 from hf_lineage.errors import CheckpointError, NetworkError
 from hf_lineage.repo import RepoRef
+from hf_lineage.tensor_file import OPEN_FILES
 
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
 
-OPEN_FILES = Path("/dev/fd")
-"""Where files without a name can be opened again; a system without it fetches whole files."""
 HEAD = 2**15
 """Bytes that are read first: the header of most files."""
 LARGEST_RANGE = 2**26
@@ -52,7 +50,7 @@ class Traffic:
 
 
 class RangedFile:
-    """A file of a Hub repository; `path` can be mapped, and holds what was fetched.
+    """A file of a Hub repository; `path` can be opened, and holds what was fetched.
 
     Its address is resolved once and again when it expires. Raise CheckpointError if the file is not what it was.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,10 @@ class RemoteCheckpoint(Checkpoint):
     def __init__(
         self, tensors: Mapping[str, TensorInfo], files: Mapping[Path, RangedFile], pool: Executor, traffic: Traffic
     ) -> None:
-        super().__init__(tensors)
+        # What was fetched comes into the file while others of its tensors are read.
+        super().__init__(
+            {name: replace(info, stamp=None) if info.file in files else info for name, info in tensors.items()}
+        )
         self._files, self._pool, self._traffic = files, pool, traffic
         self._asked: set[str] = set()
         self._coming: dict[Path, list[Future[None]]] = defaultdict(list)
@@ -50,7 +54,7 @@ class RemoteCheckpoint(Checkpoint):
     def prefetch(self, *names: str) -> None:
         """Fetch these tensors in the background, each once, neighbours with one request."""
         missing: dict[Path, set[str]] = defaultdict(set)
-        for name in set(names) - self._asked:
+        for name in sorted(set(names) - self._asked):
             missing[self.tensors[name].file].add(name)
         for path, wanted in missing.items():
             if path not in self._files:
@@ -72,13 +76,10 @@ class RemoteCheckpoint(Checkpoint):
             for part in self._coming[path]:
                 part.result()
             self._coming[path].clear()
-            # A mapping made before the bytes were there need not show them.
-            self._open.pop(path, None)
         return super().read(name)
 
     def release(self) -> None:
-        """Unmap what was read; whatever is still coming is no longer wanted, and neither is the checkpoint."""
-        super().release()
+        """Whatever is still coming is no longer wanted, and neither is the checkpoint."""
         if any(not part.done() for parts in list(self._coming.values()) for part in list(parts)):
             self._traffic.stopped.set()
 

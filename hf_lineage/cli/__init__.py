@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import click
 
 from hf_lineage import __version__
 from hf_lineage.cli import annotating, judging, models, watching
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED
-from hf_lineage.errors import LineageError, printable
+from hf_lineage.errors import printable, told
+
+
+@dataclass
+class _Asked:
+    """What is asked for beside the command."""
+
+    debug: bool = False
+
+
+def _debug(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    context.ensure_object(_Asked).debug |= wanted
+
+
+DEBUG = click.option(
+    "--debug",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_debug,
+    help="After an error, show where in the program it came from.",
+)
 
 
 @click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
 @click.version_option(__version__, prog_name="hf-lineage")
+@DEBUG
 def cli() -> None:
     """Tell from weights alone whether a model really comes from the base it declares."""
 
@@ -23,33 +50,52 @@ COMMANDS = (
     *(models.extract, models.inspect, models.registry),
 )
 for command in COMMANDS:
-    cli.add_command(command)
+    cli.add_command(DEBUG(command))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; every error is one line on standard error."""
+    """Run the command line and return its exit code; every error is one line on standard error.
+
+    No error ends with 1, which means UNRELATED.
+    """
+    asked = _Asked()
     try:
-        code = cli.main(arguments, prog_name="hf-lineage", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return ERROR
-    except click.ClickException as error:
-        return _failed(f"{error.format_message()} (--help shows what there is)")
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("hf-lineage: interrupted", err=True)
-        return INTERRUPTED
-    except SystemExit:
-        # click leaves like this, with 1, where nobody reads standard output any more; here 1 means UNRELATED.
-        return ERROR
-    except UnicodeEncodeError as error:
-        return _failed(f"a name or the report cannot be written as {error.encoding}; try PYTHONIOENCODING=utf-8")
-    except LineageError as error:
+        return int(cli.main(arguments, prog_name="hf-lineage", standalone_mode=False, obj=asked) or 0)
+    except BaseException as error:  # a panic of a library that is written in Rust is no Exception
+        if asked.debug:
+            with contextlib.suppress(OSError, ValueError):
+                traceback.print_exc()
         return _failed(error)
-    except (OSError, MemoryError) as error:
-        return _failed(str(error) or "not enough memory; try --max-memory")
-    return int(code or 0)
+    finally:
+        _flush()
 
 
-def _failed(why: object) -> int:
-    click.echo(f"hf-lineage: {printable(why)}", err=True)
-    return ERROR
+def _failed(error: BaseException) -> int:
+    """Say what went wrong, where anybody listens, and return the exit code of it."""
+    with contextlib.suppress(OSError, ValueError):
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            error.show()
+        elif not isinstance(error, SystemExit):  # so click leaves where nobody reads standard output any more
+            click.echo(f"hf-lineage: {printable(_told(error))}", err=True)
+    return INTERRUPTED if isinstance(error, click.Abort | KeyboardInterrupt) else ERROR
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong, in words."""
+    if isinstance(error, click.ClickException):
+        return f"{error.format_message()} (--help shows what there is)"
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, UnicodeEncodeError):
+        return f"a name or the report cannot be written as {error.encoding}; try PYTHONIOENCODING=utf-8"
+    return told(error)
+
+
+def _flush() -> None:
+    """Write what is left of the output now: what fails at the end of the process would change its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -168,8 +168,8 @@ def make_options(recipe: str, paths: str, probes: int, exact: bool, **rest: Any)
 
 def write(text: str, output: Path | None, coloured: bool = False) -> None:
     """Write a result to a file, or to standard output."""
+    from hf_lineage.atomic import write_atomically
     from hf_lineage.report.text import colour
-    from hf_lineage.store import write_atomically
 
     if output is not None:
         write_atomically(output, text.encode())

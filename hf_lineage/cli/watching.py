@@ -88,7 +88,7 @@ def _progress(releases: Sequence[Release]) -> Iterable[Release]:
 
 
 def _write_issues(texts: dict[str, str], folder: Path) -> None:
-    from hf_lineage.store import write_atomically
+    from hf_lineage.atomic import write_atomically
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

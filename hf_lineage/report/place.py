@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import yaml
 
+from hf_lineage import plain_yaml
 from hf_lineage.claims import CARD, LORA_CONFIG
 from hf_lineage.errors import LineageError
 from hf_lineage.pipeline import NAMED, Report, Row
@@ -18,7 +19,7 @@ from hf_lineage.repo import RepoRef
 KEYS = {CARD: "base_model", LORA_CONFIG: "base_model_name_or_path"}
 """What stands before the base; a merge names its models in many places."""
 LOOKED_AT = 2**18
-"""Bytes of a file in which a line is looked for: a scanner of YAML takes a second for them."""
+"""Bytes of a file in which a line is looked for: PyYAML's own scanner takes seconds for them."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
     lines: dict[str, int] = {}
     key = KEYS.get(file)
     with contextlib.suppress(LineageError, yaml.YAMLError, RecursionError, ValueError):
-        for token in yaml.scan(source.read_head(file, LOOKED_AT) or "" if source else ""):
+        for token in yaml.scan(source.read_head(file, LOOKED_AT) or "" if source else "", Loader=plain_yaml.FAST):
             if not isinstance(token, yaml.ScalarToken):
                 continue
             if key is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import math
+import os
 import textwrap
 import warnings
 from collections.abc import Iterator
@@ -12,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage import __version__
+from hf_lineage.atomic import write_atomically
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.pipeline import Report
 from hf_lineage.report import wording
 from hf_lineage.report.heatmap import BRIGHT
-from hf_lineage.store import write_atomically
 from hf_lineage.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -50,11 +52,22 @@ def save(report: Report, file: Path) -> None:
     from matplotlib import style
 
     content = io.BytesIO()
-    with style.context(["default", STYLE]), warnings.catch_warnings():
+    with _without_time(), style.context(["default", STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a stranger's letters come out as boxes
         figure = _figure(report)
         figure.savefig(content, format=_form(file), metadata=METADATA[_form(file)], dpi=120)
     write_atomically(file, content.getvalue())
+
+
+@contextlib.contextmanager
+def _without_time() -> Iterator[None]:
+    """Keep SOURCE_DATE_EPOCH from matplotlib, which fails where it is no time: no picture says when it was made."""
+    said = os.environ.pop("SOURCE_DATE_EPOCH", None)
+    try:
+        yield
+    finally:
+        if said is not None:
+            os.environ["SOURCE_DATE_EPOCH"] = said
 
 
 def _form(file: Path) -> str:

@@ -168,7 +168,7 @@ def decode(content: bytes | None) -> Record | None:
             msgspec.json.decode(content, type=_Earlier)
             return None
         return msgspec.json.decode(content, type=Record)
-    except (msgspec.DecodeError, OptionError, RecursionError) as error:
+    except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
         raise CardError(f"{FILE} is not a file that hf-lineage wrote ({error}); move it away") from None
 
 

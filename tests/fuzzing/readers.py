@@ -1,0 +1,181 @@
+"""Every reader with a valid file to begin from: what it is called, how the file is changed, and what reads it."""
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import numpy as np
+from safetensors.numpy import load_file, save
+
+from hf_lineage import ledger, trust
+from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.claims import CARD, LORA_CONFIG, MERGE_CONFIG, read_claims
+from hf_lineage.errors import LineageError
+from hf_lineage.options import Options
+from hf_lineage.pipeline import extract
+from hf_lineage.recipe import RECIPES
+from hf_lineage.repo import RepoRef
+from hf_lineage.report import record
+from hf_lineage.store import encode, load_signature
+from hf_lineage.subject import open_model
+from hf_lineage.suggestion import survey
+from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
+from tests.models import WEIGHTS, shard, tiny_llama
+from tests.test_ledger import claim, entry
+
+INDEX = "model.safetensors.index.json"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One reader of one file."""
+
+    case: Callable[[Random], bytes]
+    """What the file may hold."""
+    read: Callable[[bytes], Any]
+    """Reads it; may raise LineageError and nothing else."""
+    turns: int = 20
+    """How often its turn comes in a long run, beside the others."""
+
+
+def only_ours(read: Callable[[bytes], Any], content: bytes) -> str:
+    """Read a case and return what came out, `value` or the name of our error; anything else is raised."""
+    try:
+        read(content)
+    except LineageError as error:
+        said = str(error)
+        assert said.isprintable(), said
+        assert len(said) <= 2000
+        return type(error).__name__
+    return "value"
+
+
+def readers(room: Path) -> dict[str, Reader]:
+    """All of them, working in a folder."""
+    model = tiny_llama(room / "model")
+    header, data = parted((model / WEIGHTS).read_bytes())
+    config = json.loads((model / "config.json").read_text())
+    pieces = shard(tiny_llama(room / "shards"))
+    index = json.loads((pieces / INDEX).read_text())
+    card = {"base_model": ["org/base", "org/other"], "base_model_relation": "merge", "license": "mit", "tags": ["a"]}
+    lora = {"base_model_name_or_path": "org/base", "r": 8, "target_modules": ["q_proj"]}
+    merge = {
+        "base_model": "org/base",
+        "models": [{"model": "org/base", "parameters": {"weight": 0.5}}, {"model": {"path": "org/other+org/lora"}}],
+        "slices": [{"sources": [{"model": "org/base", "layer_range": [0, 2]}]}],
+    }
+    pinned = {"signatures": ["lib/s"], "pinned": [{"model": "a/b", "commit": "1" * 40, "sha256": "a" * 64}]}
+
+    def put(folder: Path, file: str, read: Callable[[RepoRef], Any]) -> Callable[[bytes], Any]:
+        def reading(content: bytes) -> Any:
+            (folder / file).write_bytes(content)
+            return read(RepoRef("org/model", folder))
+
+        return reading
+
+    def file(read: Callable[[Path], Any]) -> Callable[[bytes], Any]:
+        def reading(content: bytes) -> Any:
+            (room / "file").write_bytes(content)
+            return read(room / "file")
+
+        return reading
+
+    plain, cards, adapters, merges = (room / name for name in ("config", "card", "lora", "merge"))
+    for folder in (plain, cards, adapters, merges):
+        folder.mkdir()
+    (plain / WEIGHTS).write_bytes((model / WEIGHTS).read_bytes())
+    weights = partial(safetensors_file, header=header, data=data)
+    return {
+        "header": Reader(weights, put(model, WEIGHTS, open_model)),
+        "header, for a draft": Reader(weights, put(model, WEIGHTS, _surveyed), turns=1),
+        "index": Reader(partial(json_file, valid=index), put(pieces, INDEX, _tensors)),
+        "config": Reader(partial(json_file, valid=config), put(plain, "config.json", open_model)),
+        "config, for a draft": Reader(partial(json_file, valid=config), put(plain, "config.json", _surveyed), turns=1),
+        "card": Reader(lambda random: b"---\n" + yaml_file(random, card) + b"\n---\n", put(cards, CARD, read_claims)),
+        "adapter": Reader(partial(json_file, valid=lora), put(adapters, LORA_CONFIG, read_claims)),
+        "mergekit": Reader(partial(yaml_file, valid=merge), put(merges, MERGE_CONFIG, read_claims)),
+        "signature": Reader(_signature(room), file(load_signature)),
+        "trust file": Reader(partial(yaml_file, valid=pinned), file(trust.load)),
+        "ledger": Reader(_lines, file(ledger.read)),
+        "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
+    }
+
+
+def _surveyed(repo: RepoRef) -> Any:
+    return survey(repo.name, open_checkpoint(repo).shapes, repo.config())
+
+
+def _tensors(repo: RepoRef) -> Any:
+    found = open_checkpoint(repo)
+    return [found.read(name) for name in found.tensors]
+
+
+def parted(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of a safetensors file, and what follows it."""
+    stop = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:stop]), content[stop:]
+
+
+def _signature(room: Path) -> Callable[[Random], bytes]:
+    """Stored signatures: what one says of itself changed, its header, or its numbers."""
+    found = extract(str(room / "model"), Options(recipe=RECIPES["paper"], paths=("mlp", "query_key")))
+    content = encode(found)
+    (room / "valid").write_bytes(content)
+    header, data = parted(content)
+    arrays, said = load_file(room / "valid"), json.loads(header["__metadata__"]["signature"])
+
+    def case(random: Random) -> bytes:
+        how = random.randrange(3)
+        if how == 0:
+            return safetensors_file(random, header, data)
+        if how == 1:
+            return save(arrays, metadata={"signature": json_file(random, said).decode("utf-8", errors="replace")})
+        name = random.choice(sorted(arrays))
+        array = arrays[name].copy()
+        array.flat[random.randrange(array.size)] = random.choice((np.nan, np.inf, -np.inf, -1.0, 0.0, 1e-40, 3e38))
+        shapes = (array, array, array, array[:1], array.astype(bool), array[None], array[..., :0], array.ravel())
+        with np.errstate(invalid="ignore"):
+            changed = np.ascontiguousarray(random.choice(shapes))
+        return save(arrays | {name: changed}, metadata={"signature": json.dumps(said)})
+
+    return case
+
+
+def _lines(random: Random) -> bytes:
+    """A ledger of a few lines, each of which may be changed."""
+    lines = [json_file(random, random.choice(_ENTRIES)) + b"\n" for _ in range(random.randrange(1, 4))]
+    whole = b"".join(lines)
+    return whole if random.randrange(2) else spliced(random, whole)
+
+
+_ENTRIES = [json.loads(msgspec.json.encode(each)) for each in (entry(claims=(claim(),)), entry(commit="c"))]
+_RECORD = {
+    "schema_version": 1,
+    "tool": {"name": "hf-lineage", "version": "0.1.0"},
+    "model": "org/model",
+    "commit": "a" * 40,
+    "claims": [
+        {
+            "base": "org/base", "base_commit": None, "relation": "finetune", "sources": ["README.md"], "verified": True,
+            "verdict": "RELATED", "reason": "", "layers": 2, "score": 0.9, "p_value": 0.001, "evidence": {},
+            "recipe": {
+                "name": "robust", "gains": True, "means": True, "cap": 2.0, "ones": True, "probes": 64,
+                "coordinates": 128, "sketch_version": 1,
+            },
+            "test": {"alpha": 0.01, "permutations": 999, "seed": 0}, "date": "2026-11-21",
+            "command": "hf-lineage check",
+        }
+    ],
+}  # fmt: skip
+
+
+def temporary() -> "tempfile.TemporaryDirectory[str]":
+    """A folder for the readers to work in, in memory where there is such a place."""
+    shared = Path("/dev/shm")
+    return tempfile.TemporaryDirectory(prefix="fuzz-", dir=shared if shared.is_dir() else None)

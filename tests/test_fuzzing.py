@@ -1,0 +1,131 @@
+"""Whatever a file holds, its reader returns a value or raises one of our errors, soon and in little memory.
+
+A few hundred cases of each reader, always the same ones; `make fuzz` runs a million.
+"""
+
+import logging
+import shutil
+import tracemalloc
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fuzzing.changes import json_file, safetensors_file, yaml_file
+from tests.fuzzing.readers import only_ours, parted, readers
+from tests.models import WEIGHTS, family
+from tests.running import lineage
+
+NAMES = (
+    *("header", "header, for a draft", "index", "config", "config, for a draft", "card", "adapter", "mergekit"),
+    *("signature", "trust file", "ledger", "claims"),
+)
+MOST_MEMORY = 16 * 2**20
+"""Bytes that Python may hold at a time for a file of some kilobytes."""
+RANDOM = st.randoms(use_true_random=True)
+"""From a seed that Hypothesis draws: each choice by itself would take it a hundred times as long."""
+ALWAYS_THE_SAME = settings(
+    derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck), max_examples=100
+)
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory):
+    logging.getLogger("hf_lineage").setLevel(logging.ERROR)
+    yield readers(tmp_path_factory.mktemp("fuzz"))
+    logging.getLogger("hf_lineage").setLevel(logging.NOTSET)
+
+
+def test_every_reader_is_here(every):
+    assert tuple(every) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reader_raises_nothing_but_our_errors(every, name):
+    reader = every[name]
+    outcomes = set()
+
+    @settings(ALWAYS_THE_SAME, max_examples=100 if reader.turns > 1 else 10)
+    @given(RANDOM)
+    def run(random):
+        outcomes.add(only_ours(reader.read, reader.case(random)))
+
+    run()
+    assert {"value"} < outcomes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reader_needs_little_memory(every, name):
+    cases = [every[name].case(Random(seed)) for seed in range(5)]
+    tracemalloc.start()
+    for content in cases:
+        only_ours(every[name].read, content)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < MOST_MEMORY
+
+
+def test_a_reader_that_raises_something_else_is_noticed():
+    def careless(content):
+        raise KeyError(content)
+
+    with pytest.raises(KeyError):
+        only_ours(careless, b"")
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory):
+    return family(tmp_path_factory.mktemp("hub"))
+
+
+FILES = {
+    "config.json": (
+        json_file,
+        {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_attention_heads": 4},
+    ),
+    "adapter_config.json": (json_file, {"base_model_name_or_path": "acme/base"}),
+    "mergekit_config.yml": (yaml_file, {"models": [{"model": "acme/base"}]}),
+    "README.md": (lambda random, valid: b"---\n" + yaml_file(random, valid) + b"\n---\n", {"base_model": "acme/base"}),
+}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_command_ends_with_the_code_of_a_verdict_or_with_2(hub, file, monkeypatch):
+    """1 means UNRELATED, and is never the code of what could not be read."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    make, valid = FILES[file]
+    model = hub / "fern/child"
+
+    @settings(ALWAYS_THE_SAME, max_examples=8)
+    @given(RANDOM)
+    def run(random):
+        (model / file).write_bytes(make(random, valid))
+        found = lineage("check", model, "--local-hub", hub, "--permutations", "99", "--alpha", "0.05")
+        assert found.code in (0, 1, 2, 3), found
+        assert found.code != 1 or "UNRELATED" in found.out, found
+        if found.code == 2 and not found.out:
+            assert found.error
+
+    before = (model / file).read_bytes() if (model / file).exists() else None
+    try:
+        run()
+    finally:
+        (model / file).unlink()
+        if before is not None:
+            (model / file).write_bytes(before)
+
+
+def test_weights_that_are_no_model_end_with_2_or_3(hub, tmp_path):
+    model = shutil.copytree(hub / "fern/child", tmp_path / "child")
+    raw = (model / WEIGHTS).read_bytes()
+    header, data = parted(raw)
+
+    @settings(ALWAYS_THE_SAME, max_examples=8)
+    @given(RANDOM)
+    def run(random):
+        (model / WEIGHTS).write_bytes(safetensors_file(random, header, data))
+        found = lineage("check", model, "--base", hub / "acme/base", "--permutations", "99", "--alpha", "0.05")
+        assert found.code in (0, 2, 3) or "UNRELATED" in found.out, found
+
+    run()
