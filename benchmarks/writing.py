@@ -100,8 +100,8 @@ def write_signatures(folder: Path, shape: Shape) -> None:
     shared = {part: _normal(random, size) for part, size in sizes.items()}
     for name in "ab":
         parts = {part: shared[part] + _normal(random, size) / 4 for part, size in sizes.items()}
-        each = {"trace": -300.0, "norm": 100.0, "writes": 1.0}
-        found = PathSignature(**parts, **{part: np.full(shape.layers, size) for part, size in each.items()})
+        trace, norm, writes = (np.full(shape.layers, size) for size in (-300.0, 100.0, 1.0))
+        found = PathSignature(**parts, trace=trace, norm=norm, writes=writes)
         signature = Signature(
             name, None, shape.architecture, "llama", True, shape.width, shape.layers, recipe, {"mlp": found}
         )

@@ -115,7 +115,7 @@ def _path(opened: Any, path: str, provenance: _Provenance) -> PathSignature:
     parts = {part: _tensor(opened, path, part, STORED[part]) for part in PARTS}
     stored = opened.keys()
     if f"{path}.units" not in stored:
-        return PathSignature(**parts, widths=widths)
+        return PathSignature(**parts, units=(), widths=widths)
     counts, *rows = (_tensor(opened, path, part, dtype) for part, dtype in UNITS.items())
     fit = [each.ndim for each in (counts, *rows)] == [1, 1, 2, 2] and (counts >= 0).all()
     if not fit or {len(each) for each in rows} != {counts.sum()}:
