@@ -100,7 +100,8 @@ def write_signatures(folder: Path, shape: Shape) -> None:
     shared = {part: _normal(random, size) for part, size in sizes.items()}
     for name in "ab":
         parts = {part: shared[part] + _normal(random, size) / 4 for part, size in sizes.items()}
-        found = PathSignature(**parts, trace=np.full(shape.layers, -300.0), norm=np.full(shape.layers, 100.0))
+        trace, norm, writes = (np.full(shape.layers, size) for size in (-300.0, 100.0, 1.0))
+        found = PathSignature(**parts, trace=trace, norm=norm, writes=writes)
         signature = Signature(
             name, None, shape.architecture, "llama", True, shape.width, shape.layers, recipe, {"mlp": found}
         )

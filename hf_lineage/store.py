@@ -67,10 +67,10 @@ def load_signature(file: Path) -> Signature:
     except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
         raise SignatureError(f"{file} cannot be read as a signature: {error}; extract it again") from None
     if not all(map(_usable, arrays.values())):
-        raise SignatureError(f"{file} holds numbers that are not finite, or sizes below 0; extract it again")
+        raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
     fields = {name: getattr(said, name) for name in Signature.__dataclass_fields__ if name != "paths"}
     return Signature(
-        **fields, paths={path: _path(file, each, said.widths.get(path, ())) for path, each in arrays.items()}
+        **fields, paths={path: _path(file, path, each, said.widths.get(path, ())) for path, each in arrays.items()}
     )
 
 
@@ -81,21 +81,24 @@ def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
     return {part: getattr(path, part) for part in PARTS} | {"units": counts} | rows
 
 
-def _path(file: Path, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
+def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
     """One path as it was before it was stored."""
     parts = {part: arrays[part] for part in PARTS if part in arrays}
     if "units" not in arrays:
         return PathSignature(writes=np.ones(len(parts["norm"])), widths=widths, units=(), **parts)
     counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
-    if (counts < 0).any() or any(counts.sum() != len(each) for each in rows):
-        raise SignatureError(f"{file}: its units are not those of its layers; extract it again")
+    dimensions = [each.ndim for each in (counts, *rows)] == [1, 1, 2, 2]
+    if not dimensions or (counts < 0).any() or {len(each) for each in rows} != {counts.sum()}:
+        raise SignatureError(
+            f"{file}: {path}.units does not count the rows of what is stored of them; extract it again"
+        )
     ends = np.cumsum(counts)
     pieces = [[each[end - count : end] for each in rows] for end, count in zip(ends, counts, strict=True)]
     return PathSignature(**parts, units=tuple(UnitCodes(*piece) for piece in pieces), widths=widths)
 
 
 def _usable(arrays: Arrays) -> bool:
-    """Whether every layer is finite, or one whose branch was not: NaN in its numbers, and zeros beside them."""
+    """Whether every layer is finite, no size below 0, or one whose branch was not: NaN in all numbers, zeros beside."""
     sizes = [arrays[part] for part in ("trace", "norm", "writes") if part in arrays]
     broken = np.logical_and.reduce([np.isnan(each) for each in sizes]) & ~np.any(arrays["corner"], axis=(1, 2))
     finite = np.logical_and.reduce([np.isfinite(each) for each in sizes])

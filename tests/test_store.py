@@ -108,6 +108,13 @@ def test_a_file_of_the_first_format_can_be_compared_but_verifies_nothing(tmp_pat
         assert row.verdict.reason == "the stored signature holds no units; extract it again"
 
 
+def test_a_file_of_the_first_format_can_be_written_anew_and_still_holds_no_units(tmp_path):
+    old = load_signature(GOLDEN / "signature-v1-robust.safetensors")
+    save_signature(old, tmp_path / "anew")
+    assert_same(load_signature(tmp_path / "anew"), old)
+    assert load_signature(tmp_path / "anew").paths["mlp"].units == ()
+
+
 def test_the_golden_file_of_the_second_format_is_read_and_extracted_again():
     golden = load_signature(GOLDEN / "signature-v2-robust.safetensors")
     again = replace(extracted(RECIPES["robust"]), model=golden.model)
