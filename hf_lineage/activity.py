@@ -18,8 +18,8 @@ from hf_lineage.curves import Activation, Curve, Function, Polynomial, Vector, c
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.registry import setting
 
-NARROW = 1.0
-"""The largest spread for which nodes follow each unit; for a larger one they stay where the curve bends."""
+NARROW = 1 / 40
+"""Of the longest piece between two cuts: for spreads up to it nodes follow each unit, for others they stay in place."""
 REACH = 6.0
 """Further than so many spreads from the centre lies a probability of 2e-9, which is left out."""
 FOLLOWING, STAYING = 32, 80
@@ -91,7 +91,8 @@ def _mean(curve: Curve, spread: Vector, centre: Vector) -> Vector:
     spread, centre = np.broadcast_arrays(np.abs(np.asarray(spread, np.float64)), np.asarray(centre, np.float64))
     mean = np.full(spread.shape, np.nan)
     finite = np.isfinite(spread) & np.isfinite(centre)
-    for chosen, body in ((finite & (spread <= NARROW), _following), (finite & (spread > NARROW), _staying)):
+    narrow = spread <= NARROW * float(np.diff(curve.cuts).max(initial=0))
+    for chosen, body in ((finite & narrow, _following), (finite & ~narrow, _staying)):
         s, c = spread[chosen], centre[chosen]
         with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
             mean[chosen] = _tails(curve, s, c) + body(curve, s, c)

@@ -14,7 +14,7 @@ from hf_lineage.curves import ZERO, Curve
 from hf_lineage.errors import NothingToCompare
 
 EVERY = {**ACTIVATIONS, **{name: activation((name,), {}) for name in CLAMPED}}
-SPREADS = (0.01, 0.2, 0.6, 1.0, 1.01, 1.5, 4.0, 20.0)
+SPREADS = (0.01, 0.2, 0.28, 0.6, 1.0, 1.01, 1.5, 4.0, 20.0)
 CENTRES = np.array([-12.0, -6.0, -3.0, -1.2, -0.3, 0.0, 0.4, 1.0, 2.5, 7.0, 11.0])
 MEANS = {"curve": mean_value, "tangent": mean_slope, "steepness": mean_steepness}
 
