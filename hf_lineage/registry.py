@@ -61,8 +61,10 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     fed_by: Norms = ()
     """Of a post-norm model the norm whose output the branch reads: it tells how active the hidden units are, and its
     gain is folded nowhere."""
-    router: str | None = None
-    """What makes the routing logits of the experts, (experts, width)."""
+    router: Norms = ()
+    """What makes the routing logits of the experts, (experts, width); of several names the first on disk."""
+    correction: Norms = ()
+    """What is added to each expert's score, between 0 and 1, before the experts are chosen; null: there may be none."""
     routed: Names = ()
     """The keys of `config.json` that count the experts a token is sent to; of several the first there."""
     up: str | None = None

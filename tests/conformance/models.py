@@ -85,7 +85,7 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
         if ".time_mix_" in key:
             parameter.data.fill_(1)  # there is no token before the only one
     for key, buffer in model.named_buffers():
-        if key.endswith("running_mean"):
+        if key.endswith(("running_mean", "correction_bias", "expert_bias")):
             buffer.normal_(std=0.3)
         if key.endswith("running_var"):
             buffer.uniform_(0.5, 2.0)
