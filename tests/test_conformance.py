@@ -39,7 +39,8 @@ def names_said(factorization: Factorization) -> set[str]:
     said = {f"{prefix}." for prefix in prefixes(factorization)} | set(factorization.ignores)
     for kind in (factorization.branches.mlp, factorization.branches.attention):
         for each in as_sets(kind):
-            norms = (as_names(norm) for norm in (each.norm, each.output_norm, each.inner_norm))
+            said_of = (each.norm, each.output_norm, each.inner_norm, each.fed_by, each.router, each.correction)
+            norms = (as_names(names) for names in said_of)
             said |= {name for slot in slots(each) for name in (slot.tensor, *slot.latent)}
             said |= {name for names in (*norms, as_names(each.where), as_names(each.unless)) for name in names if name}
     return said

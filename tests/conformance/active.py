@@ -6,7 +6,7 @@ They are proved on one run of the real model with nothing made transparent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def inactive(found: Specimen) -> dict[str, list[str]]:
     return {name: writers for name, writers in seen.items() if writers}
 
 
-def _writers(sets: Iterator[LayerSet]) -> list[str]:
+def _writers(sets: Iterable[LayerSet]) -> list[str]:
     return sorted({each.slots["down"].tensor for each in sets})
 
 
@@ -77,7 +77,7 @@ def _alike(factor: Array, known: Array) -> bool:
 
 
 def _fed(found: Specimen, traffic: Traffic, each: LayerSet) -> bool:
-    """Whether the branch reads what the norm gives that is said to feed it; where none is said, nothing is to be seen."""
+    """Whether the branch reads what the norm gives that is said to feed it, if any is."""
     if (name := each.fed_by or each.norm) is None:
         return True
     given = traffic.outputs.get(found.owner(name), [])
@@ -99,12 +99,9 @@ def _routed(found: Specimen, traffic: Traffic, each: LayerSet) -> bool:
     logits = np.array([np.concatenate(traffic.given.get(key(row), [])) for row in by_token(found.read(each.router))])
     added = by_token(found.read(each.correction)).reshape(-1, 1) if each.correction else np.zeros((1, 1))
     sigmoid, softmax = 1 / (1 + np.exp(-logits)), np.exp(logits) / np.exp(logits).sum(0)
-    units = {number: hidden for number, _, _, hidden in Units(found, traffic, each)}
-    reached = {number // each.units: np.count_nonzero(hidden) for number, hidden in units.items()}
-    if not each.stacked:
-        reached = {each.expert: max(reached.values(), default=0)}
+    reached = Units(found, traffic, each).reached
     best = (_best(scores + added, each.routed) for scores in (sigmoid, softmax))
-    return any(all(count == reached.get(expert, 0) for expert, count in _of(each, scores)) for scores in best)
+    return any([int(counts[expert]) for expert in _experts(each)] == reached for counts in best)
 
 
 def _best(scores: Array, count: int) -> Array:
@@ -113,10 +110,9 @@ def _best(scores: Array, count: int) -> Array:
     return np.bincount(chosen.flatten(), minlength=len(scores))
 
 
-def _of(each: LayerSet, counts: Array) -> Iterator[tuple[int, int]]:
-    """The counts of the experts that the set has."""
-    experts = range(each.stacked[0]) if each.stacked else (each.expert,)
-    yield from ((expert, int(counts[expert])) for expert in experts)
+def _experts(each: LayerSet) -> Iterable[int]:
+    """The experts that a set holds."""
+    return range(each.stacked[0]) if each.stacked else (each.expert,)
 
 
 def _unproved(found: Specimen, traffic: Traffic) -> list[str]:

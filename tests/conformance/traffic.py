@@ -59,9 +59,11 @@ class Traffic(TorchFunctionMode):
         self._run(found)
 
     def _run(self, found: Specimen) -> None:
-        for name, parameter in found.model.named_parameters():
-            if "bias" in name and parameter.ndim > 1:
-                parameter.data.zero_()  # added behind the multiplication, where nothing tells which unit's it is
+        for module in found.model.modules():
+            apart = isinstance(module, torch.nn.Linear) and type(module) is not torch.nn.Linear
+            for name, parameter in module.named_parameters(recurse=False):
+                if "bias" in name and "correction" not in name and (parameter.ndim > 1 or apart):
+                    parameter.data.zero_()  # added behind the multiplication, where nothing tells which unit's it is
         hooks = [module.register_forward_hook(self._remember) for module in found.model.modules()]
         base = runner(found.model)
         with torch.no_grad(), self:
@@ -71,8 +73,8 @@ class Traffic(TorchFunctionMode):
 
     def _remember(self, module: Any, args: Any, output: Any) -> None:
         if isinstance(output, torch.Tensor) and output.is_floating_point():
-            output = output.movedim(1, -1) if output.ndim == KERNEL else output
-            self.outputs.setdefault(module, []).append(by_token(output))
+            pictures = [output.movedim(1, -1)] if output.ndim == KERNEL else []
+            self.outputs.setdefault(module, []).extend(map(by_token, (output, *pictures)))
         if module in self.within:
             self.unnormed = args[0]
 
@@ -91,7 +93,7 @@ class Traffic(TorchFunctionMode):
         if matrix.ndim == STACK and len(matrix) == len(into):
             for part in zip(matrix, into, shown, out, strict=True):
                 self._keep(*part)
-        elif matrix.ndim == 2 and matrix.shape[1] == into.shape[-1]:  # noqa: PLR2004 - a matrix
+        elif matrix.ndim == 2 and matrix.shape[1] == into.shape[-1]:
             self._keep(matrix, into, shown, out)
 
     def _before_norm(self, into: torch.Tensor) -> torch.Tensor:
@@ -120,10 +122,10 @@ class Units:
             if role in each.slots
         }
         self.columns = by_token(writer(found.layout, each, "down", found.read)).T
-        self.traffic, self.inside = traffic, "gate" if "gate" in each.slots else "up"
+        self.traffic, self.inside, self.size = traffic, "gate" if "gate" in each.slots else "up", each.units
 
     def __iter__(self) -> Iterator[tuple[int, Array, Array, Array]]:
-        """Every unit that ran: its number, what goes through the activation, what that is multiplied with, the result."""
+        """Every unit that ran: its number, what it is inside the activation, beside it, and as it is written."""
         for number, column in enumerate(self.columns):
             given = {role: self.traffic.given.get(key(rows[number]), []) for role, rows in self.rows.items()}
             taken = self.traffic.taken.get(key(column), [])
@@ -137,6 +139,12 @@ class Units:
         """What the branch was given, call by call; nothing where it did not run."""
         calls = (self.traffic.read.get(key(row)) for row in self.rows[self.inside])
         return next((call for call in calls if call), [])
+
+    @property
+    def reached(self) -> list[int]:
+        """How many tokens each expert of the set was given."""
+        calls = (self.traffic.read.get(key(row), []) for row in self.rows[self.inside][:: self.size])
+        return [sum(int(call.any(axis=1).sum()) for call in read) for read in calls]
 
 
 def by_token(tensor: torch.Tensor) -> Array:
