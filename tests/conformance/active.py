@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hf_lineage.curves import ZERO, Activation
 from hf_lineage.header import LayerSet
@@ -59,10 +60,10 @@ def _acts(found: Specimen, traffic: Traffic, each: LayerSet) -> bool:
     return True
 
 
-def _expected(each: LayerSet, inside: Array, beside: Array) -> tuple[Array, Array]:
+def _expected(each: LayerSet, inside: Array, beside: Array) -> tuple[Array, NDArray[np.bool]]:
     """What a unit gives, and where that is sure: not where a coarser type than that of the proof gives zero."""
     activation: Activation = each.activation  # type: ignore[assignment]
-    sure = inside > activation.curve.cuts[0] if activation.curve.left == ZERO else np.full(inside.shape, True)
+    sure = np.greater(inside, activation.curve.cuts[0] if activation.curve.left == ZERO else -np.inf)
     value = activation.value(inside)
     if "gate" not in each.slots:
         return value, sure
@@ -101,13 +102,13 @@ def _routed(found: Specimen, traffic: Traffic, each: LayerSet) -> bool:
     sigmoid, softmax = 1 / (1 + np.exp(-logits)), np.exp(logits) / np.exp(logits).sum(0)
     reached = Units(found, traffic, each).reached
     best = (_best(scores + added, each.routed) for scores in (sigmoid, softmax))
-    return any([int(counts[expert]) for expert in _experts(each)] == reached for counts in best)
+    return any([counts[expert] for expert in _experts(each)] == reached for counts in best)
 
 
-def _best(scores: Array, count: int) -> Array:
+def _best(scores: Array, count: int) -> list[int]:
     """How many tokens each expert is among the best of."""
     chosen = np.argsort(-scores, axis=0)[:count]
-    return np.bincount(chosen.flatten(), minlength=len(scores))
+    return np.bincount(chosen.flatten(), minlength=len(scores)).tolist()
 
 
 def _experts(each: LayerSet) -> Iterable[int]:
