@@ -9,7 +9,7 @@ import pytest
 import transformers
 
 from hf_lineage.registry import Factorization, as_names, as_sets, factorizations, prefixes, slots
-from tests.conformance import faults, required, specimen, variants
+from tests.conformance import faults, inactive, otherwise, required, specimen, variants
 
 NUMBER = re.compile(r"\.\d+(?=\.|$)")
 
@@ -32,6 +32,15 @@ def test_every_product_is_what_the_module_computes(name, factorization, wanted, 
     found = specimen(name, tmp_path, wanted)
     assert found.layout.factorization == factorization
     assert faults(found) == {}
+
+
+@pytest.mark.parametrize("factorization", factorizations(), ids=lambda found: found.name)
+def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorization, tmp_path):
+    name = next((name for name in factorization.classes if hasattr(transformers, name)), None)
+    if name is None:
+        pytest.skip(f"transformers {transformers.__version__} has none of its classes")
+    wanted = otherwise(factorization, name, required(factorization, name, variants(name)[0]))
+    assert inactive(specimen(name, tmp_path, wanted, factorization)) == {}
 
 
 def names_said(factorization: Factorization) -> set[str]:

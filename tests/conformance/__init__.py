@@ -15,7 +15,7 @@ import os
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 
 from tests.conformance.active import inactive
-from tests.conformance.models import required, tiny_model
+from tests.conformance.models import otherwise, required, tiny_model
 from tests.conformance.pretence import pretend
 from tests.conformance.proof import deviations, faults
 from tests.conformance.rules import (
@@ -38,6 +38,7 @@ __all__ = [
     "inactive",
     "layers_left_out",
     "norms_left_out",
+    "otherwise",
     "output_norms_mistaken",
     "pretend",
     "required",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import re
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from hf_lineage.registry import Factorization, setting
+from hf_lineage.registry import Factorization, as_names, as_sets, as_stacks, setting
 from tests.conformance.wanted import HEADS, TINY, WIDTH
 
 transformers.logging.set_verbosity_error()
@@ -56,10 +57,31 @@ def required(factorization: Factorization, name: str, wanted: dict[str, Any]) ->
     defaults = getattr(transformers, name).config_class().to_dict()
     for key, value in factorization.requires.items():
         if not isinstance(value, tuple) or setting(defaults, key) not in value:
-            *outer, last = key.split(".")
-            within = functools.reduce(lambda within, part: within.setdefault(part, {}), outer, asked)
+            within, last = _place(asked, key)
             within.setdefault(last, value[0] if isinstance(value, tuple) else value)
     return asked
+
+
+OTHERS = ("silu", "relu", "gated-silu", "gated-relu")
+
+
+def otherwise(factorization: Factorization, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    """A request with other activations than the class has by itself, under every key that the file names."""
+    asked = copy.deepcopy(wanted)
+    defaults = getattr(transformers, name).config_class().to_dict()
+    stacks = (as_stacks(each.activation) for each in as_sets(factorization.branches.mlp))
+    for key in {key for names in stacks for key in itertools.chain(*names.values())}:
+        if isinstance(usual := setting(defaults, key), str):
+            allowed = as_names(factorization.requires.get(key, OTHERS))
+            within, last = _place(asked, key)
+            within[last] = next(other for other in OTHERS if other != usual and other in allowed)
+    return asked
+
+
+def _place(asked: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
+    """Where a dotted key stands in a request, and its last name."""
+    *outer, last = key.split(".")
+    return functools.reduce(lambda within, part: within.setdefault(part, {}), outer, asked), last
 
 
 def _sections(angles: int) -> list[int]:
