@@ -12,7 +12,7 @@ import torch
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from hf_lineage.registry import Factorization, as_names, as_sets, as_stacks, setting
+from hf_lineage.registry import Factorization, as_sets, as_stacks, setting
 from tests.conformance.wanted import HEADS, TINY, WIDTH
 
 transformers.logging.set_verbosity_error()
@@ -72,7 +72,8 @@ def otherwise(factorization: Factorization, name: str, wanted: dict[str, Any]) -
     stacks = (as_stacks(each.activation) for each in as_sets(factorization.branches.mlp))
     for key in {key for names in stacks for key in itertools.chain(*names.values())}:
         if isinstance(usual := setting(defaults, key), str):
-            allowed = as_names(factorization.requires.get(key, OTHERS))
+            said = factorization.requires.get(key, OTHERS)
+            allowed = said if isinstance(said, tuple) else (said,)
             within, last = _place(asked, key)
             within[last] = next(other for other in OTHERS if other != usual and other in allowed)
     return asked
