@@ -139,7 +139,8 @@ def _tanh_like(name: str, lowest: float) -> Activation:
     return make(name, _tanh_gelu, _tanh_gelu_slope, (lowest, 5.2), turns=(TANH_TURN,))
 
 
-def _swish_like(name: str, factor: float) -> Activation:
+def swish(name: str, factor: float) -> Activation:
+    """Return x sigmoid(factor x)."""
     value, slope = functools.partial(_swish, factor), functools.partial(_swish_slope, factor)
     return make(name, value, slope, (-20 / factor, 20 / factor), turns=(SILU_TURN / factor,))
 
@@ -159,8 +160,8 @@ def _everything() -> tuple[Activation, ...]:
         ),
         *(_tanh_like(name, ROUNDED) for name in ("gelu_new", "gelu_fast", "gelu_accurate", "gelu_python_tanh")),
         _tanh_like("gelu_pytorch_tanh", FUSED),
-        _swish_like("quick_gelu", _QUICK),
-        *(_swish_like(name, 1.0) for name in ("silu", "swish")),
+        swish("quick_gelu", _QUICK),
+        *(swish(name, 1.0) for name in ("silu", "swish")),
         make("mish", _mish, _mish_slope, (-20.0, 10.0), turns=(MISH_TURN,)),
         make("sigmoid", _sigmoid, _sigmoid_slope, (-20.0, 0.0, 20.0), (ZERO, ONE)),
         make("tanh", np.tanh, _tanh_slope, (-9.0, 0.0, 9.0), ((-1.0, 0.0, 0.0), ONE)),
@@ -175,5 +176,8 @@ def _everything() -> tuple[Activation, ...]:
     )
 
 
-ACTIVATIONS = {each.name: each for each in _everything()}
+NAMED = {each.name: each for each in _everything()}
+GATED = {f"gated-{name}": NAMED[name] for name in ("relu", "silu", "gelu_new")} | {"gated-gelu": NAMED["gelu_new"]}
+"""T5's names, where a gated GELU is the one by tanh."""
+ACTIVATIONS = NAMED | GATED
 """By the name that `config.json` gives them."""

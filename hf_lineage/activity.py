@@ -9,26 +9,38 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hf_lineage.activations import ACTIVATIONS
+from hf_lineage.activations import ACTIVATIONS, swish
 from hf_lineage.curves import Activation, Curve, Function, Polynomial, Vector, clamped
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.registry import setting
 
-NARROW = 1.0
-"""The largest spread for which nodes follow each unit; for a larger one they stay where the curve bends."""
+NARROW = 1 / 40
+"""Of the longest piece between two cuts: for spreads up to it nodes follow each unit, for others they stay in place."""
 REACH = 6.0
 """Further than so many spreads from the centre lies a probability of 2e-9, which is left out."""
 FOLLOWING, STAYING = 32, 80
 """How many nodes between two cuts."""
 TINIEST = 1e-300
 ROOT_TAU = math.sqrt(math.tau)
-CLAMPED = {"clamped_silu": ("silu", 10.0), "clamped_quick_gelu": ("quick_gelu", 7.0)}
-"""Names of the registry for activations with a limit that `config.json` says, else the one given here."""
-LIMIT = "swiglu_limit"
+
+
+@dataclass(frozen=True)
+class Clamped:
+    """x sigmoid(factor x) with its input clamped, times (what is clamped likewise + offset)."""
+
+    limit: float
+    factor: float
+    offset: float
+
+
+CLAMPED = {"clamped_silu": Clamped(10.0, 1.0, 0.0), "clamped_quick_gelu": Clamped(7.0, 1.702, 1.0)}
+"""Names of the registry, with what counts where `config.json` says nothing else."""
+LIMIT, FACTOR = "swiglu_limit", "swiglu_alpha"
 
 
 def activation(names: tuple[str, ...], config: Mapping[str, Any]) -> Activation | None:
@@ -41,7 +53,7 @@ def activation(names: tuple[str, ...], config: Mapping[str, Any]) -> Activation 
         if name in ACTIVATIONS:
             return ACTIVATIONS[name]
         if name in CLAMPED:
-            return _limited(*CLAMPED[name], config)
+            return _limited(name, config)
         if (value := setting(config, name)) is not None:
             return _configured(name, value)
     if not names:
@@ -55,12 +67,22 @@ def _configured(key: str, value: Any) -> Activation:
     raise NothingToCompare(f"config.json says {key}: {str(value)[:80]!r}, which is no activation that is known here")
 
 
-def _limited(name: str, usual: float, config: Mapping[str, Any]) -> Activation:
-    limit = setting(config, LIMIT)
-    limit = usual if limit is None else limit
-    if not isinstance(limit, (int, float)) or isinstance(limit, bool) or not 0 < limit < np.inf:
-        raise NothingToCompare(f"config.json says {LIMIT}: {str(limit)[:80]!r}, which is no limit")
-    return clamped(ACTIVATIONS[name], float(limit))
+def _limited(name: str, config: Mapping[str, Any]) -> Activation:
+    usual = CLAMPED[name]
+    limit = _number(config, LIMIT, usual.limit)
+    factor = _number(config, FACTOR, usual.factor) if usual.offset else usual.factor
+    return clamped(swish(name.removeprefix("clamped_"), factor), limit, usual.offset)
+
+
+def _number(config: Mapping[str, Any], key: str, usual: float) -> float:
+    """What `config.json` says of the model, or of the language model inside it."""
+    within = (setting(config, name) for name in (key, f"text_config.{key}"))
+    value = next((value for value in within if value is not None), usual)
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.01 <= value <= 1e4:
+        raise NothingToCompare(
+            f"config.json says {key}: {str(value)[:80]!r}, where it needs a number from 0.01 to 10000"
+        )
+    return float(value)
 
 
 def mean_value(activation: Activation, spread: Vector, centre: Vector) -> Vector:
@@ -91,7 +113,8 @@ def _mean(curve: Curve, spread: Vector, centre: Vector) -> Vector:
     spread, centre = np.broadcast_arrays(np.abs(np.asarray(spread, np.float64)), np.asarray(centre, np.float64))
     mean = np.full(spread.shape, np.nan)
     finite = np.isfinite(spread) & np.isfinite(centre)
-    for chosen, body in ((finite & (spread <= NARROW), _following), (finite & (spread > NARROW), _staying)):
+    narrow = spread <= NARROW * float(np.diff(curve.cuts).max(initial=0))
+    for chosen, body in ((finite & narrow, _following), (finite & ~narrow, _staying)):
         s, c = spread[chosen], centre[chosen]
         with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
             mean[chosen] = _tails(curve, s, c) + body(curve, s, c)

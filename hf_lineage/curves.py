@@ -49,6 +49,8 @@ class Activation:
     """Where the slope changes its sign."""
     limit: float = np.inf
     """What the values that are multiplied with a gate are clamped to, on both sides."""
+    offset: float = 0.0
+    """What is added to them after that."""
 
     def value(self, x: Vector) -> Vector:
         """Return the activation at every x."""
@@ -100,12 +102,10 @@ def make(
     return Activation(name, Curve(value, cuts, left, right), tangent, turns)
 
 
-def clamped(whole: Activation, limit: float) -> Activation:
-    """Return an activation of which no input is above a limit, nor what it is multiplied with on either side."""
-    cut, top = whole.curve.cuts[0], float(whole.value(np.array(limit)))
+def clamped(whole: Activation, limit: float, offset: float) -> Activation:
+    """Return an activation with no input above a limit; what it is multiplied with is clamped on both sides."""
+    top = (float(whole.value(np.array(limit))), 0.0, 0.0)
     within = (*(each for each in whole.curve.cuts[:-1] if each < limit), limit)
-    if limit <= cut:
-        raise ValueError(limit)
-    curve = replace(whole.curve, inner=whole.curve.at, cuts=within, right=(top, 0.0, 0.0))
+    curve = replace(whole.curve, inner=whole.curve.at, cuts=within, right=top)
     tangent = replace(whole.tangent, inner=whole.tangent.at, cuts=within, right=ZERO)
-    return replace(whole, name=f"clamped_{whole.name}", curve=curve, tangent=tangent, limit=limit)
+    return replace(whole, name=f"clamped_{whole.name}", curve=curve, tangent=tangent, limit=limit, offset=offset)

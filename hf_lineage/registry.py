@@ -55,14 +55,16 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     """For a matrix that does not read the stream itself: the one that does, and the norm between the two."""
     transposed: tuple[str, ...] = ()
     """Matrices that are stored the other way than `stored` says."""
-    activation: Names = ()
+    activation: Stacks = ()
     """What stands between reader and writer: keys of `config.json` and names of activations, of which the first that
     applies counts. Where nothing is listed, hidden units count in full."""
     fed_by: Norms = ()
     """Of a post-norm model the norm whose output the branch reads: it tells how active the hidden units are, and its
     gain is folded nowhere."""
-    router: str | None = None
-    """What makes the routing logits of the experts, (experts, width)."""
+    router: Norms = ()
+    """What makes the routing logits of the experts, (experts, width); of several names the first on disk."""
+    correction: Norms = ()
+    """What is added to each expert's score, between 0 and 1, before the experts are chosen; null: there may be none."""
     routed: Names = ()
     """The keys of `config.json` that count the experts a token is sent to; of several the first there."""
     up: str | None = None
@@ -159,8 +161,10 @@ def _parse(path: Path) -> Factorization:
         raise RegistryError(f"{path.name}: {error}; registry/README.md documents the schema") from None
     if not all("{layer}" in pattern for pattern in prefixes(found)):
         raise RegistryError(f"{path.name}: `layers` needs {{layer}} where the number of a layer stands")
-    if isinstance(found.heads, dict) and found.heads.keys() != as_stacks(found.layers).keys():
-        raise RegistryError(f"{path.name}: `heads` needs the stacks that `layers` has, or one key for all of them")
+    stacked = [("heads", found.heads), *(("activation", each.activation) for each in as_sets(found.branches.mlp))]
+    for key, said in stacked:
+        if isinstance(said, dict) and said.keys() != as_stacks(found.layers).keys():
+            raise RegistryError(f"{path.name}: `{key}` needs the stacks that `layers` has, or one for all of them")
     for kind, roles in (("mlp", MLP_ROLES), ("attention", ATTENTION_ROLES)):
         for matrices in as_sets(getattr(found.branches, kind)):
             if problem := _problem(matrices, roles):

@@ -14,7 +14,7 @@ from hf_lineage.curves import ZERO, Curve
 from hf_lineage.errors import NothingToCompare
 
 EVERY = {**ACTIVATIONS, **{name: activation((name,), {}) for name in CLAMPED}}
-SPREADS = (0.01, 0.2, 0.6, 1.0, 1.01, 1.5, 4.0, 20.0)
+SPREADS = (0.01, 0.2, 0.28, 0.6, 1.0, 1.01, 1.5, 4.0, 20.0)
 CENTRES = np.array([-12.0, -6.0, -3.0, -1.2, -0.3, 0.0, 0.4, 1.0, 2.5, 7.0, 11.0])
 MEANS = {"curve": mean_value, "tangent": mean_slope, "steepness": mean_steepness}
 
@@ -24,6 +24,8 @@ LITTLE = 0.011
 
 
 def torch_of(name):
+    if name.startswith("gated-"):
+        return ACT2FN[name.removeprefix("gated-").replace("gelu_new", "gelu").replace("gelu", "gelu_new")]
     if name == "clamped_silu":
         return lambda x: torch.nn.functional.silu(x.clamp(max=10.0))
     if name == "clamped_quick_gelu":
@@ -157,10 +159,18 @@ def test_a_setting_that_is_no_activation_is_refused_on_one_printable_line(said):
     assert len(str(refused.value)) < 300
 
 
-@pytest.mark.parametrize("limit", [0, -1, "7", True, [7], float("inf"), float("nan")])
+@pytest.mark.parametrize("limit", [0, -1, 1e-9, 1e9, "7", True, [7], float("inf"), float("nan")])
 def test_a_limit_that_is_none_is_refused(limit):
     with pytest.raises(NothingToCompare, match="swiglu_limit"):
         activation(("clamped_silu",), {"swiglu_limit": limit})
+
+
+def test_the_steepness_of_a_clamped_gate_is_that_of_config_json():
+    assert activation(("clamped_quick_gelu",), {"text_config": {"swiglu_alpha": 1}}).value(np.array([1.0])) == (
+        pytest.approx(0.7310585786)
+    )
+    with pytest.raises(NothingToCompare, match="swiglu_alpha"):
+        activation(("clamped_quick_gelu",), {"swiglu_alpha": -1.702})
 
 
 def test_no_name_that_applies_is_refused():

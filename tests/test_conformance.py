@@ -9,7 +9,7 @@ import pytest
 import transformers
 
 from hf_lineage.registry import Factorization, as_names, as_sets, factorizations, prefixes, slots
-from tests.conformance import faults, required, specimen, variants
+from tests.conformance import faults, inactive, otherwise, required, specimen, variants
 
 NUMBER = re.compile(r"\.\d+(?=\.|$)")
 
@@ -34,12 +34,22 @@ def test_every_product_is_what_the_module_computes(name, factorization, wanted, 
     assert faults(found) == {}
 
 
+@pytest.mark.parametrize("factorization", factorizations(), ids=lambda found: found.name)
+def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorization, tmp_path):
+    name = next((name for name in factorization.classes if hasattr(transformers, name)), None)
+    if name is None:
+        pytest.skip(f"transformers {transformers.__version__} has none of its classes")
+    wanted = otherwise(factorization, name, required(factorization, name, variants(name)[0]))
+    assert inactive(specimen(name, tmp_path, wanted, factorization)) == {}
+
+
 def names_said(factorization: Factorization) -> set[str]:
     """Every name that a registry file says, prefixes with their trailing dot."""
     said = {f"{prefix}." for prefix in prefixes(factorization)} | set(factorization.ignores)
     for kind in (factorization.branches.mlp, factorization.branches.attention):
         for each in as_sets(kind):
-            norms = (as_names(norm) for norm in (each.norm, each.output_norm, each.inner_norm))
+            said_of = (each.norm, each.output_norm, each.inner_norm, each.fed_by, each.router, each.correction)
+            norms = (as_names(names) for names in said_of)
             said |= {name for slot in slots(each) for name in (slot.tensor, *slot.latent)}
             said |= {name for names in (*norms, as_names(each.where), as_names(each.unless)) for name in names if name}
     return said

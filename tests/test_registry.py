@@ -50,6 +50,7 @@ def test_a_file_is_named_after_its_factorization(tmp_path):
         ("layers: h.{layer}", "layers: h.0", "`layers` needs {layer} where the number of a layer stands"),
         ("layers: h.{layer}", "layers: {a: 'a.{layer}', b: b.0}", "`layers` needs {layer} where the number of a layer"),
         ("layers: h.{layer}", "layers: h.{layer}\nheads: {a: n_head}", "`heads` needs the stacks that `layers` has"),
+        ("down: fc_out", "down: fc_out, activation: {a: silu}", "`activation` needs the stacks that `layers` has"),
         ("up: fc_in, ", "", "mlp names the roles ['down'], it needs ['down', 'up'] once"),
         ("up: fc_in", "up: fc_in, query: q", "mlp names the roles ['down', 'query', 'up']"),
         ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'] once"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import re
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from hf_lineage.registry import Factorization, setting
+from hf_lineage.registry import Factorization, as_sets, as_stacks, setting
 from tests.conformance.wanted import HEADS, TINY, WIDTH
 
 transformers.logging.set_verbosity_error()
@@ -56,10 +57,32 @@ def required(factorization: Factorization, name: str, wanted: dict[str, Any]) ->
     defaults = getattr(transformers, name).config_class().to_dict()
     for key, value in factorization.requires.items():
         if not isinstance(value, tuple) or setting(defaults, key) not in value:
-            *outer, last = key.split(".")
-            within = functools.reduce(lambda within, part: within.setdefault(part, {}), outer, asked)
+            within, last = _place(asked, key)
             within.setdefault(last, value[0] if isinstance(value, tuple) else value)
     return asked
+
+
+OTHERS = ("silu", "relu", "gated-silu", "gated-relu")
+
+
+def otherwise(factorization: Factorization, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    """A request with other activations than the class has by itself, under every key that the file names."""
+    asked = copy.deepcopy(wanted)
+    defaults = getattr(transformers, name).config_class().to_dict()
+    stacks = (as_stacks(each.activation) for each in as_sets(factorization.branches.mlp))
+    for key in {key for names in stacks for key in itertools.chain(*names.values())}:
+        if isinstance(usual := setting(defaults, key), str):
+            said = factorization.requires.get(key, OTHERS)
+            allowed = said if isinstance(said, tuple) else (said,)
+            within, last = _place(asked, key)
+            within[last] = next(other for other in OTHERS if other != usual and other in allowed)
+    return asked
+
+
+def _place(asked: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
+    """Where a dotted key stands in a request, and its last name."""
+    *outer, last = key.split(".")
+    return functools.reduce(lambda within, part: within.setdefault(part, {}), outer, asked), last
 
 
 def _sections(angles: int) -> list[int]:
@@ -85,7 +108,7 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
         if ".time_mix_" in key:
             parameter.data.fill_(1)  # there is no token before the only one
     for key, buffer in model.named_buffers():
-        if key.endswith("running_mean"):
+        if key.endswith(("running_mean", "correction_bias", "expert_bias")):
             buffer.normal_(std=0.3)
         if key.endswith("running_var"):
             buffer.uniform_(0.5, 2.0)

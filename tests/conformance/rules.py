@@ -13,6 +13,7 @@ from scipy.linalg import hadamard
 
 from hf_lineage.header import LayerSet
 from hf_lineage.registry import prefixes as registered
+from tests.conformance.active import inactive
 from tests.conformance.run import WRITERS
 from tests.conformance.specimen import Specimen, fixed, is_norm, same
 from tests.conformance.stream import hidden, layers_left_out
@@ -153,4 +154,5 @@ RULES = (
     output_norms_mistaken,
     wrong_normalization,
     against_plan,
+    inactive,  # the last: it takes some biases away
 )

@@ -69,7 +69,7 @@ MINIMAX_M3 = {
 
 QWEN4 = LINEAR | {
     **{"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 24},
-    **{"indexer_budget": 512, "indexer_compress_ratio": 4, "hc_lowrank": 8},
+    **{"indexer_budget": 512, "indexer_compress_ratio": 4, "hc_lowrank": 8, "output_gate_type": "silu"},
     **{"ple_layer_ids": [1], "ngram_vocab_size_base": 64, "split_ngram_parts": 2},
 }
 """For several residual streams, attention that looks at a choice of tokens, and an embedding of sequences of tokens."""
