@@ -11,17 +11,19 @@ set, and a_u = 1 unless the recipe weighs hidden units by their expected activit
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
 from hf_lineage import activity
+from hf_lineage.curves import Activation
 from hf_lineage.header import LayerSet
 from hf_lineage.layout import Layout
 from hf_lineage.matrices import Read, bias, gain, reader, shift, writer
 from hf_lineage.recipe import Recipe
-from hf_lineage.term import Inside, Rows, Term
+from hf_lineage.term import Beside, Inside, Rows, Term
 
 _WRITER = {"mlp": "down", "mlp_gate": "down", "value_output": "output", "query_key": "query"}
 _READER = {"mlp": "up", "mlp_gate": "gate", "value_output": "value", "query_key": "key"}
@@ -31,8 +33,9 @@ def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> 
     """Yield the terms of one branch with the recipe's `gains`, `means` and `activity`; its `cap` is for those who
     multiply.
     """
+    routers: dict[str, torch.Tensor] = {}
     for found in layout.sets(path)[layer]:
-        yield _Set(layout, found, recipe, read).term(path)
+        yield _Set(layout, found, recipe, read, routers).term(path)
 
 
 def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str, ...]:
@@ -55,10 +58,15 @@ def _names(found: LayerSet, path: str, recipe: Recipe) -> Iterator[str]:
     if path == "query_key":
         yield from found.read_by("output", "value")
     if found.activation is not None and path in ("mlp", "mlp_gate"):
-        role = _activated(found)
-        roles = (role, "up") if path == "mlp_gate" else (role,)
+        roles = dict.fromkeys((_activated(found), "up"))
         yield from found.read_by(*roles)
-        needed = [found.slots[role].tensor, found.norm, found.fed_by, found.router]
+        needed = (
+            *(found.slots[role].tensor for role in roles),
+            found.norm,
+            found.fed_by,
+            found.router,
+            found.correction,
+        )
         present = [name for name in needed if name]
         yield from present
         yield from (found.biases[name] for name in present if name in found.biases)
@@ -77,6 +85,8 @@ class _Set:
     found: LayerSet
     recipe: Recipe
     read: Read
+    routers: dict[str, torch.Tensor]
+    """By router what is known of its experts, for the sets of one layer."""
 
     @property
     def _layer_norm(self) -> bool:
@@ -128,10 +138,20 @@ class _Set:
         return Inside(
             functools.partial(mean, found.activation),
             rows=None if as_prepared else self._rows(role),
-            bias=bias(found, role, self.read),
-            beside=self._rows("up") if path == "mlp_gate" and role == "gate" else None,
+            bias=self._bias(role),
+            beside=self._beside(path, found.activation) if role == "gate" else None,
             odds=self._odds(),
         )
+
+    def _beside(self, path: str, activated: Activation) -> Beside | None:
+        """What the activation of a gate is multiplied with: its spread, and how probable it is within a limit."""
+        limited = functools.partial(activity.share_inside, activated)
+        if path == "mlp_gate":
+            return Beside(self._rows("up"), lambda spread, centre: spread * limited(spread, centre), self._bias("up"))
+        return Beside(self._rows("up"), limited, self._bias("up")) if math.isfinite(activated.limit) else None
+
+    def _bias(self, role: str) -> torch.Tensor | None:
+        return bias(self.found, role, self.read)
 
     @property
     def _folds_alike(self) -> bool:
@@ -153,14 +173,21 @@ class _Set:
         found = self.found
         if found.router is None or found.routed is None:
             return None
-        fed = self._fed(self.read(found.router))
-        spread, centre = fed.measured()
-        if found.router in found.biases:
-            centre = centre + self.read(found.biases[found.router]).double()
-        odds = torch.from_numpy(activity.routed(spread.cpu().numpy(), centre.cpu().numpy(), found.routed))
+        if found.router not in self.routers:
+            self.routers[found.router] = self._routed(found.router, found.routed)
+        odds = self.routers[found.router]
         if not found.stacked:
             return odds[found.expert].expand(found.units)
-        return odds.repeat_interleave(found.units)
+        return odds[: math.prod(found.stacked)].repeat_interleave(found.units)
+
+    def _routed(self, router: str, chosen: int) -> torch.Tensor:
+        """(experts,): how probable it is that a token is sent to each of them."""
+        found = self.found
+        spread, centre = self._fed(self.read(router)).measured()
+        if router in found.biases:
+            centre = centre + self.read(found.biases[router]).double()
+        added = self.read(found.correction).double().flatten().cpu().numpy() if found.correction else None
+        return torch.from_numpy(activity.routed(spread.cpu().numpy(), centre.cpu().numpy(), chosen, added))
 
 
 _MEANS = {"gate": activity.mean_value, "up": activity.mean_slope}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,15 +65,26 @@ class Fit:
             if role != "down" and slot.tensor in found.biases:
                 self._hold({found.biases[slot.tensor]: (*experts, rows)})
         if found.router:
-            each = experts or [sum(other.router == found.router for other in beside)]
-            self._hold({found.router: (*each, self.width)})
-            self._hold({found.biases[name]: tuple(each) for name in (found.router,) if name in found.biases})
+            self._routes(found, math.prod(experts) if experts else sum(each.router == found.router for each in beside))
         fitted = self._fitted(found, dict.fromkeys(found.slots, Heads(hidden, 1)), hidden, experts)
         return replace(
             fitted,
             activation=activation(found.activations, self.config),
             routed=self._routed(found),
         )
+
+    def _routes(self, found: LayerSet, experts: int) -> None:
+        """Raise unless a router has a row for each expert, and perhaps for some that compute nothing."""
+        router = found.router or ""
+        rows, *across = self.shapes[router] or (0,)
+        if across != [self.width] or rows < experts:
+            asked = (experts, self.width)
+            raise CheckpointError(
+                f"{router} has shape {self.shapes[router]}, the rest of the model asks for {asked} (out, in)"
+            )
+        for name in (found.biases.get(router), found.correction):
+            if name is not None and math.prod(self.shapes[name]) != rows:
+                raise CheckpointError(f"{name} has shape {self.shapes[name]}, its router asks for {(rows,)}")
 
     def _routed(self, found: LayerSet) -> int | None:
         """How many experts a token is sent to; None where there is no router."""

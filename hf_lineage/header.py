@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from hf_lineage.curves import Activation
 from hf_lineage.errors import CheckpointError
 from hf_lineage.layers import Layer
-from hf_lineage.registry import MatrixSet, Norms, Sets, Slot, as_names, as_sets, slots
+from hf_lineage.registry import MatrixSet, Norms, Sets, Slot, Stacks, as_names, as_sets, as_stacks, slots
 
-BIASES = ("bias", "beta", "e_score_correction_bias")
+BIASES = ("bias", "beta")
 """How the vector is called that is added to what stands beside it: of a matrix, of a norm, of a router's logits."""
 
 
@@ -42,6 +42,8 @@ class LayerSet:
     """The norm whose output the branch reads, where its gain acts on the stream itself."""
     router: str | None = None
     """What makes the routing logits of the experts."""
+    correction: str | None = None
+    """What is added to the scores of the experts before they are chosen."""
     expert: int = 0
     """Which of the experts the set is, where each is stored by itself."""
     biases: Mapping[str, str] = field(default_factory=dict)
@@ -112,7 +114,7 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
                 _first(names, layer) for names in (matrices.norm, matrices.output_norm, matrices.inner_norm)
             )
             between = (slot.latent[1] for slot in found.values() if slot.latent)
-            fed_by, router = _first(matrices.fed_by, layer), matrices.router and layer.find(matrices.router)
+            fed_by, router = _first(matrices.fed_by, layer), _first(matrices.router, layer)
             added = (*(slot.tensor for slot in found.values()), norm, fed_by, router)
             yield LayerSet(
                 found,
@@ -122,9 +124,10 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
                 variances=dict(_variances((norm, output_norm, inner_norm, *between), layer)),
                 fed_by=fed_by,
                 router=router,
+                correction=_first(matrices.correction, layer),
                 expert=expert,
                 biases=dict(_biases(added, layer)),
-                activations=as_names(matrices.activation),
+                activations=_of_stack(matrices.activation, layer.stack.name),
                 routed_by=as_names(matrices.routed),
             )
 
@@ -134,6 +137,12 @@ def _variances(norms: Iterable[str | None], layer: Layer) -> Iterator[tuple[str,
         beside = f"{norm.removesuffix('weight')}running_var"
         if norm.endswith(".weight") and beside in layer.shapes:
             yield norm, beside
+
+
+def _of_stack(said: Stacks, stack: str) -> tuple[str, ...]:
+    """What is said of a stack, or of all of them alike; nothing where nothing is."""
+    stacks = as_stacks(said)
+    return stacks.get(stack, stacks.get("", ()))
 
 
 def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:

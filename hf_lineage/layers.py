@@ -133,5 +133,5 @@ def _names(factorization: Factorization) -> Iterator[str]:
     for sets in (factorization.branches.mlp, factorization.branches.attention):
         for each in as_sets(sets):
             yield from (name for slot in slots(each) for name in slot.tensors)
-            norms = (*as_names(each.norm), *as_names(each.output_norm), *as_names(each.inner_norm))
-            yield from (name for name in norms if name)
+            norms = map(as_names, (each.norm, each.output_norm, each.inner_norm, each.fed_by))
+            yield from (name for names in norms for name in names if name)

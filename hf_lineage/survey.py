@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hf_lineage.recipe import HEAD_COORDINATES
+from hf_lineage.recipe import HEAD_COORDINATES, Vector
 from hf_lineage.signature import UnitCodes
 from hf_lineage.term import Term, Tile, row_norms
 from hf_lineage.threads import Share
@@ -152,12 +152,19 @@ def _activity(term: Term, units: Units) -> torch.Tensor:
     """The expected activity of every hidden unit (h,), in float64."""
     inside = term.inside
     assert inside is not None  # noqa: S101 - who calls has seen to it
-    centre = units.centre if inside.bias is None else units.centre + inside.bias.double()
-    expected = inside.expected(units.spread.cpu().numpy(), centre.cpu().numpy())
-    active = torch.from_numpy(np.ascontiguousarray(expected)).to(units.norm.device)
-    if inside.beside is not None:
-        active *= inside.beside.measured()[0]
+    active = _expected(inside.expected, units.spread, units.centre, inside.bias)
+    if (beside := inside.beside) is not None:
+        active *= _expected(beside.factor, *beside.rows.measured(), beside.bias)
     return active if inside.odds is None else active * inside.odds.to(active.device)
+
+
+def _expected(
+    function: Callable[[Vector, Vector], Vector], spread: torch.Tensor, centre: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor:
+    """An expectation over what units are given, of spreads and centres (h,), with what is added to the centres."""
+    centre = centre if bias is None else centre + bias.double()
+    values = function(spread.cpu().numpy(), centre.cpu().numpy())
+    return torch.from_numpy(np.ascontiguousarray(values)).to(spread.device)
 
 
 def part_weights(term: Term, share: Share) -> torch.Tensor:

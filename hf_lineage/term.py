@@ -99,6 +99,17 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """Rows beside an activation, whose output is multiplied with theirs."""
+
+    rows: Rows
+    factor: Callable[[Vector, Vector], Vector]
+    """From the spread and the centre of what they give (h,) to what a is multiplied with (h,)."""
+    bias: torch.Tensor | None = None
+    """(h,)"""
+
+
+@dataclass(frozen=True)
 class Inside:
     """What stands inside the activation of a term's hidden units, which tells how active each of them is."""
 
@@ -108,8 +119,8 @@ class Inside:
     """What makes that input; None where it is the term's reader as it is prepared."""
     bias: torch.Tensor | None = None
     """(h,)"""
-    beside: Rows | None = None
-    """Rows whose norms a is multiplied with: what the activation is multiplied with in the layer."""
+    beside: Beside | None = None
+    """What the activation is multiplied with in the layer, as far as a depends on it."""
     odds: torch.Tensor | None = None
     """(h,): how probable it is that a token is sent to the unit's expert."""
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 
-from hf_lineage.header import KERNEL, LayerSet
+from hf_lineage.layers import KERNEL, LayerSet
 from hf_lineage.matrices import reader, writer
 from tests.conformance.inputs import runner, sample
 from tests.conformance.specimen import Specimen
