@@ -37,6 +37,7 @@ class _Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     without: dict[str, tuple[int, ...]] = {}
     widths: dict[str, tuple[int, ...]] = {}
     made_from: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
 
 
 def save_signature(signature: Signature, file: Path) -> None:

@@ -8,9 +8,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.inspection import Pairing, pairing
+from hf_lineage.opened import open_model
 from hf_lineage.pipeline import inspect
 from hf_lineage.repo import resolve
-from hf_lineage.subject import open_model
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
 LLAMA = HUB / "acme" / "llama-base"

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError, SignatureError
+from hf_lineage.opened import open_model
 from hf_lineage.options import Options
 from hf_lineage.pipeline import extract
 from hf_lineage.repo import RepoRef
 from hf_lineage.signature import RECIPES, Signature
 from hf_lineage.store import save_signature
-from hf_lineage.subject import locate, open_model, open_subject
+from hf_lineage.subject import locate, open_subject
 from tests.models import WEIGHTS, edit_json, tiny_gpt2, tiny_llama
 
 

@@ -73,6 +73,7 @@ def reasons(report: Report) -> Iterator[str]:
             yield f"{base}: {reason(row)}"
         if len(row.verdict.evidence) > 1:
             yield f"{base}: {row.verdict.name} over {len(row.verdict.evidence)} paths, p-values after Holm's correction"
+        yield from map(printable, row.notes)
         yield from origins(row)
         yield from reading(row)
     if not report.rows:

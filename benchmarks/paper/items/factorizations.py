@@ -15,8 +15,9 @@ from benchmarks.paper.parts.public import RESNETS
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import bottleneck
 from hf_lineage.inspection import Pairing
+from hf_lineage.opened import open_model
 from hf_lineage.registry import Factorization, MatrixSet, as_sets, factorizations, slots
-from hf_lineage.subject import locate_weights, open_model
+from hf_lineage.subject import locate_weights
 
 
 @dataclass(frozen=True)

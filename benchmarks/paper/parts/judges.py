@@ -18,8 +18,9 @@ from benchmarks.paper.parts.scores import EXACT
 from hf_lineage import Options, compare, extract
 from hf_lineage.branches import terms
 from hf_lineage.errors import NothingToCompare
+from hf_lineage.opened import open_model
 from hf_lineage.signature import RECIPES, PathSignature
-from hf_lineage.subject import locate_weights, open_model
+from hf_lineage.subject import locate_weights
 from hf_lineage.verdict import Evidence
 
 Block = tuple[Tensor, Tensor]
