@@ -18,9 +18,8 @@ def judged_every_way(
     plain = judged(base, candidate, options)
     if isinstance(candidate, verdict.Unverifiable):
         return plain, ()
-    notes = tuple(
-        f"{each.name}: {note}" for each in (base, candidate) if isinstance(each, Subject) for note in each.notes
-    )
+    both = (each for each in (base, candidate) if isinstance(each, Subject))
+    notes = tuple(f"{each.name}: {note}" for each in both for note in each.notes)
     if not plain.evidence:
         return plain, notes
     for how, other in candidate.variants.items():
