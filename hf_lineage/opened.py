@@ -45,18 +45,26 @@ def opened(repo: RepoRef) -> Opened:
     (architecture, factorization), config = known_class(repo), model_config(repo)
     with about(repo):
         settings = as_said(config, architecture, factorization)
+    model = _bound(repo)
+    with about(repo):
+        hidden = refuse_hidden(model.layout, model.checkpoint.shapes, config)
+    return replace(model, notes=(*settings, *model.notes, *hidden, *files_beside(repo)))
+
+
+def _bound(repo: RepoRef) -> Opened:
+    """A model's headers, whatever else lies beside its layers."""
+    (architecture, factorization), config = known_class(repo), model_config(repo)
     checkpoint = open_checkpoint(repo)
     with about(repo):
         _refuse_quantized(checkpoint, config)
         reading = as_loaded(factorization, checkpoint.shapes, config)
         layout = bind(factorization, reading.shapes, config)
-        hidden = refuse_hidden(layout, reading.shapes, config)
-    return Opened(architecture, checkpoint, layout, (*settings, *reading.notes, *hidden, *files_beside(repo)))
+    return Opened(architecture, checkpoint, layout, reading.notes)
 
 
 def open_model(repo: RepoRef) -> tuple[str, Checkpoint, Layout]:
     """Return the class that config.json names, the checkpoint, and where everything is in it."""
-    found = opened(repo)
+    found = _bound(repo)
     return found.architecture, found.checkpoint, found.layout
 
 

@@ -62,6 +62,7 @@ def test_a_single_layer_has_nothing_to_be_paired_with(tmp_path):
     kept = {name: tensor for name, tensor in weights.items() if name.startswith("model.layers.0.")}
     save_file(kept, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
+    edit_json(tmp_path / "config.json", num_hidden_layers=1)
     assert inspect(str(tmp_path)).pairings["mlp"] == "no two layers are of one kind, so there is nothing to pair"
 
 

@@ -104,7 +104,7 @@ def test_a_published_null_serves_a_folder_of_its_reference():
 
 
 def of_layers(folder, *layers):
-    """A model of these layers of the base, one after another, whose configuration still has the base's depth."""
+    """A model of these layers of the base, one after another."""
     weights = load_file(HUB / BASE / "model.safetensors")
     kept = {name: tensor for name, tensor in weights.items() if ".layers." not in name}
     for number, layer in enumerate(layers):
@@ -112,6 +112,7 @@ def of_layers(folder, *layers):
         kept |= {name.replace(there, here): tensor.clone() for name, tensor in weights.items() if there in name}
     save_file(kept, folder / "model.safetensors")
     shutil.copy(HUB / BASE / "config.json", folder)
+    edit_json(folder / "config.json", num_hidden_layers=len(layers))
     return str(folder)
 
 
