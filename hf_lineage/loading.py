@@ -1,6 +1,6 @@
 """Loading: which of a checkpoint's tensors transformers would load as layers, told from their names and `config.json`.
 
-What is not loaded decides nothing. Where a repository can be read in two ways there is nothing to judge, and both are named.
+What is not loaded decides nothing. Of a repository that can be read in two ways nothing is judged, and both are named.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _copies(layers: Iterable[Layer], matrices: set[str], shapes: Mapping[str, Sh
         )
     if copied:
         count, where = sum(map(len, copied.values())), printable(min(copied), 200)
-        yield f"{count} tensors like those of the layers stand under {where}; they are no part of them and were not read"
+        yield f"{count} tensors like those of the layers stand under {where}; they belong elsewhere and were not read"
 
 
 def _companions(matrices: set[str], shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _companions(matrices: set[str], shapes: Mapping[str, Shape], config: Mapping
     if found and quantized:
         raise NothingToCompare(
             f"{printable(found[0], 200)} and {len(found) - 1} more say how the matrices are scaled, as "
-            "`quantization_config` of config.json asks; that is not decoded yet, and what is stored is not what is loaded"
+            "`quantization_config` of config.json asks; that is not decoded yet, so what is loaded is not known"
         )
     if found:
         yield f"{len(found)} tensors stand beside matrices and are not read, {printable(found[0], 200)} among them"

@@ -137,12 +137,8 @@ def leftovers(pair: Pair) -> Path:
     return pair.write({**a, **besides, **predicting, "lm_head.extra": torch.ones(2, 2)})
 
 
-GENERAL: dict[str, Callable[[Pair], Path]] = {
-    make.__name__: make
-    for make in (
-        appended, second_prefix, foreign_prefix, one_letter_prefix, named_file, named_file_alone, file_and_shards, leftovers
-    )
-}  # fmt: skip
+KINDS = (appended, second_prefix, foreign_prefix, one_letter_prefix, named_file, named_file_alone, file_and_shards)
+GENERAL: dict[str, Callable[[Pair], Path]] = {make.__name__: make for make in (*KINDS, leftovers)}
 """Decoys of any class."""
 
 

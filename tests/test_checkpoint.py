@@ -3,12 +3,11 @@ import pickle
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.repo import RepoRef
-from safetensors.torch import load_file
-
 from tests.models import WEIGHTS, Trap, edit_json, raw_safetensors, shard, spoil, tiny_llama
 
 INDEX = "model.safetensors.index.json"
@@ -67,8 +66,8 @@ def test_a_single_file_beside_an_index_of_others_is_two_models(sharded, tmp_path
     with pytest.raises(NothingToCompare) as error:
         opened(sharded)
     assert str(error.value) == (
-        "org/model holds model.safetensors and, in model.safetensors.index.json, other files: transformers loads the one, "
-        "other loaders the others; keep one of them"
+        "org/model holds model.safetensors and, in model.safetensors.index.json, other files: transformers loads the "
+        "one, other loaders the others; keep one of them"
     )
 
 

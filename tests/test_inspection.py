@@ -11,6 +11,7 @@ from hf_lineage.inspection import Pairing, pairing
 from hf_lineage.opened import open_model
 from hf_lineage.pipeline import inspect
 from hf_lineage.repo import resolve
+from tests.models import edit_json
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
 LLAMA = HUB / "acme" / "llama-base"

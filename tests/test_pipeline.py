@@ -11,6 +11,7 @@ from hf_lineage import Options, check, compare, extract, save_signature
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError
 from hf_lineage.report import text
 from hf_lineage.signature import RECIPES
+from tests.models import edit_json
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
 BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"

@@ -129,7 +129,7 @@ def _targeted(module: str, targets: Any) -> bool:
     """Whether peft would put the adapter there; of patterns only the simplest is read."""
     if isinstance(targets, list):
         return any(isinstance(each, str) and f".{module}".endswith(f".{each}") for each in targets)
-    return targets == "all-linear"
+    return bool(targets == "all-linear")
 
 
 def _target(module: str, plain: Checkpoint) -> str:
