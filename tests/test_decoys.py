@@ -124,7 +124,8 @@ def test_the_type_decides_for_transformers_and_the_class_for_others(tmp_path):
     assert found.name == "UNVERIFIABLE"
     assert "config.json names the class LlamaForCausalLM, which is of model_type " in found.reason
     assert found.reason.endswith(
-        "or llama, and says model_type gpt2: transformers goes by the type, other loaders by the class; make the two agree"
+        "or llama, and says model_type gpt2: transformers goes by the type, other loaders by the class; make the two "
+        "agree"
     )
 
 
