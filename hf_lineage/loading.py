@@ -105,7 +105,7 @@ def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[st
             "loaders disagree which of them counts; make them agree"
         )
     defaults = (default_depth(setting(config, f"{place}model_type")) for place in places)
-    return next(iter(known.values()), None) or next(filter(None, defaults), None)
+    return next(itertools.chain(known.values(), filter(None, defaults)), None)
 
 
 def _lists_stages(config: Mapping[str, Any], key: str) -> bool:
@@ -123,10 +123,12 @@ def _place(factorization: Factorization, stack: Stack) -> Iterator[str]:
 
 
 def _count(value: Any) -> int | None:
-    """A number of layers, or that of a list or text with one entry for each of them."""
+    """A number of layers, or that of a list or text with one entry for each; 0 for what is neither, None for nothing."""
+    if value is None:
+        return None
     if isinstance(value, list | str):
         return len(value)
-    return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else None
+    return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def refuse_hidden(layout: Layout, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -182,7 +184,7 @@ def _companions(matrices: set[str], shapes: Mapping[str, Shape], config: Mapping
             "`quantization_config` of config.json asks; that is not decoded yet, so what is loaded is not known"
         )
     if found:
-        yield f"{len(found)} tensors stand beside matrices and are not read, {printable(found[0], 200)} among them"
+        yield f"tensors beside matrices were not read ({len(found)}), {printable(found[0], 200)} among them"
     if quantized:
         yield "config.json has a `quantization_config`, though the weights are plain numbers; they are judged as stored"
 
