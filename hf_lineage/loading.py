@@ -123,7 +123,7 @@ def _place(factorization: Factorization, stack: Stack) -> Iterator[str]:
 
 
 def _count(value: Any) -> int | None:
-    """A number of layers, or that of a list or text with one entry for each; 0 for what is neither, None for nothing."""
+    """A number of layers, or that of a list or text with an entry for each; 0 for what is neither, None for nothing."""
     if value is None:
         return None
     if isinstance(value, list | str):

@@ -144,7 +144,7 @@ def test_a_missing_type_leaves_the_class(pair):
     assert said(pair, folder).verdict.name == "RELATED"
 
 
-def test_code_of_the_repositorys_own_is_said(pair):
+def test_code_that_a_repository_brings_is_said(pair):
     folder = pair.write(pair.tensors()[0], auto_map={"AutoModelForCausalLM": "evil.Evil"})
     assert whose(folder, pair) == ["A"]
     row = said(pair, folder)

@@ -57,7 +57,7 @@ def test_of_layers_after_the_last_only_those_are_left_out_that_config_json_count
         as_loaded(FILES["llama"], llama(4), {**CONFIG, "num_nextn_predict_layers": 1})
 
 
-@pytest.mark.parametrize("value", [0, -1, [], ""])
+@pytest.mark.parametrize("value", [0, -1, [], "", 2.0, True, {}])
 def test_no_layers_at_all_is_another_number(value):
     with pytest.raises(NothingToCompare, match="says 0 layers"):
         as_loaded(FILES["llama"], llama(), {**CONFIG, "num_hidden_layers": value})

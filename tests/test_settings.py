@@ -60,7 +60,7 @@ def test_weights_named_for_a_part_of_the_model_are_refused():
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "no such type", 3, ["granite"], ""])
-def test_a_type_that_is_not_the_classs_is_refused(kind):
+def test_a_type_of_other_classes_is_refused(kind):
     with pytest.raises(
         NothingToCompare, match=r"config\.json names the class GraniteForCausalLM, which is of model_type "
     ):
