@@ -90,8 +90,8 @@ def exact_counts(extract: Extract, model: Path) -> Counts:
 
 def _tallied(extract: Extract, model: Path, probes: int | None) -> Tally:
     from benchmarks.tally import Stored, Tally, one_thread
+    from hf_lineage.opened import open_model
     from hf_lineage.repo import resolve
-    from hf_lineage.subject import open_model
 
     _, checkpoint, layout = open_model(resolve(str(model)))
     tally = Tally(Stored(checkpoint))

@@ -57,8 +57,8 @@ def times_and_limits(folder: Path, rounds: int) -> dict[str, Seconds]:
 
 def _opened(folder: Path) -> tuple[Checkpoint, Layout]:
     """A model, its headers read."""
+    from hf_lineage.opened import open_model
     from hf_lineage.repo import resolve
-    from hf_lineage.subject import open_model
 
     _, checkpoint, layout = open_model(resolve(str(folder)))
     return checkpoint, layout

@@ -12,9 +12,10 @@ from hf_lineage.registry import Factorization
 def fingerprint(factorization: Factorization) -> str:
     """Return a digest of what a factorization says of the tensors: another one may make other numbers.
 
-    Which classes it is for, which matrices belong to no branch, and what is at its default, is no part of it.
+    Which classes it is for, which matrices belong to no branch, where `config.json` counts the layers, and what is at
+    its default, is no part of it.
     """
-    reading = msgspec.structs.replace(factorization, classes=(), ignores=())
+    reading = msgspec.structs.replace(factorization, classes=(), ignores=(), depth=None)
     return hashlib.sha256(repr(_said(reading)).encode()).hexdigest()
 
 

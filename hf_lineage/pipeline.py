@@ -11,21 +11,15 @@ from hf_lineage import interim, verdict
 from hf_lineage.claims import Claim, Claims, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
 from hf_lineage.evaluate import judge_merge
-from hf_lineage.judgement import judgeable, judged
+from hf_lineage.judgement import judgeable
 from hf_lineage.naming import locate, locate_base, locate_weights
+from hf_lineage.opened import known_class, model_config, open_header, open_model
 from hf_lineage.options import Options
 from hf_lineage.origin import Origin
 from hf_lineage.repo import RepoRef, resolve
 from hf_lineage.signature import Signature
-from hf_lineage.subject import (
-    Subject,
-    Traffic,
-    known_class,
-    model_config,
-    open_header,
-    open_model,
-    open_subject,
-)
+from hf_lineage.subject import Subject, Traffic, open_subject
+from hf_lineage.variants import judged_every_way
 
 if TYPE_CHECKING:
     from hf_lineage.inspection import Inspection
@@ -53,6 +47,8 @@ class Row:
     base_origin: Origin | None = None
     model_origin: Origin | None = None
     """Where the numbers came from; None of what was not opened."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what lies beside the weights of both and was not read, and how else the model may be loaded."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +224,7 @@ def _row(
     revision: str | None = None,
 ) -> Row:
     """A claim, judged; `revision` is that of a base that could not be opened."""
-    outcome = judged(base, suspect, options)
+    outcome, notes = judged_every_way(base, suspect, options)
     ours, theirs = (model if isinstance(model, Subject) else None for model in (base, suspect))
     return Row(
         claim,
@@ -238,6 +234,7 @@ def _row(
         traffic={model.name: moved for model in (ours, theirs) if model and (moved := model.traffic())},
         base_origin=ours.origin if ours else None,
         model_origin=theirs.origin if theirs else None,
+        notes=notes,
     )
 
 

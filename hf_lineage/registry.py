@@ -105,6 +105,8 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not."""
     heads: Stacks = "num_attention_heads"
     """The key of `config.json` that counts the query heads, `outer.inner` for one inside another."""
+    depth: Stacks | None = None
+    """The key of `config.json` that counts the layers; by default one of the usual ones, beside that of the heads."""
     requires: dict[str, Setting | tuple[Setting, ...]] = {}
     """What `config.json` must say for this file to apply, one of several values, null for nothing: tells apart variants
     of one class."""

@@ -145,6 +145,8 @@ class Signature:
     """By path the layers that have no such branch, and therefore no row in its arrays; most models have none."""
     made_from: Mapping[str, str] = field(default_factory=dict)
     """Digests of the factorization and of the model's files, as far as it was stored for others to rely on them."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what lay beside the weights and was not read."""
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a row in a path's arrays."""

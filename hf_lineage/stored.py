@@ -51,6 +51,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     without: dict[str, tuple[int, ...]] = {}
     widths: dict[str, tuple[int, ...]] = {}
     made_from: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
 
     @property
     def parts(self) -> dict[str, str]:

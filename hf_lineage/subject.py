@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from hf_lineage import cache, published
-from hf_lineage.checkpoint import FLOATS, Checkpoint, RemoteCheckpoint, open_checkpoint, other_format
-from hf_lineage.errors import CheckpointError, NothingToCompare, SignatureError
-from hf_lineage.layout import Layout, bind
+from hf_lineage.checkpoint import Checkpoint, RemoteCheckpoint, adapter_beside
+from hf_lineage.errors import SignatureError
+from hf_lineage.layout import Layout
+from hf_lineage.opened import Opened, about, known_class, opened, with_adapter
 from hf_lineage.options import Options
 from hf_lineage.origin import CACHE, FILE, WEIGHTS, Origin
-from hf_lineage.registry import Factorization, lookup
 from hf_lineage.repo import RepoRef
 from hf_lineage.signature import Signature, joined, some_layers
 from hf_lineage.vetting import Model
@@ -41,6 +39,10 @@ class Subject:
     origin: Origin = WEIGHTS
     traffic: Callable[[], Traffic | None] = lambda: None
     """What came over the network so far; None of a model on this machine."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what lies beside the weights and was not read."""
+    variants: Mapping[str, Subject | str] = field(default_factory=dict)
+    """How else transformers may load it, in words; a text says why that cannot be judged."""
 
 
 @dataclass(frozen=True)
@@ -83,18 +85,33 @@ def open_subject(source: RepoRef | Signature, options: Options, is_base: bool = 
     if isinstance(source, Signature):
         return _of_signature(source, None, FILE, functools.partial(_fitting, source, options))
     kept = None if options.recompute else cache.find(source, *known_class(source), options)
-    if kept:
+    if kept and not adapter_beside(source):
         # Row for row what the weights would give: nothing in a report changes because of it.
         return _of_signature(kept, source, CACHE, functools.partial(some_layers, kept))
-    architecture, checkpoint, layout = open_model(source)
-    subject = _of_weights(source, architecture, checkpoint, layout, options)
-    if not is_base or options.recompute or not isinstance(checkpoint, RemoteCheckpoint):
+    model = opened(source)
+    subject = _of_weights(source, model, options)
+    if not is_base:
+        return replace(subject, variants=_variants(source, model, options))
+    if options.recompute or not isinstance(model.checkpoint, RemoteCheckpoint):
         return subject
-    found = published.find(Model(source, architecture, layout, options), options)
+    found = published.find(Model(source, model.architecture, model.layout, options), options)
     return replace(subject, signature=functools.partial(some_layers, found[0]), origin=found[1]) if found else subject
 
 
-def _of_weights(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout: Layout, options: Options) -> Subject:
+def _variants(repo: RepoRef, model: Opened, options: Options) -> dict[str, Subject | str]:
+    """How else transformers may load a model; nothing of it is kept, for a signature is of the weights alone."""
+    return {
+        variant.how: variant.found
+        if isinstance(variant.found, str)
+        else _of_weights(repo, variant.found, options, lambda _: None)
+        for variant in with_adapter(repo, model)
+    }
+
+
+def _of_weights(
+    repo: RepoRef, model: Opened, options: Options, keep: Callable[[Signature], None] | None = None
+) -> Subject:
+    layout = model.layout
     return Subject(
         name=repo.name,
         revision=repo.revision,
@@ -105,10 +122,11 @@ def _of_weights(repo: RepoRef, architecture: str, checkpoint: Checkpoint, layout
         rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
         signature=_Reading(
             layout,
-            functools.partial(_extracted, repo, architecture, checkpoint, options),
-            functools.partial(cache.keep, repo, layout.factorization, options),
+            functools.partial(_extracted, repo, model, options),
+            keep or functools.partial(cache.keep, repo, layout.factorization, options),
         ),
-        traffic=functools.partial(_traffic, checkpoint),
+        traffic=functools.partial(_traffic, model.checkpoint),
+        notes=model.notes,
     )
 
 
@@ -125,6 +143,7 @@ def _of_signature(
         rows={path: dict(zip(found.numbers(path), _widths(found, path), strict=True)) for path in found.paths},
         signature=signature,
         origin=origin,
+        notes=found.notes,
     )
 
 
@@ -139,67 +158,15 @@ def _traffic(checkpoint: Checkpoint) -> Traffic | None:
     return Traffic(checkpoint.requests, checkpoint.bytes_read, stored)
 
 
-def open_model(repo: RepoRef) -> tuple[str, Checkpoint, Layout]:
-    """Return the class that config.json names, the checkpoint, and where everything is in it."""
-    (architecture, factorization), config = known_class(repo), model_config(repo)
-    checkpoint = open_checkpoint(repo)
-    with _about(repo):
-        _refuse_quantized(checkpoint, config)
-        return architecture, checkpoint, bind(factorization, checkpoint.shapes, config)
-
-
-def known_class(repo: RepoRef) -> tuple[str, Factorization]:
-    """Return the class that config.json names and its factorization; NothingToCompare if there is none."""
-    config = model_config(repo)
-    with _about(repo):
-        return lookup(config)
-
-
-def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
-    """Return the shape of every tensor and `config.json`, whatever class it names."""
-    config, checkpoint = model_config(repo), open_checkpoint(repo)
-    with _about(repo):
-        _refuse_quantized(checkpoint, config)
-    return checkpoint.shapes, config
-
-
-def model_config(repo: RepoRef) -> dict[str, Any]:
-    """Return `config.json`; raise NothingToCompare for a LoRA adapter or a format that is complete without one."""
-    instead = None if repo.has("config.json") else other_format(repo)
-    if instead:
-        raise NothingToCompare(instead)
-    return repo.config()
-
-
-@contextlib.contextmanager
-def _about(repo: RepoRef) -> Iterator[None]:
-    """Name the model in errors of what knows only its values."""
-    try:
-        yield
-    except (CheckpointError, NothingToCompare) as error:
-        named = str(error).startswith(f"{repo}: ")
-        raise type(error)(str(error) if named else f"{repo}: {error}") from None
-
-
-def _refuse_quantized(checkpoint: Checkpoint, config: Mapping[str, Any]) -> None:
-    """Packed weights have other names and shapes: what is wrong is their format, not the file."""
-    packed = sorted({info.dtype for info in checkpoint.tensors.values()} - FLOATS)
-    if packed and config.get("quantization_config"):
-        raise NothingToCompare(
-            f"the weights are quantized ({', '.join(packed)}), which is not decoded yet; "
-            "check the release in F16, BF16 or F32 instead"
-        )
-
-
-def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, options: Options, layout: Layout) -> Signature:
+def _extracted(repo: RepoRef, model: Opened, options: Options, layout: Layout) -> Signature:
     from hf_lineage.extraction import extract_paths
 
-    with _about(repo):
-        paths = extract_paths(checkpoint, layout, options.recipe, options.paths, options.max_memory)
+    with about(repo):
+        paths = extract_paths(model.checkpoint, layout, options.recipe, options.paths, options.max_memory)
     return Signature(
         model=repo.name,
         revision=repo.revision,
-        architecture=architecture,
+        architecture=model.architecture,
         factorization=layout.factorization.name,
         exchangeable=layout.factorization.exchangeable,
         width=layout.width,
@@ -207,6 +174,7 @@ def _extracted(repo: RepoRef, architecture: str, checkpoint: Checkpoint, options
         recipe=options.recipe,
         paths=paths,
         without={path: layout.without(path) for path in paths if layout.without(path)},
+        notes=model.notes,
     )
 
 

@@ -79,7 +79,10 @@ DAMAGED = {
     "weights are a folder": (replaced(WEIGHTS, os.mkdir), "model.safetensors is no readable file but a folder, a pipe"),
     "weights are a link": (replaced(WEIGHTS, lambda path: path.symlink_to("gone")), "model.safetensors is no readable"),
     "shard missing": (missing_shard, "names the shard model-00002-of-00002.safetensors, which is missing"),
-    "other class": (configure(architectures=["GPT2LMHeadModel"], n_head=4), "the weights are not those of the class"),
+    "other class": (
+        configure(architectures=["GPT2LMHeadModel"], model_type="gpt2", n_head=4),
+        "the weights are not those of the class",
+    ),
     "layer missing": (
         lambda folder: spoil(folder, lambda tensors: [tensors.pop(n) for n in list(tensors) if "layers.0." in n]),
         "the weights have no layer 0 but",

@@ -3,7 +3,7 @@ import pickle
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
@@ -61,8 +61,20 @@ def test_prefetching_asks_the_system_for_the_bytes_of_the_tensors_alone(sharded,
     assert len(asked) == 1
 
 
-def test_the_single_file_counts_where_there_is_an_index_as_well(sharded, tmp_path):
+def test_a_single_file_beside_an_index_of_others_is_two_models(sharded, tmp_path):
     (tmp_path / WEIGHTS).write_bytes(tiny_llama(tmp_path / "other", seed=1).joinpath(WEIGHTS).read_bytes())
+    with pytest.raises(NothingToCompare) as error:
+        opened(sharded)
+    assert str(error.value) == (
+        "org/model holds model.safetensors and, in model.safetensors.index.json, other files: transformers loads the "
+        "one, other loaders the others; keep one of them"
+    )
+
+
+def test_an_index_of_the_single_file_alone_changes_nothing(sharded, tmp_path):
+    (tmp_path / WEIGHTS).write_bytes(tiny_llama(tmp_path / "other", seed=1).joinpath(WEIGHTS).read_bytes())
+    names = load_file(sharded / WEIGHTS)
+    edit_json(sharded / "model.safetensors.index.json", weight_map=dict.fromkeys(names, WEIGHTS))
     assert {info.file.name for info in opened(sharded).tensors.values()} == {WEIGHTS}
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import transformers
 
+from hf_lineage.opened import opened
 from hf_lineage.registry import Factorization, as_names, as_sets, factorizations, prefixes, slots
+from hf_lineage.repo import resolve
 from tests.conformance import faults, inactive, otherwise, required, specimen, variants
 
 NUMBER = re.compile(r"\.\d+(?=\.|$)")
@@ -31,6 +33,7 @@ def cases() -> Iterator[Any]:
 def test_every_product_is_what_the_module_computes(name, factorization, wanted, tmp_path):
     found = specimen(name, tmp_path, wanted)
     assert found.layout.factorization == factorization
+    assert opened(resolve(str(tmp_path))).layout == found.layout  # what transformers saves it also loads
     assert faults(found) == {}
 
 

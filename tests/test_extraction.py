@@ -10,9 +10,9 @@ from hf_lineage import devices
 from hf_lineage.comparison import compare_paths
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.extraction import Extraction, Residuals, extract_paths
+from hf_lineage.opened import open_model
 from hf_lineage.recipe import RECIPES
 from hf_lineage.repo import resolve
-from hf_lineage.subject import open_model
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
 ROBUST = RECIPES["robust"]

@@ -6,9 +6,9 @@ import pytest
 from hf_lineage import Options, compare, extract, inspect
 from hf_lineage.devices import budgets
 from hf_lineage.extraction import Extraction, Residuals
+from hf_lineage.opened import open_model
 from hf_lineage.repo import resolve
 from hf_lineage.store import load_signature, save_signature
-from hf_lineage.subject import open_model
 from tests.conformance.models import tiny_model
 
 KINDS = ["full_attention", "conv", "full_attention", "conv", "conv"]

@@ -8,9 +8,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.inspection import Pairing, pairing
+from hf_lineage.opened import open_model
 from hf_lineage.pipeline import inspect
 from hf_lineage.repo import resolve
-from hf_lineage.subject import open_model
+from tests.models import edit_json
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
 LLAMA = HUB / "acme" / "llama-base"
@@ -62,6 +63,7 @@ def test_a_single_layer_has_nothing_to_be_paired_with(tmp_path):
     kept = {name: tensor for name, tensor in weights.items() if name.startswith("model.layers.0.")}
     save_file(kept, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text((LLAMA / "config.json").read_text())
+    edit_json(tmp_path / "config.json", num_hidden_layers=1)
     assert inspect(str(tmp_path)).pairings["mlp"] == "no two layers are of one kind, so there is nothing to pair"
 
 

@@ -12,7 +12,7 @@ from hf_lineage import Options, check, compare, extract, save_signature
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError
 from hf_lineage.recipe import RECIPES
 from hf_lineage.report import text
-from tests.models import WEIGHTS, card, spoil, tiny_llama
+from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
 BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
@@ -161,7 +161,7 @@ def test_a_published_null_serves_a_folder_of_its_reference():
 
 
 def of_layers(folder, *layers):
-    """A model of these layers of the base, one after another, whose configuration still has the base's depth."""
+    """A model of these layers of the base, one after another."""
     weights = load_file(HUB / BASE / "model.safetensors")
     kept = {name: tensor for name, tensor in weights.items() if ".layers." not in name}
     for number, layer in enumerate(layers):
@@ -169,6 +169,7 @@ def of_layers(folder, *layers):
         kept |= {name.replace(there, here): tensor.clone() for name, tensor in weights.items() if there in name}
     save_file(kept, folder / "model.safetensors")
     shutil.copy(HUB / BASE / "config.json", folder)
+    edit_json(folder / "config.json", num_hidden_layers=len(layers))
     return str(folder)
 
 

@@ -16,11 +16,11 @@ from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.comparison import compare_paths
 from hf_lineage.errors import CheckpointError
 from hf_lineage.layout import bind
+from hf_lineage.opened import open_model
 from hf_lineage.recipe import RECIPES
 from hf_lineage.registry import as_sets, factorizations, lookup
 from hf_lineage.repo import resolve
 from hf_lineage.store import load_signature, save_signature
-from hf_lineage.subject import open_model
 
 EXACT = replace(RECIPES["robust"], probes=None)
 RESNET: dict[str, Any] = {"embedding_size": 16, "hidden_sizes": [16, 24], "depths": [3, 4], "layer_type": "basic"}

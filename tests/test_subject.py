@@ -3,13 +3,14 @@ import pytest
 
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.naming import locate
+from hf_lineage.opened import open_model
 from hf_lineage.options import Options
 from hf_lineage.pipeline import extract
 from hf_lineage.recipe import RECIPES
 from hf_lineage.repo import RepoRef
 from hf_lineage.signature import Signature
 from hf_lineage.store import save_signature
-from hf_lineage.subject import open_model, open_subject
+from hf_lineage.subject import open_subject
 from tests.models import WEIGHTS, edit_json, tiny_gpt2, tiny_llama
 
 

@@ -54,6 +54,7 @@ def _claim(row: Row) -> dict[str, Any]:
         "exit_code": int(row.verdict.exit_code),
         "reason": row.verdict.reason,
         "layers": row.layers,
+        "notes": list(row.notes),
         "signatures": {
             "base": row.base_origin and asdict(row.base_origin),
             "model": row.model_origin and asdict(row.model_origin),

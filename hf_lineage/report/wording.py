@@ -111,6 +111,7 @@ def reasons(report: Report) -> Iterator[str]:
             yield f"{base}: {row.verdict.words} over {paths} paths, p-values after Holm's correction"
         yield from measured(row)
         yield from left_out(row)
+        yield from map(printable, row.notes)
         yield from origins(row)
         yield from reading(row)
     if not report.rows:

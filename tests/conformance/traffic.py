@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 
-from hf_lineage.layers import KERNEL, LayerSet
+from hf_lineage.header import LayerSet
+from hf_lineage.layers import KERNEL
 from hf_lineage.matrices import reader, writer
 from tests.conformance.inputs import runner, sample
 from tests.conformance.specimen import Specimen

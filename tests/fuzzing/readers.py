@@ -17,13 +17,13 @@ from hf_lineage import ledger, trust
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.claims import CARD, LORA_CONFIG, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
+from hf_lineage.opened import open_model
 from hf_lineage.options import Options
 from hf_lineage.pipeline import extract
 from hf_lineage.recipe import RECIPES
 from hf_lineage.repo import RepoRef
 from hf_lineage.report import record
 from hf_lineage.store import encode, load_signature
-from hf_lineage.subject import open_model
 from hf_lineage.suggestion import survey
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.models import WEIGHTS, shard, tiny_llama

@@ -16,8 +16,8 @@ from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import bottleneck
 from hf_lineage.inspection import Pairing
 from hf_lineage.naming import locate_weights
+from hf_lineage.opened import open_model
 from hf_lineage.registry import Factorization, MatrixSet, as_sets, factorizations, slots
-from hf_lineage.subject import open_model
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from hf_lineage import Options, compare, extract
 from hf_lineage.branches import terms
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.naming import locate_weights
+from hf_lineage.opened import open_model
 from hf_lineage.recipe import RECIPES
 from hf_lineage.signature import PathSignature
-from hf_lineage.subject import open_model
 from hf_lineage.verdict import Evidence
 
 Block = tuple[Tensor, Tensor]

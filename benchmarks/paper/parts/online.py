@@ -15,8 +15,8 @@ from benchmarks.paper.parts.public import Public
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import LineageError, NetworkError, printable
 from hf_lineage.hub import first_line
+from hf_lineage.opened import known_class
 from hf_lineage.repo import RepoRef, resolve
-from hf_lineage.subject import known_class
 
 VERSION = 1
 """Raised when what is found in public models comes to mean something else."""

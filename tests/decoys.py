@@ -1,0 +1,232 @@
+"""Decoys: folders that hold two independent models, and what transformers makes of them: `python -m tests.decoys`.
+
+A is the base, B an independent model. Each kind of decoy puts both into one folder, or one of them in an unusual place.
+transformers' own loader tells which of them the folder is: the oracle of what a verdict may say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from hf_lineage import Options, compare
+from hf_lineage.errors import LineageError
+from hf_lineage.layers import find_layers
+from hf_lineage.registry import Factorization, as_stacks, factorizations, lookup
+from tests.conformance import required, tiny_model, variants
+from tests.models import WEIGHTS, edit_json, shard
+
+Tensors = dict[str, torch.Tensor]
+INDEX, OTHER = "model.safetensors.index.json", "other.safetensors"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two independent models of one class, saved, and where a decoy goes."""
+
+    a: Path
+    b: Path
+    folder: Path
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What `config.json` says of both."""
+        found: dict[str, Any] = json.loads((self.a / "config.json").read_text(encoding="utf-8"))
+        return found
+
+    @property
+    def factorization(self) -> Factorization:
+        """Where the registry says the layers are."""
+        return lookup(self.config)[1]
+
+    def tensors(self) -> tuple[Tensors, Tensors]:
+        """The weights of A and of B, as stored."""
+        return load_file(self.a / WEIGHTS), load_file(self.b / WEIGHTS)
+
+    def write(self, tensors: Tensors, file: str = WEIGHTS, **config: Any) -> Path:
+        """Write the folder: A's configuration with changes, and these weights."""
+        self.folder.mkdir(exist_ok=True)
+        shutil.copy(self.a / "config.json", self.folder)
+        edit_json(self.folder / "config.json", **config)
+        save_file({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, self.folder / file)
+        return self.folder
+
+    def layers(self, tensors: Tensors) -> Iterator[tuple[str, int, str]]:
+        """Of every tensor inside a layer its name, the number of the layer and the prefix with that number."""
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        for layer in find_layers(self.factorization, shapes):
+            yield from ((name, layer.number, layer.prefix) for name in layer.shapes if name.startswith(layer.prefix))
+
+
+def appended(pair: Pair) -> Path:
+    """B's layers, and after the last of them A's."""
+    a, b = pair.tensors()
+    moved = {}
+    depths = Counter(re.sub(r"\d+$", "", prefix) for prefix in {prefix for _, _, prefix in pair.layers(a)})
+    for name, number, prefix in pair.layers(a):
+        stack = re.sub(r"\d+$", "", prefix)
+        there = f"{stack}{number + depths[stack]}"
+        moved[there + name.removeprefix(prefix)] = a[name]
+    return pair.write({**moved, **b})
+
+
+def second_prefix(pair: Pair) -> Path:
+    """B where the class looks, A under another prefix that the registry lists."""
+    a, b = pair.tensors()
+    listed = {prefix for prefixes in as_stacks(pair.factorization.layers).values() for prefix in prefixes}
+    moved = {}
+    for name, number, prefix in pair.layers(a):
+        own = re.sub(r"\d+$", "{layer}", prefix)
+        alike = [other for other in sorted(listed - {own}) if own.endswith(other) or other.endswith(own)]
+        if alike:
+            moved[alike[0].replace("{layer}", str(number)) + name.removeprefix(prefix)] = a[name]
+    return pair.write({**moved, **b}) if moved else foreign_prefix(pair)
+
+
+def foreign_prefix(pair: Pair) -> Path:
+    """B where the class looks, A under a prefix that nobody knows."""
+    a, b = pair.tensors()
+    return pair.write({**b, **{f"decoy.{name}": a[name] for name, _, _ in pair.layers(a)}})
+
+
+def one_letter_prefix(pair: Pair) -> Path:
+    """A where the class looks, B under the class's prefix with another sign for its dot, which transformers strips."""
+    a, b = pair.tensors()
+    return pair.write({**a, **{name.replace(".", "-", 1): b[name] for name, _, _ in pair.layers(b)}})
+
+
+def named_file(pair: Pair) -> Path:
+    """A in the usual file, B in one that the configuration names."""
+    a, b = pair.tensors()
+    pair.write(b, OTHER)
+    return pair.write(a, transformers_weights=OTHER)
+
+
+def named_file_alone(pair: Pair) -> Path:
+    """A in a file that the configuration names, and nothing else."""
+    return pair.write(pair.tensors()[0], OTHER, transformers_weights=OTHER)
+
+
+def file_and_shards(pair: Pair) -> Path:
+    """B in one file, A in shards with an index."""
+    a, b = pair.tensors()
+    shard(pair.write(a))
+    return pair.write(b)
+
+
+def leftovers(pair: Pair) -> Path:
+    """A with what old files hold besides: buffers, masks, and layers that predict further tokens."""
+    a, b = pair.tensors()
+    besides: Tensors = {}
+    for _, _, prefix in pair.layers(a):
+        besides[f"{prefix}.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
+        besides[f"{prefix}.attn.masked_bias"] = torch.tensor(-1e4)
+    predicting = {f"mtp.layers.0.{name.removeprefix(f'{prefix}.')}": b[name] for name, _, prefix in pair.layers(b)}
+    return pair.write({**a, **besides, **predicting, "lm_head.extra": torch.ones(2, 2)})
+
+
+KINDS = (appended, second_prefix, foreign_prefix, one_letter_prefix, named_file, named_file_alone, file_and_shards)
+GENERAL: dict[str, Callable[[Pair], Path]] = {make.__name__: make for make in (*KINDS, leftovers)}
+"""Decoys of any class."""
+
+
+def made(name: str, wanted: dict[str, Any], folder: Path) -> Pair:
+    """Two independent tiny models of a class."""
+    pair = Pair(folder / "a", folder / "b", folder / "decoy")
+    model = tiny_model(name, wanted)
+    model.save_pretrained(pair.a)
+    generator = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        parameter.data.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
+    model.save_pretrained(pair.b)
+    return pair
+
+
+def loaded(folder: Path, build: Any) -> Any:
+    """The model that transformers makes of a folder, as numbers that can be told apart."""
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return build.from_pretrained(folder, local_files_only=True).eval()
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two models hold the same matrices."""
+    ours, theirs = one.state_dict(), other.state_dict()
+    matrices = [name for name, tensor in ours.items() if tensor.ndim > 1 and tensor.is_floating_point()]
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in matrices)
+
+
+def whose(folder: Path, pair: Pair, build: Any) -> str:
+    """Which of the two models a folder is to transformers; "error" where it loads nothing, "neither" for a mixture."""
+    try:
+        model = loaded(folder, build)
+    except Exception as error:  # whatever the loader thinks of
+        return f"error {type(error).__name__}"
+    return next((name for name, own in (("A", pair.a), ("B", pair.b)) if same(model, loaded(own, build))), "neither")
+
+
+def verdict(folder: Path, pair: Pair) -> str:
+    """What a comparison of A with a folder says."""
+    try:
+        (row,) = compare(str(pair.a), str(folder), Options(permutations=999)).rows
+    except LineageError as error:
+        return f"error {error}"
+    return row.verdict.name
+
+
+def fooled(loads: str, says: str) -> bool:
+    """Whether a verdict is not about the model that loads."""
+    return (loads == "B" and says == "RELATED") or (loads == "A" and says == "UNRELATED")
+
+
+def everything(most: int | None) -> Iterator[tuple[str, str, str, str]]:
+    """Class, decoy, which model loads and what the verdict is, of so many classes of every factorization."""
+    known = [(listed, [name for name in listed.classes if hasattr(transformers, name)]) for listed in factorizations()]
+    for listed, name in ((listed, name) for listed, names in known for name in names[:most]):
+        for kind, make in GENERAL.items():
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    pair = made(name, required(listed, name, variants(name)[0]), Path(folder))
+                    if not (pair.a / WEIGHTS).exists():
+                        continue
+                    where = make(pair)
+                except Exception as error:
+                    yield f"{listed.name} {name}", kind, "not made", repr(error)[:200]
+                    continue
+                yield (
+                    f"{listed.name} {name}",
+                    kind,
+                    whose(where, pair, getattr(transformers, name)),
+                    verdict(where, pair),
+                )
+
+
+def main() -> int:
+    """Print every case that fooled us, and how many there were of each outcome; `--all` takes every class."""
+    most = None if "--all" in sys.argv else 1
+    counts: Counter[tuple[str, str, str]] = Counter()
+    wrong = 0
+    for name, kind, loads, says in everything(most):
+        counts[kind, loads, says.partition(" ")[0]] += 1
+        if fooled(loads, says) or loads == "not made" or says.startswith("error"):
+            wrong += fooled(loads, says)
+            print("FOOLED" if fooled(loads, says) else "look at", name, kind, loads, says, flush=True)
+    for (kind, loads, says), count in sorted(counts.items()):
+        print(f"{kind:18} loads {loads:12} {says:14} {count}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

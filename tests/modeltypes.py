@@ -1,0 +1,58 @@
+"""Write the table of transformers' classes and model types anew: `python -m tests.modeltypes`."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import transformers
+from transformers.models.auto import modeling_auto
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from hf_lineage.registry import factorizations
+
+TABLE = Path("registry/loading/model_types.json")
+
+
+def types_by_class() -> dict[str, set[str]]:
+    """By class that the registry lists the model types for which transformers loads it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, mapping in vars(modeling_auto).items():
+        if name.endswith("_MAPPING_NAMES"):
+            for kind, classes in mapping.items():
+                for each in (classes,) if isinstance(classes, str) else classes:
+                    found[each].add(kind)
+    known = {name for listed in factorizations() for name in listed.classes if hasattr(transformers, name)}
+    for name in known:
+        found[name].add(getattr(transformers, name).config_class.model_type)
+    return {name: found[name] for name in known}
+
+
+def default_depth(kind: str) -> int | None:
+    """How many layers a configuration of a type has by default."""
+    try:
+        config: Any = CONFIG_MAPPING[kind]()
+    except (KeyError, ImportError, ValueError, TypeError, AttributeError):
+        return None
+    depth = getattr(config, "num_hidden_layers", None)
+    return depth if isinstance(depth, int) else None
+
+
+def table() -> str:
+    """The whole file."""
+    by_type: dict[str, list[str]] = defaultdict(list)
+    for name, kinds in sorted(types_by_class().items()):
+        for kind in kinds:
+            by_type[kind].append(name)
+    depths = {kind: default_depth(kind) for kind in by_type}
+    said = {
+        kind: ({"depth": depths[kind]} if depths[kind] else {}) | {"classes": names}
+        for kind, names in sorted(by_type.items())
+    }
+    return "{\n" + ",\n".join(f"{json.dumps(kind)}: {json.dumps(each)}" for kind, each in said.items()) + "\n}\n"
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table(), encoding="utf-8")
