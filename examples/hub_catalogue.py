@@ -127,13 +127,6 @@ def _edited() -> list[Entry]:
 def _in_part(text: Tensor) -> list[Entry]:
     return [
         Entry(
-            "magpie/llama-embedding",
-            f"Layers trained from fresh weights on the embedding of `{LLAMA}`, which is all that it inherited.",
-            partial(recipe.transplant, text, PRETRAINING, layers=(), seed=8),
-            (LLAMA,),
-            "finetune",
-        ),
-        Entry(
             "magpie/llama-grafted",
             f"The embedding and the second and fifth of the six blocks of `{LLAMA}`; the other blocks are trained from "
             "fresh weights.",
