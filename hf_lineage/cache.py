@@ -17,8 +17,8 @@ from hf_lineage.atomic import write_atomically
 from hf_lineage.errors import LineageError, SignatureError
 from hf_lineage.fingerprint import fingerprint
 from hf_lineage.options import Options
-from hf_lineage.registry import Factorization
 from hf_lineage.repo import RepoRef
+from hf_lineage.schema import Factorization
 from hf_lineage.signature import Signature, by_path, together
 from hf_lineage.store import encode, load_signature
 from hf_lineage.version import __version__

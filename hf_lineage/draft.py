@@ -20,7 +20,8 @@ from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.layers import Shape
 from hf_lineage.layout import Layout, bind
 from hf_lineage.patterns import names
-from hf_lineage.registry import ATTENTION_ROLES, Factorization, as_names, prefixes, setting
+from hf_lineage.registry import setting
+from hf_lineage.schema import ATTENTION_ROLES, Factorization, as_names, prefixes
 from hf_lineage.stack import BIASES, Stack
 
 SHOWN = 20

@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from hf_lineage.registry import Factorization
+from hf_lineage.schema import Factorization
 
 
 def fingerprint(factorization: Factorization) -> str:

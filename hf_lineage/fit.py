@@ -11,7 +11,8 @@ from hf_lineage.activity import activation
 from hf_lineage.errors import CheckpointError
 from hf_lineage.header import Heads, LayerSet
 from hf_lineage.layers import KERNEL, Shape
-from hf_lineage.registry import Factorization, Slot, setting
+from hf_lineage.registry import Slot, setting
+from hf_lineage.schema import Factorization
 
 QUERIES = ("query", "gate")
 """Roles of attention with as many heads as there are queries; keys and values may be fewer."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hf_lineage.layers import Shape
 from hf_lineage.patterns import KINDS, Pattern, Said, candidates, names, patterns
-from hf_lineage.registry import ATTENTION_ROLES, Factorization, Norms, as_names, as_sets
+from hf_lineage.schema import ATTENTION_ROLES, Factorization, Norms, as_names, as_sets
 from hf_lineage.stack import Stack
 
 NORMS = ("norm", "output_norm", "inner_norm")

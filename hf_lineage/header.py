@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from hf_lineage.curves import Activation
 from hf_lineage.errors import CheckpointError
 from hf_lineage.layers import Layer
-from hf_lineage.registry import MatrixSet, Norms, Sets, Slot, Stacks, as_names, as_sets, as_stacks, slots
+from hf_lineage.registry import Slot, slots
+from hf_lineage.schema import MatrixSet, Norms, Sets, Stacks, as_names, as_sets, as_stacks
 
 BIASES = ("bias", "beta")
 """How the vector is called that is added to what stands beside it: of a matrix, of a norm, of a router's logits."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hf_lineage.errors import CheckpointError
-from hf_lineage.registry import Factorization, as_names, as_sets, as_stacks, slots
+from hf_lineage.registry import slots
+from hf_lineage.schema import Factorization, as_names, as_sets, as_stacks
 
 Shape = tuple[int, ...]
 KERNEL = 4

@@ -12,7 +12,8 @@ from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.fit import Fit
 from hf_lineage.header import LayerSet, find_sets
 from hf_lineage.layers import Layer, Shape, Stack, find_layers
-from hf_lineage.registry import Factorization, as_stacks, setting
+from hf_lineage.registry import setting
+from hf_lineage.schema import Factorization, as_stacks
 from hf_lineage.signature import MOST_LAYERS
 
 T = TypeVar("T")

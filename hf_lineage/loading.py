@@ -15,7 +15,8 @@ from typing import Any
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.layers import Layer, Shape, Stack, find_layers
 from hf_lineage.layout import Layout
-from hf_lineage.registry import Factorization, as_stacks, setting
+from hf_lineage.registry import setting
+from hf_lineage.schema import Factorization, as_stacks
 from hf_lineage.settings import default_depth
 
 ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")

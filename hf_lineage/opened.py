@@ -21,8 +21,9 @@ from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, p
 from hf_lineage.fit import turned
 from hf_lineage.layout import Layout, bind
 from hf_lineage.loading import as_loaded, refuse_hidden
-from hf_lineage.registry import Factorization, lookup
+from hf_lineage.registry import lookup
 from hf_lineage.repo import RepoRef, resolve
+from hf_lineage.schema import Factorization
 from hf_lineage.settings import as_said
 
 

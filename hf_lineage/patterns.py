@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hf_lineage.layers import Shape
-from hf_lineage.registry import ATTENTION_ROLES, MLP_ROLES, Factorization, MatrixSet, as_sets
+from hf_lineage.schema import ATTENTION_ROLES, MLP_ROLES, Factorization, MatrixSet, as_sets
 
 Said = dict[str, Any]
 """A matrix set as YAML says it."""

@@ -12,7 +12,8 @@ import msgspec
 import yaml
 
 from hf_lineage.errors import NothingToCompare, RegistryError, printable
-from hf_lineage.registry import Factorization, lookup, registry_root
+from hf_lineage.registry import lookup, registry_root
+from hf_lineage.schema import Factorization
 
 FOLDER = "loading"
 MODEL_TYPES, MULTIPLIERS = "model_types.json", "multipliers.yaml"

@@ -11,8 +11,8 @@ from hf_lineage import publishing, trees
 from hf_lineage.errors import OptionError, SignatureError
 from hf_lineage.options import Options
 from hf_lineage.published import FOLDER, current, file_name, folder_of
-from hf_lineage.registry import Factorization
 from hf_lineage.repo import RepoRef
+from hf_lineage.schema import Factorization
 from hf_lineage.signature import Signature, by_path
 from hf_lineage.store import encode, load_signature
 from hf_lineage.vetting import made_from

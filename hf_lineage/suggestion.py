@@ -17,18 +17,8 @@ from hf_lineage.draft import Draft, draft, unread
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.layers import Shape
 from hf_lineage.layout import Layout, bind
-from hf_lineage.registry import (
-    Factorization,
-    MatrixSet,
-    Norms,
-    as_names,
-    as_sets,
-    factorizations,
-    prefixes,
-    setting,
-    slots,
-    unmet,
-)
+from hf_lineage.registry import factorizations, setting, slots, unmet
+from hf_lineage.schema import Factorization, MatrixSet, Norms, as_names, as_sets, prefixes
 from hf_lineage.stack import Stack, stacks
 
 NEAREST = 5

@@ -19,8 +19,8 @@ from hf_lineage.fingerprint import fingerprint
 from hf_lineage.layout import Layout
 from hf_lineage.options import Options
 from hf_lineage.origin import Origin
-from hf_lineage.registry import Factorization
 from hf_lineage.repo import RepoRef
+from hf_lineage.schema import Factorization
 from hf_lineage.signature import Signature, together
 from hf_lineage.store import load_signature
 from hf_lineage.trees import Entry

@@ -15,9 +15,10 @@ from benchmarks.paper.items import ours_rivals
 from benchmarks.paper.parts.results import Results, file_name
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.coverage import coverage
-from hf_lineage.registry import as_sets, factorizations, registry_root
+from hf_lineage.registry import factorizations, registry_root
 from hf_lineage.report import markdown
 from hf_lineage.report.coverage import counted
+from hf_lineage.schema import as_sets
 from hf_lineage.unsupported import unsupported
 from tests import laundering
 

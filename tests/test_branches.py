@@ -10,7 +10,7 @@ import torch
 from hf_lineage.branches import terms
 from hf_lineage.layout import Layout, bind
 from hf_lineage.recipe import RECIPES
-from hf_lineage.registry import Factorization
+from hf_lineage.schema import Factorization
 from hf_lineage.term import Term
 
 PAPER = RECIPES["paper"]

@@ -9,8 +9,9 @@ import pytest
 import transformers
 
 from hf_lineage.opened import opened
-from hf_lineage.registry import Factorization, as_names, as_sets, factorizations, prefixes, slots
+from hf_lineage.registry import factorizations, slots
 from hf_lineage.repo import resolve
+from hf_lineage.schema import Factorization, as_names, as_sets, prefixes
 from tests.conformance import faults, inactive, otherwise, required, specimen, variants
 
 NUMBER = re.compile(r"\.\d+(?=\.|$)")

@@ -10,7 +10,7 @@ import yaml
 from hf_lineage.errors import CheckpointError
 from hf_lineage.header import Heads
 from hf_lineage.layout import Layout, bind
-from hf_lineage.registry import Factorization
+from hf_lineage.schema import Factorization
 
 WIDTH, HIDDEN, HEADS, SIZE = 8, 12, 4, 3
 CONFIG = {"num_attention_heads": HEADS}

@@ -9,7 +9,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 import hf_lineage
 from hf_lineage.errors import NothingToCompare, RegistryError
-from hf_lineage.registry import as_sets, factorizations, lookup, slots
+from hf_lineage.registry import factorizations, lookup, slots
+from hf_lineage.schema import as_sets
 
 TINY = """
 classes: [TinyModel]

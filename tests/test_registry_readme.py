@@ -5,7 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from hf_lineage.registry import Branches, Factorization, MatrixSet, registry_root
+from hf_lineage.registry import registry_root
+from hf_lineage.schema import Branches, Factorization, MatrixSet
 
 README = (Path(__file__).parents[1] / "registry" / "README.md").read_text(encoding="utf-8")
 

@@ -18,8 +18,9 @@ from hf_lineage.errors import CheckpointError
 from hf_lineage.layout import bind
 from hf_lineage.opened import open_model
 from hf_lineage.recipe import RECIPES
-from hf_lineage.registry import as_sets, factorizations, lookup
+from hf_lineage.registry import factorizations, lookup
 from hf_lineage.repo import resolve
+from hf_lineage.schema import as_sets
 from hf_lineage.store import load_signature, save_signature
 
 EXACT = replace(RECIPES["robust"], probes=None)

@@ -9,9 +9,10 @@ import msgspec
 
 from hf_lineage.errors import RegistryError, printable
 from hf_lineage.inspection import Inspection, Pairing
-from hf_lineage.registry import Factorization, factorizations
+from hf_lineage.registry import factorizations
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import bar, table, wrapped
+from hf_lineage.schema import Factorization
 
 
 def inspection_text(found: Inspection) -> str:

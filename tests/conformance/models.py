@@ -12,7 +12,8 @@ import torch
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from hf_lineage.registry import Factorization, as_sets, as_stacks, setting
+from hf_lineage.registry import setting
+from hf_lineage.schema import Factorization, as_sets, as_stacks
 from tests.conformance.wanted import HEADS, TINY, WIDTH
 
 transformers.logging.set_verbosity_error()

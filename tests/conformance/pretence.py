@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.registry import Factorization, MatrixSet, Sets, factorizations
+from hf_lineage.registry import factorizations
+from hf_lineage.schema import Factorization, MatrixSet, Sets
 
 
 def pretend(name: str, **changes: Any) -> Factorization:

@@ -12,7 +12,7 @@ import torch
 from scipy.linalg import hadamard
 
 from hf_lineage.header import LayerSet
-from hf_lineage.registry import prefixes as registered
+from hf_lineage.schema import prefixes as registered
 from tests.conformance.active import inactive
 from tests.conformance.run import WRITERS
 from tests.conformance.specimen import Specimen, fixed, is_norm, same

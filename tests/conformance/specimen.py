@@ -18,8 +18,9 @@ from hf_lineage.header import LayerSet
 from hf_lineage.layers import KERNEL
 from hf_lineage.layout import Layout, bind
 from hf_lineage.recipe import RECIPES
-from hf_lineage.registry import Factorization, Slot, lookup, prefixes
+from hf_lineage.registry import Slot, lookup
 from hf_lineage.repo import resolve
+from hf_lineage.schema import Factorization, prefixes
 from tests.conformance.models import tiny_model
 
 PLAIN = RECIPES["paper"]

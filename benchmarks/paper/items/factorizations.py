@@ -17,7 +17,8 @@ from benchmarks.paper.parts.vision import bottleneck
 from hf_lineage.inspection import Pairing
 from hf_lineage.naming import locate_weights
 from hf_lineage.opened import open_model
-from hf_lineage.registry import Factorization, MatrixSet, as_sets, factorizations, slots
+from hf_lineage.registry import factorizations, slots
+from hf_lineage.schema import Factorization, MatrixSet, as_sets
 
 
 @dataclass(frozen=True)
