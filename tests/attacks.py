@@ -135,3 +135,26 @@ def faint_layers(model: Any, other: Any) -> None:
         model.model.layers.append(layer)
     model.config.num_hidden_layers = len(model.model.layers)
     model.config.layer_types = None
+
+
+def blended(model: Any, other: Any) -> None:
+    """Every MLP's product with half of another model's added to it, through units that none of theirs resembles."""
+    theirs = [own for _, own in units(other)]
+
+    def mixed(number: int, _: Units) -> Units:
+        each = theirs[number]
+        turn = torch.linalg.qr(torch.randn(len(each.up), len(each.up)))[0]
+        gate = each.gate.norm(dim=1).mean() * torch.nn.functional.normalize(torch.randn_like(each.gate), dim=1)
+        return Units(gate, turn @ each.up, each.down @ turn.T)
+
+    add(model, mixed)
+
+
+def grafted(*layers: int) -> Callable[[Any, Any], None]:
+    """Some layers of another model in place of one's own."""
+
+    def attack(model: Any, other: Any) -> None:
+        for number in layers:
+            model.model.layers[number] = copy.deepcopy(other.model.layers[number])
+
+    return attack

@@ -76,6 +76,26 @@ def shift_means(model: Any) -> None:
         block.down.add_(5 * writers * torch.randn(block.down.shape[1]))
 
 
+def move_shifts(model: Any) -> None:
+    """Move a vector from β of the norm in front of every MLP into the biases of its hidden units."""
+    for block in blocks(model):
+        moved = 0.5 * torch.randn(block.up.shape[1])
+        block.norm.bias.data.add_(moved)
+        block.up_bias.sub_(block.up @ moved)
+
+
+def split_units(model: Any) -> None:
+    """Split every third hidden unit of a gated MLP into two, which write one and two thirds of what it wrote."""
+    for block in blocks(model):
+        some = torch.arange(0, len(block.up), 3)
+        gate, up = (torch.cat([matrix, matrix[some]]) for matrix in (block.gate, block.up))
+        down = torch.cat([block.down, block.down[:, some] * 2 / 3], dim=1)
+        down[:, some] /= 3
+        for linear, matrix in ((block.mlp.gate_proj, gate), (block.mlp.up_proj, up), (block.mlp.down_proj, down)):
+            linear.weight.data = matrix
+    model.config.intermediate_size = len(up)
+
+
 def add_dead_units(model: Any) -> None:
     """Give every MLP 4 % more hidden units that never fire, with weights ten times too large."""
     for block in blocks(model):

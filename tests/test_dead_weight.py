@@ -68,3 +68,19 @@ def test_dead_weight_of_the_base_does_not_forge_descent(tmp_path, attack):
     verdict = judged(tmp_path, PATHS)
     assert verdict.name == "UNRELATED"
     assert max(each.inherited.share for each in verdict.evidence.values()) <= 0.5
+
+
+def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_path):
+    attacked(tmp_path, INDEPENDENT, attacks.blended)
+    verdict = judged(tmp_path)
+    assert verdict.evidence["mlp"].p_value <= 0.001
+    assert (verdict.words, verdict.verified, int(verdict.exit_code)) == ("RELATED by the basis only", False, 3)
+
+
+def test_grafted_layers_are_related_in_part_and_named(tmp_path):
+    attacked(tmp_path, INDEPENDENT, attacks.grafted(1, 4))
+    verdict = judged(tmp_path)
+    assert (verdict.words, verdict.verified, int(verdict.exit_code)) == ("RELATED in part", False, 3)
+    assert verdict.reason.endswith("% of what its units write is inherited, in layers 1, 4")
+    accepted = judged(tmp_path, Options(accept=("part",)))
+    assert (accepted.words, accepted.verified, int(accepted.exit_code)) == ("RELATED in part", False, 0)

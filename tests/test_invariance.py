@@ -67,10 +67,21 @@ def test_gain_swaps_and_mean_shifts_move_the_paper_recipe_only(laundry, base, ed
     assert score("paper", pair) < paper_falls_below
 
 
+def test_a_shift_between_norm_and_biases_moves_neither_recipe(laundry):
+    pair = laundry(GPT2, laundering.move_shifts)
+    assert abs(1 - score("robust", pair)) < STILL
+    assert abs(1 - score("paper", pair)) < STILL
+
+
+def test_splitting_units_moves_the_score_by_a_fiftieth_at_most(laundry):
+    assert abs(1 - score("robust", laundry(LLAMA, laundering.split_units))) < 0.02
+
+
 @pytest.mark.parametrize("base", [LLAMA, GPT2])
-def test_dead_units_leave_robust_above_nine_tenths_and_paper_far_below(laundry, base):
+def test_dead_units_leave_robust_where_it_was_and_paper_far_below(laundry, base):
     pair = laundry(base, laundering.add_dead_units)
-    assert score("robust", pair) > 0.9
+    assert abs(1 - score("robust", pair)) < STILL
+    assert score("robust-1", pair) > 0.9
     assert score("paper", pair) < 0.6
 
 
