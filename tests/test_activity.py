@@ -33,7 +33,7 @@ def torch_of(name):
     return ACT2FN[name]
 
 
-@pytest.mark.parametrize("name", EVERY.keys() - {"xielu"})
+@pytest.mark.parametrize("name", sorted(EVERY.keys() - {"xielu"}))
 def test_value_and_slope_are_those_of_transformers(name):
     x = torch.arange(-24.995, 25, 0.01, dtype=torch.float64, requires_grad=True)
     expected = torch_of(name)(x)
