@@ -90,7 +90,7 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
         return Inconclusive(why)
     if not objection and not measured.empirical and measured.permutation.coordinates < FEWEST_COORDINATES:
         return Inconclusive(f"{measured.permutation.coordinates} residual coordinates are too few to permute")
-    if _independent(measured, criteria):
+    if _independent(measured, criteria.alpha):
         return Unrelated()
     # The test coordinates hold no error of a sketch, and the score holds more than the test coordinates.
     if min(comparison.score, measured.permutation.effect) < criteria.minimum_effect:
@@ -101,15 +101,13 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
     return kind_of(measured, criteria)
 
 
-def _independent(measured: Evidence, criteria: Criteria) -> bool:
-    """Whether nothing tells a path from that of independent models: by the exact test, or by scores of such models.
+def _independent(measured: Evidence, alpha: float) -> bool:
+    """Whether nothing tells a path from that of independent models.
 
-    Where the exact test holds, a score has to be above those of all independent models as well.
+    Where the exact test holds, a score has to be above those of all independent models that were named as well.
     """
-    score, known = measured.comparison.score, measured.empirical
-    if criteria.objection and known:
-        return known.p_value(score) > criteria.alpha
-    return measured.p_value > criteria.alpha or (known is not None and score <= known.threshold)
+    known = None if measured.calibrated else measured.empirical
+    return measured.p_value > alpha or (known is not None and measured.comparison.score <= known.threshold)
 
 
 def kind_of(measured: Evidence, criteria: Criteria) -> Related:

@@ -94,7 +94,7 @@ def _read(base: Subject, suspect: Subject, options: Options) -> verdict.Verdict:
         ours, theirs = (_seen(model, order[:read]) for model in (base, suspect))
         same_recipe(ours, theirs)
         objection = "" if ours.exchangeable and theirs.exchangeable else NOT_EXCHANGEABLE
-        outcome = judge(analysis.measured(ours, theirs), replace(criteria, objection=objection))
+        outcome = judge(analysis.measured(ours, theirs, objection), replace(criteria, objection=objection))
         if _clear(outcome, read, len(order), criteria):
             break
     return outcome
@@ -158,14 +158,17 @@ class _Analysis:
     options: Options
     seed: int
 
-    def measured(self, ours: Signature, theirs: Signature) -> dict[str, verdict.Evidence]:
-        """Return everything that is measured between two signatures, by path."""
+    def measured(self, ours: Signature, theirs: Signature, objection: str) -> dict[str, verdict.Evidence]:
+        """Return everything that is measured between two signatures, by path.
+
+        Where there is an objection to the permutation null, independent models have the p-value that decides.
+        """
         # As many times more permutations as there are analyses, so that the correction costs no resolution.
         tried = self.count * (self.options.permutations + 1) - 1
         pairs = {path: _Pair.of(path, ours, theirs) for path in self.options.paths}
         permuted = {path: sequential_null(*pair.signatures, tried, self.options.seed) for path, pair in pairs.items()}
         adjusted = holm({path: null.p_value for path, null in permuted.items()})
-        return {
+        evidence = {
             path: pair.evidence(
                 comparison := compare_paths(*pair.signatures),
                 permutation=permuted[path],
@@ -176,6 +179,15 @@ class _Analysis:
             )
             for path, pair in pairs.items()
         }
+        return {path: _calibrated(each) for path, each in evidence.items()} if objection else evidence
+
+
+def _calibrated(measured: verdict.Evidence) -> verdict.Evidence:
+    """Evidence of a path that independent models decide, if there are any."""
+    if measured.empirical is None:
+        return measured
+    p_value = measured.empirical.p_value(measured.comparison.score)
+    return replace(measured, calibrated=True, p_value=p_value)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ class Evidence:
     permutation: PermutationNull
     empirical: EmpiricalNull | None
     p_value: float
-    """The permutation p-value after Holm's correction over the paths and Bonferroni's over the interim analyses."""
+    """The p-value that decides: of the permutations, after Holm's correction over the paths and Bonferroni's over the
+    interim analyses or, where they hold no null, of the independent models that were named."""
     layers: tuple[tuple[int, ...], tuple[int, ...]]
     """The numbers of the layers that were compared, of the base and of the candidate."""
     analyses: int = 1
@@ -43,6 +44,8 @@ class Evidence:
     """What the candidate's units inherit; None where a signature was stored without units."""
     left_out: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers that write next to nothing and count for nothing, of the base and of the candidate."""
+    calibrated: bool = False
+    """Whether independent models decide, since the permutation null does not hold for this architecture."""
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers in which something is no finite number, of the base and of the candidate."""
 

@@ -49,14 +49,19 @@ def test_one_path(measured, verdict):
     assert type(judge({"mlp": measured}, USUAL)) is verdict
 
 
+def calibrated(known, **others):
+    """Evidence where independent models decide."""
+    return evidence(empirical=known, calibrated=True, **{"p": known.p_value(others.get("score", 0.9))} | others)
+
+
 def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides():
     criteria = replace(USUAL, objection="sinusoidal positions")
     undecided = judge({"mlp": evidence()}, criteria)
     assert isinstance(undecided, Inconclusive)
     assert undecided.reason == "sinusoidal positions"
-    assert isinstance(judge({"mlp": evidence(empirical=independent(0.5, 99))}, criteria), Related)
-    assert isinstance(judge({"mlp": evidence(empirical=independent(0.95, 99))}, criteria), Unrelated)
-    low = evidence(score=0.0199, empirical=independent(0.01, 99))
+    assert isinstance(judge({"mlp": calibrated(independent(0.5, 99))}, criteria), Related)
+    assert isinstance(judge({"mlp": calibrated(independent(0.95, 99))}, criteria), Unrelated)
+    low = calibrated(independent(0.01, 99), score=0.0199)
     assert isinstance(judge({"mlp": low}, criteria), Inconclusive)
 
 
@@ -64,17 +69,17 @@ def test_where_the_permutation_null_does_not_hold_only_an_empirical_one_decides(
 @pytest.mark.parametrize("score", [0.5, 0.95])
 def test_too_few_empirical_scores_decide_neither_way(models, alpha, needed, score):
     criteria = Criteria(alpha, objection="sinusoidal positions")
-    outcome = judge({"mlp": evidence(empirical=independent(score, models))}, criteria)
+    outcome = judge({"mlp": calibrated(independent(score, models))}, criteria)
     assert isinstance(outcome, Inconclusive)
     assert f"which takes at least {needed};" in outcome.reason
-    enough = evidence(empirical=independent(score, needed))
+    enough = calibrated(independent(score, needed))
     assert not isinstance(judge({"mlp": enough}, criteria), Inconclusive)
 
 
 def test_related_by_empirical_scores_has_a_p_value_up_to_alpha():
     criteria = Criteria(0.05, objection="sinusoidal positions")
     for models in range(1, 40):
-        measured = evidence(empirical=independent(0.5, models), p=1.0)
+        measured = calibrated(independent(0.5, models))
         outcome = judge({"mlp": measured}, criteria)
         assert isinstance(outcome, Related) == (measured.empirical.p_value(0.9) <= 0.05)
 

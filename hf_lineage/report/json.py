@@ -105,7 +105,7 @@ def _path(path: str, found: Evidence, single: Verdict) -> dict[str, Any]:
         "empirical_null": known
         and {
             "threshold": known.threshold,
-            "p_value": known.p_value(found.comparison.score),
+            "p_value": found.p_value if found.calibrated else None,
             "source": known.source,
             "scores": dict(known.scores),
         },

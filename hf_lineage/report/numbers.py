@@ -41,16 +41,21 @@ def null_sentences(found: Evidence) -> Iterator[str]:
     error = found.comparison.standard_error
     yield f"score {found.comparison.score:.4f}" + (f", standard error of the sketch {error:.1g}" if error else "")
     low, high = null.scores.min(), null.scores.max()
+    corrected = found.p_value != null.p_value and not found.calibrated
     yield (
         f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates; {chance(found)} (98 of 100 do; "
         f"all {len(null.scores)} lie between {low:.4f} and {high:.4f}), p = {null.p_value:.3g}"
-        + (f", {found.p_value:.3g} after {corrections(found)}" if found.p_value != null.p_value else "")
+        + (
+            f", {found.p_value:.3g} after {corrections(found)}"
+            if found.p_value != null.p_value and not found.calibrated
+            else ""
+        )
     )
     if found.empirical is not None:
         known = found.empirical
+        decides = f"p = {known.p_value(found.comparison.score):.3g}" if found.calibrated else "the exact test decides"
         yield (
-            f"empirical null: {len(known.scores)} independent models reach {known.threshold:.2g}, "
-            f"p = {known.p_value(found.comparison.score):.3g} (never below {1 / (len(known.scores) + 1):.2g}); "
+            f"empirical null: {len(known.scores)} independent models reach {known.threshold:.2g}; {decides}; "
             f"{printable(known.source)}"
         )
 

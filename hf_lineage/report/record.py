@@ -50,7 +50,7 @@ class Null(msgspec.Struct, frozen=True):
     """The scores of independent models that a score was held against as well."""
 
     threshold: float
-    p_value: float
+    p_value: float | None
     source: str
 
 
