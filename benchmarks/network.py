@@ -49,8 +49,8 @@ class Case:
 
     @property
     def targets(self) -> dict[str, Target]:
-        """The most that may be moved of each model's weights, of its own bytes."""
-        most = Target(high={"quick": 0.1, "full": 0.5}[self.budget])
+        """The most that may be moved of each model's weights, of its own bytes; gates are read for their activity."""
+        most = Target(high={"quick": 0.15, "full": 0.75}[self.budget])
         return {SUSPECT: most, BASE: Target(high=0.01) if self.published else most}
 
 

@@ -45,11 +45,7 @@ def null_sentences(found: Evidence) -> Iterator[str]:
     yield (
         f"permutation null: {null.observed:.4f} on {null.coordinates} coordinates; {chance(found)} (98 of 100 do; "
         f"all {len(null.scores)} lie between {low:.4f} and {high:.4f}), p = {null.p_value:.3g}"
-        + (
-            f", {found.p_value:.3g} after {corrections(found)}"
-            if found.p_value != null.p_value and not found.calibrated
-            else ""
-        )
+        + (f", {found.p_value:.3g} after {corrections(found)}" if corrected else "")
     )
     if found.empirical is not None:
         known = found.empirical
