@@ -14,6 +14,8 @@ from hf_lineage.errors import OptionError
 SKETCH_VERSION = 1
 """Raised whenever probe signs or test coordinates are drawn in another way."""
 
+UNIT_SIGNS = 128
+"""Signs that a signature keeps of what a hidden unit reads, and of what it writes."""
 HEAD_COORDINATES = 16
 """Test coordinates on either side whose products stand for the direction of a head."""
 
@@ -71,8 +73,14 @@ class Recipe:
     @property
     def unit_bytes(self) -> int:
         """How many bytes a signature keeps of a hidden unit, or a head, at most: what it writes, and signs."""
-        signs = 2 * self.coordinates + (self.probes or 0)
-        return 4 + max(signs, HEAD_COORDINATES**2) // 8
+        return 4 + max(2 * UNIT_SIGNS, HEAD_COORDINATES**2) // 8
+
+    def unit_signs(self, size: int) -> Array:
+        """Return ±1 (size, UNIT_SIGNS), through which the test coordinates of a unit are seen, the same everywhere.
+
+        Signs of single coordinates would count those that pruning has set to zero as much as the others.
+        """
+        return _signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
 
     def probe_matrix(self, width: int) -> Array | None:
         """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.
@@ -81,10 +89,7 @@ class Recipe:
         """
         if self.probes is None or self.probes >= width:
             return None
-        stream = random_stream(f"probes {self.sketch_version} {width} {self.probes}")
-        words = stream.random_raw(-(-width * self.probes // 64))
-        bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=width * self.probes, bitorder="little")
-        signs = bits.astype(np.float32).reshape(width, self.probes) * 2 - 1
+        signs = _signs(f"probes {self.sketch_version} {width} {self.probes}", (width, self.probes))
         return signs / np.float32(np.sqrt(self.probes))
 
     def test_coordinates(self, width: int, most: int | None = None) -> NDArray[np.int64]:
@@ -99,6 +104,15 @@ RECIPES = {
     "paper": Recipe("paper", gains=False, means=False, cap=None, ones=False),
 }
 """By what `--recipe` calls them, the default first."""
+
+
+def _signs(purpose: str, shape: tuple[int, int]) -> Array:
+    """Random ±1 of a shape."""
+    count = shape[0] * shape[1]
+    words = random_stream(purpose).random_raw(-(-count // 64))
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=count, bitorder="little")
+    signs: Array = bits.astype(np.float32).reshape(shape) * 2 - 1
+    return signs
 
 
 def random_stream(purpose: str) -> np.random.Philox:

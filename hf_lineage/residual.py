@@ -27,11 +27,15 @@ NORM_EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class Probes:
-    """What a branch is looked at through, on one device: Z (width, k), or some columns of the identity, and S (m,)."""
+    """What a branch is looked at through, on one device.
+
+    Z (width, k), or some columns of the identity, S (m,), and signs (m, UNIT_SIGNS) for what its units read and write.
+    """
 
     width: int
     matrix: torch.Tensor | slice
     coordinates: torch.Tensor
+    signs: torch.Tensor
 
     @classmethod
     def of(
@@ -43,11 +47,12 @@ class Probes:
         most: int | None = None,
     ) -> Probes:
         """Return a recipe's probes on a device; in exact mode those columns of the identity. S is at most so large."""
-        matrix = recipe.probe_matrix(width)
+        matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
         return cls(
             width,
             columns if matrix is None else torch.from_numpy(matrix).to(device),
-            torch.from_numpy(recipe.test_coordinates(width, most)).to(device),
+            torch.from_numpy(coordinates).to(device),
+            torch.from_numpy(recipe.unit_signs(len(coordinates))).to(device),
         )
 
     @property

@@ -47,8 +47,8 @@ class Columns(Protocol):
 class UnitCodes:
     """The interchangeable parts of one layer's branch, its hidden units or heads: what each writes, and its direction.
 
-    A direction is kept as signs: of a hidden unit those of its reader and of its writer, of a head those of entries of
-    its own product. The share of signs in which two parts agree tells their cosine.
+    A direction is kept as signs: of a hidden unit those of random sums over its reader and its writer, of a head those
+    of entries of its own product. The share of signs in which two parts agree tells their cosine.
     """
 
     weight: Array

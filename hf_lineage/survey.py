@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hf_lineage.recipe import HEAD_COORDINATES, Vector
+from hf_lineage.recipe import HEAD_COORDINATES, UNIT_SIGNS, Vector
 from hf_lineage.signature import UnitCodes
 from hf_lineage.term import Term, Tile, row_norms
 from hf_lineage.threads import Share
@@ -28,6 +28,10 @@ class Seeing(Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """(width, k)."""
+
+    @property
+    def signs(self) -> torch.Tensor:
+        """(m, UNIT_SIGNS): ±1, through which the test coordinates of a unit are seen."""
 
     @property
     def sketched(self) -> int:
@@ -58,7 +62,7 @@ class Units:
     centre: torch.Tensor
     """(h,): what β of the norm in front adds to it, in float64."""
     inner: torch.Tensor
-    """(h / part, signs): whether entries of its reader, or of a head's product, are positive."""
+    """(h / part, signs): whether random sums of its reader, or entries of a head's product, are positive."""
     outer: torch.Tensor
     """(h / part, signs): the same of its writer; no signs for heads."""
 
@@ -69,7 +73,7 @@ class Units:
         new = functools.partial(torch.empty, device=term.reader.device)
         _, columns = probes.shape
         size = len(probes.coordinates)
-        inner, outer = (size + probes.sketched, size) if term.part == 1 else (min(size, HEAD_COORDINATES) ** 2, 0)
+        inner, outer = (UNIT_SIGNS, UNIT_SIGNS) if term.part == 1 else (min(size, HEAD_COORDINATES) ** 2, 0)
         return cls(
             seen=new(hidden, columns),
             corner=new(hidden, size),
@@ -112,7 +116,7 @@ def survey(term: Term, probes: Seeing, share: Share) -> Units:
             units.norm[parts] = _norms(term, tile)
             if tile.inside is not None:
                 units.spread[chosen], units.centre[chosen] = tile.inside
-            _direct(units, parts, tile, probes.coordinates)
+            _direct(units, parts, tile, probes)
 
     share(note, term.starts)
     if term.inside is not None:
@@ -130,15 +134,15 @@ def _norms(term: Term, tile: Tile) -> torch.Tensor:
     return (tile.inside[0] if as_prepared else row_norms(tile.inn)) * row_norms(tile.out)  # type: ignore[index]
 
 
-def _direct(units: Units, parts: slice, tile: Tile, coordinates: torch.Tensor) -> None:
-    """Note the signs of a tile's parts."""
+def _direct(units: Units, parts: slice, tile: Tile, probes: Seeing) -> None:
+    """Note the signs of a tile's parts: of random sums of what they read and write or, of heads, of their products."""
+    coordinates = probes.coordinates
     if units.outer.shape[1]:
         # Rows of the writer as they are stored: picking columns out of it would cost more than all else.
-        units.outer[parts] = (tile.out.mT.index_select(0, coordinates) > 0).mT
-        size = len(coordinates)
-        units.inner[parts, :size] = units.corner[parts] > 0
-        if units.inner.shape[1] > size:
-            units.inner[parts, size:] = units.seen[parts] > 0
+        units.outer[parts] = tile.out.mT.index_select(0, coordinates).mT @ probes.signs > 0
+        known = min(probes.sketched, UNIT_SIGNS // 2)
+        units.inner[parts, :known] = units.seen[parts, :known] > 0
+        units.inner[parts, known:] = units.corner[parts] @ probes.signs[:, known:] > 0
         return
     few = min(len(coordinates), HEAD_COORDINATES)
     count = parts.stop - parts.start
