@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from hf_lineage.recipe import UNIT_SIGNS
 from hf_lineage.survey import part_norms, unit_codes, unit_dots
 from hf_lineage.term import Inside, Rows
 from tests.terms import WIDTH, branch, capped, random, surveyed, with_norms
@@ -136,11 +137,10 @@ def test_a_head_is_weighed_by_what_it_writes():
     torch.testing.assert_close(weighed.norm, whole.norm * 2 * part_norms(writes.writer.mT, writes.reader, 3))
 
 
-def test_codes_keep_what_share_of_the_layer_a_unit_writes_and_whole_bytes_of_signs():
+def test_codes_keep_what_share_of_the_layer_a_unit_writes_and_its_signs():
     codes = unit_codes(surveyed(with_norms([1.0, 3.0]), with_norms([4.0])))
     np.testing.assert_allclose(codes.weight, [0.125, 0.375, 0.5])
-    # Four test coordinates fill no byte.
-    assert (codes.inner.shape, codes.outer.shape) == ((3, 0), (3, 0))
+    assert (codes.inner.shape, codes.outer.shape) == ((3, UNIT_SIGNS // 8), (3, UNIT_SIGNS // 8))
 
 
 def test_units_that_are_not_finite_write_no_share_of_anything():

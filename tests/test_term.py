@@ -49,9 +49,24 @@ def test_tiles_hold_every_unit_once_and_whole_parts(monkeypatch, size):
     torch.testing.assert_close(torch.cat([out for _, out in tiles]), heads.writer.mT)
 
 
-def test_the_rows_inside_the_activation_are_the_reader_unless_others_are_named():
+def test_nothing_is_measured_inside_an_activation_that_nobody_names():
     (plain,) = branch(hidden=8)
-    others = Rows(random(8, WIDTH, seed=9))
-    assert all(tile.inside is tile.inn for tile in plain.tiles())
-    named = replace(plain, inside=term.Inside(lambda spread, centre: spread, others))
-    torch.testing.assert_close(torch.cat([tile.inside.clone() for tile in named.tiles()]), others.stored)
+    assert all(tile.inside is None for tile in plain.tiles())
+
+
+@pytest.mark.parametrize("rows", [None, Rows(random(8, WIDTH, seed=9), random(WIDTH, seed=3))])
+def test_what_is_inside_an_activation_is_the_reader_unless_other_rows_are_named(rows):
+    (plain,) = branch(hidden=8)
+    named = replace(plain, inside=term.Inside(lambda spread, centre: spread, rows))
+    norms = torch.cat([tile.inside[0] for tile in named.tiles()])
+    inside = plain.reader if rows is None else rows.stored * rows.gain
+    torch.testing.assert_close(norms, inside.double().norm(dim=1))
+
+
+@pytest.mark.parametrize("size", [1e-24, 1.0, 1e30])
+@pytest.mark.parametrize("centred", [False, True])
+def test_norms_of_rows_are_right_where_squares_leave_the_range_of_float32(size, centred):
+    rows = Rows(size * random(5, WIDTH), random(WIDTH, seed=1), centred)
+    prepared = rows.stored.double() * rows.gain.double()
+    expected = (prepared - prepared.mean(dim=1, keepdim=True) if centred else prepared).norm(dim=1)
+    torch.testing.assert_close(rows.measured()[0], expected, rtol=1e-5, atol=0)
