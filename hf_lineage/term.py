@@ -10,7 +10,7 @@ import torch
 
 from hf_lineage.recipe import Vector
 
-TILE = 2**19
+TILE = 2**18
 """Numbers of each matrix that are prepared at a time: a piece of both that stays in a CPU's cache."""
 SMALLEST, LARGEST = 1e-25, 1e35
 """Between these a sum of squares is right in float32: no term of it was lost, and none overflowed."""
