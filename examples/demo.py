@@ -20,7 +20,7 @@ def verdicts() -> str:
         for row in report.rows:
             base, _, _, *figures = next(wording.cells(row))
             # Without the organisation, or the table would not fit 80 columns.
-            lines.append(folded((report.model, base.rpartition("/")[2], *figures)))
+            lines.append(folded((report.model, base.rpartition("/")[2], *figures), longest=len("UNRELATED")))
     return table(COLUMNS, lines, numeric=(2, 3, 4))
 
 

@@ -64,10 +64,10 @@ def table(
     return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
 
 
-def folded(line: Sequence[str]) -> tuple[str, ...]:
+def folded(line: Sequence[str], longest: int = LONGEST_VERDICT) -> tuple[str, ...]:
     """Return the cells of a row with the verdict, the last of them, in as many lines as it needs."""
     *cells, verdict = line
-    return *cells, "\n".join(textwrap.wrap(verdict, LONGEST_VERDICT))
+    return *cells, "\n".join(textwrap.wrap(verdict, longest))
 
 
 def wrapped(paragraph: str) -> str:
