@@ -71,7 +71,13 @@ def _limited(name: str, config: Mapping[str, Any]) -> Activation:
     usual = CLAMPED[name]
     limit = _number(config, LIMIT, usual.limit)
     factor = _number(config, FACTOR, usual.factor) if usual.offset else usual.factor
-    return clamped(swish(name.removeprefix("clamped_"), factor), limit, usual.offset)
+    return _clamped_swish(name.removeprefix("clamped_"), factor, limit, usual.offset)
+
+
+@functools.lru_cache(maxsize=64)
+def _clamped_swish(name: str, factor: float, limit: float, offset: float) -> Activation:
+    """Return one object for one setting: its curves hold functions, which are equal only to themselves."""
+    return clamped(swish(name, factor), limit, offset)
 
 
 def _number(config: Mapping[str, Any], key: str, usual: float) -> float:

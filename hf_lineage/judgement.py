@@ -218,7 +218,7 @@ class _Pair:
 def _writing(model: Signature, path: str) -> tuple[PathSignature, tuple[int, ...], tuple[int, ...]]:
     """A model along a path without the layers that write next to nothing, the numbers of its layers, and of those."""
     whole, numbers = model.paths[path], model.numbers(path)
-    if whole.writing.all():
+    if whole.writing.all() or not whole.writing.any():
         return whole, numbers, ()
     kept, silent = (tuple(np.array(numbers)[rows].tolist()) for rows in (whole.writing, ~whole.writing))
     return whole.of(np.flatnonzero(whole.writing)), kept, silent

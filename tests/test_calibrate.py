@@ -96,7 +96,7 @@ def test_a_longer_null_begins_with_the_shorter_one(independent):
 def test_relabellings_that_change_nothing_are_ties(layers, size):
     found = np.random.default_rng(size).standard_normal((2, layers, size, size)).astype(np.float32)
     found[1] = found[1, :, :1, :1] + found[1, :, 1:2, 1:2] * np.eye(size, dtype=np.float32)
-    a, b = (PathSignature(corner, corner, np.ones(layers), np.ones(layers)) for corner in found)
+    a, b = (PathSignature(corner, corner, *[np.ones(layers)] * 3) for corner in found)
     assert permutation_null(a, b, 99, 0).p_value == 1.0
 
 
@@ -187,8 +187,8 @@ def test_a_sketch_lifts_the_score_of_independent_pairs_and_not_the_effect():
     for _ in range(12):
         residual = random.standard_normal((layers, width, width)).astype(np.float32)
         corner = residual[:, chosen][:, :, chosen]
-        exact.append(PathSignature(residual, corner, ones, ones))
-        sketched.append(PathSignature(residual @ probes, corner, ones, ones))
+        exact.append(PathSignature(residual, corner, ones, ones, ones))
+        sketched.append(PathSignature(residual @ probes, corner, ones, ones, ones))
     pairs = [(i, j) for i in range(12) for j in range(i)]
     whole = np.array([compare_paths(exact[i], exact[j]).score for i, j in pairs])
     seen = np.array([compare_paths(sketched[i], sketched[j]).score for i, j in pairs])

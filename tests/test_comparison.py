@@ -18,6 +18,7 @@ def path_signature(sketch, trace=None, norm=None):
         corner=sketch[:, :4, :4].astype(np.float32),
         trace=np.ones(layers) if trace is None else np.asarray(trace, float),
         norm=np.ones(layers) if norm is None else np.asarray(norm, float),
+        writes=np.ones(layers),
     )
 
 

@@ -8,6 +8,8 @@ from hf_lineage.errors import printable
 
 LONGEST = 500
 """Characters of a name that are shown; the Hub allows 96 on either side of the slash."""
+LONGEST_ESCAPE = len(r"\U0010ffff")
+"""Characters that one character takes at most once it is shown escaped."""
 _VOID = frozenset({"link", "meta"})
 
 
@@ -42,7 +44,7 @@ def escaped(value: object) -> Markup:
     if isinstance(value, Markup):
         return value
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return Markup(html.escape(printable(text, len(text))))
+    return Markup(html.escape(printable(text, LONGEST_ESCAPE * len(text))))
 
 
 def identifier(name: str) -> Markup:
