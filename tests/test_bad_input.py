@@ -24,7 +24,7 @@ from tests.running import check, lineage
 def test_a_true_claim_is_related(hub):
     found = check(hub)
     assert (found.code, found.err) == (0, "")
-    assert found.rows == [["acme/base", "finetune", "mlp", found.rows[0][3], "0.001", "RELATED"]]
+    assert found.rows == [["acme/base", "finetune", "mlp", found.rows[0][3], "100%", "0.001", "RELATED"]]
     assert float(found.rows[0][3]) > 0.9
 
 
@@ -111,7 +111,7 @@ def test_a_damaged_base_is_unreadable(hub, damage, message):
     damage(hub / "acme/base")
     found = check(hub)
     assert (found.code, found.err) == (2, "")
-    assert found.rows == [["acme/base", "finetune", "-", "-", "-", "UNREADABLE"]]
+    assert found.rows == [["acme/base", "finetune", "-", "-", "-", "-", "UNREADABLE"]]
     assert "acme/base" in found.sentences.partition("UNREADABLE")[2]
 
 
@@ -168,7 +168,7 @@ def test_where_there_is_nothing_to_judge_the_row_says_why(hub, change, message, 
     found = check(hub)
     assert (found.code, found.err) == (3, "")
     assert found.rows[0][0] == "acme/base"
-    assert found.rows[0][-4:] == ["-", "-", "-", "UNVERIFIABLE"]
+    assert found.rows[0][-5:] == ["-", "-", "-", "-", "UNVERIFIABLE"]
     assert message in found.sentences
 
 
@@ -194,7 +194,7 @@ def test_models_of_another_width_are_incompatible(hub):
     tiny_llama(hub / "acme/base", width=64)
     found = check(hub)
     assert (found.code, found.err) == (3, "")
-    assert found.rows == [["acme/base", "finetune", "-", "-", "-", "INCOMPATIBLE"]]
+    assert found.rows == [["acme/base", "finetune", "-", "-", "-", "-", "INCOMPATIBLE"]]
     assert "acme/base has 2 layers of width 64, fern/child has 2 of width 32" in found.sentences
 
 
@@ -214,19 +214,46 @@ def fill(value, layers):
     return change
 
 
-@pytest.mark.parametrize("side", ["fern/child", "acme/base"])
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0, 1e38])
-def test_weights_without_content_are_inconclusive(hub, value, side):
+NOT_A_NUMBER = [float("nan"), float("inf"), 1e38]
+"""What a matrix holds, and what is too large to be multiplied, for the products leave float32."""
+
+
+@pytest.mark.parametrize(("side", "who"), [("fern/child", "candidate"), ("acme/base", "base")])
+@pytest.mark.parametrize("value", NOT_A_NUMBER)
+def test_weights_that_are_not_finite_are_inconclusive(hub, value, side, who):
     spoil(hub / side, fill(value, range(2)))
     found = check(hub)
-    assert (found.code, found.rows[0][-1]) == (3, "INCONCLUSIVE")
-    assert "only 0 of 2 layers hold finite weights that are not zero" in found.sentences
+    assert (found.code, found.rows) == (3, [["acme/base", "finetune", "mlp", "0.000", "0%", "1", "INCONCLUSIVE"]])
+    assert f"layers 0-1 of the {who} hold weights that are not finite, or too large for float32" in found.sentences
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0])
-def test_one_spoiled_layer_of_six_does_not_hide_the_ancestry(hub, tmp_path, value):
+@pytest.mark.parametrize("side", ["fern/child", "acme/base"])
+def test_weights_that_are_all_zero_are_inconclusive(hub, side):
+    spoil(hub / side, fill(0.0, range(2)))
+    found = check(hub)
+    assert (found.code, found.rows) == (3, [["acme/base", "finetune", "mlp", "0.000", "0%", "1", "INCONCLUSIVE"]])
+    assert "only 0 of 2 layers hold weights that are not zero" in found.sentences
+
+
+@pytest.fixture
+def six(tmp_path):
+    """A local hub of a model of six layers and what was made of it."""
     base = tiny_llama(tmp_path / "six/base", layers=6)
-    child = card(fine_tuned(base, tmp_path / "six/child"), "six/base")
-    spoil(child, fill(value, [3]))
-    found = lineage("check", child, "--local-hub", tmp_path, "--explain")
+    card(fine_tuned(base, tmp_path / "six/child"), "six/base")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("side", "who"), [("six/child", "candidate"), ("six/base", "base")])
+@pytest.mark.parametrize("value", NOT_A_NUMBER)
+def test_one_layer_of_six_that_is_not_finite_is_a_reason_and_never_a_pass(six, value, side, who):
+    spoil(six / side, fill(value, [3]))
+    found = lineage("check", six / "six/child", "--local-hub", six)
+    assert (found.code, found.rows[0][-1]) == (3, "INCONCLUSIVE")
+    assert f"layers 3 of the {who} hold weights that are not finite, or too large for float32" in found.sentences
+
+
+def test_one_layer_of_six_that_is_zero_is_left_out_and_does_not_hide_the_ancestry(six):
+    spoil(six / "six/child", fill(0.0, [3]))
+    found = lineage("check", six / "six/child", "--local-hub", six)
     assert (found.code, found.rows[0][-1]) == (0, "RELATED")
+    assert "layers 3 of the model write next to nothing along mlp and are left out" in found.sentences

@@ -124,6 +124,8 @@ def test_layers_come_in_the_order_in_which_they_are_read(group):
     assert reading_order(4, seed=0) == (3, 0, 2, 1)
     assert np.array_equal(sweeping.read(2, whole).trace, whole.trace[[0, 3]])
     assert np.array_equal(sweeping.read(4, whole).sketch, whole.sketch)
+    assert np.array_equal(sweeping.read(2, whole, start=2).trace, whole.trace[[1, 2]])
+    assert [list(sweeping.pieces(count, layers=4)) for count in (1, 2, 3, 4)] == [[0, 1, 2, 3], [0, 2], [0], [0]]
     living = sweeping.living(3, whole)
     assert living.usable.tolist() == living.writing.tolist() == [True, False, True, True]
     assert np.array_equal(living.corner[2:], whole.corner[2:])

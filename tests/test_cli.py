@@ -1,5 +1,7 @@
 import json
 import os
+import resource
+import secrets
 import stat
 import subprocess
 from pathlib import Path
@@ -151,10 +153,29 @@ class TestOutput:
         found = lineage("extract", "/no/such/model", "-o", hub / "model.sig")
         assert f"there is no folder {str(hub)!r} that can be written to; make it first" in found.error
 
-    def test_a_file_that_cannot_be_written_in_the_end_leaves_nothing_behind(self, hub):
-        name = hub / ("x" * 254)  # the longest there is is 255: the name written to first is longer
-        assert "cannot be written: File name too long; name another file" in check(hub, "-o", name).error
+    def test_a_file_that_cannot_be_written_in_the_end_leaves_nothing_behind(self, hub, monkeypatch):
+        limits, token_hex = resource.getrlimit(resource.RLIMIT_FSIZE), secrets.token_hex
+
+        def with_little_room(size):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # bytes: the report is longer
+            return token_hex(size)
+
+        monkeypatch.setattr("hf_lineage.atomic.secrets.token_hex", with_little_room)
+        try:
+            found = check(hub, "-o", hub / "report")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert found.error == f"{hub}/report cannot be written: File too large; name another file"
         assert sorted(hub.iterdir()) == [hub / "acme", hub / "fern"]
+
+    def test_a_name_may_be_as_long_as_the_file_system_allows(self, hub):
+        assert check(hub, "-o", hub / ("x" * 255)).code == 0
+        assert "RELATED" in (hub / ("x" * 255)).read_text()
+
+    def test_a_longer_name_is_refused_before_anything_is_read(self, hub):
+        name = hub / ("x" * 256)
+        found = lineage("extract", "/no/such/model", "-o", name)
+        assert f"{str(name)!r} cannot be written: File name too long; name another file" in found.error
 
 
 def test_running_out_of_memory_is_one_line(hub, monkeypatch):

@@ -133,7 +133,7 @@ class TestRefused:
         online.refused["acme/base"] = refusal
         found = lineage("check", "fern/child")
         assert (found.code, found.err) == (3, "")
-        assert found.rows == [["acme/base", "finetune", "-", "-", "-", "UNVERIFIABLE"]]
+        assert found.rows == [["acme/base", "finetune", "-", "-", "-", "-", "UNVERIFIABLE"]]
         assert message in found.sentences
         assert f"Bearer {TOKEN}" in online.tokens
         assert TOKEN not in found.out

@@ -59,7 +59,7 @@ def test_the_schemas_would_notice_what_is_wrong(every_kind, spoil):
 
 
 def test_the_subject_is_the_weights_alone(folder):
-    found = check(str(folder), ["model"])
+    found = check(str(folder), ["./model"])
     statement = stated(found)
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     assert statement["subject"] == [{"name": WEIGHTS, "digest": {"sha256": digest}}]
@@ -70,7 +70,7 @@ def test_the_subject_is_the_weights_alone(folder):
 def test_every_shard_is_a_subject_and_nothing_that_is_not_read(folder):
     shard(folder)
     (folder / "consolidated.safetensors").write_bytes(b"other weights")
-    found = check(str(folder), ["model"])
+    found = check(str(folder), ["./model"])
     assert [each["name"] for each in intoto.subjects(found)] == [
         f"model-0000{number}-of-00002.safetensors" for number in (1, 2)
     ]

@@ -74,18 +74,18 @@ def merge_of(folder, parents, chosen):
                 )
 
     spoil(folder, mix)
-    return card(folder, [str(parent) for parent in parents], "merge")
+    return card(folder, [f"acme/{parent.name}" for parent in parents], "merge")
 
 
 @pytest.fixture
 def parents(tmp_path):
-    """Two independent models of eight layers."""
-    return [tiny_llama(tmp_path / f"parent{seed}", seed=seed, layers=8) for seed in (0, 1)]
+    """Two independent models of eight layers, in a local Hub."""
+    return [tiny_llama(tmp_path / "hub" / "acme" / f"parent{seed}", seed=seed, layers=8) for seed in (0, 1)]
 
 
 def test_a_merge_of_two_independent_models_is_verified_though_neither_gave_more_than_half(parents, tmp_path):
     merge = merge_of(tmp_path / "merge", parents, lambda layer: (0, 0, 0, 1, 1, 1, None, None)[layer])
-    report = check(str(merge), options=Options(order_seed=0))
+    report = check(str(merge), options=Options(order_seed=0, local_hub=tmp_path / "hub"))
     assert report.exit_code == 0
     for row in report.rows:
         assert (row.claim.relation, row.verdict.words, row.verdict.verified) == ("merge", "RELATED", True)
@@ -102,9 +102,9 @@ def test_one_of_its_parents_alone_is_a_base_in_part(parents, tmp_path):
 
 def test_nobody_makes_a_merge_of_an_independent_model_by_naming_a_parent_and_its_copy(parents, tmp_path):
     """Three of eight layers are the first parent's and the others nobody's; its copy is named beside it."""
-    copy = shutil.copytree(parents[0], tmp_path / "copy")
+    copy = shutil.copytree(parents[0], parents[0].with_name("copy"))
     merge = merge_of(tmp_path / "merge", [parents[0], copy], lambda layer: 0 if layer < 3 else None)
-    report = check(str(merge), options=Options(order_seed=0))
+    report = check(str(merge), options=Options(order_seed=0, local_hub=tmp_path / "hub"))
     assert [row.verdict.words for row in report.rows] == ["RELATED in part"] * 2
     assert report.exit_code == 3
 

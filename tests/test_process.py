@@ -59,6 +59,7 @@ def test_a_name_that_is_no_unicode_is_shown_escaped(hub):
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="it shows when the weights are being read")
 def test_interrupted_it_leaves_nothing_behind(tmp_path):
     model = hollow_llama(tmp_path / "model", layers=60, width=1024, hidden=16384)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and so by what is run
     with subprocess.Popen(
         [*COMMAND, "extract", model, "-o", tmp_path / "model.sig"],
         env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -92,6 +93,7 @@ def hollow_llama(folder, layers, width, hidden):
     ends = list(itertools.accumulate(4 * math.prod(shape) for shape in shapes.values()))
     offsets = zip([0, *ends], ends, strict=False)
     tiny_llama(folder)
+    edit_json(folder / "config.json", num_hidden_layers=layers, hidden_size=width, intermediate_size=hidden)
     raw_safetensors(
         folder / WEIGHTS,
         {

@@ -74,6 +74,7 @@ def test_without_files_that_can_be_opened_by_number_whole_files_are_fetched(onli
 def waiting(arguments, hub, home, timeout):
     """A process that is in the middle of a slow answer of the CDN."""
     hub.plan(faults.slow(60), "cdn", times=1000)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and so by what is run
     running = subprocess.Popen(
         [*COMMAND, *arguments],
         env=remote(hub, home, HF_HUB_DOWNLOAD_TIMEOUT=timeout),

@@ -2,7 +2,6 @@ import os
 
 import pytest
 
-from hf_lineage import repo
 from hf_lineage.errors import CheckpointError, RepositoryError
 from hf_lineage.repo import RepoRef, resolve
 
@@ -96,8 +95,8 @@ def test_json_is_read(model, content, read):
         (b'{"a": }', "config.json is not JSON: Expecting value: line 1 column 7"),
         (b"[1]", "config.json holds a list, not an object"),
         (b"null", "config.json holds a NoneType, not an object"),
-        (b"[" * 100_000, "config.json is not JSON: "),
-        (b'{"a":' * 100_000, "config.json is not JSON: "),
+        (b"[" * 100_000, "config.json is nested too deeply; download it again"),
+        (b'{"a":' * 100_000, "config.json is nested too deeply; download it again"),
         (b'{"a": 1' + b"0" * 5000 + b"}", "config.json is not JSON: Exceeds the limit"),
         (b'{"a": "\xff"}', "config.json is not UTF-8 text (invalid start byte at byte 7)"),
     ],
@@ -109,11 +108,23 @@ def test_json_that_is_none_says_why(model, content, message):
     assert str(error.value).startswith(f"org/model: {message}")
 
 
-def test_a_huge_config_is_refused_unread(model, monkeypatch):
-    monkeypatch.setattr(repo, "LARGEST_SMALL_FILE", 2**20)
-    model.path("config.json").write_bytes(b" " * (2**20 + 1))
-    with pytest.raises(CheckpointError, match=r"config\.json is larger than 1 MiB"):
-        model.read_json("config.json")
+@pytest.mark.parametrize(
+    ("file", "read", "largest"),
+    [
+        ("config.json", lambda model: model.config(), 16),
+        ("index.json", lambda model: model.read_json("index.json"), 64),
+    ],
+    ids=["a config", "any other file"],
+)
+def test_what_is_too_large_is_refused_before_it_is_parsed(model, file, read, largest):
+    size = largest * 2**20
+    model.path(file).write_bytes(b"{" + b" " * (size - 2) + b"}")
+    assert read(model) == {}
+    with model.path(file).open("ab") as stream:
+        stream.write(b"{")
+    with pytest.raises(CheckpointError) as error:
+        read(model)
+    assert str(error.value) == f"org/model: {file} is larger than {largest} MiB; shorten it"
 
 
 def test_the_index_of_a_very_large_model_is_read(model):

@@ -37,6 +37,7 @@ def test_nothing_but_the_result_is_written_where_there_is_no_terminal(ledger, en
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)], ids=str)
 def test_while_one_runs_no_other_writes_and_when_it_is_stopped_the_next_goes_on(hub, ledger, environment, sent, code):
     hub.plan(faults.slow(60), "cdn/fern/liar", times=ALWAYS)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and so by what is run
     command = [*COMMAND, "watch", "fern", "--ledger", ledger]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
         while hub.faults[0].left == ALWAYS:

@@ -24,7 +24,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def writable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
     """Refuse at once what would fail after an hour of extraction."""
-    if file is not None and not file.exists() and not os.access(file.parent, os.W_OK):
+    try:
+        writes = file is None or file.exists() or os.access(file.parent, os.W_OK)
+    except OSError as error:
+        raise click.BadParameter(f"{str(file)!r} cannot be written: {error.strerror}; name another file") from None
+    if file is not None and not writes:
         raise click.BadParameter(f"there is no folder {str(file.parent)!r} that can be written to; make it first")
     return file
 

@@ -138,13 +138,22 @@ def _signature(room: Path) -> Callable[[Random], bytes]:
             return save(arrays, metadata={"signature": json_file(random, said).decode("utf-8", errors="replace")})
         name = random.choice(sorted(arrays))
         array = arrays[name].copy()
-        array.flat[random.randrange(array.size)] = random.choice((np.nan, np.inf, -np.inf, -1.0, 0.0, 1e-40, 3e38))
+        if array.size:
+            array.flat[random.randrange(array.size)] = random.choice(_values(array.dtype))
         shapes = (array, array, array, array[:1], array.astype(bool), array[None], array[..., :0], array.ravel())
         with np.errstate(invalid="ignore"):
             changed = np.ascontiguousarray(random.choice(shapes))
         return save(arrays | {name: changed}, metadata={"signature": json.dumps(said)})
 
     return case
+
+
+def _values(dtype: np.dtype[Any]) -> tuple[float, ...]:
+    """Numbers that a stored array of this type should not hold, or hardly."""
+    if dtype.kind == "f":
+        return (np.nan, np.inf, -np.inf, -1.0, 0.0, 1e-40, 3e38)
+    limits = np.iinfo(dtype)
+    return (int(limits.min), int(limits.max), 0, 1, 7)
 
 
 def _lines(random: Random) -> bytes:

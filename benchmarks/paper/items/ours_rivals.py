@@ -77,6 +77,7 @@ PAIRS = (
     Pair("heron/llama-pruned-50", LLAMA, "half of the weights pruned"),
     Pair("moss/llama-continued", LLAMA, "heavy continued pretraining"),
     Pair("magpie/llama-laundered", LLAMA, "hidden units reordered and rescaled"),
+    Pair("magpie/llama-grafted", LLAMA, "two of six blocks taken over, the others on fresh weights"),
     Pair("llama-base, norm gains swapped", LLAMA, "norm gains swapped"),
     Pair("llama-finetune-a, two layers less", LLAMA, "fine-tune less two of six layers"),
     Pair("llama-base, stream rotated", LLAMA, "residual stream rotated", limit=ROTATION),

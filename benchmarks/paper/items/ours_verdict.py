@@ -19,7 +19,7 @@ from benchmarks.paper.parts.judging import DEFAULT, FAINT, RELATED, UNRELATED, G
 from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.pools import GRAFTS, SHARES, graft, merge, only, pools
 from benchmarks.paper.parts.results import Row
-from benchmarks.paper.parts.sweeping import ROBUST, Found, Setting, Share, living, read, seen, told
+from benchmarks.paper.parts.sweeping import ROBUST, Found, Setting, Share, living, pieces, read, seen, told
 from hf_lineage.calibrate import permutation_null
 from hf_lineage.evaluate import FEWEST_COORDINATES, MINIMUM_EFFECT
 
@@ -31,7 +31,7 @@ SWEEPS: Mapping[str, Mapping[float, Setting]] = {
     "permutations": {count: Setting(permutations=count) for count in (99, 199, 499, 999)},
 }
 COORDINATES, LAYERS, USABLE = (4, 8, 16, 32, 64, 128), (1, 2, 4, 8, 24), (6, 12, 13, 18)
-"""m; how many layers are read, in one order in which the library may read them; how many have weights, of 24."""
+"""m; how many layers are read, one piece after another of an order of the library's; how many have weights, of 24."""
 DEFAULTS = {"α": DEFAULT.alpha, "floor": MINIMUM_EFFECT, "permutations": DEFAULT.permutations, "m": ROBUST.coordinates}
 FLAT = {
     "α": (0.005, 0.05), "floor": (0.0, 0.05), "permutations": (199, 999), "m": (32, 128), "layers": (4, 24),
@@ -62,9 +62,22 @@ def swept(bench: Bench) -> tuple[dict[str, dict[float, Found]], dict[str, Found]
         for m, recipe in recipes.items()
     }
     own = one_family(deep)
-    for name, counts, change in (("layers", LAYERS[::every], read), ("usable layers", USABLE[::every], living)):
-        found[name] = {count: told(bench.cache, seen(own, partial(change, count)), [Setting()])[0] for count in counts}
+    found["layers"] = {count: read_in_pieces(bench, own, count) for count in LAYERS[::every]}
+    found["usable layers"] = {
+        count: told(bench.cache, seen(own, partial(living, count)), [Setting()])[0] for count in USABLE[::every]
+    }
     return found, {name: several[0] for name, several in by_group.items()}, deep
+
+
+def read_in_pieces(bench: Bench, group: Group, count: int) -> Found:
+    """Return what is found where so many layers are read, over the pieces of one order: each is a draw of its own.
+
+    One draw alone decides over few pairs: an independent pair that happens to be alike in it would be most of them.
+    """
+    layers = len(next(iter(group.models.values()))(ROBUST).trace)
+    starts = pieces(count, layers)
+    parts = (seen(group, partial(read, count, start=start)) for start in starts)
+    return together([told(bench.cache, part, [Setting()])[0] for part in parts])
 
 
 def one_family(group: Group) -> Group:

@@ -83,9 +83,14 @@ def related(found: Evidence, setting: Setting) -> bool:
     return verdict(found, setting.alpha, setting.floor).name == "RELATED"
 
 
-def read(count: int, whole: PathSignature) -> PathSignature:
-    """Return the first so many layers of a signature, in one order in which the library may read them."""
-    return whole.of(sorted(_order(whole)[:count]))
+def pieces(count: int, layers: int) -> range:
+    """Return where in an order of layers its pieces of so many begin; what is left over is in none of them."""
+    return range(0, max(layers - count, 0) + 1, count)
+
+
+def read(count: int, whole: PathSignature, start: int = 0) -> PathSignature:
+    """Return so many layers of a signature from a start on, in one order in which the library may read them."""
+    return whole.of(sorted(_order(whole)[start : start + count]))
 
 
 def living(count: int, whole: PathSignature) -> PathSignature:
