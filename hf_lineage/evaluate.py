@@ -81,9 +81,7 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
     usable, layers = int(comparison.usable.sum()), len(comparison.usable)
     for who, numbers in zip(("base", "candidate"), measured.not_finite, strict=True):
         if numbers:
-            return Inconclusive(
-                f"layers {spans(numbers)} of the {who} hold weights that are not finite, or too large for float32"
-            )
+            return Inconclusive(f"weights in {named(numbers)} of the {who} are not finite, or too large for float32")
     if usable * 2 <= layers or not layers:
         return Inconclusive(f"only {usable} of {layers} layers hold weights that are not zero")
     if objection and (why := measured.empirical.too_few(criteria.alpha) if measured.empirical else objection):
@@ -130,7 +128,7 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Related:
 
 
 def _in_part(inherited: Inherited, layers: list[int]) -> str:
-    where = f", in layers {spans(layers)}" if layers else ", in no layer more than half"
+    where = f", in {named(layers)}" if layers else ", in no layer more than half"
     return f"{inherited.share:.0%} of what its units write is inherited{where}"
 
 
@@ -167,6 +165,15 @@ def _as_parent(verdict: Related, said: str) -> Related:
         for path, single in verdict.by_path.items()
     }
     return replace(verdict, kind=VERIFIED, reason=said, by_path=by_path)
+
+
+def named(numbers: Sequence[int]) -> str:
+    """Return layers by their numbers.
+
+    >>> named([3]), named([0, 1, 4])
+    ('layer 3', 'layers 0-1, 4')
+    """
+    return f"{'layer' if len(numbers) == 1 else 'layers'} {spans(numbers)}"
 
 
 def spans(numbers: Sequence[int]) -> str:

@@ -53,7 +53,9 @@ class Browser:
     def requests(self) -> list[str]:
         """Return every address the page has asked for since it was opened, itself first."""
         messages = (msgspec.json.decode(entry["message"])["message"] for entry in self.driver.get_log("performance"))
-        return [said["params"]["request"]["url"] for said in messages if said["method"] == "Network.requestWillBeSent"]
+        sent = [said["params"] for said in messages if said["method"] == "Network.requestWillBeSent"]
+        # The browser's own start page may still ask for its icons.
+        return [each["request"]["url"] for each in sent if not each["documentURL"].startswith("chrome:")]
 
     def picture(self, selector: str = "html", height: float = float("inf")) -> bytes:
         """Return what an element looks like as a PNG, the whole of it or its first pixels."""

@@ -224,7 +224,7 @@ def test_weights_that_are_not_finite_are_inconclusive(hub, value, side, who):
     spoil(hub / side, fill(value, range(2)))
     found = check(hub)
     assert (found.code, found.rows) == (3, [["acme/base", "finetune", "mlp", "0.000", "0%", "1", "INCONCLUSIVE"]])
-    assert f"layers 0-1 of the {who} hold weights that are not finite, or too large for float32" in found.sentences
+    assert f"weights in layers 0-1 of the {who} are not finite, or too large for float32" in found.sentences
 
 
 @pytest.mark.parametrize("side", ["fern/child", "acme/base"])
@@ -249,11 +249,11 @@ def test_one_layer_of_six_that_is_not_finite_is_a_reason_and_never_a_pass(six, v
     spoil(six / side, fill(value, [3]))
     found = lineage("check", six / "six/child", "--local-hub", six)
     assert (found.code, found.rows[0][-1]) == (3, "INCONCLUSIVE")
-    assert f"layers 3 of the {who} hold weights that are not finite, or too large for float32" in found.sentences
+    assert f"weights in layer 3 of the {who} are not finite, or too large for float32" in found.sentences
 
 
 def test_one_layer_of_six_that_is_zero_is_left_out_and_does_not_hide_the_ancestry(six):
     spoil(six / "six/child", fill(0.0, [3]))
     found = lineage("check", six / "six/child", "--local-hub", six)
     assert (found.code, found.rows[0][-1]) == (0, "RELATED")
-    assert "layers 3 of the model write next to nothing along mlp and are left out" in found.sentences
+    assert "left out along mlp, for writing next to nothing: layer 3 of the model" in found.sentences

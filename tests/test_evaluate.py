@@ -85,7 +85,7 @@ def test_related_by_empirical_scores_has_a_p_value_up_to_alpha():
 
 
 def test_one_layer_that_is_not_finite_is_a_reason_and_never_a_pass():
-    reason = "layers 1-2 of the {} hold weights that are not finite, or too large for float32"
+    reason = "weights in layers 1-2 of the {} are not finite, or too large for float32"
     for not_finite, who in ((((1, 2), ()), "base"), (((), (1, 2)), "candidate")):
         for p in (0.001, 0.5):
             assert judge_path(evidence(p=p, not_finite=not_finite), USUAL) == Inconclusive(reason.format(who))
@@ -101,7 +101,7 @@ KINDS = [
         id="exactly one half is not more than one half: copies that cancel reach it",
     ),
     pytest.param(
-        (0.0, 1.0, 0.0, 0.0), IN_PART, "25% of what its units write is inherited, in layers 1", id="one layer grafted"
+        (0.0, 1.0, 0.0, 0.0), IN_PART, "25% of what its units write is inherited, in layer 1", id="one layer grafted"
     ),
     pytest.param(
         (0.2,) * 4,
@@ -129,7 +129,7 @@ def test_a_layer_of_many_that_was_grafted_is_in_part_however_small_its_share():
     numbers = tuple(range(20))
     one = evidence(layers=(numbers, numbers), inherited=inheriting(1.0, *[0.0] * 19))
     assert kind_of(one, USUAL) == Related(
-        "5% of what its units write is inherited, in layers 0", kind=IN_PART, accepted=False
+        "5% of what its units write is inherited, in layer 0", kind=IN_PART, accepted=False
     )
 
 

@@ -108,7 +108,7 @@ def test_a_kind_that_verifies_no_claim_is_not_shown_as_good(share, words):
 
 def test_layers_that_were_left_out_are_named():
     found = page(row(mlp=measured(left_out=((), (6, 7)))))
-    assert "layers 6-7 of the model write next to nothing along mlp and are left out" in found.text
+    assert "left out along mlp, for writing next to nothing: layers 6-7 of the model" in found.text
 
 
 def test_an_early_decision_shows_which_layers_were_read():

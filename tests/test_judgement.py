@@ -143,7 +143,7 @@ def test_one_copied_layer_is_never_more_than_one_layer(models, tmp_path):
     base, _, other = models
     row = judged(base, with_layers(base, other, tmp_path / "one", [5]), Options())
     assert row.verdict.words == "RELATED in part"
-    assert row.verdict.reason == "3% of what its units write is inherited, in layers 5"
+    assert row.verdict.reason == "3% of what its units write is inherited, in layer 5"
 
 
 def test_layers_of_the_base_that_write_next_to_nothing_make_nobody_related(tmp_path):
@@ -170,7 +170,7 @@ def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path)
     row = judged(base, tmp_path / "poisoned", Options())
     assert (row.verdict.name, row.verdict.reason) == (
         "INCONCLUSIVE",
-        "layers 3 of the candidate hold weights that are not finite, or too large for float32",
+        "weights in layer 3 of the candidate are not finite, or too large for float32",
     )
 
 

@@ -124,7 +124,7 @@ def test_the_json_report_has_the_numbers_of_the_text(every_verdict):
 KINDS = [
     # The shares of four layers; words, kind, exit code and the first words of the reason.
     ((1.0,) * 4, "RELATED", "related", 0, ""),
-    ((1.0, 0, 0, 0), "RELATED in part", "part", 3, "25% of what its units write is inherited, in layers 0"),
+    ((1.0, 0, 0, 0), "RELATED in part", "part", 3, "25% of what its units write is inherited, in layer 0"),
     ((0.0,) * 4, "RELATED by the basis only", "basis", 3, "0% of what its units write is inherited: the embedding or"),
     ((), "RELATED, share not measured", "unmeasured", 3, "the stored signature holds no units; extract it again"),
 ]
@@ -168,7 +168,7 @@ def test_corrections_are_named_for_what_they_are():
 def test_layers_that_write_next_to_nothing_are_named():
     found = report(row(judge({"mlp": evidence(left_out=((), (4, 5, 6, 9)))}, Criteria())))
     said = " ".join(FORMATS["text"](found, False).split())
-    assert "org/base: layers 4-6, 9 of the model write next to nothing along mlp and are left out" in said
+    assert "org/base: left out along mlp, for writing next to nothing: layers 4-6, 9 of the model" in said
     (claim,) = json.loads(FORMATS["json"](found, False))["claims"]
     assert claim["paths"][0]["left_out"] == {"base": [], "model": [4, 5, 6, 9]}
 

@@ -139,7 +139,10 @@ class TestHostile:
             (lambda s, _: first(s, sketch=NANS), "holds numbers that are not finite"),
             (lambda s, _: first(s, norm=np.full(LAYERS, np.nan)), "holds numbers that are not finite"),
             (lambda s, _: first(s, norm=np.full(LAYERS, -1.0)), "holds numbers that are not finite"),
-            (raw(**{"mlp.sketch": np.zeros((LAYERS, 64, 64), np.float16)}), "mlp.sketch is stored as F16, not as one of F32, F64, I64, U8"),
+            (
+                raw(**{"mlp.sketch": np.zeros((LAYERS, 64, 64), np.float16)}),
+                "mlp.sketch is stored as F16, not as one of F32, F64, I64, U8",
+            ),
             (padded, "more than a signature of this model can have"),
             (huge_header, "cannot be read as a signature"),
             (lambda s, _: b"", "cannot be read as a signature"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hf_lineage.errors import printable
-from hf_lineage.evaluate import spans
+from hf_lineage.evaluate import named, spans
 from hf_lineage.pipeline import Report, Row
 from hf_lineage.report import numbers
 from hf_lineage.verdict import SEVERITY, Evidence, Verdict
@@ -136,8 +136,8 @@ def left_out(row: Row) -> Iterator[str]:
     for path, found in row.verdict.evidence.items():
         for who, layers in zip(("base", "model"), found.left_out, strict=True):
             if layers:
-                about = f"{printable(row.claim.base, 200)}: layers {spans(layers)} of the {who}"
-                yield f"{about} write next to nothing along {path} and are left out"
+                about = f"{printable(row.claim.base, 200)}: left out along {path}, for writing next to nothing"
+                yield f"{about}: {named(layers)} of the {who}"
 
 
 def origins(row: Row) -> Iterator[str]:
