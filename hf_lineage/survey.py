@@ -130,8 +130,9 @@ def _norms(term: Term, tile: Tile) -> torch.Tensor:
     """The norms of the parts of a tile, in float64."""
     if term.part > 1:
         return part_norms(tile.out, tile.inn, term.part)
-    as_prepared = term.inside is not None and term.inside.rows is None and tile.inside is not None
-    return (tile.inside[0] if as_prepared else row_norms(tile.inn)) * row_norms(tile.out)  # type: ignore[index]
+    as_prepared = term.inside is not None and term.inside.rows is None
+    readers = tile.inside[0] if as_prepared and tile.inside else row_norms(tile.inn)
+    return readers * row_norms(tile.out)
 
 
 def _direct(units: Units, parts: slice, tile: Tile, probes: Seeing) -> None:
