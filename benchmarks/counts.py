@@ -26,7 +26,7 @@ from benchmarks.writing import write_model, write_signatures
 
 if TYPE_CHECKING:
     from benchmarks.tally import Tally
-    from hf_lineage.signature import PathSignature
+    from hf_lineage.signature.values import PathSignature
 
 Extract = Callable[..., Mapping[str, "PathSignature"]]
 """`extract_paths`, or what does its work in another way."""
@@ -50,8 +50,8 @@ print(len(sys.modules) - before, file=sys.stderr)
 
 def counts() -> Counts:
     """Return every count of the package as it is."""
-    from hf_lineage.calibrate import permutation_null
-    from hf_lineage.extraction import extract_paths
+    from hf_lineage.evidence.permutation_null import permutation_null
+    from hf_lineage.signature.extraction import extract_paths
 
     with tempfile.TemporaryDirectory() as folder:
         model, signatures = Path(folder, "model"), Path(folder, "signatures")
@@ -90,10 +90,11 @@ def exact_counts(extract: Extract, model: Path) -> Counts:
 
 def _tallied(extract: Extract, model: Path, probes: int | None) -> Tally:
     from benchmarks.tally import Stored, Tally, one_thread
-    from hf_lineage.opened import open_model
-    from hf_lineage.repo import resolve
+    from hf_lineage.checking.opened import headers
+    from hf_lineage.hub.reference import resolve
 
-    _, checkpoint, layout = open_model(resolve(str(model)))
+    opened = headers(resolve(str(model)))
+    checkpoint, layout = opened.checkpoint, opened.layout
     tally = Tally(Stored(checkpoint))
     with one_thread(), tally:
         extract(tally.stored, layout, recipe(probes), PATHS)
@@ -103,7 +104,7 @@ def _tallied(extract: Extract, model: Path, probes: int | None) -> Tally:
 def comparison_counts(test: Callable[..., object], signatures: Path) -> Counts:
     """Return what comparing two stored signatures takes."""
     from hf_lineage import load_signature
-    from hf_lineage.comparison import compare_paths
+    from hf_lineage.evidence.comparison import compare_paths
 
     ours, theirs = (load_signature(signatures / f"{name}.sig").paths["mlp"] for name in "ab")
     compare_paths(ours, theirs)

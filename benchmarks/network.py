@@ -21,14 +21,14 @@ from benchmarks.isolated import ROOT
 from benchmarks.results import Row, Target, show
 from benchmarks.shapes import SHAPES, Model, Shape
 from benchmarks.writing import INDEX, write_model
-from hf_lineage.checkpoint.local import header
 from hf_lineage.checkpoint.ranges import HEAD
-from hf_lineage.published import FOLDER
-from hf_lineage.recipe import RECIPES
-from tests.hub import Hub, serving
-from tests.hub.client import remote
-from tests.hub.commits import Commits
-from tests.hub.hub import Part
+from hf_lineage.checkpoint.stored import header
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.sources.published import FOLDER
+from tests.server import Hub, serving
+from tests.server.client import remote
+from tests.server.commits import Commits
+from tests.server.hub import Part
 
 FILE = Path(__file__).with_name("results") / "network.json"
 SHAPE = SHAPES["7B"].shrunk(16)
@@ -121,7 +121,7 @@ def rows(hub: Hub, case: Case, shape: Shape, verdict: str) -> list[Row]:
     """Return what one check moved: shares of both models' bytes, requests, and what came twice."""
     found = []
     for name, target in case.targets.items():
-        what, moved = "suspect" if name == SUSPECT else "base", weights(hub, name)
+        what, moved = "candidate" if name == SUSPECT else "base", weights(hub, name)
         note = f"{moved} of {shape.bytes} bytes, {shape.layers} layers of width {shape.width}; {verdict}"
         found.append(Row(f"{case}: {what}", target, moved / shape.bytes, "of its own bytes", note))
     if case.published:

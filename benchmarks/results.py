@@ -65,6 +65,13 @@ class Row:
         """Whether the figure was measured and is as asked for."""
         return self.measured is not None and self.target.holds(self.measured)
 
+    @property
+    def outcome(self) -> str:
+        """What became of the target, in a word."""
+        if self.measured is None or not self.target.bounded:
+            return "–"
+        return "met" if self.met else "missed"
+
     def as_json(self) -> dict[str, Any]:
         """Return the row as it stands in a results file."""
         return {
@@ -87,12 +94,12 @@ def show(rows: Sequence[Row], console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, width=WIDTH, padding=(0, 1), pad_edge=False)
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("what", ratio=1)
-    for name in ("target", "measured", "ratio", "met"):
+    for name in ("target", "measured", "ratio", "result"):
         table.add_column(name, justify="right", no_wrap=True)
     for number, row in enumerate(rows, 1):
         measured, ratio = ("–", "–") if row.measured is None else _figures(row.target, row.measured)
         what = f"{row.what} ({row.unit})"
-        table.add_row(str(number), what, str(row.target), measured, ratio, "yes" if row.met else "no")
+        table.add_row(str(number), what, str(row.target), measured, ratio, row.outcome)
     console.print(table)
     console.print("ratio: 1 is just on target, 2 twice as good as that\n", markup=False)
     for number, row in enumerate(rows, 1):

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.checkpoint.memory import Memory
 
 Result = TypeVar("Result")
 
@@ -27,12 +28,12 @@ class Stored(Checkpoint):
     """A checkpoint that knows which memory is mapped from its files."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        super().__init__(checkpoint.tensors)
+        super().__init__(checkpoint.stored, checkpoint.tensors)
         self.opening = False
         self._mapped: set[int] = set()
 
-    def read(self, name: str) -> torch.Tensor:
-        """Return one tensor as stored, and remember where it lies for as long as it is in use."""
+    def read(self, name: str, memory: Memory | None = None) -> torch.Tensor:  # noqa: ARG002 - memory used again cannot be told apart
+        """Return one tensor as stored, in memory of its own, and remember where it lies for as long as it is in use."""
         self.opening = True
         tensor = super().read(name)
         self.opening = False

@@ -14,9 +14,9 @@ from benchmarks.clock import Seconds, interleaved, peak
 if TYPE_CHECKING:
     from benchmarks.rebasin import Block
     from hf_lineage import Recipe
+    from hf_lineage.architecture.layout import Layout
     from hf_lineage.checkpoint import Checkpoint
-    from hf_lineage.layout import Layout
-    from hf_lineage.signature import PathSignature
+    from hf_lineage.signature.values import PathSignature
 
 PROBES = 64
 PATHS = ("mlp",)
@@ -38,7 +38,7 @@ def recipe(probes: int | None) -> Recipe:
 
 def extraction(folder: Path, probes: int | None = PROBES) -> Callable[[], PathSignature]:
     """Return what extracts the `mlp` path of a model whose headers have been read."""
-    from hf_lineage.extraction import extract_paths
+    from hf_lineage.signature.extraction import extract_paths
 
     checkpoint, layout = _opened(folder)
     return lambda: extract_paths(checkpoint, layout, recipe(probes), PATHS)["mlp"]
@@ -57,16 +57,17 @@ def times_and_limits(folder: Path, rounds: int) -> dict[str, Seconds]:
 
 def _opened(folder: Path) -> tuple[Checkpoint, Layout]:
     """A model, its headers read."""
-    from hf_lineage.opened import open_model
-    from hf_lineage.repo import resolve
+    from hf_lineage.checking.opened import headers
+    from hf_lineage.hub.reference import resolve
 
-    _, checkpoint, layout = open_model(resolve(str(folder)))
+    opened = headers(resolve(str(folder)))
+    checkpoint, layout = opened.checkpoint, opened.layout
     return checkpoint, layout
 
 
 def _matrices(layout: Layout) -> list[tuple[str, str]]:
     """The names of the two matrices that the `mlp` path reads in each layer, the one that reads the stream first."""
-    return [(found.slots["up"].tensor, found.slots["down"].tensor) for layer in layout.mlp for found in layer]
+    return [(found.slots["up"].tensor, found.slots["down"].tensor) for layer in layout.sets("mlp") for found in layer]
 
 
 def _synchronize() -> None:
@@ -139,7 +140,7 @@ def peak_of_exact_comparison(a: Path, b: Path, limit: str) -> int:
 
 def exact_and_sketched(a: Path, b: Path, rounds: int) -> tuple[dict[str, Seconds], float, float, float]:
     """Return the times of both kinds of extraction, the score of the pair in each, and the sketch's standard error."""
-    from hf_lineage.comparison import compare_paths
+    from hf_lineage.evidence.comparison import compare_paths
 
     kinds = {"exact": None, "sketch": PROBES}
     taken = interleaved({name: extraction(a, probes) for name, probes in kinds.items()}, rounds)
@@ -150,7 +151,7 @@ def exact_and_sketched(a: Path, b: Path, rounds: int) -> tuple[dict[str, Seconds
 def permutation_test(a: Path, b: Path, permutations: int, rounds: int) -> Seconds:
     """Return how long the permutation test of two stored signatures takes."""
     from hf_lineage import load_signature
-    from hf_lineage.calibrate import permutation_null
+    from hf_lineage.evidence.permutation_null import permutation_null
 
     ours, theirs = (load_signature(file).paths["mlp"] for file in (a, b))
     return interleaved({"test": lambda: permutation_null(ours, theirs, permutations, seed=0)}, rounds)["test"]
@@ -173,7 +174,7 @@ def pairs_against_rebasin(a: Path, child: Path, stranger: Path, rounds: int) -> 
 def _against_rebasin(a: Path, b: Path, rounds: int) -> dict[str, Seconds]:
     """From weights, between signatures, with Re-Basin, and the sketch's arithmetic alone."""
     from benchmarks import rebasin
-    from hf_lineage.comparison import compare_paths
+    from hf_lineage.evidence.comparison import compare_paths
 
     models = [extraction(folder) for folder in (a, b)]
     signatures = [extract() for extract in models]

@@ -87,7 +87,7 @@ def write_tokenizer(folder: Path, words: int) -> None:
 def write_signatures(folder: Path, shape: Shape) -> None:
     """Write the signatures `a.sig` and `b.sig` of two related models of a shape: random numbers, the same in part."""
     from hf_lineage import RECIPES, Signature, save_signature
-    from hf_lineage.signature import PathSignature
+    from hf_lineage.signature.values import PathSignature
 
     folder.mkdir(parents=True)
     recipe = RECIPES["robust"]

@@ -2,15 +2,15 @@
 
 Data flows one way:
 
-    RepoRef -> Checkpoint -> Layout -> Branch terms -> Signature -> Comparison -> null -> Verdict -> Report
+    RepoRef -> Checkpoint -> Layout -> Branch terms -> Signature -> Evidence -> Verdict -> Report
 
 `check` judges what a model declares, `compare` two models, `extract` and `load_signature` make and read signatures,
-`inspect` looks at one model. Models are `org/name`, `org/name@revision`, or folders.
+`inspect` measures one model by itself. Models are `org/name`, `org/name@revision`, or folders.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from hf_lineage.version import __version__ as __version__
+__version__ = "0.1.0"
 
 __all__ = [
     "RECIPES",
@@ -28,14 +28,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from hf_lineage.checking.api import Report, check, compare, extract, inspect
     from hf_lineage.errors import LineageError
-    from hf_lineage.options import Options
-    from hf_lineage.pipeline import Report, check, compare, extract, inspect
-    from hf_lineage.recipe import RECIPES, Recipe
-    from hf_lineage.signature import Signature
-    from hf_lineage.store import load_signature, save_signature
+    from hf_lineage.signature.options import Options
+    from hf_lineage.signature.recipe import RECIPES, Recipe
+    from hf_lineage.signature.store import load_signature, save_signature
+    from hf_lineage.signature.values import Signature
 
-_HOMES = ("errors", "options", "recipe", "signature", "store", "pipeline")
+_HOMES = ("errors", "signature.options", "signature.recipe", "signature.values", "signature.store", "checking.api")
 
 
 def __getattr__(name: str) -> Any:

@@ -2,13 +2,13 @@
 
 LineageError
 ├── RepositoryError    no such model, or not a model repository
-├── NetworkError       the Hub cannot be reached or answers what it must not: nothing is known of the model
+├── NetworkError       the Hub cannot be reached, or its answer is not one the Hub gives: nothing is known of the model
 ├── CheckpointError    files of a model that are there but damaged, hostile or unreadable
-├── RegistryError      a registry file that says something it must not
+├── RegistryError      a registry file that breaks the schema
 ├── SignatureError     not a signature, or two signatures that must not be compared
 ├── OptionError        an option out of its range
 ├── CardError          a model card that cannot be edited without harm
-├── LedgerError        a ledger that is none, is in use, or cannot be written
+├── LedgerError        a file that is not a ledger, or a ledger that is in use or cannot be written
 └── NothingToCompare   nothing wrong, yet nothing to judge: becomes an UNVERIFIABLE verdict
 """
 
@@ -18,7 +18,7 @@ LONGEST = 2000
 def printable(text: object, limit: int = LONGEST) -> str:
     """Return `text` on one line, with control and direction-changing characters escaped, cut at `limit` characters.
 
-    File names, cards and headers are written by strangers; only through here does it reach a terminal or a CI log,
+    File names, cards and headers are untrusted input. They pass through here before they reach a terminal or a CI log,
     where `::` at the start of a line and `##[` anywhere would be a command to the runner.
     """
     line = str(text)
@@ -40,7 +40,7 @@ class RepositoryError(LineageError):
 
 
 class NetworkError(LineageError):
-    """What is on the Hub cannot be fetched, which says nothing about the model."""
+    """Something on the Hub cannot be fetched; this says nothing about the model."""
 
 
 class CheckpointError(LineageError):
@@ -64,7 +64,7 @@ class CardError(LineageError):
 
 
 class LedgerError(LineageError):
-    """A ledger that is none, that another run is using, or that cannot be written."""
+    """A file that is not a ledger, or a ledger that another run is using or that cannot be written."""
 
 
 class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes an UNVERIFIABLE verdict
@@ -72,16 +72,16 @@ class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes 
 
 
 def told(error: BaseException) -> str:
-    """Return on one line what went wrong, whatever was raised, for those who see no traceback."""
+    """Return what went wrong on one printable line, for any exception, to be shown in place of a traceback."""
     if isinstance(error, LineageError):
         return str(error)
-    kind, said = type(error).__name__, str(error)
+    kind, message = type(error).__name__, str(error)
     if isinstance(error, MemoryError):
-        why = said or "not enough memory; try --max-memory"
+        why = message or "not enough memory; try --max-memory"
     elif isinstance(error, ImportError):
-        why = f"a package that is needed cannot be imported ({said or kind}); install hf-lineage again"
+        why = f"a package that is needed cannot be imported ({message or kind}); install hf-lineage again"
     elif isinstance(error, OSError):
-        why = said or kind
+        why = message or kind
     else:
-        why = f"an error that nobody expected ({kind}: {said}); --debug shows where, please report it"
+        why = f"an unexpected error ({kind}: {message}); --debug shows where, please report it"
     return printable(why)

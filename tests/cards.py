@@ -1,6 +1,6 @@
 """Model cards of every shape, as data: name -> bytes, None for no card at all."""
 
-from hf_lineage.card import BEGIN, END
+from hf_lineage.claims.card import BEGIN, END
 
 FRONT = b"---\nlicense: mit\nbase_model: acme/base\n---\n"
 QUOTED = f"{BEGIN}\nnot a section\n{END}".encode()

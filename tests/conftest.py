@@ -3,17 +3,18 @@
 import pytest
 
 from hf_lineage import Options, check
-from hf_lineage.claims import Claim
-from hf_lineage.evaluate import Criteria, judge
-from hf_lineage.pipeline import Report, Row
-from hf_lineage.repo import resolve
-from hf_lineage.verdict import Incompatible, Inconclusive, Unreadable, Unrelated, Unverifiable
+from hf_lineage.checking.api import Report, Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unreadable, Unrelated, Unverifiable
+from hf_lineage.hub.reference import resolve
 from tests import hostile
-from tests.evidence import evidence
-from tests.hub import serving
-from tests.hub.client import connect
-from tests.hub.commits import Commits
+from tests.example_evidence import evidence
 from tests.models import SMALL, card, family, fine_tuned, tiny_llama
+from tests.server import serving
+from tests.server.client import connect
+from tests.server.commits import Commits
 from tests.signatures import publish
 
 LAYERS = 8
@@ -118,7 +119,7 @@ def published(server):
 @pytest.fixture
 def without_cache(monkeypatch):
     """Nothing that this machine kept is found again."""
-    monkeypatch.setattr("hf_lineage.cache.find", lambda *arguments: None)
+    monkeypatch.setattr("hf_lineage.signature.sources.cache.find", lambda *arguments: None)
 
 
 @pytest.fixture(autouse=True)

@@ -2,14 +2,16 @@
 
 import numpy as np
 
-from hf_lineage.calibrate import EmpiricalNull, PermutationNull
-from hf_lineage.claims import Claim
-from hf_lineage.comparison import Comparison, assign
-from hf_lineage.evaluate import Criteria, judge
-from hf_lineage.options import Options
-from hf_lineage.pipeline import Report, Row
-from hf_lineage.verdict import Evidence, Unverifiable
-from tests.evidence import inheriting
+from hf_lineage.checking.api import Report, Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.comparison import Comparison, assign
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.empirical_null import EmpiricalNull
+from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.permutation_null import PermutationNull
+from hf_lineage.evidence.verdict import Evidence, Unverifiable
+from hf_lineage.signature.options import Options
+from tests.example_evidence import inheriting, nulls
 
 START = "<script>window.hacked = 1</script><img src=x onerror='window.hacked=1'>\"'></style></title>`a`|b|"
 HOSTILE = f"{START}\n::error::\u202e\u2066\u200b\x1b[31m$x^2$ --> ]]> &lt;" + "m" * 200
@@ -33,8 +35,7 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, sha
             concentration=(stream.uniform(0.2, 1, rows), stream.uniform(0.2, 1, columns)),
             standard_error=0.001,
         ),
-        permutation=PermutationNull(score, stream.normal(0, 0.01, 999), seed=0, coordinates=128),
-        empirical=empirical,
+        nulls=nulls(PermutationNull(score, stream.normal(0, 0.01, 999), seed=0, coordinates=128), empirical, score),
         p_value=p,
         layers=more.pop("layers", (tuple(range(rows)), tuple(range(columns)))),
         inherited=None if share is None else inheriting(*[share] * columns, error=0.02),

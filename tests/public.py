@@ -12,8 +12,8 @@ import transformers
 
 from benchmarks.paper.parts import public as listed
 from benchmarks.paper.parts.folders import write_tokenizer
-from tests.hub import Hub
 from tests.models import EXAMPLES, WEIGHTS, Tensors, edit_json, fine_tuned, spoil, tiny_llama
+from tests.server import Hub
 
 LLAMAS = {
     "meta-llama/Llama-2-7b-hf": "acme/llama-base",

@@ -1,4 +1,4 @@
-"""The pictures of two reports in README.md: `make screenshots` takes them anew, from the models in examples/hub."""
+"""The pictures of two reports in docs/reports.md: `make screenshots` takes them anew, of models in examples/hub."""
 
 import tempfile
 from pathlib import Path

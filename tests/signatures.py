@@ -5,9 +5,9 @@ import json
 import logging
 from io import StringIO
 
-from hf_lineage.published import FOLDER, file_name
-from hf_lineage.recipe import RECIPES
-from hf_lineage.store import load_signature
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.sources.published import FOLDER, file_name
+from hf_lineage.signature.store import load_signature
 from tests.models import WEIGHTS
 from tests.running import lineage
 

@@ -5,11 +5,12 @@ from typing import Any, Literal
 
 import torch
 
-from hf_lineage.recipe import RECIPES
-from hf_lineage.residual import Probes
-from hf_lineage.survey import Units, cap, survey
-from hf_lineage.term import Term
-from hf_lineage.threads import workers
+from hf_lineage.signature.parallel import workers
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.residual import Probes
+from hf_lineage.signature.survey import cap, survey
+from hf_lineage.signature.term import Term
+from hf_lineage.signature.units import Units
 
 WIDTH = 10
 CPU = torch.device("cpu")

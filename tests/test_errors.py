@@ -1,6 +1,9 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hf_lineage.errors import CheckpointError, LineageError, printable
+from hf_lineage.errors import CheckpointError, LineageError, printable, told
+from tests.properties import ANY_TEXT, cases
 
 
 @pytest.mark.parametrize(
@@ -19,7 +22,7 @@ from hf_lineage.errors import CheckpointError, LineageError, printable
         (7, "7"),
     ],
 )
-def test_what_strangers_write_is_shown_on_one_printable_line(text, shown):
+def test_untrusted_text_is_shown_on_one_printable_line(text, shown):
     assert printable(text) == shown
 
 
@@ -35,3 +38,40 @@ def test_what_is_escaped_is_no_longer_than_the_limit_either():
 def test_the_message_of_an_error_is_one_printable_line():
     assert str(CheckpointError("a\nb")) == r"a\nb"
     assert len(str(LineageError("x" * 10_000))) == 2000
+
+
+@cases(300)
+@given(ANY_TEXT, st.integers(1, 40))
+def test_whatever_is_written_is_short_printable_no_command_and_stays_so(text, limit):
+    shown = printable(text, limit)
+    assert shown.isprintable()
+    assert len(shown) <= limit
+    assert "::" not in shown
+    assert "##[" not in shown
+    assert printable(shown, limit) == shown
+
+
+@cases(100)
+@given(st.text(st.characters(categories=["L", "N"])))
+def test_letters_and_numbers_of_every_language_stay_what_they_are(text):
+    assert printable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (CheckpointError("a\nb"), r"a\nb"),
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+        (OSError(), "OSError"),
+        (MemoryError(), "not enough memory; try --max-memory"),
+        (MemoryError("8 GiB"), "8 GiB"),
+        (
+            ImportError("No module named 'x'"),
+            "a package that is needed cannot be imported (No module named 'x'); install",
+        ),
+        (KeyError("::x"), r"an unexpected error (KeyError: ':\x3ax'); --debug shows where, please report it"),
+    ],
+)
+def test_whatever_is_raised_is_told_on_one_line(error, line):
+    assert told(error).startswith(line)
+    assert told(error).isprintable()

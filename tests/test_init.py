@@ -44,6 +44,13 @@ def test_every_public_name_is_there_and_an_unknown_one_is_not():
         _ = hf_lineage.no_such_name
 
 
+@pytest.mark.parametrize("before", ["", "import hf_lineage.checking.api; ", "from hf_lineage import extract; "])
+def test_a_public_function_can_be_called_whatever_was_imported_before(before):
+    """A package of the same name takes the place of a function as soon as anything in it is imported."""
+    names = ", ".join(name for name in hf_lineage.__all__ if name.islower())
+    heavy_modules_after(f"{before}from hf_lineage import {names}; assert all(map(callable, ({names})))")
+
+
 def test_the_version_is_that_of_the_distribution():
     from importlib.metadata import version
 

@@ -1,11 +1,34 @@
-"""What README.md shows is what the program prints."""
+"""What README.md and the pages in docs/ show is what the program prints, and their links lead somewhere."""
 
 import re
 
 import pytest
+import yaml
 
-from tests.readme import BLOCKS, README, ROOT, block
+from hf_lineage.cli.shared import INTERRUPTED
+from hf_lineage.evidence.verdict import ExitCode, Kind
+from hf_lineage.report import FORMATS
 from tests.screenshots import LARGEST, SHOWN
+from tools.docs import BLOCKS, PAGES, README, ROOT, block
+
+REPOSITORY = "https://github.com/hf-lineage/hf-lineage/"
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FILES = sorted({README, *PAGES.rglob("*.md"), *(file for file, _ in BLOCKS.values())})
+LONGEST = 200
+"""Lines of README.md."""
+
+
+@pytest.fixture(params=FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
+def text(request):
+    return request.param.read_text(encoding="utf-8")
+
+
+def rows(file, heading):
+    """The cells of the first table under a heading."""
+    section = f"\n{file.read_text(encoding='utf-8')}".partition(f"\n{heading}\n")[2]
+    table = re.search(r"^\|.*\n\| ---.*\n((?:\|.*\n)+)", section, re.MULTILINE)
+    assert table, f"{file}: {heading}"
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table[1].splitlines()]
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -13,6 +36,65 @@ def test_every_generated_block_is_up_to_date(name):
     file, render = BLOCKS[name]
     shown = block(file.read_text(encoding="utf-8"), name)[2].strip()
     assert shown == render().strip(), "run `make docs`"
+
+
+def test_every_marked_block_is_generated(text):
+    assert set(re.findall(r"^<!-- begin (.+) -->$", text, re.MULTILINE)) <= set(BLOCKS)
+
+
+def test_the_readme_is_short_and_tells_how_to_set_up():
+    readme = README.read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= LONGEST
+    assert "$ make demo" in readme
+    assert "$ make test" in readme
+
+
+def test_every_link_of_the_readme_works_on_the_package_index():
+    links = LINK.findall(README.read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_every_link_into_the_repository_leads_to_a_file_or_a_folder(text):
+    links = re.findall(rf"{re.escape(REPOSITORY)}(blob|tree)/main/([\w./-]+)", text)
+    assert [
+        path for kind, path in links if not (ROOT / path).exists() or (ROOT / path).is_dir() != (kind == "tree")
+    ] == []
+
+
+def test_every_link_to_a_heading_of_a_page_on_github_leads_to_one(text):
+    for page, anchor in re.findall(rf"{re.escape(REPOSITORY)}blob/main/([\w./-]+\.md)#([\w-]+)", text):
+        headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("file", [README, PAGES / "verdicts.md"], ids=["README", "verdicts"])
+def test_every_verdict_and_every_exit_code_is_told(file):
+    heading = {README: "## Read the result", PAGES / "verdicts.md": "## The verdicts"}[file]
+    assert [row[0] for row in rows(file, heading)] == list(dict.fromkeys(kind.word for kind in Kind))
+    codes = re.findall(r"^\| (\d+) \|", file.read_text(encoding="utf-8"), re.MULTILINE)
+    assert codes == [str(int(code)) for code in (*sorted(ExitCode), INTERRUPTED)]
+
+
+def test_every_kind_of_related_is_told():
+    related = [kind for kind in Kind if kind.word == "RELATED"]
+    told = rows(PAGES / "verdicts.md", "## How much is inherited")
+    assert [(row[0], row[2], int(row[4].split(",")[0])) for row in told] == [
+        (kind.words, f"`{kind.identifier}`", int(kind.exit_code)) for kind in related
+    ]
+
+
+def test_every_format_of_a_report_is_told():
+    assert [row[0] for row in rows(PAGES / "reports.md", "# Reports")] == [f"`{name}`" for name in FORMATS]
+
+
+def test_every_page_is_in_the_navigation():
+    def pages(entry):
+        values = entry if isinstance(entry, list) else entry.values() if isinstance(entry, dict) else None
+        return [entry] if values is None else [page for value in values for page in pages(value)]
+
+    listed = pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    assert sorted(listed) == sorted(page.relative_to(PAGES).as_posix() for page in PAGES.rglob("*.md"))
 
 
 def test_the_demo_has_the_verdicts_that_the_readme_promises():
@@ -25,7 +107,15 @@ def test_the_demo_has_the_verdicts_that_the_readme_promises():
     assert {line.split()[3] for line in lines if "UNRELATED" in line} == {"0%"}
 
 
+def test_a_target_that_was_missed_is_marked():
+    speed = block((PAGES / "benchmarks.md").read_text(encoding="utf-8"), "speed")[2]
+    missed = block((ROOT / "benchmarks/README.md").read_text(encoding="utf-8"), "missed")[2]
+    marked = {line.split(" | ")[0] for line in speed.splitlines() if line.endswith("| **missed** |")}
+    assert "| compare two 1.3B folders, next to modeldna" in marked
+    assert marked <= {line.split(" | ")[0] for line in missed.splitlines()}
+
+
 def test_the_screenshots_are_shown_with_words_for_those_who_do_not_see_them():
-    shown = dict(re.findall(r'<img src="docs/([^"]+)" [^>]*alt="([^"]{40,})"', README.read_text(encoding="utf-8")))
-    assert set(shown) == set(SHOWN)
-    assert all((ROOT / "docs" / name).stat().st_size < LARGEST for name in SHOWN)
+    page = (PAGES / "reports.md").read_text(encoding="utf-8")
+    assert set(dict(re.findall(r'<img src="([^"]+)" [^>]*alt="([^"]{40,})"', page))) == set(SHOWN)
+    assert all((PAGES / name).stat().st_size < LARGEST for name in SHOWN)

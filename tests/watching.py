@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.hub import Hub, serving
 from tests.models import card, fine_tuned, tiny_llama
 from tests.running import Outcome, lineage
+from tests.server import Hub, serving
 
 ALWAYS = 10**6
 EVERY = ["fern/plain", "fern/child", "fern/liar"]

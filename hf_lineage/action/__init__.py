@@ -1,4 +1,4 @@
-"""The GitHub Action: checks once, and tells the runner, the reader of the log and the next steps what came out.
+"""The GitHub Action: checks once, and reports the outcome to the runner, the log and the next steps.
 
 `action.yml` calls `python -m hf_lineage.action`; inputs come, and outputs go, as the runner hands them over.
 """
@@ -17,7 +17,7 @@ ERROR, INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one step of the action and return its exit status, which is 1 for no error: 1 means UNRELATED."""
+    """Run one step of the action and return its exit status; an error is 2, because 1 means UNRELATED."""
     try:
         # Only here: a package that cannot be imported is an error like any other.
         from hf_lineage.action import steps
@@ -30,6 +30,6 @@ def main(arguments: Sequence[str]) -> int:
             traceback.print_exc()
         if file := os.environ.get("GITHUB_OUTPUT"):
             runner.set_outputs(Path(file), {"verdict": "ERROR"})
-        said = runner.command("error", printable(told(error)), title="Lineage could not be checked")
-        print(said, flush=True)  # noqa: T201 - the log of the step
+        annotation = runner.command("error", printable(told(error)), title="Lineage could not be checked")
+        print(annotation, flush=True)  # noqa: T201 - the log of the step
         return ERROR

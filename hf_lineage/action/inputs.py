@@ -10,11 +10,10 @@ from typing import Literal, TypeVar
 
 from hf_lineage import __version__
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.options import ACCEPTABLE, Options
-from hf_lineage.repo import hub_name
-from hf_lineage.report import FORMATS as KNOWN
-from hf_lineage.report import Render, renderer
-from hf_lineage.verdict import ExitCode
+from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.hub.reference import hub_name
+from hf_lineage.report import FORMATS, Format, renderer
+from hf_lineage.signature.options import ACCEPTABLE, Options
 
 PREFIX = "LINEAGE_"
 FAILING = {
@@ -38,42 +37,42 @@ class Inputs:
     on_hub: bool
     """Whether the model is one of the Hub, whatever folder of the checkout bears its name."""
     bases: tuple[str, ...]
-    formats: Mapping[str, Render]
+    formats: Mapping[str, Format]
     failing: frozenset[ExitCode]
     card: Card
     token: str
-    kept: Path
-    """Where the signatures of models on the Hub are kept from one run to the next."""
+    cache: Path
+    """The folder in which signatures of models on the Hub are cached from one run to the next."""
     options: Options
 
 
 def read_inputs(environ: Mapping[str, str]) -> Inputs:
     """Return the inputs; raise OptionError for one that is wrong."""
-    said = {key.removeprefix(PREFIX): value.strip() for key, value in environ.items() if key.startswith(PREFIX)}
-    version = said.get("VERSION") or __version__
+    given = {key.removeprefix(PREFIX): value.strip() for key, value in environ.items() if key.startswith(PREFIX)}
+    version = given.get("VERSION") or __version__
     if version.removeprefix("v") != __version__:
         raise OptionError(
             f"this is hf-lineage {__version__}, not {version}: the action installs itself; name another ref in `uses`"
         )
     return Inputs(
-        model=_model(said),
-        on_hub=bool(said.get("MODEL")),
-        bases=tuple(_words(said.get("BASE", ""))),
-        formats={name: renderer(_one_of(name, "formats", list(KNOWN))) for name in _words(said.get("FORMATS", ""))},
-        failing=FAILING[_one_of(said.get("FAIL_ON") or "unrelated", "fail-on", list(FAILING))],
-        card=_one_of(said.get("ANNOTATE") or "never", "annotate", CARDS),
-        token=said.get("TOKEN", ""),
-        kept=Path(environ.get("RUNNER_TEMP", ".")) / "hf-lineage-signatures",
+        model=_model(given),
+        on_hub=bool(given.get("MODEL")),
+        bases=tuple(_words(given.get("BASE", ""))),
+        formats={name: renderer(_one_of(name, "formats", list(FORMATS))) for name in _words(given.get("FORMATS", ""))},
+        failing=FAILING[_one_of(given.get("FAIL_ON") or "unrelated", "fail-on", list(FAILING))],
+        card=_one_of(given.get("ANNOTATE") or "never", "annotate", CARDS),
+        token=given.get("TOKEN", ""),
+        cache=Path(environ.get("RUNNER_TEMP", ".")) / "hf-lineage-signatures",
         options=Options(
-            local_hub=Path(said["LOCAL_HUB"]) if said.get("LOCAL_HUB") else None,
-            accept=tuple(_one_of(word, "accept", ACCEPTABLE) for word in _words(said.get("ACCEPT", ""))),
-            budget=_one_of(said["BUDGET"], "budget", BUDGETS) if said.get("BUDGET") else None,
+            local_hub=Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None,
+            accept=tuple(_one_of(word, "accept", ACCEPTABLE) for word in _words(given.get("ACCEPT", ""))),
+            budget=_one_of(given["BUDGET"], "budget", BUDGETS) if given.get("BUDGET") else None,
         ),
     )
 
 
-def _model(said: Mapping[str, str]) -> str:
-    name, revision, folder = (said.get(key, "") for key in ("MODEL", "REVISION", "LOCAL_PATH"))
+def _model(given: Mapping[str, str]) -> str:
+    name, revision, folder = (given.get(key, "") for key in ("MODEL", "REVISION", "LOCAL_PATH"))
     if bool(name) == bool(folder):
         raise OptionError("give one of the inputs model and local-path")
     if revision and not name:
@@ -85,11 +84,11 @@ def _model(said: Mapping[str, str]) -> str:
     return folder or model
 
 
-def _one_of(asked: str, name: str, known: Sequence[Word]) -> Word:
-    found = next((word for word in known if word == asked), None)
-    if found is None:
-        raise OptionError(f"the input {name} must be one of {', '.join(known)}, not {printable(asked, 100)}")
-    return found
+def _one_of(asked: str, name: str, allowed: Sequence[Word]) -> Word:
+    chosen = next((word for word in allowed if word == asked), None)
+    if chosen is None:
+        raise OptionError(f"the input {name} must be one of {', '.join(allowed)}, not {printable(asked, 100)}")
+    return chosen
 
 
 def _words(text: str) -> list[str]:

@@ -12,20 +12,20 @@ from pathlib import Path
 
 LARGEST_SUMMARY = 2**20 - 2**10
 """Bytes: GitHub refuses the summary of a step from 1 MiB on."""
-CUT = "\n\nThe rest was cut off here, because a summary must stay under 1 MiB; the reports have all of it.\n"
+CUT = "\n\nThe rest is left out, because a summary must stay under 1 MiB; the reports are complete.\n"
 _DATA = {ord(c): f"%{ord(c):02X}" for c in "%\r\n"}
 _PROPERTY = {ord(c): f"%{ord(c):02X}" for c in "%\r\n:,"}
 
 
 def command(name: str, message: str, **properties: str) -> str:
     """Return a workflow command, such as an annotation, on one line, whatever stands in it."""
-    said = ",".join(f"{key}={value.translate(_PROPERTY)}" for key, value in properties.items())
-    return f"::{name}{' ' if said else ''}{said}::{message.translate(_DATA)}"
+    fields = ",".join(f"{key}={value.translate(_PROPERTY)}" for key, value in properties.items())
+    return f"::{name}{' ' if fields else ''}{fields}::{message.translate(_DATA)}"
 
 
 @contextlib.contextmanager
 def unheard() -> Iterator[None]:
-    """Let the runner take nothing that is printed for a command: names of strangers may be among it."""
+    """Keep the runner from obeying commands in what is printed: untrusted names may be among it."""
     token = secrets.token_hex(16)
     print(f"::stop-commands::{token}", flush=True)  # noqa: T201 - this is how one talks to the runner
     try:
@@ -35,7 +35,7 @@ def unheard() -> Iterator[None]:
 
 
 def set_outputs(file: Path, values: Mapping[str, str]) -> None:
-    """Append the outputs of the step, each on one line between marks that nobody can guess."""
+    """Append the outputs of the step, each on one line between random marks."""
     with file.open("a", encoding="utf-8") as stream:
         for name, value in values.items():
             mark = secrets.token_hex(16)
@@ -46,7 +46,7 @@ def add_summary(file: Path, markdown: str) -> None:
     """Append to the summary of the step, cut between two lines where it would be refused."""
     content = markdown.encode("utf-8", errors="backslashreplace")
     if len(content) > LARGEST_SUMMARY:
-        kept = content[: LARGEST_SUMMARY - len(CUT)]
-        content = kept[: kept.rfind(b"\n") + 1] + CUT.encode()
+        beginning = content[: LARGEST_SUMMARY - len(CUT)]
+        content = beginning[: beginning.rfind(b"\n") + 1] + CUT.encode()
     with file.open("ab") as stream:
         stream.write(content)

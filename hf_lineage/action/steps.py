@@ -8,29 +8,40 @@ import os
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_lineage import __version__
 from hf_lineage.action import runner
 from hf_lineage.action.inputs import Inputs, read_inputs
-from hf_lineage.claims import read_claims
+from hf_lineage.checking.api import Report, check_source
+from hf_lineage.checking.naming import is_path, locate, with_weights
+from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import LineageError, NothingToCompare, printable
-from hf_lineage.naming import is_path, locate, with_weights
-from hf_lineage.pipeline import Report, check_source
-from hf_lineage.repo import RepoRef, resolve
-from hf_lineage.report import intoto, json, markdown, sarif, text, wording
-from hf_lineage.report.encoding import encode
-from hf_lineage.signature import Signature
-from hf_lineage.verdict import ExitCode
+from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.hub.reference import RepoRef, resolve
+from hf_lineage.report import intoto, json, markdown, text, wording, write_report
+from hf_lineage.signature.values import Signature
 
 if TYPE_CHECKING:
-    from hf_lineage.annotation import Annotation
+    from hf_lineage.annotate.annotation import Annotation
 
 Environment = Mapping[str, str]
-SUFFIXES = {"text": "txt", "markdown": "md", "junit": "junit.xml", "cyclonedx": "cdx.json", "intoto": "intoto.json"}
+SUFFIXES = {
+    "text": "txt",
+    "markdown": "md",
+    "junit": "junit.xml",
+    "cyclonedx": "cdx.json",
+    "intoto": "intoto.json",
+    "intoto-predicate": "predicate.json",
+    "sarif-alerts": "alerts.sarif",
+    "checksums": "sha256",
+}
 """Format -> what its file ends in, where that is not the name of the format."""
+BESIDE = {"sarif": ("sarif-alerts",), "intoto": ("intoto-predicate", "checksums")}
+"""Format that is asked for -> what other actions take besides."""
+OUTPUTS = {"sarif-path": "sarif-alerts", "predicate-path": "intoto-predicate", "checksums-path": "checksums"}
+"""Output -> the format whose file it names."""
 UNDECLARED, FAILED = "UNDECLARED", "ERROR"
 """The output `verdict` where there is none: nothing is declared, or something could not be read."""
 
@@ -44,21 +55,21 @@ def run_check(environ: Environment) -> int:
             report, code = _checked(inputs, environ)
         except (LineageError, OSError, MemoryError) as error:
             problem = printable(str(error) or "not enough memory")
-        except Exception:  # a bug: whatever it says, it says where the runner takes nothing for a command
+        except Exception:  # a bug: its traceback must not reach the runner as a command
             traceback.print_exc()
-            problem = "hf-lineage failed in a way that it should not; the log says where. Please report it."
+            problem = "hf-lineage failed because of a defect of its own; the log has the traceback. Please report it."
     if problem is not None or code is None:
         return _failed(environ, problem or "")
     level = "error" if code else "notice" if report.exit_code == ExitCode.RELATED else "warning"
-    said = "; ".join(map(wording.outcome, report.rows)) or wording.NOTHING_DECLARED
-    _say(runner.command(level, printable(said), title=f"Lineage of {printable(report.model, 200)}"))
+    summary = "; ".join(map(wording.outcome, report.rows)) or wording.NOTHING_DECLARED
+    _say(runner.command(level, printable(summary), title=f"Lineage of {printable(report.model, 200)}"))
     return code
 
 
 def run_key(environ: Environment) -> int:
-    """Say under which key the signatures of this check are cached: the commits of everything that is on the Hub.
+    """Set the key under which the signatures of this check are cached: the commits of all models that are on the Hub.
 
-    Whatever goes wrong here goes wrong in the check as well, which tells it better.
+    Errors are ignored here: the check meets them as well, and reports them.
     """
     with runner.unheard(), contextlib.suppress(Exception):
         inputs = read_inputs(environ)
@@ -69,7 +80,7 @@ def run_key(environ: Environment) -> int:
             if bases or source.remote:
                 before = f"hf-lineage-{__version__}-{_digest(bases)}-"
                 key = f"{before}{_digest([source.revision or ''])}"
-                _set(environ, {"key": key, "restore-keys": before, "path": str(inputs.kept)})
+                _set(environ, {"key": key, "restore-keys": before, "path": str(inputs.cache)})
     return 0
 
 
@@ -77,7 +88,7 @@ COMMANDS: dict[str, Callable[[Environment], int]] = {"check": run_check, "key": 
 
 
 def _checked(inputs: Inputs, environ: Environment) -> tuple[Report, int]:
-    """The report, once everybody but the reader of annotations was told, and the exit status that it gives."""
+    """The report, written to the log, the files, the outputs and the summary, and the exit status that it gives."""
     _use(inputs)
     report, annotated = _judged(inputs)
     _say(text.render(report))
@@ -87,7 +98,7 @@ def _checked(inputs: Inputs, environ: Environment) -> tuple[Report, int]:
     if summary := environ.get("GITHUB_STEP_SUMMARY"):
         runner.add_summary(Path(summary), markdown.render(report) + "\n")
     if annotated is not None and inputs.card != "never":
-        from hf_lineage import annotation
+        from hf_lineage.annotate import annotation
 
         _say(annotation.TARGETS[inputs.card](annotated))
     return report, int(report.exit_code) if report.exit_code in inputs.failing else 0
@@ -98,11 +109,11 @@ def _judged(inputs: Inputs) -> tuple[Report, Annotation | None]:
     source = _source(inputs)
     if inputs.card == "never":
         return check_source(inputs.model, source, inputs.bases, inputs.options), None
-    from hf_lineage import annotation
+    from hf_lineage.annotate import annotation
 
     repo = with_weights(source, inputs.model)
-    found = annotation.annotate_source(inputs.model, repo, inputs.bases, inputs.options, inputs.card)
-    return found.report, found
+    annotated = annotation.annotate_source(inputs.model, repo, inputs.bases, inputs.options, inputs.card)
+    return annotated.report, annotated
 
 
 def _source(inputs: Inputs) -> RepoRef | Signature:
@@ -113,30 +124,17 @@ def _source(inputs: Inputs) -> RepoRef | Signature:
 
 
 def _write(report: Report, inputs: Inputs, folder: Path) -> dict[str, str]:
-    """Write a file for each format, and return the outputs that name one."""
+    """Write a file for each format and what belongs to it, and return the outputs that name one."""
+    asked = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
     written: dict[str, str] = {}
-    contents: dict[str, Callable[[], str]] = {
-        f"lineage.{SUFFIXES.get(name, name)}": partial(render, report, True) for name, render in inputs.formats.items()
-    }
-    if "sarif" in inputs.formats:
-        contents["lineage.alerts.sarif"] = lambda: sarif.alerts(report)
-    if "intoto" in inputs.formats:  # what actions/attest wants apart
-        contents |= {
-            "lineage.predicate.json": lambda: encode(intoto.predicate(report)),
-            "lineage.sha256": lambda: intoto.checksums(report),
-        }
-    for name, content in contents.items():
+    for form in asked:
+        file = folder / f"lineage.{SUFFIXES.get(form, form)}"
         try:
-            (folder / name).write_bytes(content().encode())
-            written[name] = str(folder / name)
+            write_report(report, form, file)
+            written[form] = str(file)
         except NothingToCompare as error:
-            _say(f"{name} was not written: {error}")
-    named = {
-        "sarif-path": "lineage.alerts.sarif",
-        "predicate-path": "lineage.predicate.json",
-        "checksums-path": "lineage.sha256",
-    }
-    return {output: written.get(file, "") for output, file in named.items()}
+            _say(f"{file.name} was not written: {error}")
+    return {output: written.get(form, "") for output, form in OUTPUTS.items()}
 
 
 def _outcome(report: Report) -> dict[str, str]:
@@ -155,7 +153,7 @@ def _outcome(report: Report) -> dict[str, str]:
 
 
 def _failed(environ: Environment, problem: str) -> int:
-    """Nothing came out: say why, everywhere."""
+    """Report why there is no verdict in the outputs, the summary and an annotation, and return the exit status."""
     _set(environ, {"verdict": FAILED})
     if summary := environ.get("GITHUB_STEP_SUMMARY"):
         runner.add_summary(Path(summary), f"### Lineage could not be checked\n\n{markdown.escaped(problem)}\n")
@@ -164,13 +162,13 @@ def _failed(environ: Environment, problem: str) -> int:
 
 
 def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:
-    """Each base that is on the Hub, with its commit."""
-    found = []
+    """The bases that are on the Hub, as name@commit."""
+    pinned = []
     for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
         with contextlib.suppress(LineageError):
             repo = resolve(base, inputs.options.local_hub, folders=bool(inputs.bases) and is_path(base))
-            found += [f"{repo.remote}@{repo.revision}"] if repo.remote else []
-    return found
+            pinned += [f"{repo.remote}@{repo.revision}"] if repo.remote else []
+    return pinned
 
 
 def _digest(names: Sequence[str]) -> str:
@@ -178,8 +176,8 @@ def _digest(names: Sequence[str]) -> str:
 
 
 def _use(inputs: Inputs) -> None:
-    """The token is for the Hub's client alone, which looks for it here; without one an account is asked for by OIDC."""
-    os.environ["HF_LINEAGE_CACHE"] = str(inputs.kept)
+    """Set the cache, and the token that the Hub's client reads; without a token that gets an account by OIDC."""
+    os.environ["HF_LINEAGE_CACHE"] = str(inputs.cache)
     if inputs.token:
         os.environ["HF_TOKEN"] = inputs.token
 

@@ -1,12 +1,12 @@
-"""Checkpoint: the names, shapes and values of a model's tensors, read one at a time; one module for each source."""
+"""Checkpoint: the names, shapes and values of a model's tensors, read one at a time from a disk or from the Hub."""
 
 from hf_lineage.checkpoint.adapter import adapted, adapter_base, adapter_beside
-from hf_lineage.checkpoint.local import FLOATS, Checkpoint, TensorInfo
+from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.opening import files_beside, open_checkpoint, other_format, weight_files
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
+from hf_lineage.checkpoint.tensor import TensorInfo
 
 __all__ = [
-    "FLOATS",
     "Checkpoint",
     "RemoteCheckpoint",
     "TensorInfo",

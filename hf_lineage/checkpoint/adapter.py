@@ -1,4 +1,4 @@
-"""Adapter: what peft would add to the weights, as `adapter_config.json` says; added to each tensor as it is read."""
+"""LoRA adapters: what peft would add to the weights by `adapter_config.json` is added to each tensor as it is read."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hf_lineage.checkpoint.local import FLOATS, Checkpoint
+from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.repo import RepoRef
+from hf_lineage.hub.reference import RepoRef
 
 if TYPE_CHECKING:
     import torch
+
+    from hf_lineage.checkpoint.memory import Memory
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 FREE = frozenset(
@@ -22,21 +24,21 @@ FREE = frozenset(
     | {"megatron_core", "peft_type", "peft_version", "qalora_group_size", "r", "revision", "target_modules"}
     | {"task_type", "use_rslora"}
 )
-"""Settings that change nothing in what is added, or are read here; any other has to be unset."""
+"""Settings that do not change what is added, or that are read here; any other setting has to be unset."""
 PLAIN = {"bias": "none", "init_lora_weights": (True, False, "gaussian")}
-"""Settings that may be set, and to what."""
+"""Settings that may be set, each with its allowed values."""
 FACTOR = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<which>[AB])\.weight")
 
 
 @dataclass(frozen=True)
 class Delta:
-    """What is added to one matrix: scale times B A."""
+    """The two factors of what is added to one matrix, which is scale x B A."""
 
     first: str
     """A (r, in), by its name in the adapter."""
     second: str
     """B (out, r)."""
-    turned: bool
+    transposed: bool
     """The matrix is stored as (in, out)."""
 
 
@@ -44,44 +46,44 @@ class Adapted(Checkpoint):
     """A checkpoint with an adapter added to what it reads."""
 
     def __init__(self, plain: Checkpoint, adapter: Checkpoint, scale: float, deltas: Mapping[str, Delta]) -> None:
-        super().__init__(plain.tensors)
+        super().__init__(plain.stored, plain.tensors)
         self._plain, self._adapter, self._scale, self._deltas = plain, adapter, scale, deltas
 
     def release(self) -> None:
-        """Unmap what was read."""
+        """Cancel the downloads that are still running."""
         self._plain.release()
         self._adapter.release()
 
     def prefetch(self, *names: str) -> None:
-        """Let these tensors and what is added to them come in the background."""
+        """Start to read these tensors, and the factors that are added to them, in the background."""
         self._plain.prefetch(*names)
         added = [self._deltas[name] for name in names if name in self._deltas]
         self._adapter.prefetch(*(name for delta in added for name in (delta.first, delta.second)))
 
-    def read(self, name: str) -> torch.Tensor:
-        """Return one tensor with what the adapter adds to it; raise as `Checkpoint.read` does."""
-        tensor, delta = self._plain.read(name), self._deltas.get(name)
+    def read(self, name: str, memory: Memory | None = None) -> torch.Tensor:
+        """Return one tensor plus what the adapter adds to it; raise as `Checkpoint.read` does."""
+        tensor, delta = self._plain.read(name, memory), self._deltas.get(name)
         if delta is None:
             return tensor
         product = self._adapter.read(delta.second).float() @ self._adapter.read(delta.first).float()
-        return tensor.float() + self._scale * (product.T if delta.turned else product)
+        return tensor.float() + self._scale * (product.T if delta.transposed else product)
 
 
 def adapter_beside(repo: RepoRef) -> bool:
-    """Return whether an adapter lies beside the weights, so that peft would be asked for it."""
+    """Return whether an adapter lies beside the weights, which a loader with peft would apply."""
     return repo.offers(CONFIG)
 
 
 def adapter_base(repo: RepoRef) -> Any:
-    """Return which model the adapter says it was trained on."""
+    """Return the name of the model on which the adapter was trained, as its configuration says; untrusted input."""
     return (repo.read_json(CONFIG) or {}).get("base_model_name_or_path")
 
 
 def adapted(repo: RepoRef, plain: Checkpoint, matrices: Mapping[str, bool]) -> Checkpoint:
-    """Return these weights with the adapter of a repository on top.
+    """Return these weights with the adapter of a repository added.
 
-    `matrices` are those that are read, each with whether it is stored as (in, out).
-    Raise NothingToCompare for an adapter of a kind that is not read here, CheckpointError for one that is damaged.
+    `matrices` are the names of those that will be read, each with whether it is stored as (in, out).
+    Raise NothingToCompare for an adapter of an unsupported kind, CheckpointError for a damaged one.
     """
     config = repo.read_json(CONFIG) or {}
     rank, scale = _refuse_unknown(config)
@@ -91,7 +93,7 @@ def adapted(repo: RepoRef, plain: Checkpoint, matrices: Mapping[str, bool]) -> C
     factors: dict[str, dict[str, str]] = {}
     for name, info in adapter.tensors.items():
         match = FACTOR.fullmatch(name)
-        if match is None or info.dtype not in FLOATS or len(info.shape) != 2:
+        if match is None or info.refusal or len(info.shape) != 2:
             raise NothingToCompare(f"the adapter holds {printable(name, 200)}, which is no factor of a plain LoRA")
         factors.setdefault(match["module"], {})[match["which"]] = name
     deltas = {}
@@ -110,9 +112,9 @@ def _refuse_unknown(config: Mapping[str, Any]) -> tuple[int, float]:
     """The rank and the scale of a plain LoRA; NothingToCompare for any other adapter."""
     if config.get("peft_type") != "LORA":
         raise NothingToCompare(f"the adapter is of the kind {printable(str(config.get('peft_type')), 50)}")
-    odd = next((key for key, value in config.items() if key not in FREE and not _unset(key, value)), None)
-    if odd is not None:
-        raise NothingToCompare(f"{CONFIG} sets `{printable(odd, 50)}`, which is more than a plain LoRA")
+    unsupported = next((key for key, value in config.items() if key not in FREE and not _unset(key, value)), None)
+    if unsupported is not None:
+        raise NothingToCompare(f"{CONFIG} sets `{printable(unsupported, 50)}`, which is more than a plain LoRA")
     rank, alpha = config.get("r", 8), config.get("lora_alpha", 8)
     numbers = all(isinstance(number, int | float) and not isinstance(number, bool) for number in (rank, alpha))
     if not numbers or not 1 <= rank <= 2**20 or rank != int(rank) or not math.isfinite(alpha):
@@ -126,31 +128,31 @@ def _unset(key: str, value: Any) -> bool:
 
 
 def _targeted(module: str, targets: Any) -> bool:
-    """Whether peft would put the adapter there; of patterns only the simplest is read."""
+    """Whether peft would apply the adapter to a module; patterns other than `all-linear` are not supported."""
     if isinstance(targets, list):
-        return any(isinstance(each, str) and f".{module}".endswith(f".{each}") for each in targets)
+        return any(isinstance(target, str) and f".{module}".endswith(f".{target}") for target in targets)
     return bool(targets == "all-linear")
 
 
 def _target(module: str, plain: Checkpoint) -> str:
-    """The tensor that a module is stored in, with the class's own prefix or without; NothingToCompare if unclear."""
+    """The tensor of a module, with the prefix of the class or without; NothingToCompare if there is not exactly one."""
     inner = module.partition(".")[2]
     exact = [name for name in (f"{module}.weight", f"{inner}.weight") if name in plain.tensors]
-    found = exact or [name for name in plain.tensors if name.partition(".")[2] == f"{module}.weight"]
-    if len(found) != 1:
+    candidates = exact or [name for name in plain.tensors if name.partition(".")[2] == f"{module}.weight"]
+    if len(candidates) != 1:
         raise NothingToCompare(
             f"the adapter is for {printable(module, 200)}, which the weights do not hold as one matrix"
         )
-    return found[0]
+    return candidates[0]
 
 
-def _delta(pair: Mapping[str, str], adapter: Checkpoint, shape: tuple[int, ...], rank: int, turned: bool) -> Delta:
+def _delta(pair: Mapping[str, str], adapter: Checkpoint, shape: tuple[int, ...], rank: int, transposed: bool) -> Delta:
     if pair.keys() != {"A", "B"}:
         raise CheckpointError(f"the adapter holds {printable(next(iter(pair.values())), 200)} without its other factor")
     first, second = (adapter.tensors[pair[which]].shape for which in "AB")
-    out, inn = shape[::-1] if turned and len(shape) == 2 else shape if len(shape) == 2 else (0, 0)
+    out, inn = shape[::-1] if transposed and len(shape) == 2 else shape if len(shape) == 2 else (0, 0)
     if (first, second) != ((rank, inn), (out, rank)):
         raise NothingToCompare(
             f"the adapter's {printable(pair['A'], 200)} does not fit the matrix it is for, or the rank of {CONFIG}"
         )
-    return Delta(pair["A"], pair["B"], turned)
+    return Delta(pair["A"], pair["B"], transposed)

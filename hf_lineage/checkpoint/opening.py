@@ -1,4 +1,4 @@
-"""Opening: which files hold the weights of a repository, and where each of them is."""
+"""Opening: which files hold the weights of a repository, and whether they are on this disk or on the Hub."""
 
 from __future__ import annotations
 
@@ -6,33 +6,39 @@ import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-from hf_lineage.checkpoint.local import SHARD, Checkpoint, TensorInfo, header
-from hf_lineage.checkpoint.ranges import RangedFile, Traffic
+from hf_lineage.checkpoint.formats import tensors_of
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.ranges import Downloads, RangedFile
 from hf_lineage.checkpoint.remote import AT_ONCE, RemoteCheckpoint
+from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.repo import RepoRef
-from hf_lineage.tensor_file import LARGEST_HEADER, OPEN_FILES
+from hf_lineage.files.tensor_file import LARGEST_HEADER, OPEN_FILES
+from hf_lineage.hub.reference import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+SHARD = re.compile(r"[^/\\:\0]+\.safetensors")
+"""A file of the folder itself on every platform."""
 NAMED = "transformers_weights"
 """The key of `config.json` with which transformers loads another file than these two."""
 RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
 OTHER = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
-"""How files with weights end that other loaders may take."""
+"""Endings of files with weights that other loaders may read."""
 NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
-def open_checkpoint(repo: RepoRef) -> Checkpoint:
-    """Return the checkpoint of a repository, every header checked.
+def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> Checkpoint:
+    """Return the checkpoint of a repository, every header checked; `config` tells how its tensors are stored.
 
-    Raise NothingToCompare if it holds no safetensors weights, CheckpointError if they are damaged or lie.
+    Raise NothingToCompare if it holds no safetensors weights, or in a format that is not read, CheckpointError if they
+    are damaged or contradict each other.
     """
     weight_map, files = _located(repo)
-    checkpoint = _opened(repo, files)
-    lost = sorted(set(weight_map) - set(checkpoint.tensors))
+    checkpoint = _opened(repo, files, config or {})
+    lost = sorted(set(weight_map) - set(checkpoint.stored))
     if lost:
         raise CheckpointError(f"{repo}: {INDEX} names the tensor {lost[0]}, which no shard holds; download them again")
     return checkpoint
@@ -40,7 +46,7 @@ def open_checkpoint(repo: RepoRef) -> Checkpoint:
 
 def open_file(repo: RepoRef, file: str) -> Checkpoint:
     """Return the tensors of one file of a repository; raise as `open_checkpoint` does."""
-    return _opened(repo, [file])
+    return _opened(repo, [file], {})
 
 
 def weight_files(repo: RepoRef) -> list[str]:
@@ -49,23 +55,23 @@ def weight_files(repo: RepoRef) -> list[str]:
 
 
 def files_beside(repo: RepoRef) -> tuple[str, ...]:
-    """Return sentences about weights in other files, which another loader may take; raise as `open_checkpoint` does."""
+    """Return sentences about other files with weights that another loader may read; raise as `open_checkpoint`."""
     read = {*_located(repo)[1]}
     others = [name for name in repo.files() if name.endswith(OTHER) and name not in read]
-    found = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
-    if not found:
+    unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
+    if not unread:
         return ()
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
     return (
-        f"{printable(found[0], 200)}{more} may hold weights too and was not read: transformers loads "
+        f"{printable(unread[0], 200)}{more} may hold weights too and was not read: transformers loads "
         f"{min(read)}, other loaders may choose otherwise",
     )
 
 
 def _located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
-    """What the index says, nothing where there is none, and the files that hold the weights, as transformers chooses.
+    """The map of the index, empty if there is none, and the names of the files that transformers reads weights from.
 
-    Raise NothingToCompare where loaders choose unlike files.
+    Raise NothingToCompare where other loaders would read other files.
     """
     ranks = next(filter(RANKS.fullmatch, repo.files()), None)
     if ranks:
@@ -89,8 +95,8 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
         return _shards(repo, index)
     if index is not None and set(_listed(repo, index).values()) != {SINGLE}:
         raise NothingToCompare(
-            f"{repo} holds {SINGLE} and, in {INDEX}, other files: transformers loads the one, other loaders the "
-            "others; keep one of them"
+            f"{repo} holds {SINGLE}, and its {INDEX} names other files: transformers loads the former, other loaders "
+            "the latter; keep one of them"
         )
     return {}, [SINGLE]
 
@@ -125,13 +131,13 @@ def _listed(repo: RepoRef, index: Mapping[str, object]) -> dict[str, str]:
 
 
 def _shards(repo: RepoRef, index: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
-    """What the index says: tensor -> shard, and the shards, every one of which is there."""
+    """The map of the index, tensor -> shard, and the shards, all of which exist."""
     weight_map = _listed(repo, index)
     shards = sorted(set(weight_map.values()))
-    strange = next((shard for shard in shards if not SHARD.fullmatch(shard)), None)
-    if strange is not None:
+    invalid = next((shard for shard in shards if not SHARD.fullmatch(shard)), None)
+    if invalid is not None:
         raise CheckpointError(
-            f"{repo}: {INDEX} names a shard that is no safetensors file of this folder: {printable(strange, 200)}; "
+            f"{repo}: {INDEX} names a shard that is no safetensors file of this folder: {printable(invalid, 200)}; "
             "do not trust this model"
         )
     missing = next((shard for shard in shards if not repo.offers(shard)), None)
@@ -140,50 +146,54 @@ def _shards(repo: RepoRef, index: Mapping[str, object]) -> tuple[dict[str, str],
     return weight_map, shards
 
 
-def _opened(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
-    """The checkpoint in these files: those on this disk are read, of the others ranges are fetched."""
+def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> Checkpoint:
+    """The checkpoint in these files: those on this disk are read there; of the others only ranges are downloaded."""
     absent = [file for file in files if not repo.has(file)]
     if absent and not OPEN_FILES.is_dir():
         repo.fetch(*absent)
         absent = []
-    traffic, pool = Traffic(), ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ranges")
+    downloads, pool = Downloads(), ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ranges")
     try:
-        ranged = [found for found in pool.map(lambda file: _headed(repo, file, traffic), absent) if found]
+        remote_files = [file for file in pool.map(lambda file: _with_header(repo, file, downloads), absent) if file]
     except BaseException:
-        traffic.stopped.set()
+        downloads.stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     here = {file: (repo.located(file), str(repo.path(file))) for file in files}
-    tensors = _tensors(here | {found.file: (found.path, str(found)) for found in ranged}, repo)
-    if not ranged:
-        return Checkpoint(tensors)
-    return RemoteCheckpoint(tensors, {found.path: found for found in ranged}, pool, traffic)
+    stored = _stored(here | {file.file: (file.path, str(file)) for file in remote_files}, repo)
+    try:
+        tensors = tensors_of(stored, config)
+    except NothingToCompare as error:
+        raise NothingToCompare(f"{repo}: {error}") from None
+    if not remote_files:
+        return Checkpoint(stored, tensors)
+    return RemoteCheckpoint(stored, tensors, {file.path: file for file in remote_files}, pool, downloads)
 
 
-def _headed(repo: RepoRef, file: str, traffic: Traffic) -> RangedFile | None:
-    """A file on the Hub, its header fetched; None for one that the cache has, now under this commit as well."""
-    found = RangedFile(repo, file, traffic)
-    if repo.keeps(found.content):
+def _with_header(repo: RepoRef, file: str, downloads: Downloads) -> RangedFile | None:
+    """A file on the Hub with its header fetched; None if the cache holds it, which then has it for this commit too."""
+    remote_file = RangedFile(repo, file, downloads)
+    if repo.has_cached(remote_file.content):
         repo.fetch(file)
         return None
-    found.read_head(8 + LARGEST_HEADER)
-    return found
+    remote_file.read_head(8 + LARGEST_HEADER)
+    return remote_file
 
 
-def _tensors(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, TensorInfo]:
-    """The tensors of all files, given where each is and what an error calls it."""
-    tensors: dict[str, TensorInfo] = {}
+def _stored(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, StoredTensor]:
+    """The tensors of all files, given for each file its path and the name that errors show."""
+    tensors: dict[str, StoredTensor] = {}
     holder: dict[str, str] = {}
     for file, (path, shown) in files.items():
-        for name, info in header(path, shown):
+        for name, tensor in header(path, shown):
             if name in tensors:
-                raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; which one counts?")
-            tensors[name], holder[name] = info, file
+                raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
+            tensors[name], holder[name] = tensor, file
     return tensors
 
 
 def other_format(repo: RepoRef) -> str | None:
-    """Return what a repository without usable weights holds instead and what to do about it, None if nothing known."""
+    """Return what a repository without usable weights holds instead and what to do about it; None if unknown."""
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"

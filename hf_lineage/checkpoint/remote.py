@@ -1,4 +1,4 @@
-"""Remote: a checkpoint on the Hub of which only those tensors are fetched that are read."""
+"""Remote: a checkpoint on the Hub of which only the tensors that are read are downloaded."""
 
 from __future__ import annotations
 
@@ -9,90 +9,100 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_lineage.checkpoint.local import Checkpoint, TensorInfo
-from hf_lineage.checkpoint.ranges import LARGEST_RANGE, RangedFile, Traffic
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.ranges import LARGEST_RANGE, Downloads, RangedFile
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import TensorInfo
 
 if TYPE_CHECKING:
     import torch
 
+    from hf_lineage.checkpoint.memory import Memory
+
 AT_ONCE = 8
-"""Requests; with more of them the Hub's limits are met sooner than the line is full."""
+"""Requests at a time; with more, the Hub's limits are reached before the bandwidth is used up."""
 GAP = 2**18
-"""Bytes between two wanted tensors that cost less than another request."""
+"""Bytes between two wanted tensors up to which both are fetched with one request."""
 
 
 class RemoteCheckpoint(Checkpoint):
     """The tensors of one model, some of whose files are on the Hub.
 
-    What was fetched once stays for as long as the checkpoint. One thread at a time may use it.
+    Each tensor is downloaded once and stays on the disk as long as the checkpoint. One thread at a time may use it.
     """
 
     def __init__(
-        self, tensors: Mapping[str, TensorInfo], files: Mapping[Path, RangedFile], pool: Executor, traffic: Traffic
+        self,
+        stored: Mapping[str, StoredTensor],
+        tensors: Mapping[str, TensorInfo],
+        files: Mapping[Path, RangedFile],
+        pool: Executor,
+        downloads: Downloads,
     ) -> None:
-        # What was fetched comes into the file while others of its tensors are read.
+        # Ranges are written into these files while other tensors of them are read, so their stamps are not compared.
         super().__init__(
-            {name: replace(info, stamp=None) if info.file in files else info for name, info in tensors.items()}
+            {name: replace(tensor, stamp=None) if tensor.file in files else tensor for name, tensor in stored.items()},
+            tensors,
         )
-        self._files, self._pool, self._traffic = files, pool, traffic
-        self._asked: set[str] = set()
-        self._coming: dict[Path, list[Future[None]]] = defaultdict(list)
-        self._stored: dict[Path, list[str]] = defaultdict(list)
-        for name, info in sorted(tensors.items(), key=lambda item: item[1].start):
-            self._stored[info.file].append(name)
+        self._files, self._pool, self._downloads = files, pool, downloads
+        self._requested: set[str] = set()
+        self._pending: dict[Path, list[Future[None]]] = defaultdict(list)
+        self._ordered: dict[Path, list[str]] = defaultdict(list)
+        for name, tensor in sorted(stored.items(), key=lambda item: item[1].start):
+            self._ordered[tensor.file].append(name)
 
     @property
     def requests(self) -> int:
         """How many requests were made."""
-        return self._traffic.requests
+        return self._downloads.requests
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes came over the network."""
-        return self._traffic.bytes_read
+        """How many bytes were downloaded."""
+        return self._downloads.downloaded
 
     def prefetch(self, *names: str) -> None:
         """Fetch these tensors in the background, each once, neighbours with one request."""
         missing: dict[Path, set[str]] = defaultdict(set)
-        for name in sorted(set(names) - self._asked):
-            missing[self.tensors[name].file].add(name)
+        for name in sorted(set(self.parts(names)) - self._requested):
+            missing[self.stored[name].file].add(name)
         for path, wanted in missing.items():
             if path not in self._files:
-                super().prefetch(*wanted)
+                for name in wanted:
+                    self.stored[name].prefetch()
                 continue
             for run in self._runs(path, wanted):
-                self._asked |= set(run)
+                self._requested |= set(run)
                 for start, stop in self._pieces(path, run):
-                    self._coming[path].append(self._pool.submit(self._files[path].fetch, start, stop))
+                    self._pending[path].append(self._pool.submit(self._files[path].fetch, start, stop))
 
-    def read(self, name: str) -> torch.Tensor:
-        """Return one tensor as stored, as `Checkpoint.read` does, once it has come.
+    def read(self, name: str, memory: Memory | None = None) -> torch.Tensor:
+        """Return one tensor once it has been downloaded, otherwise as `Checkpoint.read` does.
 
-        Raise NetworkError if it cannot be fetched, CheckpointError if the file is not what it was.
+        Raise NetworkError if it cannot be fetched, CheckpointError if the file has changed.
         """
         self.prefetch(name)
-        path = self.tensors[name].file
-        if self._coming[path]:
-            for part in self._coming[path]:
+        for path in {part.file for part in self.parts([name]).values()}:
+            for part in self._pending[path]:
                 part.result()
-            self._coming[path].clear()
-        return super().read(name)
+            self._pending[path].clear()
+        return super().read(name, memory)
 
     def release(self) -> None:
-        """Whatever is still coming is no longer wanted, and neither is the checkpoint."""
-        if any(not part.done() for parts in list(self._coming.values()) for part in list(parts)):
-            self._traffic.stopped.set()
+        """Cancel the downloads that are still running; the checkpoint cannot be used after that."""
+        if any(not part.done() for parts in list(self._pending.values()) for part in list(parts)):
+            self._downloads.stopped.set()
 
     def _runs(self, path: Path, wanted: set[str]) -> Iterator[list[str]]:
-        """Wanted tensors of one file with what lies between them, where that is little and not there yet."""
+        """Runs of wanted tensors of one file, with those between them that are small and not requested yet."""
         run: list[str] = []
         between: list[str] = []
-        for name in self._stored[path]:
+        for name in self._ordered[path]:
             if name not in wanted:
                 between.append(name)
                 continue
-            known = any(other in self._asked for other in between)
-            if run and (known or sum(self.tensors[other].size for other in between) > GAP):
+            fetched = any(other in self._requested for other in between)
+            if run and (fetched or sum(self.stored[other].size for other in between) > GAP):
                 yield run
                 run = []
             run = [*run, *between, name] if run else [name]
@@ -101,8 +111,8 @@ class RemoteCheckpoint(Checkpoint):
             yield run
 
     def _pieces(self, path: Path, run: Iterable[str]) -> Iterator[tuple[int, int]]:
-        """The ranges of one run, without what came with the header."""
+        """The ranges of one run, without the bytes that were fetched with the header."""
         first, *_, last = (*run, *run)
-        start = max(self.tensors[first].start, self._files[path].head)
-        stop = self.tensors[last].start + self.tensors[last].size
+        start = max(self.stored[first].start, self._files[path].head)
+        stop = self.stored[last].start + self.stored[last].size
         return ((begin, min(begin + LARGEST_RANGE, stop)) for begin in range(start, stop, LARGEST_RANGE))

@@ -13,13 +13,13 @@ import click
 
 from hf_lineage import __version__
 from hf_lineage.cli import annotating, judging, models, watching
-from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED
+from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
 from hf_lineage.errors import printable, told
 
 
 @dataclass
 class _Asked:
-    """What is asked for beside the command."""
+    """The options that all commands have."""
 
     debug: bool = False
 
@@ -34,11 +34,14 @@ DEBUG = click.option(
     is_eager=True,
     expose_value=False,
     callback=_debug,
-    help="After an error, show where in the program it came from.",
+    help="After an error, show the traceback as well.",
 )
 
 
-@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
+@click.group(
+    epilog=with_examples(EPILOG, "hf-lineage check org/model"),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
 @click.version_option(__version__, prog_name="hf-lineage")
 @DEBUG
 def cli() -> None:
@@ -71,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: BaseException) -> int:
-    """Say what went wrong, where anybody listens, and return the exit code of it."""
+    """Print what went wrong, if standard error is open, and return the exit code."""
     with contextlib.suppress(OSError, ValueError):
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             error.show()
@@ -83,7 +86,7 @@ def _failed(error: BaseException) -> int:
 def _told(error: BaseException) -> str:
     """What went wrong, in words."""
     if isinstance(error, click.ClickException):
-        return f"{error.format_message()} (--help shows what there is)"
+        return f"{error.format_message()} (--help shows the usage)"
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, UnicodeEncodeError):

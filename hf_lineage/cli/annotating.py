@@ -1,4 +1,4 @@
-"""The command that writes: annotate."""
+"""The command that writes into model cards: annotate."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from typing import Any
 
 import click
 
-from hf_lineage.cli.shared import BASES, RECIPE, TEST, make_options, with_options
+from hf_lineage.cli.shared import BASES, RECIPE, TEST, make_options, with_examples, with_options
 
-EPILOG = (
+EPILOG = with_examples(
     "MODEL is org/name, org/name@branch, or a folder. Only a base from which more than half is inherited is written as "
     "verified; any other verdict is written as what it is, with its reason. Exit codes: 0 the card was written or is "
-    "up to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted."
+    "up to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted.",
+    "hf-lineage annotate ./folder --write",
+    "hf-lineage annotate org/model --pull-request",
 )
 
 
 @click.command(epilog=EPILOG)
 @click.argument("model")
 @click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
-@click.option("--pull-request", is_flag=True, help="Propose it on the Hub; an open proposal of yours is updated.")
-@click.option("--repair-base", is_flag=True, help="Declare the one --base in the card's YAML too, if it is verified.")
+@click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub; an open one of yours is updated.")
+@click.option("--repair-base", is_flag=True, help="Also declare the one --base in the card's YAML, if it is verified.")
 @click.option(
     "--relation",
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
-    help="Declare this relation with --repair-base.",
+    help="With --repair-base: declare this relation to the base.",
 )
 @with_options(BASES, *RECIPE, *TEST)
 def annotate(
@@ -42,11 +44,11 @@ def annotate(
         raise click.UsageError("--repair-base needs exactly one --base")
     if relation and not repair_base:
         raise click.UsageError("--relation says how to declare a base, which needs --repair-base")
-    from hf_lineage import annotation
+    from hf_lineage.annotate import annotation
 
     target: annotation.Target = "write" if write else "pull-request" if pull_request else "preview"
     repair = annotation.Repair(bases[0], relation) if repair_base else None
-    found = annotation.annotate(model, bases, make_options(**settings), target, repair)
-    done = annotation.TARGETS[target](found)
-    click.echo(f"{found.verdicts}{done}")
+    annotated = annotation.annotate(model, bases, make_options(**settings), target, repair)
+    done = annotation.TARGETS[target](annotated)
+    click.echo(f"{annotated.verdicts}{done}")
     return 0

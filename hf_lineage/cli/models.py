@@ -1,4 +1,4 @@
-"""The commands that look at one model: extract, inspect and registry."""
+"""The commands about one model: extract, inspect and registry."""
 
 from __future__ import annotations
 
@@ -8,37 +8,57 @@ from typing import Any
 import click
 
 from hf_lineage.cli.shared import (
-    EPILOG,
     LOCAL_HUB,
     OUTPUT,
     RECIPE,
     RECOMPUTE,
     UNDECIDED,
+    format_option,
     make_options,
+    with_examples,
     with_options,
     write,
 )
 from hf_lineage.errors import printable
 
+WITH_WEIGHTS = "MODEL is org/name, org/name@revision, or a folder."
+CODES = "2 usage or input error, 130 interrupted."
+EXTRACTING = with_examples(
+    f"{WITH_WEIGHTS} Exit codes: 0 the signature was written or published, {CODES}",
+    "hf-lineage extract org/model -o model.lineage.safetensors",
+)
+INSPECTING = with_examples(f"{WITH_WEIGHTS} Exit codes: 0 the model was read, {CODES}", "hf-lineage inspect org/model")
+LISTING = with_examples(
+    f"Exit codes: 0 the class is listed, or a factorization fits, 3 none fits, {CODES}",
+    "hf-lineage registry",
+    "hf-lineage registry --check org/model",
+)
+FORM = format_option("text", "json")
 
-@click.command(epilog=EPILOG)
+
+@click.command(epilog=EXTRACTING)
 @click.argument("model")
-@click.option("--push", is_flag=True, help="Propose it on the Hub instead; an open proposal of yours is updated.")
-@click.option("--to", metavar="REPO", help="With --push: to this repository of signatures, not to that of MODEL.")
+@click.option(
+    "--push", is_flag=True, help="Open a pull request with it on the Hub instead; an open one of yours is updated."
+)
+@click.option(
+    "--to", metavar="REPO", help="With --push: publish it in this repository of signatures, not in that of MODEL."
+)
 @with_options(*RECIPE, RECOMPUTE, OUTPUT)
 def extract(model: str, push: bool, to: str | None, output: Path | None, **settings: Any) -> int:
-    """Write the signature of MODEL, by default beside you as NAME.lineage.safetensors."""
-    from hf_lineage import pipeline, store
+    """Write the signature of MODEL, by default into NAME.lineage.safetensors in the working directory."""
+    from hf_lineage.checking import api
+    from hf_lineage.signature import store
 
     if to and not push:
-        raise click.UsageError("--to says where to --push")
+        raise click.UsageError("--to names the repository for --push; give both")
     if not push:
-        signature = pipeline.extract(model, make_options(**settings))
+        signature = api.extract(model, make_options(**settings))
         output = output or Path(f"{Path(model.partition('@')[0]).resolve().name}.lineage.safetensors")
     else:
-        signature, shared = pipeline.share(model, make_options(**settings), to)
-        click.echo(shared.done)
-        for file, sha256 in shared.files.items():
+        signature, published = api.publish(model, make_options(**settings), to)
+        click.echo(published.done)
+        for file, sha256 in published.files.items():
             click.echo(f"{sha256}  {printable(file)}")
     if output is not None:
         store.save_signature(signature, output)
@@ -46,39 +66,39 @@ def extract(model: str, push: bool, to: str | None, output: Path | None, **setti
     return 0
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=INSPECTING)
 @click.argument("model")
-@with_options(LOCAL_HUB, click.option("--format", "form", type=click.Choice(["text", "json"]), default="text"), OUTPUT)
+@with_options(LOCAL_HUB, FORM, OUTPUT)
 def inspect(model: str, local_hub: Path | None, form: str, output: Path | None) -> int:
-    """Look at one MODEL: trace concentration, pairing accuracy, what is read."""
-    from hf_lineage import pipeline
-    from hf_lineage.options import Options
+    """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""
+    from hf_lineage.checking import api
     from hf_lineage.report import single
+    from hf_lineage.signature.options import Options
 
-    write(single.INSPECTIONS[form](pipeline.inspect(model, Options(local_hub=local_hub))), output)
+    write(single.INSPECTIONS[form](api.inspect(model, Options(local_hub=local_hub))), output)
     return 0
 
 
-@click.command()
+@click.command(epilog=LISTING)
 @click.argument("architecture", metavar="[CLASS]", required=False)
 @click.option(
     "--check",
     "model",
     metavar="MODEL",
-    help="Say which factorizations the names and shapes of MODEL fit, and draft a new one; exit code 3 if none fits.",
+    help="Show which factorizations the tensors of MODEL fit by names and shapes, and draft a new one.",
 )
-@click.option("--coverage", is_flag=True, help="Count the classes of the installed transformers that are supported.")
-@with_options(LOCAL_HUB, click.option("--format", "form", type=click.Choice(["text", "json"]), default="text"), OUTPUT)
+@click.option("--coverage", is_flag=True, help="Count how many classes of the installed transformers are supported.")
+@with_options(LOCAL_HUB, FORM, OUTPUT)
 def registry(
     architecture: str | None, model: str | None, coverage: bool, local_hub: Path | None, form: str, output: Path | None
 ) -> int:
-    """List the supported classes, or say how one CLASS is read."""
+    """List the supported classes, or show how one CLASS is read."""
     if (architecture is not None) + (model is not None) + coverage > 1:
         raise click.UsageError("give one of a CLASS, --check MODEL and --coverage")
     if model is not None:
         return _suggest(model, local_hub, form, output)
     if coverage:
-        from hf_lineage.coverage import coverage as measured
+        from hf_lineage.architecture.drafting.coverage import coverage as measured
         from hf_lineage.report.coverage import COVERAGES
 
         write(COVERAGES[form](measured()), output)
@@ -90,10 +110,10 @@ def registry(
 
 
 def _suggest(model: str, local_hub: Path | None, form: str, output: Path | None) -> int:
-    from hf_lineage import pipeline
-    from hf_lineage.options import Options
+    from hf_lineage.checking import api
     from hf_lineage.report.suggestion import SUGGESTIONS
+    from hf_lineage.signature.options import Options
 
-    found = pipeline.suggest(model, Options(local_hub=local_hub))
-    write(SUGGESTIONS[form](found), output)
-    return 0 if found.fits else UNDECIDED
+    suggestion = api.suggest(model, Options(local_hub=local_hub))
+    write(SUGGESTIONS[form](suggestion), output)
+    return 0 if suggestion.fits else UNDECIDED

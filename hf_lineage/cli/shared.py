@@ -9,21 +9,38 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hf_lineage.architecture.paths import PATHS
+from hf_lineage.report import FORMATS
+from hf_lineage.signature.recipe_table import PARAMETERS
+
 if TYPE_CHECKING:
-    from hf_lineage.options import Options
+    from hf_lineage.signature.options import Options
 
 ERROR, UNDECIDED, INTERRUPTED = 2, 3, 130
 
 EPILOG = (
-    "MODEL is org/name, org/name@revision, a folder, or a signature that `extract` wrote. "
+    "A model is org/name, org/name@revision, a folder, or a signature file that `extract` wrote. "
     "Exit codes: 0 every claim verified, 1 a claim UNRELATED, 2 usage or input error, 3 undecided or RELATED in part, "
     "130 interrupted."
 )
+EXAMPLES = "Examples:"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def format_option(*names: str) -> Callable[[Command], Command]:
+    """Return the option for the format of a result that is no report of claims, text by default."""
+    return click.option(
+        "--format", "form", type=click.Choice(names), default="text", show_default=True, help="Format of the result."
+    )
+
+
+def with_examples(text: str, *commands: str) -> str:
+    """Return the text below the help of a command, with examples of how the command is called, a line each."""
+    return "\n\n".join((text, "\n  ".join((f"\b\n{EXAMPLES}", *commands))))
+
+
 def writable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
-    """Refuse at once what would fail after an hour of extraction."""
+    """Refuse a file that cannot be written before any weights are read, which may take an hour."""
     try:
         writes = file is None or file.exists() or os.access(file.parent, os.W_OK)
     except OSError as error:
@@ -34,7 +51,7 @@ def writable(_context: click.Context, _option: click.Parameter, file: Path | Non
 
 
 def _drawable(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
-    """Refuse at once what cannot be drawn: another suffix, or no matplotlib."""
+    """Refuse another suffix, and a missing matplotlib, before any weights are read."""
     if file is not None:
         from hf_lineage.report import plot
 
@@ -43,7 +60,10 @@ def _drawable(context: click.Context, option: click.Parameter, file: Path | None
 
 
 LOCAL_HUB = click.option(
-    "--local-hub", type=click.Path(path_type=Path), metavar="DIR", help="Folder of org/name folders to look into first."
+    "--local-hub",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A folder of org/name folders in which models are searched before the Hub is asked.",
 )
 OUTPUT = click.option(
     "-o",
@@ -51,55 +71,69 @@ OUTPUT = click.option(
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
     callback=writable,
     metavar="FILE",
-    help="Write here instead.",
+    help="Write the result into FILE.",
 )
 BASES = click.option(
-    "--base", "bases", multiple=True, metavar="BASE", help="Check this base instead of what is declared; repeatable."
+    "--base", "bases", multiple=True, metavar="BASE", help="Check this base instead of the declared one; repeatable."
 )
 RECIPE = (
     click.option(
         "--recipe",
-        type=click.Choice(["robust", "robust-1", "paper"]),
-        default="robust",
+        type=click.Choice(list(PARAMETERS)),
+        default=next(iter(PARAMETERS)),
         show_default=True,
-        help="How a branch is formed.",
+        help="How weights become numbers: robust, its earlier version robust-1, or the method as published, paper.",
     ),
     click.option(
-        "--paths", default="mlp", show_default=True, metavar="LIST", help="Of mlp,mlp_gate,value_output,query_key."
+        "--paths",
+        default="mlp",
+        show_default=True,
+        metavar="LIST",
+        help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}.",
     ),
-    click.option("--probes", type=int, default=64, show_default=True, metavar="K", help="Columns of the sketch."),
-    click.option("--exact", is_flag=True, help="No sketch: the whole product of every branch."),
-    click.option("--max-memory", metavar="SIZE", help="Budget of each device, such as 8GiB."),
+    click.option(
+        "--probes",
+        type=int,
+        default=64,
+        show_default=True,
+        metavar="K",
+        help="Random probe vectors: more of them make the sketch more exact, and larger.",
+    ),
+    click.option("--exact", is_flag=True, help="Compute the whole product of every branch, not a sketch of it."),
+    click.option("--max-memory", metavar="SIZE", help="Memory to use on each device at most, such as 8GiB."),
     LOCAL_HUB,
 )
-RECOMPUTE = click.option("--recompute", is_flag=True, help="Read weights, whatever is cached or published of them.")
+RECOMPUTE = click.option(
+    "--recompute", is_flag=True, help="Read the weights, even if a signature of them is cached or published."
+)
 TEST = (
-    click.option("--alpha", type=float, default=0.01, show_default=True, help="Significance level."),
+    click.option("--alpha", type=float, default=0.01, show_default=True, help="Significance level of the test."),
     click.option(
         "--permutations",
         type=int,
         default=999,
         show_default=True,
         metavar="N",
-        help="Drawn at first; 20 times as many near alpha.",
+        help="Permutations that are drawn first; 20 times as many follow where the p-value is near alpha.",
     ),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of the permutations."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of the permutations."),
     click.option(
         "--budget",
         type=click.Choice(["quick", "full"]),
-        help="Stop at the first layers that decide, or read all; quick for models on the Hub, full for others.",
+        help="quick stops reading layers once the verdict is clear, full reads all; by default quick for models on the "
+        "Hub, full for others.",
     ),
     click.option(
         "--order-seed",
         type=int,
         metavar="N",
-        help="Of the order of layers and the units looked up; drawn anew for each run.",
+        help="Seed of the order of layers and of the sample of hidden units; by default a new one for each run.",
     ),
     click.option(
         "--accept",
         multiple=True,
         type=click.Choice(["part", "basis"]),
-        help="Return 0 for RELATED in part, or by the basis only, too; repeatable.",
+        help="Return 0 for RELATED in part, or for RELATED by the basis only, as well; repeatable.",
     ),
     click.option(
         "--min-share",
@@ -107,10 +141,14 @@ TEST = (
         default=0.5,
         show_default=True,
         metavar="SHARE",
-        help="A claim is verified if more than this share of the model is inherited.",
+        help="Verify a claim only if more than this share of the model is inherited.",
     ),
     click.option(
-        "--null", "nulls", multiple=True, metavar="MODEL", help="Independent model, or published null; repeatable."
+        "--null",
+        "nulls",
+        multiple=True,
+        metavar="MODEL",
+        help="Test the score against this independent model, or published null, as well; repeatable.",
     ),
     RECOMPUTE,
     click.option(
@@ -118,34 +156,64 @@ TEST = (
         multiple=True,
         metavar="REPO",
         envvar="HF_LINEAGE_SIGNATURES",
-        help="Look on the Hub for signatures of bases here too; repeatable.",
+        help="Search this repository on the Hub, too, for published signatures of bases; repeatable.",
     ),
     click.option(
         "--trust",
         type=click.Path(path_type=Path),
         metavar="FILE",
         envvar="HF_LINEAGE_TRUST",
-        help="Which published signatures you believe; by default hf-lineage/trust.yaml in ~/.config.",
+        help="Which published signatures are trusted; by default hf-lineage/trust.yaml in ~/.config.",
     ),
 )
-FORMATS = ("text", "json", "markdown", "html", "badge", "sarif", "junit", "cyclonedx", "intoto")
-"""Those of hf_lineage.report, whose import takes longer than --help should."""
 FORMAT = click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=click.Choice(list(FORMATS)),
     default="text",
     show_default=True,
-    help="html is a page by itself, badge a small SVG.",
+    help="Format of the report; html is a single page, badge a small SVG image.",
 )
 PLOT = click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
     callback=_drawable,
     metavar="FILE",
-    help="Draw the similarity of all layers as well, into FILE.png or FILE.svg.",
+    help="Also draw the similarity of all layers, into FILE.png or FILE.svg.",
 )
-REPORT = (FORMAT, OUTPUT, PLOT, click.option("--explain", is_flag=True, help="Each layer, the null, and the limits."))
+
+
+def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
+    """The formats with their files; a file that cannot be written is refused at once."""
+    reports = []
+    for pair in wanted:
+        form, _, file = pair.partition("=")
+        if form not in FORMATS or not file:
+            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE with a format out of {', '.join(FORMATS)}")
+        writable(context, option, Path(file))
+        reports.append((form, Path(file)))
+    return tuple(reports)
+
+
+REPORTS = click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    callback=_reports,
+    metavar="FORMAT=FILE",
+    help="Also write the report in this format into FILE; repeatable.",
+)
+REPORT = (
+    FORMAT,
+    OUTPUT,
+    REPORTS,
+    PLOT,
+    click.option(
+        "--explain",
+        is_flag=True,
+        help="Add the numbers of every layer, the null distributions, and the limits of the method.",
+    ),
+)
 
 
 def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -160,11 +228,11 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
 
 
 def make_options(recipe: str, paths: str, probes: int, exact: bool, **rest: Any) -> Options:
-    """Return what a command depends on besides the models, from its options."""
+    """Return the Options of a command from the values of its command-line options."""
     from dataclasses import replace
 
-    from hf_lineage.options import Options
-    from hf_lineage.recipe import RECIPES
+    from hf_lineage.signature.options import Options
+    from hf_lineage.signature.recipe import RECIPES
 
     chosen = replace(RECIPES[recipe], probes=None if exact else probes)
     return Options(recipe=chosen, paths=tuple(path.strip() for path in paths.split(",")), **rest)
@@ -172,7 +240,7 @@ def make_options(recipe: str, paths: str, probes: int, exact: bool, **rest: Any)
 
 def write(text: str, output: Path | None, coloured: bool = False) -> None:
     """Write a result to a file, or to standard output."""
-    from hf_lineage.atomic import write_atomically
+    from hf_lineage.files.atomic import write_atomically
     from hf_lineage.report.text import colour
 
     if output is not None:

@@ -1,4 +1,4 @@
-"""The command that looks again and again: watch."""
+"""The command that checks the changes of whole accounts: watch."""
 
 from __future__ import annotations
 
@@ -9,16 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.shared import ERROR, FORMAT, OUTPUT, RECIPE, TEST, make_options, with_options, writable, write
+from hf_lineage.cli.shared import (
+    ERROR,
+    OUTPUT,
+    RECIPE,
+    TEST,
+    format_option,
+    make_options,
+    with_examples,
+    with_options,
+    writable,
+    write,
+)
 
 if TYPE_CHECKING:
-    from hf_lineage.releases import Release
+    from hf_lineage.hub.listing import Release
 
-EPILOG = (
+EPILOG = with_examples(
     "AUTHOR is an organisation or a user of the Hub, or a single model as org/model. The oldest change is checked "
-    "first, and each model is in the ledger before the next one is looked at: a run may be stopped at any time, and "
-    "the next one goes on. Exit codes: 0 every new claim RELATED, or none made; 1 one UNRELATED; 2 usage or input "
-    "error, or a model that could not be read; 3 undecided; 130 interrupted."
+    "first, and each model is recorded in the ledger before the next one is read: a run may be stopped at any "
+    "time, and the next run continues. Exit codes: 0 every new claim RELATED, or none made; 1 one UNRELATED; 2 usage "
+    "or input error, or a model that could not be read; 3 undecided; 130 interrupted.",
+    "hf-lineage watch org --dry-run",
+    "hf-lineage watch org --since 2026-01-31 --ledger org.jsonl --issues issues",
 )
 
 
@@ -31,26 +44,26 @@ EPILOG = (
     default="lineage-ledger.jsonl",
     show_default=True,
     metavar="FILE",
-    help="What was checked, a line of JSON for each model and commit; new lines are appended.",
+    help="The record of what was checked: a line of JSON for each model and commit; new lines are appended.",
 )
 @click.option(
     "--since",
     type=click.DateTime(["%Y-%m-%d"]),
     metavar="DATE",
-    help="Look back to this day (UTC) at least; otherwise to the last entry of each AUTHOR, or to the beginning.",
+    help="Go back to this day (UTC) at least; by default to the last entry of each AUTHOR, or to the beginning.",
 )
 @click.option(
     "--limit", type=click.IntRange(1), default=100, show_default=True, metavar="N", help="Models to check in this run."
 )
-@click.option("--again", is_flag=True, help="Check those once more that the ledger has as an error.")
+@click.option("--again", is_flag=True, help="Check those models again that the ledger records as an error.")
 @click.option("--dry-run", is_flag=True, help="List what would be checked, and change nothing.")
 @click.option(
     "--issues",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Write a Markdown file for each model that the ledger last saw refuted, its first line the title.",
+    help="Write a Markdown file for each model whose claim its last check contradicted; the first line is the title.",
 )
-@with_options(*RECIPE, *TEST, FORMAT, OUTPUT)
+@with_options(*RECIPE, *TEST, format_option("text", "json", "markdown"), OUTPUT)
 def watch(
     names: tuple[str, ...],
     ledger: Path,
@@ -63,21 +76,21 @@ def watch(
     output: Path | None,
     **settings: Any,
 ) -> int:
-    """Check what AUTHORs changed on the Hub since the last run, and keep a ledger of it."""
-    from hf_lineage import watch as watching
-    from hf_lineage.ledger import read
-    from hf_lineage.report import refuted, watched
+    """Check what AUTHORs changed on the Hub since the last run, and record it in a ledger."""
+    from hf_lineage.watch import contradicted, rendering
+    from hf_lineage.watch import run as watching
+    from hf_lineage.watch.ledger import read
 
     options = make_options(**settings)
     scope = watching.Scope(names, since and since.replace(tzinfo=UTC), limit, again)
     if dry_run:
         plan = watching.plan(scope, read(ledger))
-        write(watched.FORMATS[form](watched.planned(plan)), output)
+        write(rendering.FORMATS[form](rendering.planned(plan)), output)
         return ERROR if plan.problems else 0
     run = watching.watch(scope, ledger, options, _progress)
     if issues is not None:
-        _write_issues(refuted.issues(run.latest), issues)
-    write(watched.FORMATS[form](watched.found(run)), output, coloured=form == "text")
+        _write_issues(contradicted.issues(run.latest), issues)
+    write(rendering.FORMATS[form](rendering.results(run)), output, coloured=form == "text")
     return int(run.exit_code)
 
 
@@ -88,7 +101,7 @@ def _progress(releases: Sequence[Release]) -> Iterable[Release]:
 
 
 def _write_issues(texts: dict[str, str], folder: Path) -> None:
-    from hf_lineage.atomic import write_atomically
+    from hf_lineage.files.atomic import write_atomically
 
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

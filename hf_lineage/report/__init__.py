@@ -1,37 +1,83 @@
-"""Reports: each format is a function from a Report to text, found by its name in FORMATS."""
+"""Reports: each format is a function from a Report to text, named in the table FORMATS.
 
-from collections.abc import Callable
+A new format is a module and a line of the table. Modules of formats are imported when they are used, so that the
+command line can name all formats without waiting for NumPy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hf_lineage.errors import OptionError
-from hf_lineage.pipeline import Report
-from hf_lineage.report import badge, cyclonedx, html, intoto, json, junit, markdown, sarif, text
 
-Render = Callable[[Report, bool], str]
+if TYPE_CHECKING:
+    from hf_lineage.checking.api import Report
 
-FORMATS: dict[str, Render] = {
-    "text": text.render,
-    "json": json.render,
-    "markdown": markdown.render,
-    "html": html.render,
-    "badge": badge.render,
-    "sarif": sarif.render,
-    "junit": junit.render,
-    "cyclonedx": cyclonedx.render,
-    "intoto": intoto.render,
+
+@dataclass(frozen=True)
+class Extra:
+    """A package that a format needs and a plain installation of hf-lineage does not bring."""
+
+    name: str
+    """The extra of hf-lineage that brings it, as in `hf-lineage[name]`."""
+    module: str
+    """The module that is imported."""
+    package: str
+    """The package on the index that has the module."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format of reports; calling it renders a report."""
+
+    module: str
+    function: str = "render"
+    """Takes the report and `explain`, and returns the text."""
+    extra: Extra | None = None
+
+    def __call__(self, report: Report, explain: bool) -> str:
+        """Return a report in this format; `explain` adds each layer, the nulls and the limits where they are absent."""
+        text: str = getattr(import_module(self.module), self.function)(report, explain)
+        return text
+
+
+FORMATS = {
+    "text": Format("hf_lineage.report.text"),
+    "json": Format("hf_lineage.report.json"),
+    "markdown": Format("hf_lineage.report.markdown"),
+    "html": Format("hf_lineage.report.html"),
+    "badge": Format("hf_lineage.report.badge"),
+    "sarif": Format("hf_lineage.report.sarif"),
+    "sarif-alerts": Format("hf_lineage.report.sarif", "alerts"),
+    "junit": Format("hf_lineage.report.junit"),
+    "cyclonedx": Format("hf_lineage.report.cyclonedx", extra=Extra("cyclonedx", "cyclonedx", "cyclonedx-python-lib")),
+    "intoto": Format("hf_lineage.report.intoto"),
+    "intoto-predicate": Format("hf_lineage.report.intoto", "render_predicate"),
+    "checksums": Format("hf_lineage.report.intoto", "checksums"),
 }
-"""Name -> render(report, explain); `explain` adds each layer, the null and the limits where they are not there yet."""
-
-EXTRAS = {"cyclonedx": ("cyclonedx", "cyclonedx-python-lib")}
-"""Format -> the module it needs and the package that brings it; the extra of hf-lineage is called like the format."""
+"""Name, as in `--format NAME` and `--report NAME=FILE`, -> format."""
 
 
-def renderer(form: str) -> Render:
-    """Return what renders a format; raise OptionError where a package that it needs is missing."""
-    module, package = EXTRAS.get(form, ("hf_lineage", ""))
-    if find_spec(module) is None:
-        raise OptionError(f"--format {form} needs {package}; run pip install 'hf-lineage[{form}]'")
+def renderer(form: str) -> Format:
+    """Return the format of a name; raise OptionError where a package that it needs is missing."""
+    extra = FORMATS[form].extra
+    if extra is not None and find_spec(extra.module) is None:
+        raise OptionError(f"--format {form} needs {extra.package}; run pip install 'hf-lineage[{extra.name}]'")
     return FORMATS[form]
 
 
-__all__ = ["EXTRAS", "FORMATS", "Render", "renderer"]
+def write_report(report: Report, form: str, file: Path) -> None:
+    """Write a report, with everything that `explain` adds, into a file.
+
+    Raise NothingToCompare for a format that has nothing to say of it, OptionError where a package is missing.
+    """
+    from hf_lineage.files.atomic import write_atomically
+
+    write_atomically(file, renderer(form)(report, True).encode())
+
+
+__all__ = ["FORMATS", "Extra", "Format", "renderer", "write_report"]

@@ -1,12 +1,12 @@
-"""A badge in SVG that says the worst of all claims; nothing that a stranger wrote is on it."""
+"""A badge in SVG that shows the worst verdict of all claims; no untrusted text is on it."""
 
 from __future__ import annotations
 
-from hf_lineage.pipeline import Report, Row
+from hf_lineage.checking.api import Report, Row
+from hf_lineage.evidence.verdict import Related
 from hf_lineage.report import wording
+from hf_lineage.report.kinds import KINDS
 from hf_lineage.report.markup import Markup, tag
-from hf_lineage.report.meaning import meaning
-from hf_lineage.verdict import Related
 
 LABEL = "lineage"
 GREEN, AMBER, RED, GREY, DARK = "#1a7f37", "#8a5a00", "#c4202d", "#5e6670", "#3b4048"
@@ -22,12 +22,12 @@ def render(report: Report, explain: bool = False) -> str:
     """Return the report as a badge; `explain` adds nothing, there is no room."""
     del explain
     worst = wording.worst(report)
-    said = _said(worst) if worst else "nothing declared"
-    left, right = (_width(text) + 2 * MARGIN for text in (LABEL, said))
+    summary = _summary(worst) if worst else "nothing declared"
+    left, right = (_width(text) + 2 * MARGIN for text in (LABEL, summary))
     return "{}\n".format(
         tag(
             "svg",
-            tag("title", f"{LABEL}: {said}"),
+            tag("title", f"{LABEL}: {summary}"),
             tag("clipPath", tag("rect", width=left + right, height=HEIGHT, rx=3), id="corners"),
             tag(
                 "g",
@@ -35,29 +35,29 @@ def render(report: Report, explain: bool = False) -> str:
                 tag("rect", x=left, width=right, height=HEIGHT, fill=_colour(worst)),
                 clip_path="url(#corners)",
             ),
-            tag("g", _text(LABEL, left / 2), _text(said, left + right / 2), fill="#fff", text_anchor="middle",
+            tag("g", _text(LABEL, left / 2), _text(summary, left + right / 2), fill="#fff", text_anchor="middle",
                 font_family="Verdana,DejaVu Sans,Geneva,sans-serif", font_size=11),
             **{"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {left + right:g} {HEIGHT}", "role": "img"},
-            width=left + right, height=HEIGHT, aria_label=f"{LABEL}: {said}",
+            width=left + right, height=HEIGHT, aria_label=f"{LABEL}: {summary}",
         )
     )  # fmt: skip
 
 
-def _said(row: Row) -> str:
+def _summary(row: Row) -> str:
     """The verdict, with score, share and p-value where it rests on them."""
-    found = wording.best(row)
-    if found is None or not isinstance(row.verdict, Related):
+    evidence = wording.best(row)
+    if evidence is None or not isinstance(row.verdict, Related):
         return row.verdict.words
-    share = "" if found.inherited is None else f", {wording.inherited(found)} inherited"
-    return f"{row.verdict.words} {found.comparison.score:.2f}{share}, p {found.p_value:.2g}"
+    share = "" if evidence.inherited is None else f", {wording.inherited(evidence)} inherited"
+    return f"{row.verdict.words} {evidence.comparison.score:.2f}{share}, p {evidence.p_value:.2g}"
 
 
 def _colour(row: Row | None) -> str:
-    return GREY if row is None else COLOURS[meaning(row.verdict).tone]
+    return GREY if row is None else COLOURS[KINDS[row.verdict.kind].tone]
 
 
-def _text(said: str, middle: float) -> Markup:
-    return tag("text", said, x=middle, y=14, textLength=_width(said))
+def _text(text: str, middle: float) -> Markup:
+    return tag("text", text, x=middle, y=14, textLength=_width(text))
 
 
 def _width(text: str) -> float:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from hf_lineage.calibrate import PermutationNull
+from hf_lineage.evidence.permutation_null import PermutationNull
+from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report.markup import Markup, joined, tag
-from hf_lineage.verdict import Evidence
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 360, 44, 348, 26, 150
 """The frame of a chart; what is below holds ticks and the name of the axis."""
@@ -49,11 +49,11 @@ def histogram(null: PermutationNull, name: str) -> Markup:
     )  # fmt: skip
 
 
-def inheritance(found: Evidence, layers: int | None, name: str) -> Markup:
+def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
     """Return the inherited share of every layer of the model that was read, among all its layers."""
-    inherited = found.inherited
+    inherited = evidence.inherited
     shares = [] if inherited is None else [float(share) for share in inherited.by_layer]
-    numbers = (*found.layers[1], *found.left_out[1])
+    numbers = (*evidence.layers[1], *evidence.left_out[1])
     most = max(*numbers, (layers or 0) - 1)
     wide = (RIGHT - LEFT) / (most + 1)
     up = _scale(0, 1, BOTTOM, TOP + 2)
@@ -64,7 +64,7 @@ def inheritance(found: Evidence, layers: int | None, name: str) -> Markup:
             tag("rect", x=LEFT + (layer + 0.12) * wide, y=up(share) - 1, width=0.76 * wide,
                 height=BOTTOM + 1 - up(share), class_="share"),
         )
-        for layer, share in zip(found.layers[1], shares, strict=True)
+        for layer, share in zip(evidence.layers[1], shares, strict=True)
     )  # fmt: skip
     grid = (
         joined(tag("path", d=f"M{LEFT} {up(step):g}H{RIGHT}", class_="grid"),
@@ -82,11 +82,11 @@ def inheritance(found: Evidence, layers: int | None, name: str) -> Markup:
     return _chart(name, title, "layer of the model", *columns, *grid, _baseline(), *ticks)
 
 
-def concentration(found: Evidence, name: str) -> Markup:
+def concentration(evidence: Evidence, name: str) -> Markup:
     """Return s(M) of every layer of both models, each over its own layer's number."""
-    (ours, theirs), (base, suspect) = found.comparison.concentration, found.layers
-    across = _scale(min(*base, *suspect), max(*base, *suspect), LEFT + 8, RIGHT - 8)
-    most = max(float(ours.max()), float(theirs.max()), 1e-9)
+    (of_base, of_candidate), (base_layers, candidate_layers) = evidence.comparison.concentration, evidence.layers
+    across = _scale(min(*base_layers, *candidate_layers), max(*base_layers, *candidate_layers), LEFT + 8, RIGHT - 8)
+    most = max(float(of_base.max()), float(of_candidate.max()), 1e-9)
     steps = _steps(0, most * 1.05, 4)
     up = _scale(0, max(steps[-1], most * 1.05), BOTTOM, TOP + 2)
     grid = (
@@ -96,15 +96,15 @@ def concentration(found: Evidence, name: str) -> Markup:
     )  # fmt: skip
     lines = (
         _series(kind, [(across(layer), up(float(value))) for layer, value in zip(layers, values, strict=True)])
-        for kind, layers, values in (("base", base, ours), ("model", suspect, theirs))
+        for kind, layers, values in (("base", base_layers, of_base), ("model", candidate_layers, of_candidate))
     )
     title = (
-        f"Line chart of trace concentration by layer: the base from {ours.min():.2f} to {ours.max():.2f}, "
-        f"the model from {theirs.min():.2f} to {theirs.max():.2f}"
+        f"Line chart of trace concentration by layer: the base from {of_base.min():.2f} to {of_base.max():.2f}, "
+        f"the model from {of_candidate.min():.2f} to {of_candidate.max():.2f}"
     )
     numbers = (
         tag("text", str(layer), x=across(layer), y=BOTTOM + 16, text_anchor="middle", class_="tick")
-        for layer in _whole_steps(min(*base, *suspect), max(*base, *suspect))
+        for layer in _whole_steps(min(*base_layers, *candidate_layers), max(*base_layers, *candidate_layers))
     )
     return _chart(name, title, "layer", *grid, _baseline(), *numbers, *lines, _legend())
 
@@ -152,13 +152,19 @@ def _bottom_ticks(axis: tuple[float, float], scale: Scale) -> Iterator[Markup]:
 
 
 def _tall(most: int, tall: Scale) -> Markup:
-    """What is counted, and how often the most frequent bar was met."""
+    """The vertical axis: its name, and the number of permutations in the tallest bar."""
     middle = (TOP + BOTTOM) / 2
     return joined(
         tag("text", str(most), x=LEFT - 6, y=tall(most) + 4, text_anchor="end", class_="tick"),
         tag("path", d=f"M{LEFT - 4} {tall(most):g}h4", class_="line"),
-        tag("text", "shuffles", text_anchor="middle", class_="axis", transform=f"translate(13 {middle:g}) rotate(-90)"),
-    )
+        tag(
+            "text",
+            "permutations",
+            text_anchor="middle",
+            class_="axis",
+            transform=f"translate(13 {middle:g}) rotate(-90)",
+        ),
+    )  # fmt: skip
 
 
 def _baseline() -> Markup:
@@ -204,8 +210,8 @@ def _legend() -> Markup:
             joined(
                 tag("path", d=f"M{x} 10h24", class_=f"series {kind}"),
                 _dot(kind, x + 12, 10.0),
-                tag("text", said, x=x + 30, y=14, class_="tick"),
+                tag("text", label, x=x + 30, y=14, class_="tick"),
             )
-            for kind, x, said in entries
+            for kind, x, label in entries
         )
     )

@@ -1,44 +1,44 @@
-"""How much of transformers the registry covers, for people and for programs."""
+"""How many of the classes of transformers the registry covers, as text and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
-from hf_lineage.coverage import Coverage
+from hf_lineage.architecture.drafting.coverage import Coverage
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import wrapped
 
 
-def text(found: Coverage) -> str:
-    """Return the numbers, then what is left out with its reason, then what is new."""
-    return "\n".join(_blocks(found)) + "\n"
+def text(coverage: Coverage) -> str:
+    """Return the numbers, then the classes that are not covered and why, then those not reviewed yet."""
+    return "\n".join(_blocks(coverage)) + "\n"
 
 
-def json(found: Coverage) -> str:
+def json(coverage: Coverage) -> str:
     """Return the same as JSON."""
-    return indented(asdict(found) | {"share": found.share})
+    return indented(asdict(coverage) | {"share": coverage.share})
 
 
 COVERAGES: dict[str, Callable[[Coverage], str]] = {"text": text, "json": json}
 
 
-def _blocks(found: Coverage) -> Iterator[str]:
-    yield wrapped(counted(found))
-    if found.unsupported:
+def _blocks(coverage: Coverage) -> Iterator[str]:
+    yield wrapped(counted(coverage))
+    if coverage.unsupported:
         yield "\nNot covered:"
-    for reason in dict.fromkeys(found.unsupported.values()):
-        classes = (name for name, said in found.unsupported.items() if said == reason)
+    for reason in dict.fromkeys(coverage.unsupported.values()):
+        classes = (name for name, why in coverage.unsupported.items() if why == reason)
         yield wrapped(f"- {', '.join(classes)}: {reason}")
-    if found.unknown:
-        yield "\n" + wrapped(f"Nobody has looked at these yet: {', '.join(found.unknown)}.")
+    if coverage.unknown:
+        yield "\n" + wrapped(f"Not reviewed yet: {', '.join(coverage.unknown)}.")
 
 
-def counted(found: Coverage) -> str:
+def counted(coverage: Coverage) -> str:
     """Return the numbers in a sentence."""
-    everything = len(found.listed) + len(found.unsupported) + len(found.unknown)
+    everything = len(coverage.listed) + len(coverage.unsupported) + len(coverage.unknown)
     return (
-        f"The registry covers {len(found.listed)} of the {everything} classes of causal language models in "
-        f"transformers {found.version} ({found.share:.1%}), each proved on the real module by "
+        f"The registry covers {len(coverage.listed)} of the {everything} classes of causal language models in "
+        f"transformers {coverage.version} ({coverage.share:.1%}), each proved on the real module by "
         "tests/test_conformance.py."
     )

@@ -12,13 +12,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from hf_lineage import __version__
+from hf_lineage.checking.api import Report, Row
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.pipeline import Report, Row
-from hf_lineage.repo import RepoRef, hub_name
+from hf_lineage.evidence.verdict import Evidence
+from hf_lineage.hub.reference import RepoRef, hub_name
 from hf_lineage.report import json, wording
 from hf_lineage.report.encoding import encode, moment
-from hf_lineage.verdict import Evidence
 
 if TYPE_CHECKING:
     from cyclonedx.model import Property
@@ -38,11 +38,11 @@ def render(report: Report, explain: bool = False) -> str:
     from cyclonedx.output.json import JsonV1Dot6
 
     model = _model(report)
-    said = ",".join(f"{each.name}={each.value}" for each in model.properties)
+    settings = ",".join(f"{entry.name}={entry.value}" for entry in model.properties)
     tool = Component(name="hf-lineage", version=__version__, type=ComponentType.APPLICATION, bom_ref="hf-lineage")
     metadata = BomMetaData(component=model, tools=[], timestamp=moment())
     metadata.tools.components.add(tool)
-    bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.revision},{said}"))
+    bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.revision},{settings}"))
     return encode(loads(JsonV1Dot6(bom).output_as_string()))
 
 
@@ -104,7 +104,7 @@ def _properties(report: Report) -> Iterator[Property]:
         yield Property(name="hf-lineage:conflict", value=printable(conflict))
     for number, row in enumerate(report.rows):
         best = wording.best(row)
-        said = {
+        facts = {
             "base": printable(row.claim.base, 200),
             "base-revision": row.base_revision,
             "relation": row.claim.relation,
@@ -117,7 +117,7 @@ def _properties(report: Report) -> Iterator[Property]:
             "inherited": None if best is None else wording.share(best),
             "p-value": None if best is None else f"{best.p_value:.4g}",
         }
-        for name, value in said.items():
+        for name, value in facts.items():
             if value:
                 yield Property(name=f"hf-lineage:claim:{number}:{name}", value=value)
 

@@ -1,4 +1,4 @@
-"""What the formats for machines share: JSON that is nothing else as well, and the time where one is needed."""
+"""Shared by the machine-readable formats: JSON that means nothing to HTML or a CI runner, and the time of a report."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def indented(document: Any) -> str:
 
 def moment() -> datetime.datetime:
     """Return the time that a format has to state: now, or what SOURCE_DATE_EPOCH says (reproducible-builds.org)."""
-    said = os.environ.get("SOURCE_DATE_EPOCH")
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
     try:
-        return datetime.datetime.fromtimestamp(int(said), datetime.UTC) if said else datetime.datetime.now(datetime.UTC)
+        if not epoch:
+            return datetime.datetime.now(datetime.UTC)
+        return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC)
     except (ValueError, OverflowError, OSError):
-        raise OptionError(f"SOURCE_DATE_EPOCH must be seconds since 1970, not {said}") from None
+        raise OptionError(f"SOURCE_DATE_EPOCH must be seconds since 1970, not {epoch}") from None

@@ -8,8 +8,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report.markup import Markup, joined, tag
-from hf_lineage.verdict import Evidence
 
 VIRIDIS = (
     *("#440154", "#48186a", "#472d7b", "#424086", "#3b528b", "#33638d", "#2c728e", "#26828e", "#21918c"),
@@ -28,18 +28,18 @@ BRIGHT = 0.42
 """The cosine from which a cell is so bright that black shows better on it than white."""
 
 
-def heat_map(found: Evidence, name: str) -> Markup:
+def heat_map(evidence: Evidence, name: str) -> Markup:
     """Return the picture; `name` is unique on its page."""
-    similarity = found.comparison.similarity
+    similarity = evidence.comparison.similarity
     rows, columns = similarity.shape
     cell = SIDE / max(rows, columns)
     wide, high = columns * cell, rows * cell
     parts = (
         _cells(similarity, cell),
         *(_numbers(similarity, cell) if max(rows, columns) <= MOST_NUMBERS else ()),
-        *_pairs(found, cell),
-        *_ticks(found.layers[0], lambda at: (LEFT - 6, TOP + at * cell + 4), 14 / cell, "end"),
-        *_ticks(found.layers[1], lambda at: (LEFT + at * cell, TOP + high + 16), 24 / cell, "middle"),
+        *_pairs(evidence, cell),
+        *_ticks(evidence.layers[0], lambda at: (LEFT - 6, TOP + at * cell + 4), 14 / cell, "end"),
+        *_ticks(evidence.layers[1], lambda at: (LEFT + at * cell, TOP + high + 16), 24 / cell, "middle"),
         tag("text", "layer of the base" if high > ROOM else "base", x=0, y=0, text_anchor="middle", class_="axis",
             transform=f"translate(13 {TOP + high / 2:g}) rotate(-90)"),
         tag("text", "layer of the model", x=LEFT + wide / 2, y=TOP + high + 34, text_anchor="middle", class_="axis"),
@@ -47,7 +47,7 @@ def heat_map(found: Evidence, name: str) -> Markup:
     )  # fmt: skip
     return tag(
         "svg",
-        tag("title", _title(found), id=f"{name}-title"),
+        tag("title", _title(evidence), id=f"{name}-title"),
         *parts,
         **{"class": "heat", "viewBox": f"0 0 {WIDTH} {TOP + high + 84:g}", "role": "img"},
         aria_labelledby=f"{name}-title",
@@ -101,16 +101,16 @@ def _short(cosine: float) -> str:
     return f"{round(cosine, 2) + 0.0:.2f}".replace("0.", ".").replace("-", "−")
 
 
-def _pairs(found: Evidence, cell: float) -> Iterator[Markup]:
+def _pairs(evidence: Evidence, cell: float) -> Iterator[Markup]:
     """An outline around every paired cell, which says what it is where a pointer rests on it."""
-    (base, suspect), comparison = found.layers, found.comparison
+    (base, candidate), comparison = evidence.layers, evidence.comparison
     line = max(0.6, min(2.5, cell * 0.09))
     for row, column in zip(*comparison.pairs, strict=True):
         cosine = float(comparison.similarity[row, column])
         x, y = LEFT + column * cell + line, TOP + row * cell + line
         size = {"width": cell - 2 * line, "height": cell - 2 * line, "rx": min(3.0, cell * 0.1)}
-        said = tag("title", f"layer {base[row]} of the base, layer {suspect[column]} of the model: {cosine:.3f}")
-        yield tag("rect", said, class_=f"pair {_on(cosine)}", x=x, y=y, **size, stroke_width=line)
+        label = tag("title", f"layer {base[row]} of the base, layer {candidate[column]} of the model: {cosine:.3f}")
+        yield tag("rect", label, class_=f"pair {_on(cosine)}", x=x, y=y, **size, stroke_width=line)
 
 
 def _on(cosine: float) -> str:
@@ -139,12 +139,12 @@ def _colour_bar(top: float) -> Markup:
         ("end", LEFT + SIDE, "1: the same"),
     )
     return joined(
-        *steps, *(tag("text", said, x=x, y=top + 25, text_anchor=anchor, class_="tick") for anchor, x, said in labels)
+        *steps, *(tag("text", label, x=x, y=top + 25, text_anchor=anchor, class_="tick") for anchor, x, label in labels)
     )
 
 
-def _title(found: Evidence) -> str:
-    (rows, columns), cosines = found.comparison.similarity.shape, found.comparison.by_layer
+def _title(evidence: Evidence) -> str:
+    (rows, columns), cosines = evidence.comparison.similarity.shape, evidence.comparison.by_layer
     return (
         f"Heat map: {rows} layers of the base against {columns} of the model; the {len(cosines)} pairs that are "
         f"outlined have cosines from {cosines.min():.3f} to {cosines.max():.3f}"

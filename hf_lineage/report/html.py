@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hf_lineage import __version__
+from hf_lineage.checking.api import Report, Row
 from hf_lineage.errors import printable
-from hf_lineage.pipeline import Report, Row
+from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report import numbers, record, wording
 from hf_lineage.report.charts import concentration, histogram, inheritance
 from hf_lineage.report.heatmap import heat_map
+from hf_lineage.report.kinds import KINDS
 from hf_lineage.report.markup import Markup, identifier, joined, tag
-from hf_lineage.report.meaning import meaning
 from hf_lineage.report.tiles import figures, tiles
-from hf_lineage.verdict import Evidence
 
 STYLE = Path(__file__).with_name("page.css")
 SIGNS = {
@@ -39,9 +39,9 @@ INHERITED = (
 )
 UNREAD = " Layers without a column were not read: the ones that were had made the verdict clear."
 HISTOGRAM = (
-    "If the two models were independent, shuffling the coordinates of one of them would change nothing. The bars are "
-    "the scores after such shuffles, the marker is the score without any. It is taken on the coordinates that were "
-    "shuffled, so it can differ a little from the score above."
+    "If the two models were independent, permuting the coordinates of one of them would change nothing. The bars are "
+    "the scores after such permutations, the marker is the score without any. It is computed on the test coordinates, "
+    "those that are permuted, so it can differ a little from the score above."
 )
 CONCENTRATION = (
     "How strongly each layer's product shares a direction with the identity (trace concentration). Training gives "
@@ -116,10 +116,10 @@ def _overview(report: Report) -> Markup:
 def _claim(report: Report, number: int, explain: bool) -> Iterator[Markup]:
     row, name = report.rows[number], f"claim-{number}"
     yield _banner(report, row, f"{name}-title")
-    for path, found in row.verdict.evidence.items():
+    for path, evidence in row.verdict.evidence.items():
         several = f": {row.verdict.by_path[path].words}" if len(row.verdict.evidence) > 1 else ""
         yield tag("h3", "Evidence along the path ", tag("code", path), several)
-        yield _evidence(found, row.layers, f"{name}-{path}", explain)
+        yield _evidence(evidence, row.layers, f"{name}-{path}", explain)
     yield tag("h3", "What is claimed, and where")
     yield _claimed(report, row)
     yield tag("h3", "Check it yourself")
@@ -127,18 +127,18 @@ def _claim(report: Report, number: int, explain: bool) -> Iterator[Markup]:
 
 
 def _banner(report: Report, row: Row, name: str) -> Markup:
-    said = meaning(row.verdict)
+    shown = KINDS[row.verdict.kind]
     reason = wording.reason(row)
     return tag(
         "div",
-        tag("p", _sign(said.tone), _word(row), class_="verdict"),
-        tag("h2", f"{said.headline} ", identifier(row.claim.base), id=name),
-        tag("p", said.says),
+        tag("p", _sign(shown.tone), _word(row), class_="verdict"),
+        tag("h2", f"{shown.headline} ", identifier(row.claim.base), id=name),
+        tag("p", shown.says),
         tag("p", tag("strong", "Reason: "), reason, class_="reason") if reason else "",
-        tag("p", said.says_not, class_="muted"),
+        tag("p", shown.says_not, class_="muted"),
         tiles(report, row),
         *(tag("p", f"{sentence}.", class_="muted") for sentence in _remarks_on(row)),
-        class_=f"banner {said.tone}",
+        class_=f"banner {shown.tone}",
     )
 
 
@@ -149,7 +149,7 @@ def _remarks_on(row: Row) -> Iterator[str]:
 
 
 def _word(row: Row) -> Markup:
-    return tag("span", row.verdict.words, class_=f"word {meaning(row.verdict).tone}")
+    return tag("span", row.verdict.words, class_=f"word {KINDS[row.verdict.kind].tone}")
 
 
 def _sign(tone: str) -> Markup:
@@ -157,20 +157,21 @@ def _sign(tone: str) -> Markup:
                **{"class": "sign", "viewBox": "0 0 24 24", "aria-hidden": "true"})  # fmt: skip
 
 
-def _evidence(found: Evidence, layers: int | None, name: str, explain: bool) -> Markup:
+def _evidence(evidence: Evidence, layers: int | None, name: str, explain: bool) -> Markup:
     sentences = (
-        tag("p", f"{sentence[0].upper()}{sentence[1:]}.", class_="exact") for sentence in numbers.null_sentences(found)
+        tag("p", f"{sentence[0].upper()}{sentence[1:]}.", class_="exact")
+        for sentence in numbers.null_sentences(evidence)
     )
-    cells = map(numbers.layer_cells, numbers.layer_rows(found))
+    cells = map(numbers.layer_cells, numbers.layer_rows(evidence))
     table = _table(numbers.LAYER_COLUMNS, cells, "layer by layer")
-    unread = UNREAD if found.analyses > 1 and layers is not None and found.read < layers else ""
+    unread = UNREAD if evidence.analyses > 1 and layers is not None and evidence.read < layers else ""
     return joined(
         tag("div",
-            _figure("Which layers are alike", heat_map(found, f"{name}-heat"), HEAT_MAP, "map"),
-            _figure("What is inherited", inheritance(found, layers, f"{name}-share"), f"{INHERITED}{unread}")
-            if found.inherited else "",
-            _figure("Could it be chance?", histogram(found.permutation, f"{name}-null"), HISTOGRAM),
-            _figure("A profile of each model", concentration(found, f"{name}-trace"), CONCENTRATION),
+            _figure("Which layers are alike", heat_map(evidence, f"{name}-heat"), HEAT_MAP, "map"),
+            _figure("What is inherited", inheritance(evidence, layers, f"{name}-share"), f"{INHERITED}{unread}")
+            if evidence.inherited else "",
+            _figure("Could it be chance?", histogram(evidence.permutation, f"{name}-null"), HISTOGRAM),
+            _figure("A profile of each model", concentration(evidence, f"{name}-trace"), CONCENTRATION),
             tag("div", tag("h4", "In numbers"), *sentences, class_="numbers"),
             class_="figures"),
         tag("details", tag("summary", "All numbers, layer by layer"), table, open="" if explain else None),
@@ -188,8 +189,8 @@ def _claimed(report: Report, row: Row) -> Markup:
         ("Commit of the model", tag("code", report.revision) if report.revision else NO_COMMIT),
         ("Base", identifier(claim.base)),
         ("Commit of the base", tag("code", base) if base else NO_COMMIT),
-        ("Relation", identifier(claim.relation) if claim.relation else "not said"),
-        ("Said in", joined(*_listed(claim.sources))),
+        ("Relation", identifier(claim.relation) if claim.relation else "not stated"),
+        ("Declared in", joined(*_listed(claim.sources))),
     )
     return tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hf_lineage.checking.api import Report
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.pipeline import Report
-from hf_lineage.repo import SMALL_FILES, RepoRef
+from hf_lineage.hub.reference import SMALL_FILES, RepoRef
 from hf_lineage.report import json
 from hf_lineage.report.encoding import encode
 
@@ -46,9 +46,16 @@ def predicate(report: Report) -> dict[str, Any]:
     return json.document(report) | {"inputs": _described(repo, (file for file in SMALL_FILES if repo.has(file)))}
 
 
-def checksums(report: Report) -> str:
+def render_predicate(report: Report, explain: bool = False) -> str:
+    """Return what is said about the subjects by itself, which `actions/attest` takes as predicate."""
+    del explain
+    return encode(predicate(report))
+
+
+def checksums(report: Report, explain: bool = False) -> str:
     """Return the subjects as `sha256sum` prints them, which `actions/attest` takes as subject-checksums."""
-    return "".join(f"{each['digest']['sha256']}  {each['name']}\n" for each in subjects(report))
+    del explain
+    return "".join(f"{subject['digest']['sha256']}  {subject['name']}\n" for subject in subjects(report))
 
 
 def _repository(report: Report) -> RepoRef:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage import __version__
-from hf_lineage.pipeline import Report, Row
+from hf_lineage.checking.api import Report, Row
+from hf_lineage.evidence.empirical_null import EmpiricalNull
+from hf_lineage.evidence.permutation_null import PermutationNull
+from hf_lineage.evidence.verdict import Evidence, Related, Verdict
 from hf_lineage.report import numbers
 from hf_lineage.report.encoding import encode
-from hf_lineage.verdict import Evidence, Related, Verdict
 
 SCHEMA_VERSION = 2
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
@@ -59,58 +61,74 @@ def _claim(row: Row) -> dict[str, Any]:
             "base": row.base_origin and asdict(row.base_origin),
             "model": row.model_origin and asdict(row.model_origin),
         },
-        "traffic": {name: asdict(moved) for name, moved in row.traffic.items()},
-        "paths": [_path(path, found, row.verdict.by_path[path]) for path, found in row.verdict.evidence.items()],
+        "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
+        "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
     }
 
 
 def kind(verdict: Verdict) -> str | None:
     """Return in which way two models are RELATED, None for any other verdict."""
-    return verdict.kind.name if isinstance(verdict, Related) else None
+    return verdict.kind.identifier if isinstance(verdict, Related) else None
 
 
-def _inherited(found: Evidence) -> dict[str, Any] | None:
-    inherited = found.inherited
+def _inherited(evidence: Evidence) -> dict[str, Any] | None:
+    inherited = evidence.inherited
     if inherited is None:
         return None
     low, high = inherited.interval
-    shares = dict(zip(map(str, found.layers[1]), map(float, inherited.by_layer), strict=True))
+    shares = dict(zip(map(str, evidence.layers[1]), map(float, inherited.by_layer), strict=True))
     return {"share": inherited.share, "low": low, "high": high, "layers": shares}
 
 
-def _path(path: str, found: Evidence, single: Verdict) -> dict[str, Any]:
-    null, known = found.permutation, found.empirical
-    error = found.comparison.standard_error
+def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
+    permutation, empirical = evidence.permutation, evidence.empirical
+    error = evidence.comparison.standard_error
     return {
         "path": path,
         "verdict": single.name,
         "reason": single.reason,
-        "score": found.comparison.score,
+        "score": evidence.comparison.score,
         "standard_error": error if math.isfinite(error) else None,
-        "p_value": null.p_value,
-        "p_value_adjusted": found.p_value,
+        "p_value": permutation.p_value,
+        "p_value_adjusted": evidence.p_value,
         "corrections": {"paths": "Holm 1979", "interim_analyses": "Bonferroni"},
-        "analyses": found.analyses,
-        "inherited": _inherited(found),
-        "left_out": dict(zip(("base", "model"), map(list, found.left_out), strict=True)),
-        "layers_read": found.read,
-        "permutation_null": {
-            "observed": null.observed,
-            "coordinates": null.coordinates,
-            "mean": float(null.scores.mean()),
-            "standard_deviation": float(null.scores.std()),
-            "maximum": float(null.scores.max()),
-            "z": null.z,
-        },
-        "empirical_null": known
-        and {
-            "threshold": known.threshold,
-            "p_value": found.p_value if found.calibrated else None,
-            "source": known.source,
-            "scores": dict(known.scores),
-        },
-        "layers": [
-            {"layer": layer, "paired_with": partner, "cosine": cosine, "s_base": ours, "s_model": theirs}
-            for layer, partner, cosine, _, ours, theirs in numbers.layer_rows(found)
+        "analyses": evidence.analyses,
+        "inherited": _inherited(evidence),
+        "left_out": dict(zip(("base", "model"), map(list, evidence.left_out), strict=True)),
+        "layers_read": evidence.read,
+        "permutation_null": _permutation(permutation),
+        "empirical_null": empirical and _empirical(empirical, evidence),
+        "nulls": [
+            {
+                "name": null.name,
+                "p_value": null.p_value,
+                "decides": null is evidence.decided_by,
+                "objection": null.objection,
+            }
+            for null in evidence.nulls
         ],
+        "layers": [
+            {"layer": layer, "paired_with": partner, "cosine": cosine, "s_base": of_base, "s_model": of_model}
+            for layer, partner, cosine, _, of_base, of_model in numbers.layer_rows(evidence)
+        ],
+    }
+
+
+def _permutation(null: PermutationNull) -> dict[str, Any]:
+    return {
+        "observed": null.observed,
+        "coordinates": null.coordinates,
+        "mean": float(null.scores.mean()),
+        "standard_deviation": float(null.scores.std()),
+        "maximum": float(null.scores.max()),
+        "z": null.z,
+    }
+
+
+def _empirical(null: EmpiricalNull, evidence: Evidence) -> dict[str, Any]:
+    return {
+        "threshold": null.threshold,
+        "p_value": evidence.p_value if evidence.decided_by is null else None,
+        "source": null.source,
+        "scores": dict(null.scores),
     }

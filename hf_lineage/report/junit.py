@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from xml.etree import ElementTree as ET
 
+from hf_lineage.checking.api import Report, Row
 from hf_lineage.errors import printable
-from hf_lineage.pipeline import Report, Row
+from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.report import numbers, wording
-from hf_lineage.verdict import ExitCode
 
 OUTCOMES = {
     ExitCode.RELATED: "",
@@ -23,7 +23,7 @@ OUTCOMES = {
 
 
 def render(report: Report, explain: bool = False) -> str:
-    """Return the report as XML; `explain` adds what each score was held against."""
+    """Return the report as XML; `explain` adds the nulls that each score was tested against."""
     counted = Counter(OUTCOMES[row.verdict.exit_code] for row in report.rows)
     totals = {
         "tests": str(len(report.rows)),
@@ -37,8 +37,8 @@ def render(report: Report, explain: bool = False) -> str:
         ET.SubElement(properties, "property", {"name": name, "value": printable(value, 200)})
     for row in report.rows:
         _case(suite, report, row, explain)
-    if said := "\n".join(wording.reasons(report)):
-        ET.SubElement(suite, "system-out").text = said
+    if remarks := "\n".join(wording.reasons(report)):
+        ET.SubElement(suite, "system-out").text = remarks
     ET.indent(root)
     content: bytes = ET.tostring(root, encoding="us-ascii", xml_declaration=True)
     return content.decode("ascii") + "\n"
@@ -52,7 +52,8 @@ def _case(suite: ET.Element, report: Report, row: Row, explain: bool) -> None:
         ET.SubElement(case, outcome, {"type": row.verdict.words, "message": wording.outcome(row)})
     lines = [wording.outcome(row)]
     if explain:
-        lines += [sentence for found in row.verdict.evidence.values() for sentence in numbers.null_sentences(found)]
+        for evidence in row.verdict.evidence.values():
+            lines += numbers.null_sentences(evidence)
     ET.SubElement(case, "system-out").text = "\n".join(lines)
 
 

@@ -1,12 +1,12 @@
-"""A report for step summaries, comments and model cards; names written by strangers are escaped."""
+"""A report for step summaries, comments and model cards; untrusted names are escaped."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
+from hf_lineage.checking.api import Report
 from hf_lineage.errors import printable
-from hf_lineage.pipeline import Report
 from hf_lineage.report import numbers, wording
 
 
@@ -20,11 +20,11 @@ def render(report: Report, explain: bool = False) -> str:
     blocks += [escaped(sentence) for sentence in wording.reasons(report)]
     if explain:
         for row in report.rows:
-            for path, found in row.verdict.evidence.items():
-                rows = map(numbers.layer_cells, numbers.layer_rows(found))
+            for path, evidence in row.verdict.evidence.items():
+                rows = map(numbers.layer_cells, numbers.layer_rows(evidence))
                 blocks.append(f"#### {escaped(row.claim.base)}, {escaped(path)}")
                 blocks.append(table(numbers.LAYER_COLUMNS, rows))
-                blocks += [escaped(sentence) for sentence in numbers.null_sentences(found)]
+                blocks += [escaped(sentence) for sentence in numbers.null_sentences(evidence)]
         blocks.append("\n".join(f"- {limit}" for limit in wording.LIMITS))
     blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING}</sub>")
     return "\n\n".join(blocks) + "\n"
@@ -40,4 +40,4 @@ def escaped(text: str) -> str:
     """Return text on one line that is neither Markdown nor HTML, mentions nobody, and becomes no link."""
     plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     plain = re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("@", "&#64;").replace("://", "&#58;//")
-    return re.sub(r"(?i)\bwww\.", lambda found: f"{found[0][:-1]}&#46;", plain)
+    return re.sub(r"(?i)\bwww\.", lambda match: f"{match[0][:-1]}&#46;", plain)

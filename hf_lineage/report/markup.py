@@ -25,8 +25,8 @@ def tag(name: str, /, *content: object, **attributes: object) -> Markup:
     >>> tag("p", "a < b", tag("b", "c"), class_="x")
     '<p class="x">a &lt; b<b>c</b></p>'
     """
-    said = {key.strip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
-    start = "".join(f' {key}="{escaped(value)}"' for key, value in said.items())
+    named = {key.strip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
+    start = "".join(f' {key}="{escaped(value)}"' for key, value in named.items())
     return Markup(f"<{name}{start}>" + ("" if name in _VOID else f"{joined(*content)}</{name}>"))
 
 
@@ -48,5 +48,5 @@ def escaped(value: object) -> Markup:
 
 
 def identifier(name: str) -> Markup:
-    """Return a name that a stranger chose: set apart, so that it may wrap anywhere and turns no text around it."""
+    """Return an untrusted name, set apart: it may wrap anywhere, and turns no text around it."""
     return tag("bdi", printable(name, LONGEST), class_="id")

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import yaml
 
-from hf_lineage import plain_yaml
-from hf_lineage.claims import CARD, LORA_CONFIG
+from hf_lineage.checking.api import NAMED, Report, Row
+from hf_lineage.claims.sources import CARD, LORA_CONFIG
 from hf_lineage.errors import LineageError
-from hf_lineage.pipeline import NAMED, Report, Row
-from hf_lineage.repo import RepoRef
+from hf_lineage.files import plain_yaml
+from hf_lineage.hub.reference import RepoRef
 
 KEYS = {CARD: "base_model", LORA_CONFIG: "base_model_name_or_path"}
 """What stands before the base; a merge names its models in many places."""

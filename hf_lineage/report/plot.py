@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage import __version__
-from hf_lineage.atomic import write_atomically
+from hf_lineage.checking.api import Report
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.pipeline import Report
+from hf_lineage.evidence.verdict import Evidence
+from hf_lineage.files.atomic import write_atomically
 from hf_lineage.report import wording
 from hf_lineage.report.heatmap import BRIGHT
-from hf_lineage.verdict import Evidence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def save(report: Report, file: Path) -> None:
 
     content = io.BytesIO()
     with _without_time(), style.context(["default", STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a stranger's letters come out as boxes
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # letters of names: boxes will do
         figure = _figure(report)
         figure.savefig(content, format=_form(file), metadata=METADATA[_form(file)], dpi=120)
     write_atomically(file, content.getvalue())
@@ -61,13 +61,13 @@ def save(report: Report, file: Path) -> None:
 
 @contextlib.contextmanager
 def _without_time() -> Iterator[None]:
-    """Keep SOURCE_DATE_EPOCH from matplotlib, which fails where it is no time: no picture says when it was made."""
-    said = os.environ.pop("SOURCE_DATE_EPOCH", None)
+    """Keep SOURCE_DATE_EPOCH from matplotlib, which fails where it is not a time; no picture states one."""
+    epoch = os.environ.pop("SOURCE_DATE_EPOCH", None)
     try:
         yield
     finally:
-        if said is not None:
-            os.environ["SOURCE_DATE_EPOCH"] = said
+        if epoch is not None:
+            os.environ["SOURCE_DATE_EPOCH"] = epoch
 
 
 def _form(file: Path) -> str:
@@ -86,8 +86,8 @@ def _figure(report: Report) -> Figure:
         figure.text(0.5, 0.5, _reasons(report), ha="center", va="center")
         return figure
     axes = figure.subplots(rows, columns, squeeze=False).flat
-    for place, (title, found) in zip(axes, shown, strict=False):
-        _draw(place, title, found)
+    for place, (title, evidence) in zip(axes, shown, strict=False):
+        _draw(place, title, evidence)
     for place in list(axes)[len(shown) :]:
         place.set_axis_off()
     if len(panels) > len(shown):
@@ -99,21 +99,21 @@ def _panels(report: Report) -> Iterator[tuple[str, Evidence]]:
     """Both names and the verdict, and the evidence, for each claim and path."""
     for row in report.rows:
         names = f"{_folded(f'base: {row.claim.base}')}\n{_folded(f'model: {report.model}')}"
-        for path, found in row.verdict.evidence.items():
+        for path, evidence in row.verdict.evidence.items():
             words = row.verdict.by_path[path].words
-            yield f"{names}\n{path}: {words}\n{wording.figures(found)}", found
+            yield f"{names}\n{path}: {words}\n{wording.figures(evidence)}", evidence
 
 
-def _draw(axes: Axes, title: str, found: Evidence) -> None:
+def _draw(axes: Axes, title: str, evidence: Evidence) -> None:
     from matplotlib.patches import Rectangle
 
-    comparison, (base, suspect) = found.comparison, found.layers
+    comparison, (base, candidate) = evidence.comparison, evidence.layers
     picture = axes.imshow(comparison.similarity, cmap="viridis", vmin=0.0, vmax=1.0, interpolation="nearest")
     line = min(1.5, 30 / max(comparison.similarity.shape))
     for row, column, cosine in zip(*comparison.pairs, comparison.by_layer, strict=True):
         edge = "black" if cosine >= BRIGHT else "white"
         axes.add_patch(Rectangle((column - 0.44, row - 0.44), 0.88, 0.88, fill=False, edgecolor=edge, linewidth=line))
-    for axis, layers, side in ((axes.yaxis, base, "base"), (axes.xaxis, suspect, "model")):
+    for axis, layers, side in ((axes.yaxis, base, "base"), (axes.xaxis, candidate, "model")):
         room = max(2, TICKS * len(layers) // max(comparison.similarity.shape))
         step = next(2**power for power in range(32) if len(layers) <= room * 2**power)
         axis.set_ticks(range(0, len(layers), step), [str(layer) for layer in layers[::step]])

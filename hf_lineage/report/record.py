@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
+from hf_lineage.checking.api import Report, Row
 from hf_lineage.errors import CardError, OptionError, printable
-from hf_lineage.options import Options
-from hf_lineage.origin import Origin
-from hf_lineage.pipeline import Report, Row
-from hf_lineage.recipe import Recipe
+from hf_lineage.evidence.verdict import Kind
 from hf_lineage.report import json, wording
 from hf_lineage.report.encoding import indented
-from hf_lineage.verdict import KINDS
+from hf_lineage.signature.options import Options
+from hf_lineage.signature.origin import Origin
+from hf_lineage.signature.recipe import Recipe
 
 FILE = "lineage/claims.json"
 SCHEMA_VERSION = 2
@@ -27,7 +27,6 @@ FIGURES, OF_ERRORS = 4, 1
 IN_SHARES = 2
 """Decimals of a share: units are drawn, and one per cent is about what the draw leaves open."""
 _BY_VALUE = ("budget", "alpha", "permutations", "seed", "min_share")
-_WORDS = {kind.name: kind.words for kind in KINDS}
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -47,7 +46,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Null(msgspec.Struct, frozen=True):
-    """The scores of independent models that a score was held against as well."""
+    """The scores of independent models that a score was tested against as well."""
 
     threshold: float
     p_value: float | None
@@ -71,7 +70,7 @@ class PathEvidence(msgspec.Struct, frozen=True):
 
 
 class Origins(msgspec.Struct, frozen=True):
-    """Where the numbers of base and model came from; our own cache is as good as the weights, and not told apart."""
+    """Where the numbers of base and model came from; the local cache counts as the weights."""
 
     base: Origin | None
     model: Origin | None
@@ -107,7 +106,8 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """The words that reports print for the verdict."""
-        return _WORDS.get(self.kind or "", self.verdict)
+        kind = Kind.of(self.kind, self.verdict)
+        return kind.words if kind else self.verdict
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ class _Version(msgspec.Struct):
 
 
 class _Earlier(msgspec.Struct):
-    """A record of an earlier schema, of which nothing but its maker is looked at: it is written anew."""
+    """A record of an earlier schema, of which only the tool is read: the record is written anew."""
 
     tool: Tool
     claims: tuple[dict[str, Any], ...]
@@ -134,18 +134,18 @@ class _Earlier(msgspec.Struct):
 def build(report: Report, commit: str | None, date: datetime.date, names: Mapping[str, str]) -> Record:
     """Return a report as a record of the day; `names` has what stands for names only this machine knows."""
     document = json.document(report)
-    said = _public(document, names)
-    said["claims"] = [
+    public = _public(document, names)
+    public["claims"] = [
         claim
         | {
-            "evidence": {each["path"]: _evidence(each) for each in claim["paths"]},
+            "evidence": {path["path"]: _evidence(path) for path in claim["paths"]},
         }
         | {"signatures": {who: _origin(origin) for who, origin in claim["signatures"].items()}}
         | {"base_commit": row.base_revision, "recipe": document["recipe"], "test": document["test"], "date": date}
-        | {"command": command(said["model"], commit, row, report.options, names), **_decisive(row, claim)}
-        for row, claim in zip(report.rows, said["claims"], strict=True)
+        | {"command": command(public["model"], commit, row, report.options, names), **_decisive(row, claim)}
+        for row, claim in zip(report.rows, public["claims"], strict=True)
     ]
-    return msgspec.convert(said | {"schema_version": SCHEMA_VERSION, "commit": commit}, Record)
+    return msgspec.convert(public | {"schema_version": SCHEMA_VERSION, "commit": commit}, Record)
 
 
 def encode(record: Record) -> bytes:
@@ -178,14 +178,14 @@ def _origin(origin: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def _evidence(path: dict[str, Any]) -> dict[str, Any]:
     error = path["standard_error"]
-    said = path | {"inherited": path["inherited"] and round(path["inherited"]["share"], IN_SHARES)}
-    return said if error is None else said | {"standard_error": float(f"{error:.{OF_ERRORS}g}")}
+    recorded = path | {"inherited": path["inherited"] and round(path["inherited"]["share"], IN_SHARES)}
+    return recorded if error is None else recorded | {"standard_error": float(f"{error:.{OF_ERRORS}g}")}
 
 
 def _decisive(row: Row, claim: Mapping[str, Any]) -> dict[str, float | None]:
     """Score, p-value and share of the path that decided."""
     decided = wording.decisive(row.verdict)
-    path = next((each for each in claim["paths"] if each["path"] == decided), None)
+    path = next((path for path in claim["paths"] if path["path"] == decided), None)
     if path is None:
         return {"score": None, "p_value": None, "inherited": None}
     inherited = path["inherited"] and round(path["inherited"]["share"], IN_SHARES)
@@ -193,7 +193,7 @@ def _decisive(row: Row, claim: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _public(value: Any, names: Mapping[str, str]) -> Any:
-    """Plain values with everything that a stranger wrote on one line, and figures as far as they mean something."""
+    """Plain values with every text on one line and escaped, and figures rounded to the digits that are significant."""
     if isinstance(value, Mapping):
         return {key: _public(item, names) for key, item in value.items()}
     if isinstance(value, list):
@@ -206,7 +206,7 @@ def _public(value: Any, names: Mapping[str, str]) -> Any:
 def _renamed(text: str, names: Mapping[str, str]) -> str:
     """Text in which no path of this machine stands, wherever it is a word of its own or begins a longer path."""
     private = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda found: names[found[0]], text) if names else text
+    return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda match: names[match[0]], text) if names else text
 
 
 def command(model: str, commit: str | None, row: Row, options: Options, names: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""What concerns no claim: the inspection of one model, and the registry."""
+"""Reports that judge no claim: the inspection of one model, and the registry."""
 
 from __future__ import annotations
 
@@ -7,40 +7,41 @@ from typing import Any
 
 import msgspec
 
+from hf_lineage.architecture.lookup import factorizations
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.checking.inspection import Inspection, Pairing
 from hf_lineage.errors import RegistryError, printable
-from hf_lineage.inspection import Inspection, Pairing
-from hf_lineage.registry import factorizations
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import bar, table, wrapped
-from hf_lineage.schema import Factorization
 
 
-def inspection_text(found: Inspection) -> str:
+def inspection_text(inspection: Inspection) -> str:
     """Return what one model shows by itself: a table of paths, then each layer's trace concentration."""
-    share = found.bytes_read / max(found.bytes_stored, 1)
+    share = inspection.bytes_read / max(inspection.bytes_stored, 1)
     head = (
-        f"{printable(found.model, 200)}: {printable(found.architecture, 100)}, factorization {found.factorization}, "
-        f"{found.layers} layers, width {found.width}, {found.heads} heads; branches take {share:.0%} of "
-        f"{found.bytes_stored / 1e6:.1f} MB"
+        f"{printable(inspection.model, 200)}: {printable(inspection.architecture, 100)}, "
+        f"factorization {inspection.factorization}, {inspection.layers} layers, "
+        f"width {inspection.width}, {inspection.heads} heads; branches take {share:.0%} of "
+        f"{inspection.bytes_stored / 1e6:.1f} MB"
     )
     rows = [
         (path, "-", "-", printable(result))
         if isinstance(result, str)
         else (path, f"{result.accuracy:.0%}", f"{result.auc:.2f}", f"{(result.signs < 0).mean():.0%}")
-        for path, result in found.pairings.items()
+        for path, result in inspection.pairings.items()
     ]
     blocks = [wrapped(head), table(("Path", "Pairing accuracy", "AUC", "Negative traces"), rows, numeric=(1, 2, 3))]
-    for path, result in found.pairings.items():
+    for path, result in inspection.pairings.items():
         if isinstance(result, Pairing):
             blocks.append(f"{path}: trace concentration s = |tr M| / ‖M‖\n{_layers(result)}")
-    if found.unclaimed:
-        blocks.append(wrapped(f"Not read, and not known: {printable(', '.join(found.unclaimed))}"))
+    if inspection.unclaimed:
+        blocks.append(wrapped(f"Tensors of unknown purpose, not read: {printable(', '.join(inspection.unclaimed))}"))
     return "\n".join(blocks) + "\n"
 
 
-def inspection_json(found: Inspection) -> str:
+def inspection_json(inspection: Inspection) -> str:
     """Return the same as JSON, with the whole matrix of scores."""
-    plain: dict[str, Any] = {name: getattr(found, name) for name in Inspection.__dataclass_fields__}
+    plain: dict[str, Any] = {name: getattr(inspection, name) for name in Inspection.__dataclass_fields__}
     plain["pairings"] = {
         path: {"reason": result}
         if isinstance(result, str)
@@ -52,7 +53,7 @@ def inspection_json(found: Inspection) -> str:
             "trace_signs": result.signs.tolist(),
             "scores": result.scores.tolist(),
         }
-        for path, result in found.pairings.items()
+        for path, result in inspection.pairings.items()
     }
     return indented(plain)
 
@@ -60,15 +61,15 @@ def inspection_json(found: Inspection) -> str:
 def registry_text(architecture: str | None) -> str:
     """Return the table of factorizations, or how one class is read; RegistryError if it is not there."""
     if architecture is None:
-        rows = [(found.name, ", ".join(found.classes)) for found in factorizations()]
+        rows = [(chosen.name, ", ".join(chosen.classes)) for chosen in factorizations()]
         return table(("Factorization", "Classes"), rows) + "\n"
-    return "\n".join(f"{found.name}\n{msgspec.yaml.encode(_known(found)).decode()}" for found in _find(architecture))
+    return "\n".join(f"{chosen.name}\n{msgspec.yaml.encode(_known(chosen)).decode()}" for chosen in _find(architecture))
 
 
 def registry_json(architecture: str | None) -> str:
     """Return the factorizations as JSON, all of them or those of one class."""
-    found = factorizations() if architecture is None else _find(architecture)
-    return indented([_known(factorization) for factorization in found])
+    matches = factorizations() if architecture is None else _find(architecture)
+    return indented([_known(factorization) for factorization in matches])
 
 
 INSPECTIONS: dict[str, Callable[[Inspection], str]] = {"text": inspection_text, "json": inspection_json}
@@ -76,16 +77,16 @@ REGISTRIES: dict[str, Callable[[str | None], str]] = {"text": registry_text, "js
 
 
 def _find(architecture: str) -> list[Factorization]:
-    found = [factorization for factorization in factorizations() if architecture in factorization.classes]
-    if not found:
+    matches = [factorization for factorization in factorizations() if architecture in factorization.classes]
+    if not matches:
         raise RegistryError(f"{architecture} is not in the registry; registry/README.md tells how to add a class")
-    return found
+    return matches
 
 
 def _known(factorization: Factorization) -> dict[str, Any]:
     """A factorization as plain values, without what is left at its default."""
-    known: dict[str, Any] = _pruned(msgspec.to_builtins(factorization))
-    return known
+    plain: dict[str, Any] = _pruned(msgspec.to_builtins(factorization))
+    return plain
 
 
 def _pruned(value: Any) -> Any:

@@ -1,15 +1,15 @@
-"""What the registry could make of a model, for people and for programs."""
+"""How a model fits the registry, as text and as JSON: the factorizations that fit, near misses, and a draft."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
-from hf_lineage.draft import Draft
+from hf_lineage.architecture.drafting.draft import Draft
+from hf_lineage.architecture.drafting.suggestion import Fit, Miss, Suggestion
 from hf_lineage.errors import printable
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import wrapped
-from hf_lineage.suggestion import Fit, Miss, Suggestion
 
 SHOWN = 6
 """How many names a line holds."""
@@ -23,37 +23,37 @@ NO_PROOF = (
 )
 
 
-def text(found: Suggestion) -> str:
+def text(suggestion: Suggestion) -> str:
     """Return the fits, the near misses and, last, the draft as it could stand in a file."""
-    return "\n".join(_blocks(found)) + "\n"
+    return "\n".join(_blocks(suggestion)) + "\n"
 
 
-def json(found: Suggestion) -> str:
+def json(suggestion: Suggestion) -> str:
     """Return the same as JSON; of very many names the first, and how many there are."""
-    said = asdict(found) | {"model": printable(found.model), "classes": _escaped(found.classes)}
-    for each in said["fits"]:
-        each |= {"unread": _escaped(each["unread"]), "unread_count": len(each["unread"])}
-    return indented(said)
+    plain = asdict(suggestion) | {"model": printable(suggestion.model), "classes": _escaped(suggestion.classes)}
+    for fit in plain["fits"]:
+        fit |= {"unread": _escaped(fit["unread"]), "unread_count": len(fit["unread"])}
+    return indented(plain)
 
 
 SUGGESTIONS: dict[str, Callable[[Suggestion], str]] = {"text": text, "json": json}
 
 
-def _blocks(found: Suggestion) -> Iterator[str]:
-    yield wrapped(f"{printable(found.model, 200)}: {_standing(found)}.")
-    yield _list("Names and shapes fit", [(fit.factorization, _left(fit)) for fit in found.fits])
-    yield _list("Near misses", [(miss.factorization, _missed(miss)) for miss in found.misses])
+def _blocks(suggestion: Suggestion) -> Iterator[str]:
+    yield wrapped(f"{printable(suggestion.model, 200)}: {_standing(suggestion)}.")
+    yield _list("Names and shapes fit", [(fit.factorization, _left(fit)) for fit in suggestion.fits])
+    yield _list("Near misses", [(miss.factorization, _missed(miss)) for miss in suggestion.misses])
     yield wrapped(NO_PROOF)
-    if not found.layers:
+    if not suggestion.layers:
         yield wrapped("No draft: no tensors are numbered like layers, from 0 and without a gap.")
-    if found.draft is not None:
-        yield wrapped(_promise(found.draft))
-        yield f"\n{found.draft.text.rstrip()}"
+    if suggestion.draft is not None:
+        yield wrapped(_promise(suggestion.draft))
+        yield f"\n{suggestion.draft.text.rstrip()}"
 
 
 def _list(title: str, rows: Sequence[tuple[str, str]]) -> str:
     """A line for each file, the next ones indented."""
-    lines = [wrapped(f"- {name}.yaml: {said}") for name, said in rows[:FITTING]]
+    lines = [wrapped(f"- {name}.yaml: {finding}") for name, finding in rows[:FITTING]]
     more = [f"- and {len(rows) - FITTING} more"] if len(rows) > FITTING else []
     return "\n".join([f"\n{title}:", *(lines or ["- none"]), *more]) + ("\n" if title.startswith("Near") else "")
 
@@ -64,18 +64,20 @@ def _promise(draft: Draft) -> str:
     return "The draft below loads and binds to this model. All else about it is a guess:"
 
 
-def _standing(found: Suggestion) -> str:
+def _standing(suggestion: Suggestion) -> str:
     """Where the classes stand in the registry."""
-    files = ", ".join(f"{name}.yaml" for name in found.listed)
-    fitting = [fit.factorization for fit in found.fits if fit.factorization in found.listed]
-    if not found.classes:
+    files = ", ".join(f"{name}.yaml" for name in suggestion.listed)
+    fitting = [fit.factorization for fit in suggestion.fits if fit.factorization in suggestion.listed]
+    if not suggestion.classes:
         return "config.json names no class under `architectures`"
-    classes = printable(", ".join(found.classes), 200)
+    classes = printable(", ".join(suggestion.classes), 200)
     if fitting:
         return f"{classes} is listed already, in {files}, and {fitting[0]}.yaml fits; there is nothing to add"
     if files:
         return f"{classes} is listed already, in {files}, but this model does not fit"
-    remote = "; it is remote code (auto_map), which is never run, so it cannot be proved" if found.remote_code else ""
+    remote = (
+        "; it is remote code (auto_map), which is never run, so it cannot be proved" if suggestion.remote_code else ""
+    )
     return f"{classes} is in no file of the registry{remote}"
 
 
@@ -84,10 +86,10 @@ def _left(fit: Fit) -> str:
 
 
 def _missed(miss: Miss) -> str:
-    said = [f"the layers are {miss.layers}"] if miss.layers else []
-    said += [f"there is no {_shortened(miss.missing)}"] if miss.missing else []
-    said += [printable(miss.problem, 300)] if miss.problem else []
-    return f"{miss.names - len(miss.missing)} of {miss.names} names; {'; '.join(said)}"
+    reasons = [f"the layers are {miss.layers}"] if miss.layers else []
+    reasons += [f"there is no {_shortened(miss.missing)}"] if miss.missing else []
+    reasons += [printable(miss.problem, 300)] if miss.problem else []
+    return f"{miss.names - len(miss.missing)} of {miss.names} names; {'; '.join(reasons)}"
 
 
 def _shortened(names: Sequence[str]) -> str:

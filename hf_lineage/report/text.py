@@ -12,23 +12,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hf_lineage.checking.api import Report
 from hf_lineage.errors import printable
-from hf_lineage.pipeline import Report
+from hf_lineage.evidence.verdict import Evidence, ExitCode, Kind
 from hf_lineage.report import numbers, wording
-from hf_lineage.verdict import Evidence
+from hf_lineage.report.kinds import KINDS, TONES
 
 WIDTH = 80
 BAR = 20
 _COLOURS = {
-    "RELATED": 32,
-    "UNRELATED": 31,
-    "UNREADABLE": 31,
-    "INCONCLUSIVE": 33,
-    "INCOMPATIBLE": 33,
-    "UNVERIFIABLE": 33,
-    "RELATED(?= in part| by the|, share)": 33,
+    # A cell may be folded after a verdict's first words, and only the first of all is coloured.
+    rf"{kind.word}(?={re.escape(kind.words.removeprefix(kind.word)[:3])})": TONES[
+        "bad" if kind.exit_code is ExitCode.ERROR else KINDS[kind].tone
+    ]
+    for kind in sorted(Kind, key=lambda kind: kind.words == kind.word)
 }
-"""Pattern of what is coloured -> code of the colour; of two that fit the last one counts."""
+"""Pattern of what is coloured -> code of the colour; of two that fit the first one counts."""
 LONGEST_VERDICT = 15
 """Letters of a verdict in one line of a table."""
 
@@ -43,8 +42,8 @@ def render(report: Report, explain: bool = False) -> str:
     paragraphs = list(wording.reasons(report))
     if explain:
         for row in report.rows:
-            for path, found in row.verdict.evidence.items():
-                lines.append(_explained(f"{printable(row.claim.base, 200)}, {path}", found))
+            for path, evidence in row.verdict.evidence.items():
+                lines.append(_explained(f"{printable(row.claim.base, 200)}, {path}", evidence))
         paragraphs += [wording.settings(report), wording.MEANING, *wording.LIMITS]
     return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
 
@@ -77,8 +76,8 @@ def wrapped(paragraph: str) -> str:
 
 def colour(text: str) -> str:
     """Return text with every verdict in its colour, for a terminal."""
-    pattern = re.compile("|".join(rf"(\b{verdict}\b)" for verdict in reversed(_COLOURS)))
-    codes = tuple(reversed(_COLOURS.values()))
+    pattern = re.compile("|".join(rf"(\b{pattern}\b)" for pattern in _COLOURS))
+    codes = tuple(_COLOURS.values())
     return pattern.sub(lambda match: f"\x1b[{codes[(match.lastindex or 1) - 1]}m{match[0]}\x1b[0m", text)
 
 
@@ -87,8 +86,8 @@ def bar(value: float, top: float) -> str:
     return "█" * round(BAR * min(max(value / top, 0.0), 1.0)) if top > 0 else ""
 
 
-def _explained(title: str, found: Evidence) -> str:
-    rows = [(*numbers.layer_cells(line), bar(line[2], 1.0)) for line in numbers.layer_rows(found)]
+def _explained(title: str, evidence: Evidence) -> str:
+    rows = [(*numbers.layer_cells(line), bar(line[2], 1.0)) for line in numbers.layer_rows(evidence)]
     columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")
-    sentences = "\n".join(wrapped(sentence) for sentence in numbers.null_sentences(found))
+    sentences = "\n".join(wrapped(sentence) for sentence in numbers.null_sentences(evidence))
     return f"\n{wrapped(title)}\n{table(columns, rows, numeric=(0, 1, 2, 3, 4, 5))}\n{sentences}\n"

@@ -1,20 +1,20 @@
-"""What every format says in the same words: cells, sentences, limits."""
+"""The words that all formats share: cells of the table, sentences below it, and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hf_lineage.checking.api import Report, Row
 from hf_lineage.errors import printable
-from hf_lineage.evaluate import named, spans
-from hf_lineage.pipeline import Report, Row
+from hf_lineage.evidence.evaluate import named, spans
+from hf_lineage.evidence.verdict import SEVERITY, Evidence, Verdict
 from hf_lineage.report import numbers
-from hf_lineage.verdict import SEVERITY, Evidence, Verdict
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
 NUMERIC = (3, 4, 5)
-"""Those that hold figures."""
+"""The columns of figures."""
 WHOLE = (2,)
-"""Those of words that are never broken: paths."""
+"""The columns whose words are never broken over two lines: the paths."""
 
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
@@ -36,7 +36,7 @@ LIMITS = (
     "p-values are corrected for the paths and the interim analyses of one claim. Nothing corrects for asking about "
     "several claims or many models: of a hundred independent pairs about one is called RELATED at alpha 0.01.",
     "The share that is inherited counts hidden units by what the weights make one expect them to write. Units that "
-    "would be alive on ordinary inputs, yet are dead on all that the model is given, count as well.",
+    "would fire on ordinary inputs, but never fire on anything the model is given, are counted as well.",
 )
 
 
@@ -45,28 +45,28 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
     base, relation = printable(row.claim.base, 200), printable(row.claim.relation or "-", 40)
     if not row.verdict.evidence:
         yield base, relation, "-", "-", "-", "-", row.verdict.words
-    for number, (path, found) in enumerate(row.verdict.evidence.items()):
+    for number, (path, evidence) in enumerate(row.verdict.evidence.items()):
         words = row.verdict.by_path[path].words
         first = (base, relation) if number == 0 else ("", "")
-        yield *first, path, score(found), inherited(found), f"{found.p_value:.3g}", words
+        yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
 
 
-def score(found: Evidence) -> str:
+def score(evidence: Evidence) -> str:
     """Return the lineage score as it is printed."""
-    return f"{found.comparison.score:.3f}"
+    return f"{evidence.comparison.score:.3f}"
 
 
-def inherited(found: Evidence) -> str:
+def inherited(evidence: Evidence) -> str:
     """Return the share of what the model's units write that is inherited, as it is printed."""
-    return "-" if found.inherited is None else f"{found.inherited.share:.0%}"
+    return "-" if evidence.inherited is None else f"{evidence.inherited.share:.0%}"
 
 
-def share(found: Evidence) -> str:
+def share(evidence: Evidence) -> str:
     """Return that share with its 99 % interval, where that is wider than what is printed; empty if not measured."""
-    if found.inherited is None:
+    if evidence.inherited is None:
         return ""
-    low, high = (f"{end:.0%}" for end in found.inherited.interval)
-    return inherited(found) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
+    low, high = (f"{end:.0%}" for end in evidence.inherited.interval)
+    return inherited(evidence) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
 
 
 def worst(report: Report) -> Row | None:
@@ -89,15 +89,15 @@ def best(row: Row) -> Evidence | None:
 
 def outcome(row: Row) -> str:
     """Return what became of one claim in one sentence on one line."""
-    base, found = printable(row.claim.base, 200), best(row)
-    measured = "" if found is None else f" ({figures(found)})"
+    base, evidence = printable(row.claim.base, 200), best(row)
+    measured = "" if evidence is None else f" ({figures(evidence)})"
     return f"{base} is {row.verdict.words}{measured}" + (f": {reason(row)}" if row.verdict.reason else "")
 
 
-def figures(found: Evidence) -> str:
+def figures(evidence: Evidence) -> str:
     """Return score, share and p-value of one path."""
-    shown = share(found)
-    return f"score {score(found)}, {f'{shown} inherited, ' if shown else ''}p = {found.p_value:.3g}"
+    shown = share(evidence)
+    return f"score {score(evidence)}, {f'{shown} inherited, ' if shown else ''}p = {evidence.p_value:.3g}"
 
 
 def reasons(report: Report) -> Iterator[str]:
@@ -122,26 +122,26 @@ def reasons(report: Report) -> Iterator[str]:
 
 def measured(row: Row) -> Iterator[str]:
     """Yield how much is inherited, and what the score would be without any ancestry, along the path that decided."""
-    found = best(row)
-    if found is None:
+    evidence = best(row)
+    if evidence is None or any(evidence.not_finite):
         return
     about = f"{printable(row.claim.base, 200)}: "
-    if shown := share(found):
+    if shown := share(evidence):
         about += f"inherited {shown}; "
-    yield about + numbers.independent(found)
+    yield about + numbers.independent(evidence)
 
 
 def left_out(row: Row) -> Iterator[str]:
-    """Yield which layers count for nothing."""
-    for path, found in row.verdict.evidence.items():
-        for who, layers in zip(("base", "model"), found.left_out, strict=True):
+    """Yield which layers are left out of the score."""
+    for path, evidence in row.verdict.evidence.items():
+        for who, layers in zip(("base", "model"), evidence.left_out, strict=True):
             if layers:
                 about = f"{printable(row.claim.base, 200)}: left out along {path}, for writing next to nothing"
                 yield f"{about}: {named(layers)} of the {who}"
 
 
 def origins(row: Row) -> Iterator[str]:
-    """Yield whose numbers did not come from weights that were read just now."""
+    """Yield where a signature came from whose weights were not read in this run."""
     for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
         about = f"{printable(row.claim.base, 200)}: the signature of {who}"
         if origin and origin.kind == "cache":
@@ -151,38 +151,38 @@ def origins(row: Row) -> Iterator[str]:
         if origin and origin.kind == "published":
             files = ", ".join(f"{printable(file, 300)} (sha256 {sha256})" for file, sha256 in origin.files.items())
             yield (
-                f"{about} is published in {printable(origin.repository, 200)}: {files}; believed because "
+                f"{about} is published in {printable(origin.repository, 200)}: {files}; trusted because "
                 f"{printable(origin.trusted, 300)}. Its weights were not read; --recompute reads them"
             )
 
 
 def reading(row: Row) -> Iterator[str]:
     """Yield which depths are compared, how much was read, where it was not all, and what came over the network."""
-    for path, found in row.verdict.evidence.items():
-        ours, theirs = (len(layers) + len(silent) for layers, silent in zip(found.layers, found.left_out, strict=True))
-        if found.analyses == 1 and ours != theirs:
+    for path, evidence in row.verdict.evidence.items():
+        depths = [len(layers) + len(silent) for layers, silent in zip(evidence.layers, evidence.left_out, strict=True)]
+        if evidence.analyses == 1 and depths[0] != depths[1]:
             yield (
-                f"{printable(row.claim.base, 200)}: along {path} the base has {ours} layers and the model {theirs}; "
-                f"the score is that of the {min(ours, theirs)} that are paired"
+                f"{printable(row.claim.base, 200)}: along {path} the base has {depths[0]} layers and the model "
+                f"{depths[1]}; the score is that of the {min(depths)} that are paired"
             )
-    early = [found for found in row.verdict.evidence.values() if found.analyses > 1]
-    read = max((found.read for found in early), default=0)
+    early = [evidence for evidence in row.verdict.evidence.values() if evidence.analyses > 1]
+    read = max((evidence.read for evidence in early), default=0)
     if row.layers is not None and 0 < read < row.layers:
         yield (
             f"{printable(row.claim.base, 200)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
             f"drawn in a random order, at one of {early[0].analyses} interim analyses, for which p is corrected "
             "(Bonferroni); --budget full reads them all"
         )
-    for name, moved in row.traffic.items():
+    for name, traffic in row.traffic.items():
         yield (
-            f"{printable(name, 200)}: {moved.moved / 1e6:.1f} of {moved.stored / 1e6:.1f} MB "
-            f"({moved.moved / max(moved.stored, 1):.1%}) came over the network, in {moved.requests} requests"
+            f"{printable(name, 200)}: {traffic.moved / 1e6:.1f} of {traffic.stored / 1e6:.1f} MB "
+            f"({traffic.moved / max(traffic.stored, 1):.1%}) came over the network, in {traffic.requests} requests"
         )
 
 
 def layers_read(paths: Sequence[Evidence]) -> str:
     """Return the numbers of the model's layers that were read."""
-    return spans(sorted({number for found in paths for number in (*found.layers[1], *found.left_out[1])}))
+    return spans(sorted({number for evidence in paths for number in (*evidence.layers[1], *evidence.left_out[1])}))
 
 
 def reason(row: Row) -> str:
@@ -205,9 +205,9 @@ def settings(report: Report) -> str:
     """Return the recipe and the test in one sentence: what has to be the same for a number to come out again."""
     recipe, options = report.options.recipe, report.options
     probes = "exact" if recipe.probes is None else f"{recipe.probes} probes"
-    evidence = (found for row in report.rows for found in row.verdict.evidence.values())
-    known = options.order_seed is not None and any(map(numbers.drawn, evidence))
-    drawn = f"; layers and units drawn by order seed {options.order_seed}" if known else ""
+    measured_paths = (evidence for row in report.rows for evidence in row.verdict.evidence.values())
+    seeded = options.order_seed is not None and any(map(numbers.drawn, measured_paths))
+    drawn = f"; layers and units drawn by order seed {options.order_seed}" if seeded else ""
     return (
         f"Recipe {recipe.option}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "
         f"coordinates (seed {options.seed}); alpha {options.alpha:g}{drawn}; verified with more than "

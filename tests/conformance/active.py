@@ -11,8 +11,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.curves import ZERO, Activation
-from hf_lineage.header import LayerSet
+from hf_lineage.architecture.curves import ZERO, Activation
+from hf_lineage.architecture.matrix_sets import LayerSet
 from tests.conformance.specimen import Specimen
 from tests.conformance.traffic import Array, Traffic, Units, by_token, key
 

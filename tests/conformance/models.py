@@ -12,8 +12,8 @@ import torch
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from hf_lineage.registry import setting
-from hf_lineage.schema import Factorization, as_sets, as_stacks
+from hf_lineage.architecture.lookup import setting
+from hf_lineage.architecture.schema import Factorization, as_sets, as_stacks
 from tests.conformance.wanted import HEADS, TINY, WIDTH
 
 transformers.logging.set_verbosity_error()

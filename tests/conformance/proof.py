@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from hf_lineage.branches import terms
-from hf_lineage.recipe import Recipe
+from hf_lineage.signature.branches import terms
+from hf_lineage.signature.recipe import Recipe
 from tests.conformance.rules import RULES
 from tests.conformance.run import FOLDED, Run
 from tests.conformance.specimen import PLAIN, Specimen

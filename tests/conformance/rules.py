@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from scipy.linalg import hadamard
 
-from hf_lineage.header import LayerSet
-from hf_lineage.schema import prefixes as registered
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.schema import prefixes as registered
 from tests.conformance.active import inactive
 from tests.conformance.run import WRITERS
 from tests.conformance.specimen import Specimen, fixed, is_norm, same

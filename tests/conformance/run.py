@@ -14,7 +14,7 @@ from scipy.linalg import hadamard
 from torch.overrides import TorchFunctionMode
 from transformers.activations import ACT2CLS
 
-from hf_lineage.header import LayerSet
+from hf_lineage.architecture.matrix_sets import LayerSet
 from tests.conformance.inputs import runner, sample
 from tests.conformance.specimen import PLAIN, Specimen, fixed
 from tests.conformance.wanted import WIDTH

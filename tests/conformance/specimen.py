@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from hf_lineage.branches import terms
+from hf_lineage.architecture.layers import KERNEL
+from hf_lineage.architecture.layout import Layout, bind
+from hf_lineage.architecture.lookup import Slot, lookup
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.schema import Factorization, prefixes
 from hf_lineage.checkpoint import open_checkpoint
-from hf_lineage.header import LayerSet
-from hf_lineage.layers import KERNEL
-from hf_lineage.layout import Layout, bind
-from hf_lineage.recipe import RECIPES
-from hf_lineage.registry import Slot, lookup
-from hf_lineage.repo import resolve
-from hf_lineage.schema import Factorization, prefixes
+from hf_lineage.hub.reference import resolve
+from hf_lineage.signature.branches import terms
+from hf_lineage.signature.recipe import RECIPES
 from tests.conformance.models import tiny_model
 
 PLAIN = RECIPES["paper"]

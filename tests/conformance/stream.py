@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from hf_lineage.layers import KERNEL, find_layers
+from hf_lineage.architecture.layers import KERNEL, find_layers
 from tests.conformance.inputs import runner, sample
 from tests.conformance.specimen import Specimen
 from tests.conformance.wanted import WIDTH

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 
-from hf_lineage.header import LayerSet
-from hf_lineage.layers import KERNEL
-from hf_lineage.matrices import reader, writer
+from hf_lineage.architecture.layers import KERNEL
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.signature.matrices import reader, writer
 from tests.conformance.inputs import runner, sample
 from tests.conformance.specimen import Specimen
 

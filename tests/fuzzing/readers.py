@@ -13,21 +13,22 @@ import msgspec
 import numpy as np
 from safetensors.numpy import load_file, save
 
-from hf_lineage import ledger, trust
+from hf_lineage.architecture.drafting.suggestion import survey
+from hf_lineage.checking.api import extract
+from hf_lineage.checking.opened import headers
 from hf_lineage.checkpoint import open_checkpoint
-from hf_lineage.claims import CARD, LORA_CONFIG, MERGE_CONFIG, read_claims
+from hf_lineage.claims.sources import CARD, LORA_CONFIG, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
-from hf_lineage.opened import open_model
-from hf_lineage.options import Options
-from hf_lineage.pipeline import extract
-from hf_lineage.recipe import RECIPES
-from hf_lineage.repo import RepoRef
+from hf_lineage.hub.reference import RepoRef
 from hf_lineage.report import record
-from hf_lineage.store import encode, load_signature
-from hf_lineage.suggestion import survey
+from hf_lineage.signature.options import Options
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.sources import trust
+from hf_lineage.signature.store import encode, load_signature
+from hf_lineage.watch import ledger
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.models import WEIGHTS, shard, tiny_llama
-from tests.test_ledger import claim, entry
+from tests.watch.test_ledger import claim, entry
 
 INDEX = "model.safetensors.index.json"
 
@@ -92,10 +93,10 @@ def readers(room: Path) -> dict[str, Reader]:
     (plain / WEIGHTS).write_bytes((model / WEIGHTS).read_bytes())
     weights = partial(safetensors_file, header=header, data=data)
     return {
-        "header": Reader(weights, put(model, WEIGHTS, open_model)),
+        "header": Reader(weights, put(model, WEIGHTS, headers)),
         "header, for a draft": Reader(weights, put(model, WEIGHTS, _surveyed), turns=1),
         "index": Reader(partial(json_file, valid=index), put(pieces, INDEX, _tensors)),
-        "config": Reader(partial(json_file, valid=config), put(plain, "config.json", open_model)),
+        "config": Reader(partial(json_file, valid=config), put(plain, "config.json", headers)),
         "config, for a draft": Reader(partial(json_file, valid=config), put(plain, "config.json", _surveyed), turns=1),
         "card": Reader(lambda random: b"---\n" + yaml_file(random, card) + b"\n---\n", put(cards, CARD, read_claims)),
         "adapter": Reader(partial(json_file, valid=lora), put(adapters, LORA_CONFIG, read_claims)),

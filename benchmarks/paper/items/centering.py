@@ -13,7 +13,7 @@ from benchmarks.paper.parts.mlp import survival_families
 from benchmarks.paper.parts.plots import panels, roc
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, shared_trace, signature, trace_score, uncentred
-from hf_lineage.signature import PathSignature
+from hf_lineage.signature.values import PathSignature
 
 Compare = Callable[[PathSignature, PathSignature], float]
 METHODS: Mapping[str, Compare] = {

@@ -22,7 +22,7 @@ from benchmarks.paper.parts.scores import EXACT
 from benchmarks.paper.parts.transformations import Change, noisy, pruned, quantized
 from benchmarks.paper.parts.vision import Vision, basic, resnet18
 from hf_lineage import Options, compare
-from hf_lineage.verdict import Verdict
+from hf_lineage.evidence.verdict import Verdict
 
 REFERENCES, INDEPENDENT = (0, 1), (2, 3, 4)
 """Seeds."""

@@ -14,11 +14,11 @@ from benchmarks.paper.parts.online import Look, look, some
 from benchmarks.paper.parts.public import RESNETS
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.vision import bottleneck
-from hf_lineage.inspection import Pairing
-from hf_lineage.naming import locate_weights
-from hf_lineage.opened import open_model
-from hf_lineage.registry import factorizations, slots
-from hf_lineage.schema import Factorization, MatrixSet, as_sets
+from hf_lineage.architecture.lookup import factorizations, slots
+from hf_lineage.architecture.schema import Factorization, MatrixSet, as_sets
+from hf_lineage.checking.inspection import Pairing
+from hf_lineage.checking.naming import locate_weights
+from hf_lineage.checking.opened import headers
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,11 @@ def pairings(model: str) -> tuple[Pairing, Pairing]:
 
     That stage is layer3 in all three of the paper's. Convolutions are summed over their kernels, as everywhere.
     """
-    _, checkpoint, layout = open_model(locate_weights(model))
+    opened = headers(locate_weights(model))
+    checkpoint, layout = opened.checkpoint, opened.layout
     stages: dict[int, list[list[torch.Tensor]]] = {}
     for number in layout.numbers("mlp"):
-        names = sorted(name for name in layout.mlp[number][0].tensors if name.endswith("convolution.weight"))
+        names = sorted(name for name in layout.sets("mlp")[number][0].tensors if name.endswith("convolution.weight"))
         factors = [checkpoint.read(name).float().sum(dim=(2, 3)) for name in names]
         stages.setdefault(factors[0].shape[1], []).append(factors)
     longest = max(stages.values(), key=len)

@@ -53,7 +53,7 @@ class Pair:
     suspect: str
     reference: str
     how: str
-    """How the suspect was made."""
+    """How the candidate was made."""
     truth: str = RELATED
     limit: str = ""
     """Which of its known limits keeps hf-lineage from being right."""
@@ -146,7 +146,7 @@ def holds(rows: Mapping[str, Row]) -> None:
         claim(bool(pair.limit) or said == right, f"{pair.name} is {pair.truth}, hf-lineage says {said}")
 
 
-COLUMNS = ("How the suspect was made", "Truth", OURS.name, *NAMES.values())
+COLUMNS = ("How the candidate was made", "Truth", OURS.name, *NAMES.values())
 
 
 def summary(rows: Mapping[str, Row]) -> Iterator[tuple[str, ...]]:

@@ -14,8 +14,9 @@ from benchmarks.paper.parts.mlp import survival_families
 from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.scores import score, signature
-from hf_lineage.calibrate import EmpiricalNull, permutation_null
-from hf_lineage.signature import PathSignature
+from hf_lineage.evidence.empirical_null import EmpiricalNull
+from hf_lineage.evidence.permutation_null import permutation_null
+from hf_lineage.signature.values import PathSignature
 
 LEVEL = 0.1
 """The smallest round one that an empirical null of 15 models can reach."""
@@ -59,7 +60,7 @@ def tested(bench: Bench) -> Found:
         for related, name, suspect in suspects(family, null):
             tests = found.related if related else found.unrelated
             rest = {other: value for other, value in scores.items() if other != name}
-            tests.conformal.append(EmpiricalNull(rest, "the others").p_value(score(reference, suspect)))
+            tests.conformal.append(EmpiricalNull(rest, "the others", observed=score(reference, suspect)).p_value)
             tests.permuted.append(permutation_null(reference, suspect, permutations, seed=0).p_value)
         found.separate += separate(list(null.values()), permutations)
     return found

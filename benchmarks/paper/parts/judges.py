@@ -16,13 +16,13 @@ from benchmarks.paper.parts.gpt2 import VERSION, Benchmark, load
 from benchmarks.paper.parts.representations import by_layer, cka, svcca
 from benchmarks.paper.parts.scores import EXACT
 from hf_lineage import Options, compare, extract
-from hf_lineage.branches import terms
+from hf_lineage.checking.naming import locate_weights
+from hf_lineage.checking.opened import headers
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.naming import locate_weights
-from hf_lineage.opened import open_model
-from hf_lineage.recipe import RECIPES
-from hf_lineage.signature import PathSignature
-from hf_lineage.verdict import Evidence
+from hf_lineage.evidence.verdict import Evidence
+from hf_lineage.signature.branches import terms
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.values import PathSignature
 
 Block = tuple[Tensor, Tensor]
 OURS, ROBUST = "ours", "robust"
@@ -34,7 +34,8 @@ Score = Callable[[Path, Path], float]
 
 def layers(model: Path | str, path: str = "mlp") -> Iterator[Block]:
     """Yield the matrix that reads the stream (h, d) and that which writes it (d, h), of every layer of a model."""
-    _, checkpoint, layout = open_model(locate_weights(str(model)))
+    opened = headers(locate_weights(str(model)))
+    checkpoint, layout = opened.checkpoint, opened.layout
     for number in layout.numbers(path):
         parts = list(terms(layout, path, number, EXACT, checkpoint.read))
         yield torch.cat([part.inn for part in parts]), torch.cat([part.out for part in parts], dim=1)

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.paper.parts.models import Networks
 from benchmarks.paper.parts.scores import signature
 from hf_lineage import Options, Recipe, extract
-from hf_lineage.calibrate import sequential_null
-from hf_lineage.comparison import compare_paths
-from hf_lineage.evaluate import MINIMUM_EFFECT, Criteria, judge_path
-from hf_lineage.signature import PathSignature
-from hf_lineage.verdict import Evidence, Verdict
+from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
+from hf_lineage.evidence.evaluate import judge_path
+from hf_lineage.evidence.measure import measured
+from hf_lineage.evidence.pair import Pair
+from hf_lineage.evidence.verdict import Evidence, Verdict
+from hf_lineage.signature.values import PathSignature
 
 DEFAULT = Options(order_seed=0)
 """The library's, and one order of layers and units, so that a run can be repeated."""
@@ -50,11 +49,9 @@ def _extracted(folder: Path, recipe: Recipe) -> PathSignature:
 
 
 def evidence(a: PathSignature, b: PathSignature, permutations: int = DEFAULT.permutations) -> Evidence:
-    """Return what is measured between two models along one path, without the layers that write next to nothing."""
-    a, b = (each.of(np.flatnonzero(each.writing)) for each in (a, b))
-    null = sequential_null(a, b, permutations, DEFAULT.seed)
-    layers = tuple(range(len(a.trace))), tuple(range(len(b.trace)))
-    return Evidence(compare_paths(a, b), null, None, null.p_value, layers)
+    """Return what the library measures between two models along one path."""
+    criteria = Criteria(permutations=permutations, seed=DEFAULT.seed)
+    return measured([Pair.along("mlp", a, b)], criteria)["mlp"]
 
 
 def verdict(found: Evidence, alpha: float = DEFAULT.alpha, floor: float = MINIMUM_EFFECT) -> Verdict:

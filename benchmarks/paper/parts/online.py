@@ -12,11 +12,11 @@ from benchmarks.paper.experiment import UnavailableError
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.laundering import FunctionError
 from benchmarks.paper.parts.public import Public
+from hf_lineage.checking.opened import described
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import LineageError, NetworkError, printable
-from hf_lineage.hub import first_line
-from hf_lineage.opened import known_class
-from hf_lineage.repo import RepoRef, resolve
+from hf_lineage.hub.client import first_line
+from hf_lineage.hub.reference import RepoRef, resolve
 
 VERSION = 1
 """Raised when what is found in public models comes to mean something else."""
@@ -84,7 +84,7 @@ def whole(repos: Sequence[RepoRef]) -> Sequence[RepoRef]:
 
     Raise LineageError where one has none that can be read, before anything large is fetched.
     """
-    files = [weight_files(repo) for repo in repos if known_class(repo)]
+    files = [weight_files(repo) for repo in repos if described(repo)]
     for repo, wanted in zip(repos, files, strict=True):
         repo.fetch(*wanted)
     return repos

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from hf_lineage.comparison import compare_paths
-from hf_lineage.extraction import empty, put
-from hf_lineage.recipe import RECIPES, Recipe
-from hf_lineage.residual import Probes, summarise
-from hf_lineage.signature import PathSignature
-from hf_lineage.term import Term
-from hf_lineage.threads import workers
+from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.signature.extraction import empty, put
+from hf_lineage.signature.parallel import workers
+from hf_lineage.signature.recipe import RECIPES, Recipe
+from hf_lineage.signature.residual import Probes, summarise
+from hf_lineage.signature.term import Term
+from hf_lineage.signature.values import PathSignature
 
 Block = tuple[torch.Tensor, torch.Tensor]
 """W_in (h, d) and W_out (d, h) of one layer."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.paper.parts.judging import verdict
-from hf_lineage.comparison import Comparison
-from hf_lineage.verdict import Evidence
+from hf_lineage.evidence.comparison import Comparison
+from hf_lineage.evidence.verdict import Evidence
 
 
 @dataclass

@@ -11,10 +11,10 @@ import numpy as np
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.judging import DEFAULT, Group, Pairs, evidence, verdict
 from hf_lineage import RECIPES, Recipe
-from hf_lineage.evaluate import MINIMUM_EFFECT
-from hf_lineage.interim import reading_order
-from hf_lineage.signature import PARTS, PathSignature
-from hf_lineage.verdict import Evidence
+from hf_lineage.evidence.criteria import MINIMUM_EFFECT
+from hf_lineage.evidence.interim import reading_order
+from hf_lineage.evidence.verdict import Evidence
+from hf_lineage.signature.values import PARTS, PathSignature
 
 VERSION = 3
 """Raised when the code below or that of the library comes to give other verdicts."""

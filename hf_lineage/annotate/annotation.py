@@ -1,0 +1,243 @@
+"""Annotation: the result of a check, written to the card of the model and to the record beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from hf_lineage.annotate import difference, same, section
+from hf_lineage.checking.api import Report, check_source
+from hf_lineage.checking.naming import is_path, locate_weights
+from hf_lineage.claims import card
+from hf_lineage.claims.sources import CARD
+from hf_lineage.errors import CardError, LineageError, OptionError, printable
+from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.folders import is_folder
+from hf_lineage.hub import client, commits
+from hf_lineage.hub.commits import SAME
+from hf_lineage.hub.reference import RepoRef, hub_name
+from hf_lineage.report import record
+from hf_lineage.signature.options import Options
+
+FILES = (record.FILE, CARD)
+"""In the order in which they are written."""
+TITLE = "Add what hf-lineage found to the model card"
+"""The title of the commit and of the pull request; an open pull request is recognised by it."""
+DESCRIPTION = (
+    "The section between the markers of hf-lineage says for each declared base whether the weights bear it out, with "
+    f"the commits and the command to check it again; `{record.FILE}` says the same to programs."
+)
+Target = Literal["preview", "write", "pull-request"]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What is set in the card's YAML: the base, and the relation unless that is None."""
+
+    base: str
+    relation: str | None = None
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A judged model, and what has to be written to its files."""
+
+    repo: RepoRef
+    branch: str | None
+    report: Report
+    names: Mapping[str, str]
+    """Public names in place of the names of files and folders of this machine."""
+    repair: Repair | None
+    today: datetime.date
+    before: Mapping[str, bytes]
+
+    @property
+    def verdicts(self) -> str:
+        """One line for each claim, with its verdict."""
+        claims = record.build(self.report, self.repo.revision, self.today, self.names).claims
+        return "".join(f"{claim.base}: {claim.words}\n" for claim in claims)
+
+    def changes(self, before: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Return the new content of the files that have to change, given the content that they have now."""
+        current = self._record(record.decode(before.get(record.FILE)))
+        text = card.read(before.get(CARD))
+        if self.repair:
+            text = card.with_base(text, self.repair.base, self.repair.relation)
+        text = card.with_section(text, section.render(current))
+        after = dict(zip(FILES, (record.encode(current), card.written(text)), strict=True))
+        return {file: content for file, content in after.items() if before.get(file) != content}
+
+    def _record(self, old: record.Record | None) -> record.Record:
+        """The record of today's check, or the old one if it says the same about the same weights.
+
+        The commit may differ, because writing the card makes a new one, and so may figures that depend on random draws.
+        """
+        if old and old.claims and old.claims[0].date <= self.today:
+            again = record.build(self.report, old.commit, old.claims[0].date, self.names)
+            if same.says_the_same(old, again, self.report) and self._same_weights(old.commit):
+                return old
+        return record.build(self.report, self.repo.revision, self.today, self.names)
+
+    def _same_weights(self, commit: str | None) -> bool:
+        now = self.repo.revision
+        if commit == now or commit is None or now is None or self.repo.remote is None:
+            return commit == now
+        return bool(client.COMMIT.fullmatch(commit)) and commits.same_files(self.repo.remote, commit, now, FILES)
+
+
+def annotate(
+    model: str,
+    bases: Sequence[str] = (),
+    options: Options | None = None,
+    target: Target = "preview",
+    repair: Repair | None = None,
+) -> Annotation:
+    """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
+
+    Raise LineageError if nothing is declared, or if the card cannot be edited; that is tested before weights are read.
+    """
+    options = options or Options()
+    return annotate_source(model, locate_weights(model, options.local_hub), bases, options, target, repair)
+
+
+def annotate_source(
+    model: str, repo: RepoRef, bases: Sequence[str], options: Options, target: Target, repair: Repair | None = None
+) -> Annotation:
+    """Return what `annotate` returns, for a model that was located before."""
+    branch = model.partition("@")[2] or None if repo.remote else None
+    _refuse(repo, branch, target)
+    before = _files(repo)
+    record.decode(before.get(record.FILE))
+    text = card.with_section(card.read(before.get(CARD)), "")
+    names = _names(model, repo, (*bases, *options.nulls), options.local_hub)
+    if repair:
+        _refuse_repair(repair, names.get(model, model), names)
+        card.with_base(text, repair.base, repair.relation)
+    report = check_source(model, repo, bases, options)
+    if not report.rows:
+        raise OptionError(f"{model} declares no base, so there is nothing to write; name one with --base")
+    if repair:
+        report, repair = _supported(report, repair)
+    return Annotation(repo, branch, report, names, repair, datetime.datetime.now(datetime.UTC).date(), before)
+
+
+def preview(annotation: Annotation) -> str:
+    """Return what would change, as a unified diff."""
+    before, changes = annotation.before, annotation.changes(annotation.before)
+    if not changes:
+        return SAME
+    shown = "".join(
+        difference.render(file, before.get(file), changes[file]) for file in reversed(FILES) if file in changes
+    )
+    return f"{shown}Nothing was written; --write changes the files, --pull-request proposes the change on the Hub."
+
+
+def write(annotation: Annotation) -> str:
+    """Write what changes into the folder, or commit it to the branch on the Hub; return what was done."""
+    repo, changes = annotation.repo, annotation.changes(annotation.before)
+    if not changes:
+        return SAME
+    if repo.remote is None or repo.revision is None:
+        _write_folder(repo, annotation.before, changes)
+        return f"Wrote {' and '.join(changes)}."
+    url = commits.commit(
+        repo.remote, changes, repo.revision, TITLE, commit_description=DESCRIPTION, revision=annotation.branch
+    )
+    return f"Committed: {printable(url)}"
+
+
+def propose(annotation: Annotation) -> str:
+    """Open a pull request with the changes, or update the one that is open; return what was done.
+
+    Raise OptionError for a folder, and for another branch than main.
+    """
+    repo = annotation.repo
+    _refuse(repo, annotation.branch, "pull-request")
+    name, checked = repo.remote or "", repo.revision or ""
+
+    def changes(commit: str) -> dict[str, bytes]:
+        if commit == checked:
+            return annotation.changes(annotation.before)
+        folder, _ = client.snapshot(name, commit, FILES)
+        return annotation.changes(_files(replace(repo, folder=folder, revision=commit)))
+
+    return commits.propose(name, TITLE, DESCRIPTION, checked, changes)
+
+
+TARGETS: dict[Target, Callable[[Annotation], str]] = {"preview": preview, "write": write, "pull-request": propose}
+
+
+def _files(repo: RepoRef) -> dict[str, bytes]:
+    """The card and the record, those of them that exist."""
+    repo.fetch(*FILES)
+    contents = {file: repo.read_bytes(file) for file in FILES}
+    return {file: content for file, content in contents.items() if content is not None}
+
+
+def _refuse(repo: RepoRef, branch: str | None, target: Target) -> None:
+    """Raise an error, before anything is checked, for a target that cannot be written."""
+    if target == "pull-request" and repo.remote is None:
+        raise OptionError(f"{repo} is a folder, and pull requests are for the Hub; use --write")
+    if target == "pull-request" and branch not in (None, "main"):
+        raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out")
+    if target == "write" and branch and client.COMMIT.fullmatch(branch):
+        raise OptionError(f"{repo} names a commit, which stays as it is; name a branch instead, or none")
+    links = [path for path in ("lineage", *FILES) if repo.remote is None and repo.path(path).is_symlink()]
+    if target == "write" and links:
+        raise CardError(f"{repo}: {links[0]} is a link, perhaps into a shared cache; annotate the original")
+
+
+def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None:
+    name = hub_name(repair.base)
+    if repair.base in names or name is None:
+        raise OptionError(
+            f"{printable(repair.base, 200)} is not a name on the Hub, so no card can declare it; give its name there"
+        )
+    if name == model:
+        raise OptionError(f"{name} cannot be its own base; name another with --base")
+
+
+def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
+    """The one row with the relation that the user gives, and the name to declare; CardError unless it is verified."""
+    (row,) = report.rows
+    if not row.verdict.verified:
+        raise CardError(
+            f"{row.claim.base} is {row.verdict.words}, and only a verified base is declared; leave --repair-base out"
+        )
+    claim = replace(row.claim, relation=repair.relation or row.claim.relation)
+    name = hub_name(repair.base) or repair.base
+    return replace(report, rows=(replace(row, claim=claim),)), replace(repair, base=name)
+
+
+def _names(model: str, repo: RepoRef, others: Sequence[str], local_hub: Path | None) -> dict[str, str]:
+    """Public names for folders and files of this machine, and the model without its branch."""
+    in_hub = local_hub and hub_name(model) and is_folder(str(local_hub / model))
+    on_disk = [name for name in others if is_path(name)] + ([] if in_hub else [model])
+    names = {name: f"./{Path(name).resolve().name}" for name in on_disk}
+    return names | ({model: repo.remote} if repo.remote else {})
+
+
+def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[str, bytes]) -> None:
+    """Write all files or none: the record first, which is restored if the card cannot be written."""
+    if _files(repo) != before:
+        raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
+    repo.path(record.FILE).parent.mkdir(exist_ok=True)
+    try:
+        for file in changes:
+            write_atomically(repo.path(file), changes[file])
+    except LineageError:
+        with contextlib.suppress(OSError, LineageError):
+            _restore(repo.path(record.FILE), before.get(record.FILE))
+        raise
+
+
+def _restore(file: Path, content: bytes | None) -> None:
+    if content is None:
+        file.unlink(missing_ok=True)
+        file.parent.rmdir()
+    else:
+        write_atomically(file, content)

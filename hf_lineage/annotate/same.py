@@ -1,0 +1,76 @@
+"""Whether two records say the same: a card is not changed only because other layers were drawn.
+
+Which layers are read first, and which hidden units are looked up, is drawn anew for every run. Figures that depend on
+these draws differ from run to run and mean the same; everything else has to be equal.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from hf_lineage.checking.api import Report, Row
+from hf_lineage.evidence.verdict import Evidence
+from hf_lineage.report.numbers import drawn
+from hf_lineage.report.record import PathEvidence, Record, RecordedClaim
+
+ROUNDING = 0.011
+"""The largest difference of two equal figures that were rounded to whole per cent."""
+DRAWN: dict[str, Any] = {"reason": "", "score": None, "p_value": None, "inherited": None, "evidence": {}}
+"""The fields of a claim that may depend on random draws, with neutral values."""
+
+
+def says_the_same(old: Record, new: Record, report: Report) -> bool:
+    """Return whether an old record says the same as a new one, which was made from this report."""
+    heads = (msgspec.structs.replace(record, claims=()) for record in (old, new))
+    if len({*map(repr, heads)}) > 1 or len(old.claims) != len(new.claims):
+        return False
+    return all(map(_same_claim, old.claims, new.claims, report.rows))
+
+
+def _same_claim(old: RecordedClaim, new: RecordedClaim, row: Row) -> bool:
+    if old == new:
+        return True
+    evidence = row.verdict.evidence
+    plain = (msgspec.structs.replace(claim, **DRAWN) for claim in (old, new))
+    if not any(map(drawn, evidence.values())) or len({*map(repr, plain)}) > 1 or set(old.evidence) != set(evidence):
+        return False
+    paths = ((old.evidence[path], new.evidence[path], measured) for path, measured in evidence.items())
+    figures = {(path.score, path.p_value_adjusted, path.inherited) for path in old.evidence.values()}
+    return (
+        _wordless(old.reason) == _wordless(new.reason)
+        and (old.score, old.p_value, old.inherited) in figures
+        and all(_same_path(*path, alpha=new.test.alpha) for path in paths)
+    )
+
+
+def _same_path(old: PathEvidence, new: PathEvidence, evidence: Evidence, alpha: float) -> bool:
+    """Whether the figures of one path differ by no more than other layers and units can explain."""
+    if old == new:
+        return True
+    if not drawn(evidence) or (old.inherited is None) != (new.inherited is None):
+        return False
+    early, cosines = evidence.analyses > 1, evidence.comparison.by_layer
+    apart = float(cosines.max() - cosines.min()) + ROUNDING if early else 0.0
+    return (
+        (old.verdict, _wordless(old.reason), old.analyses) == (new.verdict, _wordless(new.reason), new.analyses)
+        and abs(old.score - new.score) <= apart
+        and (old.p_value_adjusted <= alpha) == (new.p_value_adjusted <= alpha)
+        and abs((old.inherited or 0.0) - (new.inherited or 0.0)) <= _shares_apart(evidence, early)
+        and old.empirical_null == new.empirical_null
+    )
+
+
+def _shares_apart(evidence: Evidence, early: bool) -> float:
+    """The largest difference that two draws explain: both intervals of the share, and the range of the layers."""
+    if evidence.inherited is None:
+        return 0.0
+    shares = evidence.inherited.by_layer
+    return 2 * evidence.inherited.error + ROUNDING + (float(shares.max() - shares.min()) if early else 0.0)
+
+
+def _wordless(reason: str) -> str:
+    """A reason without its numbers."""
+    return re.sub(r"\d[\d.,% -]*", "#", reason)

@@ -1,0 +1,72 @@
+"""The section of a model card with the verdict of each claim; untrusted names are escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hf_lineage.report import wording
+from hf_lineage.report.markdown import escaped, table
+from hf_lineage.report.record import Record, RecordedClaim
+
+COLUMNS = ("Base", "Relation (as declared)", "Verdict", "Score", "Inherited", "p-value", "Commit of the base")
+NONE = "–"
+INHERITED = (
+    "Inherited is the share of what the model's hidden units write that has a counterpart in the base; verified is "
+    "what is RELATED with more than {:.0%} of it."
+)
+NO_MORE = "UNRELATED says that nothing in the weights tells the two from independent models, and no more than that."
+
+
+def render(record: Record) -> str:
+    """Return a record as Markdown."""
+    return "\n\n".join(_blocks(record))
+
+
+def _blocks(record: Record) -> Iterator[str]:
+    yield "## Lineage"
+    yield table(COLUMNS, map(_cells, record.claims))
+    for claim in record.claims:
+        if claim.reason:
+            yield escaped(f"{claim.base}: {claim.reason.removeprefix(f'{claim.base}: ')}")
+    yield table(("Checked", ""), _settings(record))
+    yield "\n".join(("Check it yourself:", "", "```console", *(f"$ {claim.command}" for claim in record.claims), "```"))
+    inherited = INHERITED.format(max((claim.test.min_share for claim in record.claims), default=0.5))
+    yield f"{inherited} {wording.MEANING} {NO_MORE}"
+
+
+def figures(score: float | None, p_value: float | None) -> tuple[str, str]:
+    """Return score and p-value as text, a dash for None."""
+    return NONE if score is None else f"{score:.3f}", NONE if p_value is None else f"{p_value:.3g}"
+
+
+def share(inherited: float | None) -> str:
+    """Return the inherited share as text, a dash for None."""
+    return NONE if inherited is None else f"{inherited:.0%}"
+
+
+def _cells(claim: RecordedClaim) -> tuple[str, ...]:
+    score, p_value = figures(claim.score, claim.p_value)
+    return (
+        claim.base,
+        claim.relation or NONE,
+        f"{claim.words} ({'verified' if claim.verified else 'not verified'})",
+        score,
+        share(claim.inherited),
+        p_value,
+        claim.base_commit or NONE,
+    )
+
+
+def _settings(record: Record) -> Iterator[tuple[str, str]]:
+    yield "Model", record.model
+    yield "Commit of the model", record.commit or NONE
+    yield "Recipe", next(map(_recipe, record.claims), NONE)
+    yield "Version", f"{record.tool.name} {record.tool.version}"
+    yield "Date", next((claim.date.isoformat() for claim in record.claims), NONE)
+
+
+def _recipe(claim: RecordedClaim) -> str:
+    probes = "exact" if claim.recipe.probes is None else f"{claim.recipe.probes} probes"
+    paths = ", ".join(claim.evidence) or NONE
+    test = f"{claim.test.permutations} permutations (seed {claim.test.seed}), alpha {claim.test.alpha:g}"
+    return f"{claim.recipe.option}, {probes}, paths: {paths}; {test}"

@@ -1,0 +1,1 @@
+"""Architecture: from the registry to where every matrix of a model is."""

@@ -1,0 +1,1 @@
+"""Drafting: a first registry file for a class that the registry does not list yet."""

@@ -1,0 +1,137 @@
+"""Schema of the files of the adapter registry; `registry/README.md` documents it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, TypeVar
+
+import msgspec
+
+Names = str | tuple[str, ...]
+Norms = str | tuple[str | None, ...]
+Stacks = Names | dict[str, Names]
+"""The same for every stack of layers or, by the name of a stack, for each."""
+Name = TypeVar("Name", str, str | None)
+Setting = bool | int | str | None
+
+MOST_LAYERS = 1024
+"""Several times those of real models; every pair of layers is compared, under every permutation."""
+ATTENTION_ROLES = ("query", "key", "value", "output")
+BRANCH_ROLES = {"mlp": ("up", "gate", "down"), "attention": ATTENTION_ROLES}
+"""The branches of a layer, each with the roles that its matrices may have."""
+
+
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A piece of a registry file; an unknown key is an error."""
+
+
+class MatrixSet(_Strict, frozen=True, kw_only=True):
+    """Matrices that form one branch together; names are relative to the layer, without `.weight`."""
+
+    where: Names = ()
+    """Tensors that only the layers with this set have, where another kind of layer uses the same names."""
+    unless: Names = ()
+    """Tensors that mark layers in which this set is not a residual branch, such as weights in the shortcut."""
+    norm: Norms = ()
+    """The norm whose output the branch reads; of several names the first on disk, null: a layer may have none."""
+    output_norm: Norms = ()
+    """The norm that sits on the branch's output, before it is added to the stream."""
+    inner_norm: Norms = ()
+    """The norm on the hidden units, between reader and writer."""
+    packed: dict[str, tuple[str, ...]] = {}
+    """One stored matrix that holds several roles, one after the other."""
+    blocks: int = 1
+    """How many blocks a packed matrix consists of, each of which holds its share of every role."""
+    interleaved: dict[str, tuple[str, ...]] = {}
+    """One stored matrix that holds several roles in turn: row by row for an MLP, by key/value head for attention."""
+    latent: dict[str, tuple[str, str]] = {}
+    """For a matrix that reads a latent: the matrix that computes the latent from the stream, and the norm on it."""
+    transposed: tuple[str, ...] = ()
+    """Matrices that are stored the other way than `stored` says."""
+    activation: Stacks = ()
+    """What stands between reader and writer: keys of `config.json` and names of activations, of which the first that
+    applies counts. Where nothing is listed, hidden units count in full."""
+    fed_by: Norms = ()
+    """Of a post-norm model the norm whose output the branch reads: it tells how active the hidden units are, and its
+    gain is folded nowhere."""
+    router: Norms = ()
+    """What makes the routing logits of the experts, (experts, width); of several names the first on disk."""
+    correction: Norms = ()
+    """What is added to each expert's score, between 0 and 1, before the experts are chosen; null: there may be none."""
+    routed: Names = ()
+    """The keys of `config.json` that count the experts a token is sent to; of several the first there."""
+    up: str | None = None
+    gate: str | None = None
+    down: str | None = None
+    query: str | None = None
+    key: str | None = None
+    value: str | None = None
+    output: str | None = None
+
+
+Sets = MatrixSet | tuple[MatrixSet | None, ...]
+
+
+class Branches(_Strict, frozen=True, kw_only=True):
+    """The branches of a layer; of a list, every set that the layer has counts, side by side; null: it may have none.
+
+    A branch that is left out is not a plain product of two matrices in any layer.
+    """
+
+    mlp: Sets = (None,)
+    attention: Sets = (None,)
+
+    def sets(self, branch: str) -> Sets:
+        """Return the matrix sets of a branch."""
+        sets: Sets = getattr(self, branch)
+        return sets
+
+    def everything(self) -> Iterator[MatrixSet]:
+        """Yield the matrix sets of all branches."""
+        for branch in BRANCH_ROLES:
+            yield from as_sets(self.sets(branch))
+
+
+class Factorization(_Strict, frozen=True, kw_only=True):
+    """One registry file: which tensors on disk make which branch, for the listed classes."""
+
+    name: str
+    classes: tuple[str, ...]
+    layers: Stacks
+    """Prefix of a layer on disk, with `{layer}`; of several the first that the checkpoint has."""
+    normalization: Literal["rms_norm", "layer_norm", "batch_norm"]
+    branches: Branches
+    stored: Literal["out_in", "in_out"] = "out_in"
+    gain: Literal["plain", "one_plus"] = "plain"
+    """`one_plus`: the file holds γ - 1."""
+    exchangeable: bool = True
+    """Whether the architecture treats all residual coordinates alike; fixed sinusoidal positions do not."""
+    heads: Stacks = "num_attention_heads"
+    """The key of `config.json` that counts the query heads, `outer.inner` for one inside another."""
+    depth: Stacks | None = None
+    """The key of `config.json` that counts the layers; by default one of the usual ones, beside that of the heads."""
+    requires: dict[str, Setting | tuple[Setting, ...]] = {}
+    """What `config.json` must say for this file to apply, one of several values, null for nothing: tells apart variants
+    of one class."""
+    ignores: tuple[str, ...] = ()
+    """Matrices of the residual width that belong to no branch, such as routers; `*` stands for anything."""
+
+
+def as_names(names: str | tuple[Name, ...]) -> tuple[str | Name, ...]:
+    """Return one name or several as a tuple."""
+    return (names,) if isinstance(names, str) else names
+
+
+def as_stacks(stacks: Stacks) -> dict[str, tuple[str, ...]]:
+    """Return stack -> names; under the empty name those for the only stack, or for all stacks."""
+    return {stack: as_names(names) for stack, names in (stacks if isinstance(stacks, dict) else {"": stacks}).items()}
+
+
+def prefixes(factorization: Factorization) -> tuple[str, ...]:
+    """Return every prefix that a layer may have."""
+    return tuple(prefix for names in as_stacks(factorization.layers).values() for prefix in names)
+
+
+def as_sets(sets: Sets) -> tuple[MatrixSet, ...]:
+    """Return one matrix set or several as a tuple."""
+    return (sets,) if isinstance(sets, MatrixSet) else tuple(matrices for matrices in sets if matrices is not None)

@@ -1,0 +1,1 @@
+"""Checking: both models are opened, and each claim is judged."""

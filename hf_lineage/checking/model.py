@@ -1,0 +1,190 @@
+"""Model: one model of a comparison, of which the headers are read; its weights are read when they are needed.
+
+There are three classes, by the source of the signature: the weights, a signature of them that this machine has cached,
+or a signature that the user gave.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hf_lineage.checking.opened import Opened, described, opened, with_adapter
+from hf_lineage.checking.reading import Reading
+from hf_lineage.checkpoint import RemoteCheckpoint, adapter_beside
+from hf_lineage.errors import SignatureError
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.options import Options
+from hf_lineage.signature.origin import CACHE, FILE, WEIGHTS, Origin
+from hf_lineage.signature.sources import cache, published
+from hf_lineage.signature.sources.verification import Model
+from hf_lineage.signature.values import Signature, some_layers
+
+Rows = Mapping[str, Mapping[int, int]]
+"""By path, the numbers of the layers that have it, each with the width of its residual stream."""
+
+
+@dataclass(frozen=True)
+class Downloads:
+    """What was downloaded of one model."""
+
+    requests: int
+    moved: int
+    """Downloaded bytes."""
+    stored: int
+    """Bytes of all tensors of the model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedModel(ABC):
+    """One model of a comparison, its headers read and checked."""
+
+    name: str
+    revision: str | None
+    identity: tuple[str, ...] | None
+    """Equal for all names of one model; None for a signature that the user gave."""
+    local: bool
+    width: int
+    layers: int
+    rows: Rows
+    origin: Origin
+    notes: tuple[str, ...] = ()
+    """Sentences about files beside the weights that were not read."""
+    variants: Mapping[str, OpenedModel | str] = field(default_factory=dict)
+    """Other ways in which transformers may load the model, by a description; a text says why one cannot be judged."""
+
+    @abstractmethod
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers, by default of all; raise LineageError if it cannot be made."""
+
+    def downloads(self) -> Downloads | None:
+        """Return what was downloaded so far; None for a model on this machine."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromWeights(OpenedModel):
+    """A model whose weights are read, each layer when it is first needed."""
+
+    opened: Opened
+    reading: Reading
+    stand_in: Signature | None = None
+    """A trusted published signature of all layers, which is used instead of the weights."""
+
+    @classmethod
+    def of(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
+        """Return a model from its headers; if `cached`, its signature is cached once all layers are read."""
+        repo, layout = model.described.repo, model.layout
+        return cls(
+            name=repo.name,
+            revision=repo.revision,
+            identity=repo.identity,
+            local=repo.remote is None,
+            width=layout.width,
+            layers=layout.layers,
+            rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
+            origin=WEIGHTS,
+            notes=model.notes,
+            opened=model,
+            reading=Reading(model, options, cached),
+        )
+
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers; what was read before is not read again."""
+        return some_layers(self.stand_in, layers) if self.stand_in else self.reading.of(layers)
+
+    def downloads(self) -> Downloads | None:
+        """Return what was downloaded so far; None for a model on this machine."""
+        checkpoint = self.opened.checkpoint
+        if not isinstance(checkpoint, RemoteCheckpoint):
+            return None
+        stored = sum(part.size for part in checkpoint.stored.values())
+        return Downloads(checkpoint.requests, checkpoint.bytes_read, stored)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromCache(OpenedModel):
+    """A model on the Hub whose signature this machine has cached; it equals what the weights would give."""
+
+    stored: Signature
+
+    @classmethod
+    def of(cls, stored: Signature, repo: RepoRef) -> FromCache:
+        """Return a model from its cached signature."""
+        return cls(**_described(stored), identity=repo.identity, local=False, origin=CACHE, stored=stored)
+
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers."""
+        return some_layers(self.stored, layers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(OpenedModel):
+    """A signature that the user names instead of a model."""
+
+    stored: Signature
+    options: Options
+
+    @classmethod
+    def of(cls, stored: Signature, options: Options) -> Given:
+        """Return a model from a signature that the user gave."""
+        return cls(**_described(stored), identity=None, local=True, origin=FILE, stored=stored, options=options)
+
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers; SignatureError if it lacks a path or has another recipe."""
+        missing = [path for path in self.options.paths if path not in self.stored.paths]
+        if missing or self.stored.recipe != self.options.recipe:
+            what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
+            raise SignatureError(
+                f"{self.stored.model}: the stored signature does not hold what is asked for ({what}); extract it again"
+            )
+        return some_layers(self.stored, layers)
+
+
+def open_model(source: RepoRef | Signature, options: Options, is_base: bool = False) -> OpenedModel:
+    """Open a model by its headers; only of a base a trusted published signature may replace the weights.
+
+    Raise NothingToCompare if there is nothing to compare, and another LineageError for any other failure.
+    """
+    if isinstance(source, Signature):
+        return Given.of(source, options)
+    model = described(source)
+    cached = None if options.recompute else cache.find(source, model.architecture, model.factorization, options)
+    if cached and not adapter_beside(source):
+        return FromCache.of(cached, source)
+    headers = opened(model)
+    from_weights = FromWeights.of(headers, options)
+    if not is_base:
+        return replace(from_weights, variants=_variants(headers, options))
+    if options.recompute or not isinstance(headers.checkpoint, RemoteCheckpoint):
+        return from_weights
+    trusted = published.find(Model(source, model.architecture, headers.layout, options), options)
+    return replace(from_weights, stand_in=trusted[0], origin=trusted[1]) if trusted else from_weights
+
+
+def _variants(model: Opened, options: Options) -> dict[str, OpenedModel | str]:
+    """Other ways in which transformers may load a model; not cached, because a signature is of the weights alone."""
+    return {
+        variant.how: variant.opened
+        if isinstance(variant.opened, str)
+        else FromWeights.of(variant.opened, options, cached=False)
+        for variant in with_adapter(model)
+    }
+
+
+def _described(stored: Signature) -> dict[str, Any]:
+    """The fields of a model that its signature holds."""
+    rows = {
+        path: dict(zip(stored.numbers(path), parts.widths or (stored.width,) * len(parts.trace), strict=True))
+        for path, parts in stored.paths.items()
+    }
+    return {
+        "name": stored.model,
+        "revision": stored.revision,
+        "width": stored.width,
+        "layers": stored.layers,
+        "rows": rows,
+        "notes": stored.notes,
+    }

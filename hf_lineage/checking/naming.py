@@ -1,0 +1,57 @@
+"""Naming: which repository, folder or file a name means; that depends on who gave the name.
+
+A name that the user typed may be a folder or a file. A name that a repository declares is always one on the Hub: the
+working directory may be a checkout whose author chose the names of its folders.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hf_lineage.errors import OptionError, RepositoryError
+from hf_lineage.files.folders import is_file, is_folder
+from hf_lineage.hub.reference import RepoRef, hub_name, resolve
+from hf_lineage.signature.store import load_signature
+from hf_lineage.signature.values import Signature
+
+SUFFIX = ".lineage.safetensors"
+"""The end of the name of the file that `extract` writes by default."""
+
+
+def locate(model: str, local_hub: Path | None = None) -> RepoRef | Signature:
+    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither."""
+    return load_signature(Path(model)) if is_file(model) else resolve(model, local_hub)
+
+
+def locate_weights(model: str, local_hub: Path | None = None) -> RepoRef:
+    """Return the repository that a name or folder means; OptionError for a signature, LineageError if there is none."""
+    return with_weights(locate(model, local_hub), model)
+
+
+def with_weights(source: RepoRef | Signature, model: str) -> RepoRef:
+    """Return a repository as it is; raise OptionError for a signature."""
+    if isinstance(source, Signature):
+        raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
+    return source
+
+
+def locate_base(name: str, local_hub: Path | None = None) -> RepoRef | Signature:
+    """Return what a base or a null that the user typed means: a folder or a file only if it is written as a path.
+
+    Raise LineageError if it does not exist.
+    """
+    if is_path(name):
+        return locate(name, local_hub)
+    try:
+        return resolve(name, local_hub, folders=False)
+    except RepositoryError as error:
+        here = is_folder(name) or is_file(name)
+        raise RepositoryError(f"{error}; for what is here write ./{name}" if here else str(error)) from None
+
+
+def is_path(name: str) -> bool:
+    """Return whether a base or a null that the user typed means a folder or a file, such as ./x.
+
+    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives.
+    """
+    return hub_name(name) is None or ("/" not in name and name.endswith(SUFFIX) and is_file(name))

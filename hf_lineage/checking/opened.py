@@ -1,0 +1,149 @@
+"""Opened: the headers of a model, read as transformers would load it: its class, its tensors and its layout."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hf_lineage.architecture.fit import turned
+from hf_lineage.architecture.layout import Layout, bind
+from hf_lineage.architecture.loading import as_loaded, refuse_hidden
+from hf_lineage.architecture.lookup import lookup
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture.settings import settings_notes
+from hf_lineage.checkpoint import (
+    Checkpoint,
+    adapted,
+    adapter_base,
+    adapter_beside,
+    files_beside,
+    open_checkpoint,
+    other_format,
+)
+from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, printable
+from hf_lineage.hub.reference import RepoRef, resolve
+
+
+@dataclass(frozen=True)
+class Described:
+    """What `config.json` says about a model, read once."""
+
+    repo: RepoRef
+    config: Mapping[str, Any]
+    architecture: str
+    """The name of the class in `config.json`."""
+    factorization: Factorization
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model whose headers are read, and not its weights."""
+
+    described: Described
+    checkpoint: Checkpoint
+    layout: Layout
+    notes: tuple[str, ...] = ()
+    """Sentences about files beside the weights that were not read."""
+
+
+def described(repo: RepoRef) -> Described:
+    """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class."""
+    config = model_config(repo)
+    with about(repo):
+        return Described(repo, config, *lookup(config))
+
+
+def opened(model: Described) -> Opened:
+    """Return a model's headers, read as transformers loads it.
+
+    Raise NothingToCompare if it may be loaded in more than one way, CheckpointError if it is damaged.
+    """
+    with about(model.repo):
+        settings = settings_notes(model.config, model.architecture, model.factorization)
+    headers = bound(model)
+    with about(model.repo):
+        hidden = refuse_hidden(headers.layout, headers.checkpoint.shapes, model.config)
+    return replace(headers, notes=(*settings, *headers.notes, *hidden, *files_beside(model.repo)))
+
+
+def bound(model: Described) -> Opened:
+    """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
+    checkpoint = open_checkpoint(model.repo, model.config)
+    with about(model.repo):
+        reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
+        layout = bind(model.factorization, reading.shapes, model.config)
+    return Opened(model, checkpoint, layout, reading.notes)
+
+
+def headers(repo: RepoRef) -> Opened:
+    """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
+    return bound(described(repo))
+
+
+def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
+    """Return the shape of every tensor and `config.json`; the class need not be in the registry."""
+    config = model_config(repo)
+    return open_checkpoint(repo, config).shapes, config
+
+
+def model_config(repo: RepoRef) -> dict[str, Any]:
+    """Return `config.json`; raise NothingToCompare for a LoRA adapter or a format that is complete without one."""
+    instead = None if repo.has("config.json") else other_format(repo)
+    if instead:
+        raise NothingToCompare(instead)
+    return repo.config()
+
+
+@contextlib.contextmanager
+def about(repo: RepoRef) -> Iterator[None]:
+    """Add the model's name to errors of code that does not know it."""
+    try:
+        yield
+    except (CheckpointError, NothingToCompare) as error:
+        named = str(error).startswith(f"{repo}: ")
+        raise type(error)(str(error) if named else f"{repo}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another way in which transformers may load a repository, with peft installed."""
+
+    how: str
+    """In words that follow "loaded"."""
+    opened: Opened | str
+    """A text says why it cannot be judged."""
+
+
+def with_adapter(plain: Opened) -> tuple[Variant, ...]:
+    """Return the ways in which a model loads with peft if an adapter lies beside its weights; none without an adapter.
+
+    From a folder the adapter is put on these weights; from the Hub it may also be put on the model that it names.
+    """
+    repo = plain.described.repo
+    if not adapter_beside(repo):
+        return ()
+    on_top = Variant("with the adapter on top of the weights", _adapted(repo, plain))
+    if repo.remote is None:
+        return (on_top,)
+    named = adapter_base(repo)
+    how = f"with the adapter on top of {printable(str(named), 200)}, as by its name on the Hub"
+    return on_top, Variant(how, _elsewhere(repo, named))
+
+
+def _elsewhere(repo: RepoRef, named: Any) -> Opened | str:
+    try:
+        return _adapted(repo, opened(described(resolve(str(named), folders=False))))
+    except LineageError as error:
+        return str(error)
+
+
+def _adapted(repo: RepoRef, plain: Opened) -> Opened | str:
+    layout = plain.layout
+    slots = [slot for matrices in layout.everything for slot in matrices.slots.values()]
+    orientation = {name: turned(layout.factorization, slot) for slot in slots for name in slot.tensors}
+    try:
+        return replace(plain, checkpoint=adapted(repo, plain.checkpoint, orientation))
+    except (NothingToCompare, CheckpointError) as error:
+        return str(error)

@@ -1,0 +1,42 @@
+"""The plain format: every tensor is stored by itself, as floating-point numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import TensorInfo
+
+FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Floating-point numbers; tensors of other number formats, such as counters, are listed and cannot be read."""
+
+    name: str = "plain"
+
+    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
+        """Return False if `config.json` names a quantization and some tensor is not stored in floating point."""
+        packed = any(tensor.dtype not in FLOATS for tensor in stored.values())
+        return not (packed and config.get("quantization_config"))
+
+    def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
+        """Return every stored tensor as itself."""
+        del config
+        return {
+            name: TensorInfo(tensor.shape, (name,), refusal="" if tensor.dtype in FLOATS else _refusal(tensor))
+            for name, tensor in stored.items()
+        }
+
+
+def _refusal(tensor: StoredTensor) -> str:
+    return (
+        f"is stored as {tensor.dtype}; quantized formats are not decoded yet, "
+        "check the release in F16, BF16 or F32 instead"
+    )
+
+
+PLAIN = Plain()

@@ -1,0 +1,47 @@
+"""Memory into which the tensors of one layer after another are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+ALIGNMENT = 64
+"""Bytes: a cache line, and a multiple of the size of every number format."""
+
+
+def aligned(size: int) -> int:
+    """Return the size in bytes of a tensor, rounded up so that the next tensor is aligned."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Memory:
+    """Memory for tensors that is used again for the next ones once these are no longer needed.
+
+    Reading into new memory takes much longer, because the system has to clear it first.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+        self._taken = 0
+
+    def reuse(self, sizes: Iterable[int]) -> None:
+        """Mark everything as free, and make room for tensors of these sizes, in bytes."""
+        self._taken, size = 0, sum(map(aligned, sizes))
+        if size > len(self._bytes):
+            self._bytes = np.empty(0, np.uint8)  # the old memory goes before the new one comes
+            self._bytes = np.empty(size, np.uint8)
+
+    def take(self, size: int) -> torch.Tensor:
+        """Return the next free bytes (size,), aligned; new memory where too few are left."""
+        import torch
+
+        start = self._taken
+        if not size or start + aligned(size) > len(self._bytes):  # torch cannot view no bytes as other numbers
+            return torch.empty(size, dtype=torch.uint8)
+        self._taken += aligned(size)
+        return torch.from_numpy(self._bytes[start : start + size])

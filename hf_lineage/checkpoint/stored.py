@@ -1,0 +1,106 @@
+"""Stored tensors: the entries of a file's header, and the bytes of each, copied out of the file."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import safetensors
+
+from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.errors import CheckpointError
+from hf_lineage.files.tensor_file import HeaderLengthError, Stamp, opened_header, read_into
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+"""What torch calls the number formats of safetensors."""
+LFS_POINTER = b"version "
+"""The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """One tensor as the header of its file describes it."""
+
+    file: Path
+    dtype: str
+    """In safetensors' spelling: F32, BF16, I8 ..."""
+    shape: tuple[int, ...]
+    start: int
+    """The position of its first byte in the file."""
+    stamp: Stamp | None = None
+    """The state of the file when its header was read; None of one that only this process can change."""
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        bits = re.search(r"\d+", self.dtype)
+        return self.numbers * int(bits[0] if bits else 8) // 8
+
+    def prefetch(self) -> None:
+        """Ask the system to read it in the background, where it can, while something else is computed."""
+        with contextlib.suppress(OSError, AttributeError), self.file.open("rb") as stream:
+            os.posix_fadvise(stream.fileno(), self.start, self.size, os.POSIX_FADV_WILLNEED)
+
+    def read(self, memory: Memory) -> torch.Tensor:
+        """Return its numbers as they are stored, on the CPU, in the free part of `memory` or in new memory.
+
+        They are copied, not mapped: a mapped file that shrinks kills the process. Raise OSError if the file cannot be
+        read or has changed since it was opened.
+        """
+        import torch
+
+        buffer = memory.take(self.size)
+        read_into(self.file, self.start, memoryview(buffer.numpy().data), self.stamp)
+        return buffer.view(getattr(torch, DTYPES[self.dtype])).view(self.shape)
+
+
+def header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
+    """Yield the tensors that a file's header describes, in the order of their bytes; errors call the file `shown`.
+
+    safetensors itself refuses offsets that overlap, leave a gap or leave the file.
+    """
+    try:
+        with opened_header(file) as (opened, begin, stamp):
+            for name in opened.offset_keys():
+                view = opened.get_slice(name)
+                tensor = StoredTensor(file, view.get_dtype(), tuple(view.get_shape()), begin, stamp)
+                begin += tensor.size
+                yield name, tensor
+    except HeaderLengthError as error:
+        if error.start == LFS_POINTER:
+            raise CheckpointError(
+                f"{shown} is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder"
+            ) from None
+        raise CheckpointError(f"{shown}: {error}; it is truncated or no safetensors file, download it again") from None
+    except OSError as error:
+        raise CheckpointError(f"{shown} cannot be read: {error.strerror or error}; check its permissions") from None
+    except (safetensors.SafetensorError, ValueError, OverflowError) as error:
+        raise CheckpointError(f"{shown} is damaged: {error}; download it again") from None

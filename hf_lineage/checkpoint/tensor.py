@@ -1,0 +1,37 @@
+"""A tensor of a model as it is loaded, and how it is decoded from the stored tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+Decode = Callable[[Sequence["torch.Tensor"]], "torch.Tensor"]
+"""A function from the stored parts of a tensor, in their order, to the tensor."""
+
+
+def as_stored(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the only part as it is."""
+    (whole,) = parts
+    return whole
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One tensor of a model as it is loaded."""
+
+    shape: tuple[int, ...]
+    parts: tuple[str, ...]
+    """The names of the stored tensors from which it is decoded."""
+    decode: Decode = as_stored
+    refusal: str = ""
+    """Why it cannot be decoded, as a phrase that follows its name; empty if it can."""
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it holds."""
+        return math.prod(self.shape)

@@ -1,0 +1,163 @@
+"""A model card as text: one marked section is replaced in place, and all else stays byte for byte.
+
+Pure functions from text to text. Only a block parser can tell a marker from one that is quoted in a list, a code block
+or a comment that never ends, so CommonMark's rules decide (markdown-it-py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hf_lineage.claims import metadata
+from hf_lineage.errors import CardError
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+LARGEST = 4 * 2**20
+"""The most bytes of a card that is edited; a megabyte takes the parser a second, or half a minute for one list."""
+BEGIN = (
+    "<!-- hf-lineage:begin v1: written by `hf-lineage annotate`; what is changed in here is lost with the next run -->"
+)
+END = "<!-- hf-lineage:end -->"
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_MARKER = re.compile(
+    r"<!--[ \t]*hf-lineage:(?P<side>begin|end)(?:[ \t]+v(?P<version>\d{1,9}))?(?![\w-])(?:(?!-->)[^\r\n])*-->"
+)
+_BOM = "\ufeff"
+
+
+def read(content: bytes | None) -> str:
+    """Return a card's bytes as text that `written` turns into the same bytes again; a missing card is empty text.
+
+    Raise CardError if it is too large, or is not text in UTF-8.
+    """
+    content = content or b""
+    if len(content) > LARGEST:
+        raise CardError(f"README.md is larger than {LARGEST >> 20} MiB; shorten it")
+    if b"\0" in content or content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise CardError("README.md is not UTF-8 text; save it as UTF-8")
+    return content.decode("utf-8", errors="surrogateescape")
+
+
+def written(text: str) -> bytes:
+    """Return the bytes of a card."""
+    return text.encode("utf-8", errors="surrogateescape")
+
+
+def with_section(text: str, body: str) -> str:
+    """Return a card whose marked section holds `body`: replaced where it stands, else added at the end.
+
+    A new section comes before a code block or comment that never ends, which would hide it. Lines end as in the old
+    section, or as most lines of the card. Raise CardError if the markers do not make one section.
+    """
+    mark, lines = parted(text)
+    section_range = _section(lines)
+    start, stop = section_range or (_open_end(lines),) * 2
+    newline = _ending(lines[start]) if section_range else _newline(lines)
+    section = newline.join((BEGIN, *re.split(r"\r\n|\r|\n", body.strip("\r\n")), END))
+    if section_range:
+        gap, end = "", _ending(lines[stop - 1])
+    else:
+        gap, end = _gap(lines[:start], newline), newline if start == len(lines) else newline * 2
+    return "".join((mark, *lines[:start], gap, section, end, *lines[stop:]))
+
+
+def with_base(text: str, base: str, relation: str | None) -> str:
+    """Return a card whose YAML names `base` as the base model, by `relation` unless that is None.
+
+    Raise CardError if the YAML cannot be edited line by line.
+    """
+    mark, lines = parted(text)
+    newline, yaml_range = _newline(lines), front_matter(lines)
+    start, stop = yaml_range or (0, 0)
+    yaml = metadata.with_base("".join(lines[start:stop]), base, relation, newline)
+    if yaml_range is None:
+        if opens(lines):
+            raise CardError("README.md: the metadata at its top does not end in a line of ---; end it with one")
+        yaml = f"---{newline}{yaml}---{newline}"
+    return "".join((mark, *lines[:start], yaml, *lines[stop:]))
+
+
+def parted(text: str) -> tuple[str, list[str]]:
+    """Return the byte order mark of a text, if any, and its lines with their endings: LF, CRLF or CR."""
+    mark = _BOM if text.startswith(_BOM) else ""
+    return mark, _LINE.findall(text.removeprefix(mark))
+
+
+def opens(lines: Sequence[str]) -> bool:
+    """Return whether YAML begins at the top of a card, even if it never ends."""
+    return next((line.strip() for line in lines if line.strip()), "") == "---"
+
+
+def front_matter(lines: Sequence[str]) -> tuple[int, int] | None:
+    """Return the range of lines of the YAML at the top of a card; None if there is none, or it never ends."""
+    if not opens(lines):
+        return None
+    first = next(number for number, line in enumerate(lines) if line.strip())
+    last = next((number for number in range(first + 1, len(lines)) if lines[number].rstrip() == "---"), None)
+    return None if last is None else (first + 1, last)
+
+
+def _section(lines: Sequence[str]) -> tuple[int, int] | None:
+    """The range of lines of the marked section, with both markers; None if there is no marker."""
+    if not any(_MARKER.search(line) for line in lines):
+        return None
+    markers = [
+        (token.map[0], match)
+        for token in _tokens(lines)
+        if token.map and token.type == "html_block" and (match := _MARKER.fullmatch(token.content.strip()))
+    ]
+    if not markers:
+        return None
+    sides = [match["side"] for _, match in markers]
+    where = ", ".join(f"{match['side']} in line {number + 1}" for number, match in markers[:10])
+    if sides != ["begin", "end"]:
+        raise CardError(
+            f"README.md has markers of hf-lineage that do not make one section ({where}); remove them and run again"
+        )
+    version = int(markers[0][1]["version"] or 1)
+    if version != 1:
+        raise CardError(
+            f"README.md has a section of version {version}, which a later hf-lineage wrote; update hf-lineage"
+        )
+    return markers[0][0], markers[1][0] + 1
+
+
+def _open_end(lines: Sequence[str]) -> int:
+    """The last line at which a new block can be added: the end, or before a block that never ends."""
+    new = [*lines, _gap(lines, "\n"), "A new paragraph."]
+    return min(_tokens(_LINE.findall("".join(new)))[-1].map[0], len(lines))  # type: ignore[index]  # all have one
+
+
+def _tokens(lines: Sequence[str]) -> list[Token]:
+    """The outermost blocks of a card; its YAML is not Markdown and is replaced by blank lines."""
+    from markdown_it import MarkdownIt
+
+    _, end = front_matter(lines) or (0, -1)
+    text = "".join("\n" if number <= end else line for number, line in enumerate(lines))
+    parser = MarkdownIt("commonmark").disable("inline")
+    return [token for token in parser.parse(text) if token.level == 0 and token.map]
+
+
+def _newline(lines: Sequence[str]) -> str:
+    """The line ending of most lines."""
+    counted = Counter(filter(None, map(_ending, lines)))
+    return max(("\n", "\r\n", "\r"), key=lambda ending: counted[ending])
+
+
+def _ending(line: str) -> str:
+    return line[len(line.rstrip("\r\n")) :]
+
+
+def _gap(lines: Sequence[str], newline: str) -> str:
+    """The line endings after which the next line follows a blank line, or begins the card."""
+    if not lines or (_ending(lines[-1]) and not lines[-1].strip()):
+        return ""
+    if newline == "\n" and _ending(lines[-1]) == "\r":
+        return "\r"  # "\r" and "\n" together would be one line ending
+    return newline if _ending(lines[-1]) else newline * 2

@@ -1,0 +1,39 @@
+"""Criteria: what a verdict depends on besides the two signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hf_lineage.evidence.empirical_null import EmpiricalNull
+
+MINIMUM_EFFECT = 0.02
+"""The least score, and the least effect on the test coordinates, that may be RELATED, however significant."""
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What a verdict depends on besides the two signatures."""
+
+    alpha: float = 0.01
+    min_share: float = 0.5
+    """A claim is verified only if more than this share of what the candidate's units write is inherited."""
+    accept: tuple[str, ...] = ()
+    """Identifiers of kinds of RELATED that the user accepts although they do not verify a claim."""
+    minimum_effect: float = MINIMUM_EFFECT
+    paths: tuple[str, ...] = ("mlp",)
+    permutations: int = 999
+    """How many are drawn at first for each interim analysis; the rule in `permutations` says when more are drawn."""
+    seed: int = 0
+    """Seed of the permutations."""
+    unit_seed: int = 0
+    """Seed of the sample of hidden units by which the inherited share is estimated."""
+    analyses: int = 1
+    """The number of interim analyses; the last one, of all layers, counts as one."""
+    independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)
+    """By path, the scores of models that are known to be independent of the base."""
+
+    @property
+    def permutations_at_first(self) -> int:
+        """The number for each analysis, so many more that the correction for several analyses costs no resolution."""
+        return self.analyses * (self.permutations + 1) - 1

@@ -1,0 +1,163 @@
+"""Inherited units: how much of what a candidate writes comes from hidden units that have a counterpart in the base.
+
+A significant score shows that two models are not independent; a shared embedding alone, with all layers trained anew,
+can cause it. Units distinguish the two: a unit is inherited if some unit of the paired layer reads and writes in its
+direction. They are weighted by what they write: by number or activity, a million copies that write nothing would count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.evidence.comparison import Comparison
+from hf_lineage.signature.recipe import Vector, random_stream
+from hf_lineage.signature.values import PathSignature, UnitCodes
+
+ALIKE = 0.5
+"""A unit is inherited if the product of its two cosines, of what it reads and of what it writes, is above this."""
+DRAWN = 256
+"""The most units of a layer that are looked up in the base; of more, so many are drawn, weighted by what they write."""
+ERROR = 0.01
+"""The probability that the true share of the layers that were read lies outside its interval."""
+AT_A_TIME = 2**22
+"""Pairs of units that are compared at a time, to bound the memory."""
+
+
+class Drawn(NamedTuple):
+    """The units of one layer of the candidate that were looked up in a base; for every base they are the same."""
+
+    units: NDArray[np.int64]
+    """(q,): their numbers in the candidate's layer."""
+    counts: Vector
+    """(q,): the share of what the layer writes that each unit stands for."""
+    inherited: NDArray[np.bool_]
+    """(q,): whether it has a counterpart in the base."""
+
+    @property
+    def share(self) -> float:
+        """The share of what the layer writes that is inherited."""
+        # Rounding may make the shares add up to a little more than 1.
+        return min(1.0, float(self.counts @ self.inherited))
+
+
+NOTHING = Drawn(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=bool))
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """The share of what a candidate's hidden units, or heads, write that has a counterpart in the base."""
+
+    by_layer: Vector
+    """(M,): the share of each layer of the candidate; 0 where the layer cannot be measured."""
+    weights: Vector
+    """(M,): what each layer writes, as a share of what all layers write."""
+    error: float
+    """Half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random."""
+    drawn: tuple[Drawn, ...] = ()
+    """The units that were looked up, for each layer of the candidate."""
+
+    @property
+    def share(self) -> float:
+        """The share of all layers together, each weighted by what it writes."""
+        return min(1.0, float(self.by_layer @ self.weights))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval that holds the share with probability 99 %, for the layers that were read."""
+        return max(0.0, self.share - self.error), min(1.0, self.share + self.error)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The rows of the layers of which more than half is inherited."""
+        return tuple(int(row) for row in np.flatnonzero(self.by_layer > 0.5))
+
+
+def inherited_units(
+    base: PathSignature, candidate: PathSignature, comparison: Comparison, seed: int
+) -> Inherited | None:
+    """Return what a candidate inherits from a base, layer by layer; None where a signature was stored without units.
+
+    A layer is compared with the layer it is paired with; one without a partner, with the most similar layer.
+    """
+    if not base.units or not candidate.units:
+        return None
+    partners = {int(row): int(partner) for partner, row in zip(*comparison.pairs, strict=True)}
+    rows = range(len(candidate.units))
+    drawn, errors = [NOTHING for _ in rows], np.zeros(len(rows))
+    for row in np.flatnonzero(candidate.usable):
+        partner = partners.get(int(row), int(comparison.similarity[:, row].argmax()))
+        stream = random_stream(f"units {seed} {row}")
+        drawn[row], errors[row] = _layer(base.units[partner], candidate.units[row], stream)
+    writes = np.where(candidate.usable, candidate.writes, 0.0)
+    weights = writes / writes.sum() if writes.sum() > 0 else writes
+    error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
+    return Inherited(np.array([layer.share for layer in drawn]), weights, error, tuple(drawn))
+
+
+def together(several: Sequence[Inherited]) -> Inherited | None:
+    """Return what a candidate inherits from any of several bases; None if other layers or units were looked up in one.
+
+    A unit that several bases have counts once, because bases may be copies of each other.
+    """
+    first, *others = several
+    drawn = first.drawn
+    for other in others:
+        if len(other.drawn) != len(drawn) or not np.array_equal(first.weights, other.weights):
+            return None
+        if not all(np.array_equal(a.units, b.units) for a, b in zip(drawn, other.drawn, strict=True)):
+            return None
+        drawn = tuple(Drawn(*a[:2], a.inherited | b.inherited) for a, b in zip(drawn, other.drawn, strict=True))
+    return replace(first, by_layer=np.array([layer.share for layer in drawn]), drawn=drawn) if drawn else None
+
+
+def _layer(base: UnitCodes, candidate: UnitCodes, stream: np.random.Philox) -> tuple[Drawn, float]:
+    """The units of one layer that were looked up, and one over their number; 0 if they are all units of the layer."""
+    weight = candidate.weight.astype(np.float64)
+    if not weight.sum() > 0 or not len(base.weight):
+        return NOTHING, 0.0
+    if len(weight) <= DRAWN:
+        counts, chosen, error = weight / weight.sum(), np.arange(len(weight)), 0.0
+    else:
+        points = stream.random_raw(DRAWN) / 2**64 * weight.sum()
+        chosen = np.minimum(np.searchsorted(weight.cumsum(), points, side="right"), len(weight) - 1)
+        counts, error = np.full(DRAWN, 1 / DRAWN), 1 / DRAWN
+    return Drawn(chosen, counts, best_counterparts(base, candidate, chosen) > ALIKE), error
+
+
+def best_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.int64]) -> Vector:
+    """Return for the chosen units of a candidate, (q,), the largest product of cosines with any unit of the base."""
+    best = np.full(len(chosen), -1.0)
+    rows = max(1, AT_A_TIME // max(len(chosen), 1))
+    candidate_words = [_words(side[chosen]) for side in (candidate.inner, candidate.outer)]
+    base_words = [_words(side) for side in (base.inner, base.outer)]
+    signs = [8 * side.shape[1] for side in (candidate.inner, candidate.outer)]
+    if [8 * side.shape[1] for side in (base.inner, base.outer)] != signs:
+        return best
+    for start in range(0, len(base.weight), rows):
+        sides = (
+            _cosines(codes, base_codes[:, start : start + rows], count)
+            for codes, base_codes, count in zip(candidate_words, base_words, signs, strict=True)
+            if count
+        )
+        product: Vector = np.prod(list(sides), axis=0)
+        best = np.maximum(best, product.max(axis=1))
+    return best
+
+
+def _words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Packed signs (u, bytes) as (words, u), the last word filled with zeros."""
+    filled = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), dtype=np.uint8)
+    filled[:, : codes.shape[1]] = codes
+    return np.ascontiguousarray(filled.view(np.uint64).T)
+
+
+def _cosines(a: NDArray[np.uint64], b: NDArray[np.uint64], signs: int) -> Vector:
+    """Cosines (q, u) of directions packed as (words, q) and (words, u): cos(π x) for a share x of unlike signs."""
+    differing = sum(np.bitwise_count(x[:, None] ^ y[None, :]).astype(np.uint16) for x, y in zip(a, b, strict=True))
+    cosines: Vector = np.cos(np.pi * np.arange(signs + 1) / signs)[differing]
+    return cosines

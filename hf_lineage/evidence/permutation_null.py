@@ -1,0 +1,191 @@
+"""The permutation null: the scores that independent models reach, estimated from these two models alone.
+
+Initialisation and the usual training steps treat all residual coordinates alike, so the coordinates of an independent B
+may be permuted by any P, the same in every layer, without changing the distribution of (A, B).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.evidence import permutations
+from hf_lineage.evidence.comparison import assign, gate
+from hf_lineage.signature.recipe import Array, Vector, random_stream
+from hf_lineage.signature.values import PathSignature
+
+NOT_EXCHANGEABLE = (
+    "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
+    "name independent models with --null"
+)
+FEWEST_COORDINATES = 8
+"""Fewer coordinates have too few permutations for a small p-value."""
+BATCH = 256
+"""Permutations drawn at a time: a million of them would take gigabytes, and a sequence may end after about 40."""
+TILE = 16
+"""Permutations whose scores a thread computes at a time."""
+GATHERED = 2**19
+"""Numbers that a thread gathers at a time: as many as the processor's cache holds."""
+
+
+@dataclass(frozen=True)
+class PermutationNull:
+    """The score on the test coordinates, as observed and under n permutations of B."""
+
+    observed: float
+    scores: Vector
+    """(n,): the score under each permutation."""
+    seed: int
+    coordinates: int
+    """m, how many residual coordinates were permuted."""
+    first: int | None = None
+    """The number drawn at first by the rule in `permutations`; None if a fixed number was drawn."""
+    not_exchangeable: bool = False
+    """Whether the architecture treats some residual coordinates differently from others."""
+
+    name = "permutation"
+    paths_counted = False
+
+    @property
+    def objection(self) -> str:
+        """Why this null cannot decide a verdict; empty if it can."""
+        if self.not_exchangeable:
+            return NOT_EXCHANGEABLE
+        few = self.coordinates < FEWEST_COORDINATES
+        return f"{self.coordinates} residual coordinates are too few to permute" if few else ""
+
+    @property
+    def admits(self) -> bool:
+        """Always: where another null decides, this one does not object to RELATED."""
+        return True
+
+    def describe(self) -> str:
+        """Return in words the null that the score is compared with."""
+        low, high = self.range
+        return (
+            f"{self.observed:.4f} on {self.coordinates} coordinates; independent models of this shape score {low:.3f} "
+            f"to {high:.3f} under permutation (98 of 100 do; all {len(self.scores)} lie between "
+            f"{self.scores.min():.4f} and {self.scores.max():.4f})"
+        )
+
+    @property
+    def reached(self) -> int:
+        """How many permutations have at least the observed score."""
+        # Those below are counted: a score of NaN is then reached by all permutations, and never significant.
+        return len(self.scores) - int(np.sum(self.scores < self.observed))
+
+    @property
+    def stopped(self) -> permutations.Stop | None:
+        """Why no more permutations were drawn; None where their number was fixed."""
+        return None if self.first is None else permutations.stop(len(self.scores), self.reached, self.first)
+
+    @property
+    def p_value(self) -> float:
+        """(1 + #{permuted score >= observed}) / (n + 1), or that of `permutations`: exact whatever the distribution."""
+        if self.first is None:
+            return (1 + self.reached) / (len(self.scores) + 1)
+        return permutations.p_value(len(self.scores), self.reached, self.first)
+
+    @property
+    def z(self) -> float:
+        """How many standard deviations of the null the observed score lies above its mean; a picture, not a test."""
+        deviation = float(self.scores.std())
+        return (self.observed - float(self.scores.mean())) / deviation if deviation > 0 else 0.0
+
+    @property
+    def effect(self) -> float:
+        """(observed - mean) / (1 - mean): the score less what permutations reach, 0 by chance and 1 for equal models.
+
+        Corrected for chance as the adjusted Rand index is (Hubert and Arabie 1985). The test coordinates hold no error
+        of a sketch, and what the pairing of layers gains by choosing is in both terms.
+        """
+        mean = float(self.scores.mean())
+        return (self.observed - mean) / (1 - mean) if mean < 1 else 0.0
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Between which scores 98 of 100 permutations lie: what "about 0" means for this pair."""
+        low, high = np.quantile(self.scores, (0.01, 0.99)).tolist()
+        return low, high
+
+
+def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed: int) -> PermutationNull:
+    """Return the null of the lineage score on the test coordinates, alignment and gate included.
+
+    The gate stays as it is: trace and norm do not change under a permutation.
+    """
+    observed, *scores = _scores(a, b, permutations, seed)
+    return PermutationNull(observed, np.array(scores), seed, a.corner.shape[1])
+
+
+def sequential_null(a: PathSignature, b: PathSignature, first: int, seed: int) -> PermutationNull:
+    """Return the same null, of as many permutations as the rule of `permutations` asks for."""
+    with contextlib.closing(_scores(a, b, permutations.most(first), seed)) as drawn:
+        observed, reached = next(drawn), 0
+        scores: list[float] = []
+        while not (scores and permutations.stop(len(scores), reached, first)):
+            scores.append(next(drawn))
+            reached += not scores[-1] < observed
+    return PermutationNull(observed, np.array(scores), seed, a.corner.shape[1], first)
+
+
+def _scores(a: PathSignature, b: PathSignature, permutations: int, seed: int) -> Generator[float]:
+    """The observed score, and then the score under each permutation in the order in which they are drawn."""
+    size, gates, alike = a.corner.shape[1], gate(a, b), a.alike(b)
+    # Layers come last: a permutation then moves whole rows of B, one for each pair of coordinates.
+    b_units = np.ascontiguousarray(_units(b.corner).transpose(1, 2, 0)).reshape(size * size, -1)
+    similarities = functools.partial(_similarities, _units(a.corner).transpose(1, 0, 2), b_units)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for orders in _orders(size, permutations, seed):
+            for tile in pool.map(similarities, _tiles(orders)):
+                yield from (_score(similarity * alike, gates) for similarity in tile)
+
+
+def _units(blocks: Array) -> Array:
+    """Every block (L, m, m) over its Frobenius norm; a zero block stays zero."""
+    norms = np.linalg.norm(blocks, axis=(1, 2), keepdims=True)
+    units: Array = np.divide(blocks, norms, out=np.zeros_like(blocks), where=norms > 0)
+    return units
+
+
+def _similarities(a_units: Array, b_units: Array, orders: NDArray[np.int64]) -> Array:
+    """⟨A_i, P B_j Pᵀ⟩ for n permutations P (n, m), as (n, L, M); A's blocks come as (m, L, m), B's as (m², M).
+
+    Each product is small enough for BLAS to stay on the calling thread, and each is summed in the same order whatever
+    else is in the batch, so that a permutation that changes nothing gives the observed score to the last bit.
+    """
+    (size, layers, _), others = a_units.shape, b_units.shape[1]
+    rows = max(1, GATHERED // (TILE * size * others))
+    similarities = np.zeros((len(orders), layers, others), dtype=np.float32)
+    for start in range(0, size, rows):
+        part = slice(start, start + rows)
+        permuted = orders[:, part, None] * size + orders[:, None, :]
+        similarities += (a_units[part] @ b_units.take(permuted, axis=0)).sum(axis=1)
+    return similarities
+
+
+def _score(similarity: Array, gates: Vector) -> float:
+    return float(similarity[assign(similarity * gates)].mean())
+
+
+def _orders(size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """The identity and then `count` permutations, (n, size) with n at most BATCH at a time.
+
+    They are made from raw random words, so that one seed gives the same ones on every platform.
+    """
+    yield np.arange(size)[None]
+    stream = random_stream(f"permutations {seed}")
+    for start in range(0, count, BATCH):
+        words = stream.random_raw(min(BATCH, count - start) * size).reshape(-1, size)
+        yield np.argsort(words, axis=1, kind="stable")
+
+
+def _tiles(orders: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    return (orders[start : start + TILE] for start in range(0, len(orders), TILE))

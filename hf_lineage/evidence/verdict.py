@@ -1,0 +1,187 @@
+"""Verdict: what the evidence shows about shared ancestry, or why it shows nothing.
+
+A verdict is about ancestry that two models share: never about direction, ownership or wrongdoing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+from hf_lineage.evidence.comparison import Comparison
+from hf_lineage.evidence.empirical_null import EmpiricalNull
+from hf_lineage.evidence.inherited import Inherited
+from hf_lineage.evidence.nulls import Null, deciding
+from hf_lineage.evidence.permutation_null import PermutationNull
+
+
+class ExitCode(IntEnum):
+    """What the command returns; of several claims the most severe counts, in the order of SEVERITY."""
+
+    RELATED = 0
+    UNRELATED = 1
+    ERROR = 2
+    UNDECIDED = 3
+
+
+SEVERITY = (ExitCode.RELATED, ExitCode.UNDECIDED, ExitCode.UNRELATED, ExitCode.ERROR)
+"""From the least severe to the most severe."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured along one path."""
+
+    comparison: Comparison
+    nulls: tuple[Null, ...]
+    """What the score is compared with; the first null without an objection decides, the others have to admit it."""
+    p_value: float
+    """The p-value of the null that decides, corrected for the number of paths and of interim analyses."""
+    layers: tuple[tuple[int, ...], tuple[int, ...]]
+    """The numbers of the layers that were compared, of the base and of the candidate."""
+    analyses: int = 1
+    """The number of interim analyses, the last one, of all layers, included; p is corrected for it (Bonferroni)."""
+    inherited: Inherited | None = None
+    """What the candidate's units inherit; None if a signature was stored without units."""
+    left_out: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    """The numbers of the layers that are left out because they write next to nothing, of the base and the candidate."""
+    not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    """The numbers of the layers with values that are not finite, of the base and of the candidate."""
+
+    @property
+    def decided_by(self) -> Null | None:
+        """The null that decides the verdict; None if all nulls have an objection."""
+        return deciding(self.nulls)
+
+    @property
+    def permutation(self) -> PermutationNull:
+        """The permutation null, which any two models have."""
+        return next(null for null in self.nulls if isinstance(null, PermutationNull))
+
+    @property
+    def empirical(self) -> EmpiricalNull | None:
+        """The empirical null; None if no independent models were named."""
+        return next((null for null in self.nulls if isinstance(null, EmpiricalNull)), None)
+
+    @property
+    def read(self) -> int:
+        """How many layers of the candidate were read."""
+        return len(self.layers[1]) + len(self.left_out[1])
+
+
+class Kind(Enum):
+    """Every kind of verdict; those of models that share ancestry come first, from the strongest to the weakest.
+
+    The table in `hf_lineage.report.kinds` adds how reports show each kind.
+    """
+
+    RELATED = "related", "RELATED", "RELATED", ExitCode.RELATED
+    IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED
+    BASIS_ONLY = "basis", "RELATED", "RELATED by the basis only", ExitCode.UNDECIDED
+    UNMEASURED = "unmeasured", "RELATED", "RELATED, share not measured", ExitCode.UNDECIDED
+    UNRELATED = "unrelated", "UNRELATED", "UNRELATED", ExitCode.UNRELATED
+    INCONCLUSIVE = "inconclusive", "INCONCLUSIVE", "INCONCLUSIVE", ExitCode.UNDECIDED
+    INCOMPATIBLE = "incompatible", "INCOMPATIBLE", "INCOMPATIBLE", ExitCode.UNDECIDED
+    UNVERIFIABLE = "unverifiable", "UNVERIFIABLE", "UNVERIFIABLE", ExitCode.UNDECIDED
+    UNREADABLE = "unreadable", "UNREADABLE", "UNREADABLE", ExitCode.ERROR
+
+    def __init__(self, identifier: str, word: str, words: str, exit_code: ExitCode) -> None:
+        self.identifier = identifier
+        """For options and the key `kind` of reports; it distinguishes the kinds of RELATED."""
+        self.word = word
+        """For programs."""
+        self.words = words
+        """For readers."""
+        self.exit_code = exit_code
+        """What the command returns for a claim of this verdict."""
+
+    @classmethod
+    def of(cls, identifier: str | None, word: str) -> Kind | None:
+        """Return the kind with this word and this identifier, else the first with this word, None if there is none.
+
+        An identifier alone says nothing: a file that holds it beside another word contradicts itself.
+        """
+        kinds = [kind for kind in cls if kind.word == word]
+        return next((kind for kind in kinds if kind.identifier == identifier), next(iter(kinds), None))
+
+
+@dataclass(frozen=True)
+class Verdict(ABC):
+    """Base class of the six verdicts; `reason` is empty where the evidence needs no explanation."""
+
+    reason: str = ""
+    evidence: Mapping[str, Evidence] = field(default_factory=dict)
+    """By path."""
+    by_path: Mapping[str, Verdict] = field(default_factory=dict)
+    """The verdict of each path by itself."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> Kind:
+        """The kind of this verdict."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the command returns for this claim."""
+        return self.kind.exit_code
+
+    @property
+    def name(self) -> str:
+        """The word for programs."""
+        return self.kind.word
+
+    @property
+    def words(self) -> str:
+        """The words that reports print."""
+        return self.kind.words
+
+    @property
+    def verified(self) -> bool:
+        """Whether the claim is verified: RELATED by the exact test, and more than the required share is inherited."""
+        return self.kind is Kind.RELATED
+
+
+@dataclass(frozen=True)
+class Related(Verdict):
+    """The models share ancestry: p <= alpha, and the score is above the minimum effect and any empirical threshold."""
+
+    kind: Kind = Kind.RELATED
+    accepted: bool = False
+    """Whether the user accepts this kind although it does not verify the claim."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """RELATED if the claim is verified or its kind is accepted, else undecided."""
+        return ExitCode.RELATED if self.accepted else self.kind.exit_code
+
+
+class Unrelated(Verdict):
+    """The two models do not differ from independent ones."""
+
+    kind = Kind.UNRELATED
+
+
+class Inconclusive(Verdict):
+    """The models were measured, but the numbers do not decide."""
+
+    kind = Kind.INCONCLUSIVE
+
+
+class Incompatible(Verdict):
+    """Models of different width, which the method does not compare."""
+
+    kind = Kind.INCOMPATIBLE
+
+
+class Unverifiable(Verdict):
+    """There is nothing to compare."""
+
+    kind = Kind.UNVERIFIABLE
+
+
+class Unreadable(Verdict):
+    """The base exists, but its files are damaged."""
+
+    kind = Kind.UNREADABLE

@@ -1,0 +1,133 @@
+"""YAML read as mappings, lists and plain text only, within bounds, because the files are untrusted input.
+
+The result is that of `yaml.load(text, Loader=yaml.BaseLoader)`. Tags create no objects, the depth is bounded, and so is
+the number of values once every alias is replaced by what it names. libyaml parses the text where PyYAML has it, ten
+times as fast; a short text that libyaml refuses is parsed again by PyYAML's own parser, which knows more escapes and
+whose errors are clearer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+LARGEST = 2**20
+"""Characters of one file at most."""
+DEEPEST = 100
+"""Levels of lists and mappings inside each other; the time of the parsers is quadratic in them."""
+MOST_NODES = 10**6
+"""Values, each counted as often as aliases repeat it; a file without aliases cannot hold as many."""
+
+SHORT = 2**16
+"""Characters that PyYAML's own parser takes at most two seconds for."""
+
+FAST: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+"""libyaml's loader where PyYAML has it."""
+_UNREADABLE = (UnicodeEncodeError, ValueError, OverflowError)
+"""What the parsers raise for invalid characters and for numbers that are too long."""
+
+
+def load(text: str) -> Any:
+    """Return the one document of a text as dict, list and str, None if there is none; raise yaml.YAMLError."""
+    _bounded(text)
+    try:
+        return _Builder(text, FAST).build()
+    except yaml.YAMLError:
+        if FAST is yaml.BaseLoader or len(text) > SHORT:
+            raise
+    return _Builder(text, yaml.BaseLoader).build()
+
+
+def events(text: str, loader: Any = FAST) -> Iterator[Any]:
+    """Yield the events of the parser one by one; raise yaml.YAMLError as soon as a bound is exceeded."""
+    _bounded(text)
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                raise _problem(f"more than {DEEPEST} lists and mappings inside each other", event)
+            yield event
+    except _UNREADABLE as error:
+        raise yaml.YAMLError(f"it holds characters or numbers that YAML does not allow ({error})") from None
+
+
+def problem(error: Exception) -> str:
+    """Return what is wrong with a text, in words and without its position."""
+    return str(getattr(error, "problem", None) or error).partition("\n")[0]
+
+
+def line(error: yaml.YAMLError) -> int | None:
+    """Return the number of the line with the error, counted from 1; None where the parser gives none."""
+    mark = getattr(error, "problem_mark", None)
+    return mark.line + 1 if mark else None
+
+
+def _bounded(text: str) -> None:
+    if len(text) > LARGEST:
+        raise yaml.YAMLError(f"it is larger than {LARGEST >> 20} MiB")
+
+
+def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=what, problem_mark=event.start_mark)
+
+
+class _Builder:
+    """One document, built from the events of its text."""
+
+    def __init__(self, text: str, loader: Any) -> None:
+        self._events = events(text, loader)
+        self._anchors: dict[str, tuple[Any, int] | None] = {}
+        """Anchor -> the value that it names and how many values that holds; None while it is still being built."""
+
+    def build(self) -> Any:
+        """Return the document, None for an empty text."""
+        document, documents = None, 0
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise _problem("expected a single document in the stream", event)
+            elif isinstance(event, yaml.NodeEvent):
+                document, _ = self._node(event)
+        return document
+
+    def _node(self, event: Any) -> tuple[Any, int]:
+        """The value that begins with an event, and how many values it holds; `events` bounds the recursion."""
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        if event.anchor is not None:
+            if event.anchor in self._anchors:
+                raise _problem(f"found duplicate anchor {event.anchor!r}", event)
+            self._anchors[event.anchor] = None
+        node: tuple[Any, int] = (event.value, 1) if isinstance(event, yaml.ScalarEvent) else self._collection(event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, event: Any) -> tuple[Any, int]:
+        if event.anchor not in self._anchors:
+            raise _problem(f"found undefined alias {event.anchor!r}", event)
+        node = self._anchors[event.anchor]
+        if node is None:
+            raise _problem("found unconstructable recursive node", event)
+        return node
+
+    def _collection(self, start: Any) -> tuple[Any, int]:
+        parts: list[Any] = []
+        count = 1
+        for event in self._events:
+            if isinstance(event, yaml.CollectionEndEvent):
+                break
+            part, size = self._node(event)
+            count += size
+            if count > MOST_NODES:
+                raise _problem(f"aliases make more than {MOST_NODES} values of it", event)
+            if isinstance(start, yaml.MappingStartEvent) and len(parts) % 2 == 0 and not isinstance(part, str):
+                raise _problem("found unhashable key", event)
+            parts.append(part)
+        if isinstance(start, yaml.SequenceStartEvent):
+            return parts, count
+        return dict(zip(parts[::2], parts[1::2], strict=True)), count

@@ -1,0 +1,136 @@
+"""What is written to the Hugging Face Hub: commits and pull requests, through its own client."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar
+
+from hf_lineage.errors import NetworkError, RepositoryError, printable
+from hf_lineage.hub import client, trees
+
+Answer = TypeVar("Answer")
+SAME = "Up to date already; nothing was written."
+MOVED, REFUSED = 412, (401, 403, 404)
+"""Statuses of the Hub's answer if a branch has moved, and if the account lacks the permission."""
+
+
+def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **where: Any) -> str:
+    """Commit files to a Hub repository whose branch stands at `parent`; return the address of commit or pull request.
+
+    `where` is that of `create_commit`: the `revision` to commit to, or `create_pr` to propose it instead. Raise
+    RepositoryError if the branch has moved, the account may not write there, or the Hub refuses, NetworkError if it
+    cannot be reached.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    operations = [CommitOperationAdd(path, content) for path, content in files.items()]
+
+    def send() -> str:
+        with warnings.catch_warnings(), _bars_for_terminals():
+            warnings.simplefilter("ignore")  # the Hub's advice on metadata that this commit does not change
+            done = HfApi().create_commit(name, operations, commit_message=message, parent_commit=parent, **where)
+        return str(done.pr_url or done.commit_url)
+
+    return _write(name, send)
+
+
+@contextlib.contextmanager
+def _bars_for_terminals() -> Iterator[None]:
+    """Let the client show the progress of an upload on a terminal only."""
+    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    silenced = not sys.stderr.isatty() and not are_progress_bars_disabled()
+    if silenced:
+        disable_progress_bars()
+    try:
+        yield
+    finally:
+        if silenced:
+            enable_progress_bars()
+
+
+def propose(name: str, title: str, description: str, parent: str, changes: Callable[[str], Mapping[str, bytes]]) -> str:
+    """Open a pull request with the changes against `parent`, or update the one that is open already.
+
+    Return a sentence on what was done; `changes` returns the files that differ from those at a commit. Raise as
+    `commit` does.
+    """
+    files = changes(parent)
+    if not files:
+        return SAME
+    number = open_proposal(name, title)
+    if number is None:
+        url = commit(name, files, parent, title, commit_description=description, create_pr=True)
+        return f"Opened a pull request: {printable(url)}"
+    ref = f"refs/pr/{number}"
+    tip = trees.head(name, ref)
+    files = changes(tip)
+    if not files:
+        return f"Pull request {number} is up to date already; nothing was written."
+    url = commit(name, files, tip, title, commit_description=description, revision=ref)
+    return f"Updated pull request {number}: {printable(url)}"
+
+
+def open_proposal(name: str, title: str) -> int | None:
+    """Return the number of the open pull request with this title that this account made, the latest of several."""
+    from huggingface_hub import HfApi
+
+    def find() -> int | None:
+        account = HfApi().whoami()["name"]
+        discussions = HfApi().get_repo_discussions(
+            name, author=account, discussion_type="pull_request", discussion_status="open"
+        )
+        wanted = (account, title, "open", True)
+        numbers = [one.num for one in discussions if (one.author, one.title, one.status, one.is_pull_request) == wanted]
+        return max(numbers, default=None)
+
+    return _write(name, find)
+
+
+def same_files(name: str, a: str, b: str, besides: Collection[str]) -> bool:
+    """Return whether a Hub repository has the same files at two commits, `besides` aside; False if a commit is gone."""
+
+    def files(commit: str) -> dict[str, trees.Entry]:
+        return {path: entry for path, entry in trees.tree(name, commit).items() if path not in besides}
+
+    try:
+        return files(a) == files(b)
+    except RepositoryError:
+        return False
+
+
+def _write(name: str, question: Callable[[], Answer]) -> Answer:
+    """Send a request that needs an account; RepositoryError says which permission is missing."""
+    from huggingface_hub import errors
+    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
+
+    try:
+        return question()
+    except errors.LocalTokenNotFoundError:
+        raise RepositoryError(f"{name}: writing needs an account; run `hf auth login` or set HF_TOKEN") from None
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        if status == MOVED:
+            raise RepositoryError(f"{name}: the branch moved while it was checked; run again") from None
+        if status in REFUSED:
+            raise RepositoryError(
+                f"{name}: the Hub refuses the change ({status}): there is no such branch, pull requests are switched "
+                "off, or the account may not write there; check the permissions of HF_TOKEN"
+            ) from None
+        raise NetworkError(f"{name}: the Hub answers {status} ({client.first_line(error)}); run again later") from None
+    except RuntimeError as error:
+        # The client raises this for every upload that fails.
+        raise NetworkError(
+            f"{name}: the upload failed ({client.first_line(error.__cause__ or error)}); run again"
+        ) from None
+    except UnicodeDecodeError:
+        raise RepositoryError(f"{name}: the Hub takes README.md as UTF-8 only; save it as that") from None
+    except ValueError as error:
+        raise RepositoryError(
+            f"{name}: the Hub refuses README.md: {' '.join(str(error).split())}; correct it and run again"
+        ) from None
+    except (OSError, httpx.HTTPError) as error:
+        raise NetworkError(f"{name}: the Hub cannot be reached ({client.first_line(error)}); run again") from None

@@ -1,0 +1,98 @@
+"""Releases: which models somebody publishes on the Hub, at which commit, and when they last changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hf_lineage.errors import NetworkError, RepositoryError, printable
+from hf_lineage.hub import client
+from hf_lineage.hub.reference import hub_name
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelInfo
+
+Answer = TypeVar("Answer")
+MOST_LISTED = 50_000
+"""Models of one author: fifty pages of the Hub."""
+_WANTED: Any = ["sha", "lastModified"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A model as it stands on the Hub: its name today, its commit, and when it last changed."""
+
+    watched: str
+    """The author or the model that was asked for."""
+    model: str
+    commit: str
+    changed: datetime
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What an author published, the latest first, and a sentence about each listed entry that cannot be a model."""
+
+    releases: tuple[Release, ...]
+    problems: tuple[str, ...]
+
+
+def since(author: str, moment: datetime | None) -> Listing:
+    """Return the models of an author that changed at a moment or later, all of them without one.
+
+    The Hub lists the latest first, so only the pages with such models are requested. Raise RepositoryError if
+    the author has no models or too many, NetworkError if the Hub cannot be reached or its answer has another form.
+    """
+    from huggingface_hub import HfApi
+
+    def listed() -> Listing:
+        releases, problems, seen = [], [], 0
+        for seen, info in enumerate(HfApi().list_models(author=author, sort="last_modified", expand=_WANTED), 1):
+            if moment is not None and info.last_modified is not None and info.last_modified < moment:
+                break
+            if seen > MOST_LISTED:
+                raise RepositoryError(f"{author} has more than {MOST_LISTED} models that changed; give a later --since")
+            try:
+                releases.append(_release(author, info))
+            except NetworkError as error:
+                problems.append(str(error))
+        if not seen:
+            raise RepositoryError(
+                f"{author} has no models on the Hub, or none in public; check the name, or set HF_TOKEN"
+            )
+        return Listing(tuple(releases), tuple(problems))
+
+    return client.ask(author, _checked(author, listed))
+
+
+def current(model: str) -> Release:
+    """Return a model as it stands on the Hub now; raise as `since` does."""
+    from huggingface_hub import HfApi
+
+    return client.ask(model, _checked(model, lambda: _release(model, HfApi().model_info(model, expand=_WANTED))))
+
+
+def _checked(name: str, question: Callable[[], Answer]) -> Callable[[], Answer]:
+    """The request, with NetworkError for an answer that does not have the form of the Hub's answers."""
+
+    def checked() -> Answer:
+        try:
+            return question()
+        except (AttributeError, KeyError, TypeError):
+            raise NetworkError(f"{name}: the answer is not one that the Hub gives; check HF_ENDPOINT") from None
+
+    return checked
+
+
+def _release(watched: str, info: ModelInfo) -> Release:
+    """The model that an answer describes; NetworkError if it cannot be one."""
+    name, commit, changed = info.id, info.sha, info.last_modified
+    valid = isinstance(name, str) and name.isascii() and "/" in name and hub_name(name) == name
+    if not (valid and isinstance(commit, str) and client.COMMIT.fullmatch(commit) and changed):
+        raise NetworkError(
+            f"{watched}: what is listed as {printable(name, 200)} at commit {printable(commit, 50)}, changed "
+            f"{printable(changed, 50)}, cannot be a model; it is left out"
+        )
+    return Release(watched, name, commit, changed)

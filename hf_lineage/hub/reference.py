@@ -1,0 +1,246 @@
+"""RepoRef: `org/model`, `org/model@revision` or a folder, pinned to one folder on disk, and its small files."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import logging
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+from hf_lineage.errors import CheckpointError, NetworkError, RepositoryError, printable
+from hf_lineage.files.folders import inside, is_file, is_folder
+from hf_lineage.hub import client
+
+LARGEST_SMALL_FILE = 64 * 2**20
+"""Bytes: the index of a model with a hundred thousand tensors takes ten million."""
+LARGEST_CONFIG = 2**24
+"""Bytes: one that names 22,000 classes takes two million."""
+SMALL_FILES = ("config.json", "README.md", "adapter_config.json", "mergekit_config.yml", "model.safetensors.index.json")
+"""The files that are fetched from the Hub first; the weights follow when they are needed."""
+_HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
+"""The organisation may be missing: many cards still say `gpt2`, a name from before organisations existed."""
+
+
+@dataclass(frozen=True)
+class RepoRef:
+    """One model repository: the name it goes by, the folder that holds its files, the commit if there is one."""
+
+    name: str
+    folder: Path
+    revision: str | None = None
+    remote: str | None = None
+    """The Hub name whose snapshot `folder` is; None for a folder of the user's own."""
+    renamed: str | None = None
+    """Its current name on the Hub, where that is another one."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """A key that all names of one model share: its folder or, on the Hub, its current name and its commit."""
+        if self.remote is None:
+            return (str(self.folder.resolve()),)
+        return self.renamed or self.remote, self.revision or ""
+
+    def path(self, file: str) -> Path:
+        """Return where a file of the repository is, or would be."""
+        return self.folder / file
+
+    def located(self, file: str) -> Path:
+        """Return the real path of a file; CheckpointError if a link leads out of a folder of the user's own.
+
+        Links of a snapshot are followed wherever they lead: the client of the Hub made them.
+        """
+        path = self.path(file)
+        target = Path(os.path.realpath(path)) if self.remote is not None else inside(path, self.folder)
+        if target is None:
+            raise CheckpointError(
+                f"{self}: {file} is a link that leaves the model's folder, which is not followed; put the file there"
+            )
+        return target
+
+    def has(self, file: str) -> bool:
+        """Return whether the repository has this file.
+
+        Raise CheckpointError if something else has its name, for opening a pipe or a device could wait for ever, and
+        for a link that leaves the folder.
+        """
+        path = str(self.path(file))
+        if os.path.lexists(path) and not is_file(path):
+            raise CheckpointError(
+                f"{self}: {file} is not a readable file but a folder, a pipe or a broken link; put a file there"
+            )
+        return is_file(path) and self.located(file) is not None
+
+    @functools.cached_property
+    def published(self) -> frozenset[str]:
+        """The names of the files on the Hub; none of a folder, or offline."""
+        if self.remote is not None:
+            with contextlib.suppress(RepositoryError):
+                return frozenset(client.listing(self.remote, self.revision))
+        return frozenset()
+
+    @functools.cached_property
+    def _digests(self) -> dict[str, str]:
+        return {} if self.remote is None else client.digests(self.remote, self.revision)
+
+    def files(self) -> list[str]:
+        """Return the names of the files at the root of the repository, sorted."""
+        here = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
+        return sorted(here | {name for name in self.published if "/" not in name})
+
+    def offers(self, file: str) -> bool:
+        """Return whether the repository has this file, here or on the Hub."""
+        return self.has(file) or file in self.published
+
+    def has_cached(self, content: str) -> bool:
+        """Return whether the cache holds a complete file with this content, under this commit or another one."""
+        return self.remote is not None and is_file(str(self.folder.parents[1] / "blobs" / content))
+
+    def fetch(self, *files: str) -> None:
+        """Download those of these files that the Hub has and the cache does not have; a folder needs nothing.
+
+        Raise RepositoryError if the Hub refuses, NetworkError if it cannot be reached.
+        """
+        if self.remote is not None:
+            # The small files are asked for as well, because the client warns if a request matches no file.
+            client.snapshot(self.remote, self.revision, (*SMALL_FILES, *files))
+
+    def sha256(self, file: str) -> str:
+        """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here.
+
+        Raise CheckpointError if it cannot be read, or as `fetch` does.
+        """
+        if not self.has(file) and file in self._digests:
+            return self._digests[file]
+        self.fetch(file)
+        with self._opened(file) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def read_text(self, file: str, largest: int = LARGEST_SMALL_FILE) -> str | None:
+        """Return a small text file, None if there is none; raise CheckpointError if it is unreadable or too large."""
+        content = self.read_bytes(file, largest)
+        try:
+            return None if content is None else content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise CheckpointError(
+                f"{self}: {file} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8"
+            ) from None
+
+    def read_bytes(self, file: str, largest: int = LARGEST_SMALL_FILE) -> bytes | None:
+        """Return a small file as it is, None if there is none; raise CheckpointError if unreadable or too large."""
+        content = self._read(file, largest + 1)
+        if content is not None and len(content) > largest:
+            raise CheckpointError(f"{self}: {file} is larger than {largest >> 20} MiB; shorten it")
+        return content
+
+    def read_head(self, file: str, size: int) -> str | None:
+        """Return the first `size` bytes of a text file whatever its length, None if there is no such file."""
+        content = self._read(file, size)
+        return None if content is None else content.decode("utf-8-sig", errors="replace")
+
+    def _read(self, file: str, size: int) -> bytes | None:
+        if not self.has(file):
+            return None
+        with self._opened(file) as stream:
+            # Reading allocates the size that is asked for, even if the file is shorter.
+            return stream.read(min(size, os.fstat(stream.fileno()).st_size + 1))
+
+    @contextlib.contextmanager
+    def _opened(self, file: str) -> Iterator[BufferedReader]:
+        try:
+            with self.path(file).open("rb") as stream:
+                # The link may have changed in the meantime, so the opened file itself is compared.
+                if not os.path.samestat(os.fstat(stream.fileno()), self.located(file).stat()):
+                    raise CheckpointError(f"{self}: {file} changed while it was opened; run again")
+                yield stream
+        except OSError as error:
+            raise CheckpointError(
+                f"{self}: {file} cannot be read: {error.strerror or error}; check its permissions"
+            ) from None
+
+    def read_json(self, file: str, largest: int = LARGEST_SMALL_FILE) -> dict[str, Any] | None:
+        """Return a JSON object, None if there is no such file; raise CheckpointError if it is anything else."""
+        text = self.read_text(file, largest)
+        if text is None:
+            return None
+        try:
+            content = json.loads(text)
+        except RecursionError:
+            raise CheckpointError(f"{self}: {file} is nested too deeply; download it again") from None
+        except ValueError as error:
+            raise CheckpointError(f"{self}: {file} is not JSON: {error}; download it again") from None
+        if not isinstance(content, dict):
+            raise CheckpointError(f"{self}: {file} holds a {type(content).__name__}, not an object; download it again")
+        return content
+
+    def config(self) -> dict[str, Any]:
+        """Return `config.json`; raise RepositoryError if there is none."""
+        config = self.read_json("config.json", LARGEST_CONFIG)
+        if config is None:
+            raise RepositoryError(f"{self} has no config.json, so it is no transformers model; check the path")
+        return config
+
+
+def hub_name(model: str) -> str | None:
+    """Return `org/name` of a name that may be `org/name@revision`; None if it cannot be a name on the Hub."""
+    named = _HUB_NAME.fullmatch(model)
+    return named and named["name"]
+
+
+def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> RepoRef:
+    """Return the repository that `org/name`, `org/name@revision` or a folder means.
+
+    `local_hub` is a folder of `org/name` folders that is searched first; without `folders` no other folder is
+    accepted, as for every name that the user did not type.
+    Raise RepositoryError if there is no such repository.
+    """
+    named = _HUB_NAME.fullmatch(model)
+    if local_repo := _in_local_hub(model, named, local_hub):
+        return local_repo
+    if folders and is_folder(model):
+        return RepoRef(model, Path(model))
+    if folders and is_file(model):
+        raise RepositoryError(f"{model} is a file; give the folder that holds config.json and the weights")
+    if named is None:
+        shown = printable(model, 200)
+        why = "is neither a folder nor a Hub name" if folders else "is no Hub name"
+        instead = "" if folders else "; only --base may name a folder"
+        raise RepositoryError(f"{shown} {why} such as org/model or org/model@revision{instead}")
+    name = named["name"]
+    downloaded, commit = client.snapshot(name, named["revision"], SMALL_FILES)
+    return RepoRef(model, downloaded, commit, remote=name, renamed=_renamed(name, commit))
+
+
+def _in_local_hub(model: str, named: re.Match[str] | None, local_hub: Path | None) -> RepoRef | None:
+    """The folder of this name in the local hub, None if there is none."""
+    if local_hub is None:
+        return None
+    if not is_folder(str(local_hub)):
+        raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
+    if named is None or not is_folder(str(local_hub / named["name"])):
+        return None
+    if named["revision"]:
+        raise RepositoryError(f"{model}: a local hub has no revisions; leave @{named['revision']} out")
+    if inside(local_hub / named["name"], local_hub) is None:
+        raise RepositoryError(f"{model} is a link that leaves the local hub, which is not followed; give its folder")
+    return RepoRef(model, local_hub / named["name"])
+
+
+def _renamed(name: str, commit: str) -> str | None:
+    """The current name of a repository if it is another one; None as well if the Hub does not say."""
+    with contextlib.suppress(RepositoryError, NetworkError):
+        current = client.current_name(name, commit)
+        if current != name:
+            logging.getLogger(__name__).warning("%s is called %s today", printable(name, 200), printable(current, 200))
+            return current
+    return None

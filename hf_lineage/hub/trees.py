@@ -1,0 +1,112 @@
+"""Trees: the files of a repository at a commit as the Hub lists them, and who committed them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hf_lineage.errors import RepositoryError
+from hf_lineage.hub import client
+
+Answer = TypeVar("Answer")
+MOST_MEMBERS = 10_000
+"""Members of an organisation among which an author is searched at most."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file: its size in bytes, and its sha256 if Git LFS stores it, else the name that git gives its content."""
+
+    size: int
+    content: str
+
+
+@functools.lru_cache(maxsize=32)
+def tree(name: str, commit: str, folder: str | None = None) -> Mapping[str, Entry]:
+    """Return every file of a repository at a commit, of one folder if one is named; raise as `client.snapshot` does.
+
+    A commit never changes, so each is requested once.
+    """
+    from huggingface_hub import HfApi, RepoFile
+
+    def listed() -> dict[str, Entry]:
+        entries = HfApi().list_repo_tree(name, folder, revision=commit, recursive=True)
+        files = (entry for entry in entries if isinstance(entry, RepoFile))
+        return {file.path: Entry(file.size, file.lfs.sha256 if file.lfs else file.blob_id) for file in files}
+
+    return _asked(name, listed)
+
+
+def head(name: str, branch: str = "main") -> str:
+    """Return the commit at which a branch stands; raise as `client.snapshot` does."""
+    from huggingface_hub import HfApi
+
+    return str(_asked(name, lambda: HfApi().model_info(name, revision=branch).sha))
+
+
+def fetched(name: str, commit: str, file: str) -> Path:
+    """Return a file of a repository in the Hub's cache, downloaded whole if it is not there yet."""
+    from huggingface_hub import hf_hub_download
+
+    return Path(_asked(name, lambda: hf_hub_download(name, file, revision=commit, tqdm_class=client.progress())))
+
+
+def owner_commits(name: str, commit: str, files: Sequence[str]) -> tuple[str, ...]:
+    """Return the commits that last changed these files if the owner made all of them; none otherwise, or if unknown.
+
+    The owner is the account that the repository's name begins with; for an organisation its public members count too.
+    The authors are those that the Hub lists. Git lets whoever pushes name any author, so this shows only that somebody
+    with the right to write to the branch accepted the commit as the owner's.
+    """
+    from huggingface_hub import HfApi
+
+    entries = _asked(name, lambda: HfApi().get_paths_info(name, list(files), revision=commit, expand=True))
+    commits = sorted({entry.last_commit.oid if entry.last_commit else "" for entry in entries})
+    if len(entries) != len(files) or not all(commits):
+        return ()
+    authors = [_asked(name, functools.partial(_authors, name, commit)) for commit in commits]
+    owner = name.partition("/")[0]
+    return tuple(commits) if all(authors) and _belong_to(owner, set().union(*authors)) else ()
+
+
+def _asked(name: str, question: Callable[[], Answer]) -> Answer:
+    """What the Hub answers; RepositoryError as well for an answer of an unexpected form."""
+    try:
+        return client.ask(name, question)
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise RepositoryError(
+            f"{name}: the Hub's answer about it has an unexpected form ({type(error).__name__}); run again later"
+        ) from None
+
+
+def _authors(name: str, commit: str) -> set[str]:
+    """The authors of a commit; none if the Hub does not say."""
+    history = _pages(f"models/{name}/commits/{commit}")
+    newest = next(history, {})
+    listed = newest.get("authors") or [] if newest.get("id") == commit else []
+    return {str(author.get("user")) for author in listed}
+
+
+def _belong_to(owner: str, people: set[str]) -> bool:
+    """Whether each of these people is the owner, or a public member of the organisation that is the owner."""
+    others = people - {owner}
+    if not others:
+        return True
+    members = itertools.islice(_pages(f"organizations/{owner}/members"), MOST_MEMBERS)
+    try:
+        return _asked(owner, lambda: others <= {str(member.get("user")) for member in members})
+    except RepositoryError:
+        return False
+
+
+def _pages(path: str) -> Iterator[dict[str, Any]]:
+    """The entries that the Hub lists at an address; a page is requested only when it is reached."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import paginate  # type: ignore[attr-defined]
+
+    address = f"{constants.ENDPOINT}/api/{path}"
+    yield from (item for item in paginate(address, {}, client.headers(address)) if isinstance(item, dict))

@@ -1,0 +1,1 @@
+"""Signature: the numbers, computed from the weights, by which models are compared."""

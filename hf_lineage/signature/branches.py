@@ -1,0 +1,196 @@
+"""Branch: one path through one layer as a sum of matrix products, oriented, unpacked and prepared for the recipe.
+
+Every path has the same form, M = Σ a_u out @ inn with `out` (width, h) and `inn` (h, width), one term for each matrix
+set, and a_u = 1 unless the recipe weighs hidden units by their expected activity. The experts of a mixture are terms
+side by side; heads of keys and values are repeated to line up with those of the queries.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from hf_lineage.architecture import activity
+from hf_lineage.architecture.curves import Activation
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.paths import PATHS, Path
+from hf_lineage.signature.matrices import Read, bias, gain, reader, shift, writer
+from hf_lineage.signature.recipe import Recipe
+from hf_lineage.signature.term import Beside, Inside, Rows, Term
+
+
+def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:
+    """Yield the terms of one branch with the recipe's `gains`, `means` and `activity`, but without its `cap`."""
+    routers: dict[str, torch.Tensor] = {}
+    for layer_set in layout.sets(path)[layer]:
+        yield _Set(layout, layer_set, recipe, read, routers).term(PATHS[path])
+
+
+def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str, ...]:
+    """Return the names of the tensors that one branch reads, each once."""
+    sets = layout.sets(path)[layer]
+    return tuple(dict.fromkeys(name for layer_set in sets for name in _names(layer_set, PATHS[path], recipe)))
+
+
+def numbers_made(layout: Layout, path: str, layer: int) -> int:
+    """Return how many numbers one branch computes: heads that read a latent are multiplied out to the stream."""
+    through = (
+        layer_set
+        for layer_set in layout.sets(path)[layer]
+        for role in PATHS[path].roles
+        if layer_set.slots[role].latent
+    )
+    return sum(layer_set.width * layer_set.units for layer_set in through)
+
+
+def _names(layer_set: LayerSet, path: Path, recipe: Recipe) -> Iterator[str]:
+    yield from layer_set.read_by(*path.roles)
+    if not recipe.activity:
+        return
+    if path.weighed_by is not None:
+        yield from _names(layer_set, PATHS[path.weighed_by], recipe)
+    if layer_set.activation is not None:
+        roles = dict.fromkeys((_activated(layer_set), "up"))
+        yield from layer_set.read_by(*roles)
+        needed = (
+            *(layer_set.slots[role].tensor for role in roles),
+            layer_set.norm,
+            layer_set.fed_by,
+            layer_set.router,
+            layer_set.correction,
+        )
+        present = [name for name in needed if name]
+        yield from present
+        yield from (layer_set.biases[name] for name in present if name in layer_set.biases)
+
+
+def _activated(layer_set: LayerSet) -> str:
+    """The role whose output is the input of the activation."""
+    return "gate" if "gate" in layer_set.slots else "up"
+
+
+@dataclass(frozen=True)
+class _Set:
+    """A matrix set of one layer, with everything that its terms depend on."""
+
+    layout: Layout
+    layer_set: LayerSet
+    recipe: Recipe
+    read: Read
+    routers: dict[str, torch.Tensor]
+    """Router -> probability of each of its experts (experts,), computed once for all sets of one layer."""
+
+    @property
+    def _layer_norm(self) -> bool:
+        return self.layout.factorization.normalization == "layer_norm"
+
+    @property
+    def _centred(self) -> bool:
+        return self.recipe.means and self._layer_norm
+
+    def term(self, path: Path) -> Term:
+        """Return the term that the set adds to a path."""
+        if path.weighed_by is not None:
+            return self._weighed(path, PATHS[path.weighed_by])
+        layer_set = self.layer_set
+        inside = self._inside(path)
+        return Term(
+            writer(self.layout, layer_set, path.writer, self.read),
+            self._reads(path.reader),
+            layer_set.heads[path.reader].size,
+            writer_gain=self._folded(layer_set.output_norm),
+            reader_gain=self._folded(layer_set.norm),
+            reader_shift=shift(layer_set, layer_set.norm, self.read) if inside else None,
+            unit_gain=self._folded(layer_set.inner_norm),
+            centred=self._centred,
+            normed=layer_set.output_norm is not None and self.recipe.gains,
+            inside=inside,
+        )
+
+    def _weighed(self, path: Path, by: Path) -> Term:
+        """The term of a path both of whose matrices read the stream."""
+        norm, size = self._folded(self.layer_set.norm), self.layer_set.heads[path.writer].size
+        out, inn = self._reads(path.writer).mT, self._reads(path.reader)
+        weigh = self.term(by) if self.recipe.activity else None
+        return Term(out, inn, size, norm, norm, centred=self._centred, weigh=weigh)
+
+    def _reads(self, role: str) -> torch.Tensor:
+        return reader(self.layout, self.layer_set, role, self.read, self.recipe.gains)
+
+    def _folded(self, norm: str | None) -> torch.Tensor | None:
+        return gain(self.layout, self.layer_set, norm, self.read) if self.recipe.gains and norm else None
+
+    def _inside(self, path: Path) -> Inside | None:
+        """The values on which the activity of hidden units depends; None where all units count in full."""
+        layer_set = self.layer_set
+        if not self.recipe.activity or layer_set.activation is None:
+            return None
+        role = _activated(layer_set)
+        mean = activity.mean_steepness if path.reader == "gate" else _MEANS[role]
+        as_prepared = role == path.reader and self._folds_alike
+        return Inside(
+            functools.partial(mean, layer_set.activation),
+            rows=None if as_prepared else self._rows(role),
+            bias=self._bias(role),
+            beside=self._beside(path, layer_set.activation) if role == "gate" else None,
+            odds=self._odds(),
+        )
+
+    def _beside(self, path: Path, activated: Activation) -> Beside | None:
+        """The rows that a gate multiplies, and the factor that their spread, or their limit, adds to the activity."""
+        limited = functools.partial(activity.share_inside, activated)
+        if path.reader == "gate":
+            return Beside(self._rows("up"), lambda spread, centre: spread * limited(spread, centre), self._bias("up"))
+        return Beside(self._rows("up"), limited, self._bias("up")) if math.isfinite(activated.limit) else None
+
+    def _bias(self, role: str) -> torch.Tensor | None:
+        return bias(self.layer_set, role, self.read)
+
+    @property
+    def _folds_alike(self) -> bool:
+        """Whether the recipe prepares a reader just as its activity needs, so that it is prepared only once."""
+        layer_set = self.layer_set
+        return (
+            self.recipe.gains
+            and self._centred == self._layer_norm
+            and not layer_set.fed_by
+            and not layer_set.inner_norm
+        )
+
+    def _rows(self, role: str) -> Rows:
+        """The rows of a role with the gain of the norm in front folded in, so that their input is standard normal."""
+        return self._fed(reader(self.layout, self.layer_set, role, self.read, gains=True))
+
+    def _fed(self, rows: torch.Tensor) -> Rows:
+        norm = self.layer_set.fed_by or self.layer_set.norm
+        folded = gain(self.layout, self.layer_set, norm, self.read) if norm else None
+        return Rows(rows, folded, self._layer_norm, shift(self.layer_set, norm, self.read))
+
+    def _odds(self) -> torch.Tensor | None:
+        """(h,): the probability that a token is sent to the expert of each unit."""
+        layer_set = self.layer_set
+        if layer_set.router is None or layer_set.routed is None:
+            return None
+        if layer_set.router not in self.routers:
+            self.routers[layer_set.router] = self._routed(layer_set.router, layer_set.routed)
+        odds = self.routers[layer_set.router]
+        if not layer_set.stacked:
+            return odds[layer_set.expert].expand(layer_set.units)
+        return odds[: math.prod(layer_set.stacked)].repeat_interleave(layer_set.units)
+
+    def _routed(self, router: str, chosen: int) -> torch.Tensor:
+        """(experts,): how probable it is that a token is sent to each of them."""
+        layer_set = self.layer_set
+        spread, centre = self._fed(self.read(router)).measured()
+        if router in layer_set.biases:
+            centre = centre + self.read(layer_set.biases[router]).double()
+        added = self.read(layer_set.correction).double().flatten().cpu().numpy() if layer_set.correction else None
+        return torch.from_numpy(activity.routed(spread.cpu().numpy(), centre.cpu().numpy(), chosen, added))
+
+
+_MEANS = {"gate": activity.mean_value, "up": activity.mean_slope}

@@ -1,0 +1,208 @@
+"""Extraction: checkpoint -> Signature. Layer by layer, branches are formed, centred and multiplied with the probes."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.signature import devices
+from hf_lineage.signature.branches import numbers_made, tensors, terms
+from hf_lineage.signature.matrices import Read
+from hf_lineage.signature.parallel import workers
+from hf_lineage.signature.recipe import Array, Recipe
+from hf_lineage.signature.residual import Block, Probes, summarise
+from hf_lineage.signature.values import PathSignature, UnitCodes
+
+COPIES = 3
+"""Copies of a layer's matrices in memory: as stored, with heads repeated or experts unstacked, and the next layer's."""
+MODELS = 2
+"""Models whose residuals are in memory while they are compared."""
+BESIDES = 2**27
+"""Bytes that threads, the linear algebra and the allocator need in addition."""
+FEWEST = 64
+"""Columns that exact mode has to hold at a time: with fewer it would need too many passes."""
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """The extraction of one model along some paths by one recipe: its layers pass through the devices one at a time."""
+
+    checkpoint: Checkpoint
+    layout: Layout
+    recipe: Recipe
+    paths: tuple[str, ...]
+    memory: devices.Budgets
+
+    @property
+    def width(self) -> int:
+        """The dimension of the recipe's frame, for layers of unlike widths the largest."""
+        return self.recipe.dimension(self.layout.width)
+
+    def dimension(self, layer: int) -> int:
+        """Return the dimension of the recipe's frame in one layer."""
+        return self.recipe.dimension(self.layout.widths[layer])
+
+    def signatures(self, columns: slice = slice(None)) -> dict[str, PathSignature]:
+        """Return the signature of each path, in exact mode of some columns of its residuals only.
+
+        Progress is shown on standard error if that is a terminal. Raise OptionError where no device can hold a layer.
+        """
+        layout, layers = self.layout, range(self.layout.layers)
+        count = len(range(self.recipe.columns(layout.width))[columns])
+        placed = devices.place([self.working_set(layer, count) for layer in layers], self.memory)
+        by_path = {path: self._empty(path, count) for path in self.paths}
+        units: dict[str, list[UnitCodes]] = {path: [] for path in self.paths}
+        probes = functools.cache(functools.partial(Probes.of, self.recipe, columns=columns))
+        loaded = tqdm(self._loaded(placed), total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
+        with workers() as share:
+            for layer, read in enumerate(loaded):
+                for path in (path for path in self.paths if layer in layout.numbers(path)):
+                    branch = terms(layout, path, layer, self.recipe, read)
+                    most = by_path[path].corner.shape[1]
+                    through = probes(self.dimension(layer), torch.device(placed[layer]), most=most)
+                    block = summarise(branch, through, self.recipe, share)
+                    put(by_path[path], layout.numbers(path).index(layer), block)
+                    units[path].append(block.units)
+        return {path: replace(signature, units=tuple(units[path])) for path, signature in by_path.items()}
+
+    def _empty(self, path: str, columns: int) -> PathSignature:
+        """The signature of a path, filled with zeros."""
+        width, numbers = self.width, self.layout.numbers(path)
+        widths = tuple(map(self.dimension, numbers))
+        unlike = widths if min(widths) < width else ()
+        return empty(len(numbers), (width, columns), min(self.recipe.coordinates, *widths), unlike)
+
+    @property
+    def room(self) -> int:
+        """How many columns of the residuals fit into memory in exact mode, for all paths and layers together."""
+        least, filled = (max(self.working_set(layer, k) for layer in range(self.layout.layers)) for k in (0, 1))
+        layers = sum(len(self.layout.numbers(path)) for path in self.paths)
+        column = filled - least + 4 * MODELS * layers * self.width
+        room, fewest = (min(self.memory.values()) - BESIDES - least) // column, min(FEWEST, self.width)
+        if room < fewest:
+            needed = math.ceil((BESIDES + least + fewest * column) / 2**20)
+            raise OptionError(f"exact mode needs {needed} MiB here; raise --max-memory or leave --exact out")
+        return min(room, self.width)
+
+    def working_set(self, layer: int, columns: int) -> int:
+        """Return the bytes of memory that a layer needs with `columns` probes."""
+        width, tensors = self.layout.width, self.checkpoint.tensors
+        made = {path: numbers_made(self.layout, path, layer) for path in self.paths}
+        stored = {path: sum(tensors[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
+        hidden = max(stored[path] + made[path] for path in self.paths) // width
+        seen = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
+        parts = self.checkpoint.parts(self._names(layer, self.paths))
+        return COPIES * sum(part.size for part in parts.values()) + 4 * (seen + max(made.values()))
+
+    def _names(self, layer: int, paths: Sequence[str]) -> dict[str, None]:
+        """The tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
+        return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
+
+    def _loaded(self, placed: Sequence[devices.Device]) -> Iterator[Read]:
+        """Yield every layer's tensors on its device; those of the next layer are read while this one is computed."""
+        memories = itertools.cycle((Memory(), Memory()))  # one layer is computed while the next is read
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                coming = pool.submit(self._load, 0, placed[0], next(memories))
+                for following in range(1, len(placed) + 1):
+                    tensors = coming.result()
+                    if following < len(placed):
+                        coming = pool.submit(self._load, following, placed[following], next(memories))
+                    yield tensors.__getitem__
+            finally:
+                # After an interruption, running downloads are cancelled and not waited for.
+                self.checkpoint.release()
+
+    def _load(self, layer: int, device: devices.Device, memory: Memory) -> dict[str, torch.Tensor]:
+        """The tensors of one layer on its device; on the CPU they stay in `memory`."""
+        names = self._names(layer, self.paths)
+        self.checkpoint.prefetch(*names)
+        memory.reuse(part.size for part in self.checkpoint.parts(names).values())
+        return {name: _placed(self.checkpoint.read(name, memory), torch.device(device)) for name in names}
+
+
+def _placed(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor on a device; from pinned memory a GPU copies it while it computes."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """The whole residuals of one path, too large for memory: columns are computed when they are asked for."""
+
+    extraction: Extraction
+    room: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(L, d, d)."""
+        (path,), layout = self.extraction.paths, self.extraction.layout
+        return len(layout.numbers(path)), self.extraction.width, self.extraction.width
+
+    def columns(self, chosen: slice) -> Array:
+        """Return some columns of every residual, (L, d, b)."""
+        (signature,) = self.extraction.signatures(chosen).values()
+        return np.asarray(signature.sketch)
+
+
+def extract_paths(
+    checkpoint: Checkpoint,
+    layout: Layout,
+    recipe: Recipe,
+    paths: Iterable[str] = ("mlp",),
+    max_memory: str | None = None,
+) -> dict[str, PathSignature]:
+    """Return the signature of each path. One layer is in memory at a time.
+
+    Raise NothingToCompare for a path that the model does not have, OptionError where the memory does not suffice.
+    """
+    wanted = tuple(paths)
+    absent = [path for path in wanted if path not in layout.paths]
+    if absent:
+        raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
+    extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory))
+    if recipe.probes is not None or extraction.room >= extraction.width:
+        return extraction.signatures()
+    return {path: _by_columns(replace(extraction, paths=(path,))) for path in wanted}
+
+
+def _by_columns(extraction: Extraction) -> PathSignature:
+    """The exact signature of the only path, its residuals left out."""
+    residuals = Residuals(extraction, extraction.room)
+    squares = np.zeros(residuals.shape[0])
+    for start in range(0, extraction.width, residuals.room):
+        (signature,) = extraction.signatures(slice(start, start + residuals.room)).values()
+        squares += signature.norm**2
+    return replace(signature, sketch=residuals, norm=np.sqrt(squares))
+
+
+def empty(layers: int, shape: tuple[int, ...], size: int, widths: tuple[int, ...] = ()) -> PathSignature:
+    """Return the signature of a path filled with zeros: sketches of a shape (d, k), corners (size, size)."""
+    return PathSignature(
+        sketch=np.zeros((layers, *shape), dtype=np.float32),
+        corner=np.zeros((layers, size, size), dtype=np.float32),
+        trace=np.zeros(layers),
+        norm=np.zeros(layers),
+        writes=np.zeros(layers),
+        widths=widths,
+    )
+
+
+def put(signature: PathSignature, layer: int, block: Block) -> None:
+    """Put the block of a layer in its place; one of a narrower stream fills a part of it."""
+    rows, columns = block.sketch.shape
+    signature.sketch[layer, :rows, :columns] = block.sketch  # type: ignore[index]
+    for part in ("corner", "trace", "norm", "writes"):
+        getattr(signature, part)[layer] = getattr(block, part)

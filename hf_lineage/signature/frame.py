@@ -1,0 +1,43 @@
+"""Frame: the coordinates in which branch products are compared, and why a null holds in them.
+
+The products of the paper are compared in the coordinates of the residual stream. Another frame is another entry of the
+table, and nothing else; a recipe names the frame, so signatures of unlike frames are never compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+STREAM = "residual"
+"""The frame that recipes name unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One choice of coordinates."""
+
+    dimension: Callable[[int], int]
+    """From the width of the residual stream to the number of coordinates."""
+    rows: Callable[[torch.Tensor], torch.Tensor]
+    """From rows that read or write the stream, (t, width), to the same rows in this frame, (t, dimension): linear, and
+    the same for every row."""
+    ones: bool
+    """Whether the mean over all coordinates may be projected off beside the identity."""
+    exchangeable: str
+    """Why the coordinates of independent models may be permuted."""
+
+
+FRAMES = {
+    STREAM: Frame(
+        dimension=lambda width: width,
+        rows=lambda rows: rows,
+        ones=True,
+        exchangeable="initialisation and the usual training steps treat all residual coordinates alike",
+    )
+}
+"""By the name that a recipe gives."""

@@ -1,0 +1,130 @@
+"""Recipe: every parameter that changes a number of a signature, and the random signs and coordinates that it draws."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.errors import OptionError, printable
+from hf_lineage.signature.frame import FRAMES, STREAM
+from hf_lineage.signature.recipe_table import PARAMETERS
+
+SKETCH_VERSION = 1
+"""Raised whenever probe signs or test coordinates are drawn in another way."""
+
+UNIT_SIGNS = 128
+"""Signs that a signature holds for the reader of a hidden unit, and for its writer."""
+HEAD_COORDINATES = 16
+"""Test coordinates on either side whose products stand for the direction of a head."""
+
+Array = NDArray[np.float32]
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a branch product M is formed, centred and sketched: every parameter that changes a number."""
+
+    name: str
+    gains: bool
+    """Fold the norm gains into the matrices that read, or write through, the norm."""
+    means: bool
+    """Replace M by C M C with C = I - 11ᵀ/d where the norm is a LayerNorm."""
+    cap: float | None
+    """Scale units (or heads) whose Frobenius norm exceeds `cap` times the median down to that; None: leave them."""
+    ones: bool
+    """Centre on span{I, 11ᵀ} instead of on the identity alone."""
+    activity: bool = False
+    """Weigh every hidden unit by its expected activity, so that units which never fire weigh nothing."""
+    cap_median: Literal["units", "norm"] = "units"
+    """The median of the cap: over units, or over the summed norm, half of which lies in units below this median."""
+    version: int = 1
+    """The version of the recipe of this name; a signature holds the version that it was made with."""
+    probes: int | None = 64
+    """k, the number of random sign probes; None is the exact method (Z = I)."""
+    coordinates: int = 128
+    """m, the number of test coordinates."""
+    sketch_version: int = SKETCH_VERSION
+    frame: str = STREAM
+    """The coordinates in which products are compared, by their name in `frame.FRAMES`."""
+
+    def __post_init__(self) -> None:
+        if self.probes is not None and not 1 <= self.probes <= 65536:
+            raise OptionError(f"probes must be between 1 and 65536, not {self.probes}; use exact mode for more")
+        if self.frame not in FRAMES:
+            raise OptionError(f"the frame must be one of {', '.join(FRAMES)}, not {printable(self.frame, 50)}")
+        if not 2 <= self.coordinates <= 4096:
+            raise OptionError(f"coordinates must be between 2 and 4096, not {self.coordinates}")
+
+    @property
+    def option(self) -> str:
+        """Its name for `--recipe`."""
+        usual = RECIPES.get(self.name)
+        return self.name if usual is None or usual.version == self.version else f"{self.name}-{self.version}"
+
+    def label(self, path: str, *besides: str) -> str:
+        """Return the name, without ending, of a file for one path of this recipe that depends on `besides` as well."""
+        # Files that were published before there were frames keep their names.
+        usual = {"name": self.name, "frame": STREAM}
+        parameters = repr((*(item for item in asdict(self).items() if usual.get(item[0]) != item[1]), *besides))
+        probes = "exact" if self.probes is None else self.probes
+        return f"{path}-{self.name}-{probes}-{hashlib.sha256(parameters.encode()).hexdigest()[:12]}"
+
+    def dimension(self, width: int) -> int:
+        """Return how many coordinates the recipe's frame has for a stream of this width."""
+        return FRAMES[self.frame].dimension(width)
+
+    def columns(self, width: int) -> int:
+        """Return how many columns a sketch has: k, or the dimension of the frame where Z is the identity."""
+        dimension = self.dimension(width)
+        return dimension if self.probes is None else min(self.probes, dimension)
+
+    @property
+    def unit_bytes(self) -> int:
+        """How many bytes a signature holds for a hidden unit or a head at most: its weight, and its signs."""
+        return 4 + max(2 * UNIT_SIGNS, HEAD_COORDINATES**2) // 8
+
+    def unit_signs(self, size: int) -> Array:
+        """Return ±1 (size, UNIT_SIGNS), multiplied with the test coordinates of a unit; the same on every platform.
+
+        Signs of single coordinates would count those that pruning has set to zero as much as the others.
+        """
+        return _signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
+
+    def probe_matrix(self, width: int) -> Array | None:
+        """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.
+
+        With k >= width the identity costs no more than the sketch and has no error, so it is taken instead.
+        """
+        if self.probes is None or self.probes >= width:
+            return None
+        signs = _signs(f"probes {self.sketch_version} {width} {self.probes}", (width, self.probes))
+        return signs / np.float32(np.sqrt(self.probes))
+
+    def test_coordinates(self, width: int, most: int | None = None) -> NDArray[np.int64]:
+        """Return the sorted residual coordinates S, at most m of them, on which the permutation test is run."""
+        words = random_stream(f"coordinates {self.sketch_version} {width}").random_raw(width)
+        return np.sort(np.argsort(words, kind="stable")[: self.coordinates][:most])
+
+
+RECIPES = {option: Recipe(**parameters) for option, parameters in PARAMETERS.items()}
+"""Recipes by their names for `--recipe`, the default first."""
+
+
+def _signs(purpose: str, shape: tuple[int, int]) -> Array:
+    """Random ±1 of a shape."""
+    count = shape[0] * shape[1]
+    words = random_stream(purpose).random_raw(-(-count // 64))
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=count, bitorder="little")
+    signs: Array = bits.astype(np.float32).reshape(shape) * 2 - 1
+    return signs
+
+
+def random_stream(purpose: str) -> np.random.Philox:
+    """Return Philox 4x64 under a key made from `purpose`: its raw words are the same on every platform, for ever."""
+    key = int.from_bytes(hashlib.sha256(f"hf-lineage {purpose}".encode()).digest()[:16], "little")
+    return np.random.Philox(key=key)

@@ -1,0 +1,186 @@
+"""Residual: the product M of a branch, capped, centred and multiplied with the probes.
+
+Every hidden unit u adds out_u inn_uᵀ to M. A first pass over both matrices measures what each unit adds, since
+the cap depends on the median of all units; a second pass over the writers multiplies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+
+from hf_lineage.signature.frame import FRAMES, STREAM, Frame
+from hf_lineage.signature.parallel import Share
+from hf_lineage.signature.recipe import Recipe
+from hf_lineage.signature.survey import cap, survey, unit_codes
+from hf_lineage.signature.term import UNITS, Scratch, Term, Tile
+from hf_lineage.signature.units import Units
+from hf_lineage.signature.values import UnitCodes
+
+ROWS = 128
+"""Residual coordinates of a writer that are multiplied at a time."""
+NORM_EPSILON = 1e-6
+"""The ε that norms commonly add to a mean square before they divide by its root."""
+
+
+@dataclass(frozen=True)
+class Probes:
+    """The probes of a recipe, on one device.
+
+    Z (width, k), or some columns of the identity, S (m,), and signs (m, UNIT_SIGNS) for what its units read and write.
+    """
+
+    width: int
+    """The dimension of the frame."""
+    matrix: torch.Tensor | slice
+    coordinates: torch.Tensor
+    signs: torch.Tensor
+    frame: Frame = FRAMES[STREAM]
+
+    @classmethod
+    def of(
+        cls,
+        recipe: Recipe,
+        width: int,
+        device: torch.device,
+        columns: slice = slice(None),
+        most: int | None = None,
+    ) -> Probes:
+        """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`."""
+        matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
+        return cls(
+            width,
+            columns if matrix is None else torch.from_numpy(matrix).to(device),
+            torch.from_numpy(coordinates).to(device),
+            torch.from_numpy(recipe.unit_signs(len(coordinates))).to(device),
+            FRAMES[recipe.frame],
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(width, k) of Z."""
+        if isinstance(self.matrix, slice):
+            return self.width, len(range(self.width)[self.matrix])
+        return self.width, self.matrix.shape[1]
+
+    @property
+    def sketched(self) -> int:
+        """K where Z is made of random signs, 0 where it is a part of the identity."""
+        return 0 if isinstance(self.matrix, slice) else self.matrix.shape[1]
+
+    def tile(self, tile: Tile) -> Tile:
+        """Return some hidden units with both of their rows in the frame."""
+        if self.frame is FRAMES[STREAM]:
+            return tile
+        return tile._replace(out=self.frame.rows(tile.out), inn=self.frame.rows(tile.inn))
+
+    def written(
+        self, term: Term, rows: slice | torch.Tensor, units: slice, mean: torch.Tensor, scratch: Scratch
+    ) -> torch.Tensor:
+        """Return some rows of some units of a term's writer in the frame, (r, t); `mean` as in `Term.written`."""
+        if self.frame is FRAMES[STREAM]:
+            return term.written(rows, units, mean, scratch)
+        room = Scratch(len(term.writer) * len(mean), term.writer)
+        return self.frame.rows(term.written(slice(None), units, mean, room).mT).mT[rows]
+
+    def seen(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return rows (t, width) @ Z, (t, k)."""
+        return rows[:, self.matrix] if isinstance(self.matrix, slice) else rows @ self.matrix
+
+    def centre(self, product: torch.Tensor, identity: float, ones: float) -> torch.Tensor:
+        """Take (identity I + ones 11ᵀ) Z off a product (width, k), in place, and return it."""
+        if isinstance(self.matrix, slice):
+            product[self.matrix].diagonal().sub_(identity)
+            return product.sub_(ones)
+        return product.sub_(self.matrix, alpha=identity).sub_(self.matrix.sum(dim=0), alpha=ones)
+
+
+Surveyed = Sequence[tuple[Term, Units]]
+"""The terms of a branch, each with the measurements of its units."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One branch's share of a PathSignature, on the CPU."""
+
+    sketch: torch.Tensor
+    corner: torch.Tensor
+    trace: float
+    norm: float
+    writes: float
+    units: UnitCodes
+
+
+def summarise(branch: Iterable[Term], probes: Probes, recipe: Recipe, share: Share) -> Block:
+    """Return what the signature holds of one branch: its centred residual R multiplied with the probes, tr M and ‖M‖_F.
+
+    R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
+    """
+    surveyed = [(term, survey(term, probes, share)) for term in branch]
+    weights = torch.cat([units.norm for _, units in surveyed])
+    codes = unit_codes([units for _, units in surveyed])
+    if recipe.cap is not None:
+        cap([units for _, units in surveyed], recipe.cap, recipe.cap_median)
+    product, corner = multiply(surveyed, probes, share)
+    norm = float(torch.linalg.vector_norm(product, dtype=torch.float64))
+    trace = sum(float(units.trace.sum(dtype=torch.float64)) for _, units in surveyed)
+    total = sum(float(units.total.sum(dtype=torch.float64)) for _, units in surveyed)
+    ones = (total - trace) / (probes.width * (probes.width - 1)) if recipe.ones and probes.frame.ones else 0.0
+    identity = trace / probes.width - ones
+    sketch = probes.centre(product, identity, ones).cpu()
+    corner.diagonal().sub_(identity)
+    corner = corner.sub_(ones).cpu()
+    writes = written(surveyed, float(weights.sum()), norm)
+    if not (sketch.isfinite().all() and corner.isfinite().all() and math.isfinite(norm) and math.isfinite(writes)):
+        return Block(sketch.zero_(), corner.zero_(), math.nan, math.nan, math.nan, codes)
+    return Block(sketch, corner, trace, norm, writes, codes)
+
+
+def written(branch: Surveyed, total: float, norm: float) -> float:
+    """Return how much a branch writes: the sum of what its units write or, if a norm follows, the size of its output.
+
+    A norm removes the size of its input, if that is above the square root of its ε; ‖M‖_F / ‖γ‖ is about that size.
+    """
+    gains = [term.writer_gain for term, _ in branch if term.normed and term.writer_gain is not None]
+    size = float(torch.linalg.vector_norm(gains[0], dtype=torch.float64)) if gains else 0.0
+    if not gains or size == 0:
+        return total if not gains else 0.0
+    given = norm / size
+    return size * given / math.hypot(given, math.sqrt(NORM_EPSILON))
+
+
+class _Target(NamedTuple):
+    """Some rows of the writers, the factor for the rows of each term, and where the sum is added."""
+
+    rows: slice | torch.Tensor
+    seen: tuple[torch.Tensor, ...]
+    product: torch.Tensor
+
+
+def multiply(branch: Surveyed, probes: Probes, share: Share) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return M Z (width, k) and M[S, S] (m, m): the second pass over the writers, some rows of them at a time."""
+    chosen = probes.coordinates
+    product = chosen.new_zeros(probes.shape, dtype=torch.float32)
+    corner = chosen.new_zeros((len(chosen), len(chosen)), dtype=torch.float32)
+    seen = tuple(units.seen for _, units in branch)
+    targets = [_Target(chosen, tuple(units.corner for _, units in branch), corner)]
+    targets += [_Target(rows, seen, product[rows]) for rows in _slices(probes.width, ROWS)]
+
+    def write(targets: Iterator[_Target]) -> None:
+        scratch = Scratch(max(ROWS, len(chosen)) * UNITS, product)
+        for target in targets:
+            for (term, units), through in zip(branch, target.seen, strict=True):
+                for some in _slices(len(through), UNITS):
+                    writer = probes.written(term, target.rows, some, units.mean[some], scratch)
+                    target.product.addmm_(writer, through[some])
+
+    share(write, targets)
+    return product, corner
+
+
+def _slices(length: int, size: int) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, length, size)]

@@ -1,0 +1,96 @@
+"""The cache: signatures that this machine made of models on the Hub, one file for each path, under the Hub's own cache.
+
+A file is used only if it belongs to this user, nobody else can write to it, and its metadata agree with its path. Any
+other file is ignored, and the signature is made again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from hf_lineage import __version__
+from hf_lineage.architecture.fingerprint import fingerprint
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.errors import LineageError, SignatureError
+from hf_lineage.files.atomic import write_atomically
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.options import Options
+from hf_lineage.signature.store import encode, load_signature
+from hf_lineage.signature.values import Signature, by_path, together
+
+LARGEST = 2**30
+"""Bytes of a file at most; a signature with thousands of probes is not cached."""
+PRIVATE, OTHERS_WRITE = 0o700, stat.S_IWGRP | stat.S_IWOTH
+
+
+def root() -> Path:
+    """Return the folder of the cache, which may be removed at any time: HF_LINEAGE_CACHE, by default in HF_HOME."""
+    from huggingface_hub import constants
+
+    return Path(os.environ.get("HF_LINEAGE_CACHE") or Path(constants.HF_HOME) / "lineage").expanduser()
+
+
+def find(repo: RepoRef, architecture: str, factorization: Factorization, options: Options) -> Signature | None:
+    """Return the cached signature of a model on the Hub along the paths asked for; None if there is none."""
+    if not _cacheable(repo, options):
+        return None
+    expected = {
+        "model": repo.remote,
+        "revision": repo.revision,
+        "architecture": architecture,
+        "factorization": factorization.name,
+        "exchangeable": factorization.exchangeable,
+        "recipe": options.recipe,
+        "made_from": {"factorization": fingerprint(factorization)},
+    }
+    try:
+        signatures = [_read(_file(repo, factorization, options, path), path, expected) for path in options.paths]
+    except (OSError, LineageError):
+        return None
+    alike = len({(signature.width, signature.layers) for signature in signatures}) == 1
+    return replace(together(signatures), model=repo.name, made_from={}) if alike else None
+
+
+def write(repo: RepoRef, factorization: Factorization, options: Options, whole: Signature) -> None:
+    """Cache the signature of a model on the Hub; if it cannot be written, a warning is logged."""
+    if not _cacheable(repo, options):
+        return
+    signature = replace(whole, model=repo.remote or "", made_from={"factorization": fingerprint(factorization)})
+    try:
+        for path, single in by_path(signature).items():
+            content, file = encode(single), _file(repo, factorization, options, path)
+            if len(content) <= LARGEST:
+                root().mkdir(PRIVATE, parents=True, exist_ok=True)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(file, content)
+                file.chmod(PRIVATE & ~stat.S_IXUSR)
+    except (OSError, LineageError) as error:
+        logging.getLogger(__name__).warning("%s: its signature cannot be cached: %s", repo, error)
+
+
+def _cacheable(repo: RepoRef, options: Options) -> bool:
+    """Whether a signature may be cached: not that of a folder, which may change, nor one with exact residuals."""
+    return repo.remote is not None and repo.revision is not None and options.recipe.probes is not None
+
+
+def _file(repo: RepoRef, factorization: Factorization, options: Options, path: str) -> Path:
+    label = options.recipe.label(path, fingerprint(factorization), __version__)
+    model = f"models--{(repo.remote or '').replace('/', '--')}"
+    return root() / "signatures" / model / str(repo.revision) / f"{label}.safetensors"
+
+
+def _read(file: Path, path: str, expected: Mapping[str, object]) -> Signature:
+    """The signature in a file; SignatureError if others may have written it or its metadata do not fit its path."""
+    status = file.lstat()
+    private = not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE)
+    if not private or not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+        raise SignatureError(f"{file} is not a file of this user alone")
+    signature = load_signature(file)
+    if tuple(signature.paths) != (path,) or any(getattr(signature, name) != value for name, value in expected.items()):
+        raise SignatureError(f"{file} does not hold the signature that its path names")
+    return signature

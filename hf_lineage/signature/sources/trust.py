@@ -1,0 +1,65 @@
+"""Trust: which published signatures this user has pinned, and in which repositories to search for more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import yaml
+
+from hf_lineage.errors import OptionError
+from hf_lineage.files import plain_yaml
+
+LARGEST = 2**20
+"""Bytes of a trust file."""
+Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}$")]
+Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file that is trusted, no matter who published it: the signature of the model at this commit."""
+
+    model: str
+    commit: Commit
+    sha256: Digest
+
+
+class Trust(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A trust file: signature repositories to search, and pinned signatures."""
+
+    signatures: tuple[str, ...] = ()
+    pinned: tuple[Pin, ...] = ()
+
+    def commits(self, models: Collection[str | None], sha256: str) -> frozenset[str]:
+        """Return the commits of a model, under any of its names, whose signature may have this digest."""
+        return frozenset(pin.commit for pin in self.pinned if pin.model in models and pin.sha256 == sha256)
+
+
+def usual_file() -> Path:
+    """Return where the trust file is unless the user names another: in the folder of configurations."""
+    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(home).expanduser() / "hf-lineage" / "trust.yaml"
+
+
+def load(file: Path | None = None) -> Trust:
+    """Return a trust file, by default the usual one, which may be missing; OptionError for an invalid one."""
+    chosen = file or usual_file()
+    try:
+        with chosen.open(encoding="utf-8") as stream:
+            text = stream.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise OptionError(f"{chosen} is no trust file: it is larger than {LARGEST >> 20} MiB")
+        # Everything in it is text: 1111 is a digest too, and no tag asks for anything.
+        return msgspec.convert(plain_yaml.load(text) or {}, Trust)
+    except (yaml.YAMLError, msgspec.ValidationError, UnicodeError) as error:
+        why = plain_yaml.problem(error)
+        raise OptionError(f"{chosen} is no trust file: {why}; docs/signatures.md shows what stands in one") from None
+    except FileNotFoundError:
+        if file is None:
+            return Trust()
+        raise OptionError(f"{file}: there is no such trust file; make it, or leave --trust out") from None
+    except OSError as error:
+        raise OptionError(f"{chosen} cannot be read: {error.strerror or error}; check its permissions") from None

@@ -1,0 +1,164 @@
+"""Verification: whether a signature, which is untrusted input, can stand for the weights of a model.
+
+It has to agree with the model's own headers, configuration and files. In addition the owner of its repository must have
+committed it, or the user's trust file must pin its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hf_lineage.architecture.fingerprint import fingerprint
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.checkpoint import weight_files
+from hf_lineage.errors import SignatureError
+from hf_lineage.hub import trees
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.trees import Entry
+from hf_lineage.signature.options import Options
+from hf_lineage.signature.origin import Origin
+from hf_lineage.signature.sources.trust import Trust
+from hf_lineage.signature.store import load_signature
+from hf_lineage.signature.values import Signature, together
+
+OF_A_LAYER = 4 * 8
+"""Bytes of a layer's trace and norm, of what it writes, and of how many units it has."""
+BESIDES = 2**16
+"""Bytes of a file besides its numbers: its metadata."""
+
+
+def sources(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
+    """Return by name the digests of the files that a signature of a model is made from, at its commit or another.
+
+    Raise SignatureError if the Hub does not list one of them.
+    """
+    files = trees.tree(repo.remote or "", commit or repo.revision or "")
+    wanted = ("config.json", *weight_files(repo))
+    if absent := [file for file in wanted if file not in files]:
+        raise SignatureError(f"the Hub does not list {absent[0]} of {repo}")
+    return {file: files[file].content for file in wanted}
+
+
+def made_from(repo: RepoRef, factorization: Factorization) -> dict[str, str]:
+    """Return the digests of everything that a signature of a model depends on besides the recipe; raise as `sources`.
+
+    They are by file, and that of the factorization is among them.
+    """
+    return {"factorization": fingerprint(factorization)} | sources(repo)
+
+
+@dataclass(frozen=True)
+class SignatureFiles:
+    """The files of all paths in one folder of a repository at a commit."""
+
+    repository: str
+    commit: str
+    folder: str
+    entries: Mapping[str, Entry]
+    """Full path -> entry of the files that exist, in the order in which they are asked for."""
+
+    @classmethod
+    def of(
+        cls, repository: str, commit: str, folder: str, files: Mapping[str, Entry], wanted: Iterable[str]
+    ) -> SignatureFiles:
+        """Return those of the wanted files that are listed."""
+        paths = (f"{folder}/{file}" for file in wanted)
+        return cls(repository, commit, folder, {path: files[path] for path in paths if path in files})
+
+    def __str__(self) -> str:
+        return f"{self.repository}/{self.folder}"
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model with which a published signature has to agree."""
+
+    repo: RepoRef
+    architecture: str
+    layout: Layout
+    options: Options
+
+    @property
+    def _names(self) -> tuple[str | None, ...]:
+        return self.repo.remote, self.repo.renamed
+
+    def verified(self, place: SignatureFiles, trusted: Trust) -> tuple[Signature, Origin]:
+        """Return the signature in these files and its source; SignatureError says why it cannot be used."""
+        for (file, entry), path in zip(place.entries.items(), self.options.paths, strict=True):
+            if len(entry.content) != 64 or entry.size > self._most(path):
+                raise SignatureError(f"{file} has {entry.size} bytes, more than a signature of this model can have")
+        pinned = {file: trusted.commits(self._names, entry.content) for file, entry in place.entries.items()}
+        why = "its sha256 is pinned in the trust file" if all(pinned.values()) else _committed(place)
+        signatures = [
+            self._agreeing(_loaded(place, file), path, pinned[file] if all(pinned.values()) else ())
+            for file, path in zip(place.entries, self.options.paths, strict=True)
+        ]
+        origin = Origin(
+            "published", place.repository, {path: entry.content for path, entry in place.entries.items()}, why
+        )
+        whole = replace(together(signatures), model=self.repo.name, revision=self.repo.revision, made_from={})
+        return whole, origin
+
+    def _most(self, path: str) -> int:
+        """The largest possible size of the signature of a path, in bytes."""
+        width, recipe = self.layout.width, self.options.recipe
+        layers = self.layout.numbers(path)
+        dimension = recipe.dimension(width)
+        numbers = dimension * recipe.columns(width) + min(recipe.coordinates, dimension) ** 2
+        units = sum(self.layout.parts(path, layer) for layer in layers)
+        return len(layers) * (4 * numbers + OF_A_LAYER) + units * recipe.unit_bytes + BESIDES
+
+    def _agreeing(self, signature: Signature, path: str, pinned: Collection[str]) -> Signature:
+        """The signature, if its metadata agree with the model and the pin; SignatureError names what differs."""
+        layout = self.layout
+        numbers = layout.numbers(path)
+        compared: dict[str, tuple[object, object]] = {
+            "model": (signature.model in self._names, True),
+            "commit": (signature.revision in pinned if pinned else len(signature.revision or "") == 40, True),
+            "class": (signature.architecture, self.architecture),
+            "factorization": (signature.factorization, layout.factorization.name),
+            "null": (signature.exchangeable, layout.factorization.exchangeable),
+            "recipe": (signature.recipe, self.options.recipe),
+            "paths": (tuple(signature.paths), (path,)),
+            "width": (signature.width, layout.width),
+            "layers": ((signature.layers, signature.numbers(path)), (layout.layers, numbers)),
+            "files": (signature.made_from, made_from(self.repo, layout.factorization)),
+        }
+        unlike = [what for what, (actual, expected) in compared.items() if actual != expected]
+        if unlike:
+            raise SignatureError(f"it does not fit this model at this commit: other {unlike[0]}")
+        dimension = self.options.recipe.dimension
+        widths = tuple(dimension(layout.widths[number]) for number in numbers)
+        parts = signature.paths[path]
+        if (parts.widths or (dimension(layout.width),) * len(numbers)) != widths:
+            raise SignatureError("it does not fit this model at this commit: other widths")
+        if [len(codes.weight) for codes in parts.units] != [layout.parts(path, number) for number in numbers]:
+            raise SignatureError("it does not fit this model at this commit: other numbers of units")
+        if not all(np.isfinite(values).all() for values in (parts.trace, parts.norm, parts.writes)):
+            raise SignatureError("it holds numbers that are not finite")
+        return signature
+
+
+def _committed(place: SignatureFiles) -> str:
+    """Why files that are not pinned are trusted; SignatureError if they are not."""
+    commits = trees.owner_commits(place.repository, place.commit, tuple(place.entries))
+    if not commits:
+        raise SignatureError("it is not from a commit of the owner alone, and its sha256 is not pinned")
+    return f"the owner of {place.repository} committed it ({', '.join(commits)})"
+
+
+def _loaded(place: SignatureFiles, file: str) -> Signature:
+    """The signature in a file; SignatureError if it is not the file that the Hub lists."""
+    local = trees.fetched(place.repository, place.commit, file)
+    with local.open("rb") as stream:
+        if hashlib.file_digest(stream, "sha256").hexdigest() != place.entries[file].content:
+            raise SignatureError(f"{file} is not the file that the Hub lists")
+    try:
+        return load_signature(local)
+    except SignatureError as error:
+        raise SignatureError(str(error).replace(str(local), file)) from None

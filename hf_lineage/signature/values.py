@@ -1,0 +1,227 @@
+"""Signature: plain values that need NumPy only.
+
+A signature holds, for every path and layer, what a comparison needs of the centred residual R (width x width) of the
+branch product M, and the recipe that says how those numbers were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.errors import SignatureError
+from hf_lineage.signature.recipe import Array, Recipe, Vector
+
+PARTS = ("sketch", "corner", "trace", "norm", "writes")
+"""The arrays of a path, each with a row for every layer."""
+
+WIDEST = 2**20
+"""Several times the width of real models."""
+NEXT_TO_NOTHING = 1e-3
+"""A layer that writes less than this share of the average of the layers does not count."""
+
+
+class Columns(Protocol):
+    """Residuals too large for memory, of which columns are computed when they are asked for."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(L, d, d)."""
+
+    @property
+    def room(self) -> int:
+        """How many columns may be asked for at a time."""
+
+    def columns(self, chosen: slice) -> Array:
+        """Return some columns of every residual, (L, d, b)."""
+
+
+@dataclass(frozen=True)
+class UnitCodes:
+    """The interchangeable parts of one layer's branch, its hidden units or heads: what each writes, and its direction.
+
+    A direction is stored as signs: for a hidden unit those of random sums over its reader and its writer, for a head
+    those of entries of its own product. The share of signs in which two parts agree tells their cosine.
+    """
+
+    weight: Array
+    """(u,): n_u = |a_u| ‖w_out,u‖ ‖w_in,u‖, what the part adds to the branch before any cap."""
+    inner: NDArray[np.uint8]
+    """(u, bytes): signs, packed."""
+    outer: NDArray[np.uint8]
+    """(u, bytes): signs, packed; no bytes for heads."""
+
+    def __post_init__(self) -> None:
+        shapes = {len(self.weight), *(len(codes) for codes in (self.inner, self.outer))}
+        if len(shapes) > 1 or self.weight.ndim != 1 or self.inner.ndim != 2 or self.outer.ndim != 2:
+            raise SignatureError("a signature holds weights and signs of unlike numbers of units; extract it again")
+
+
+@dataclass(frozen=True)
+class PathSignature:
+    """The numbers of one path of a model: L layers that have it, width d, k sketch columns (d when exact), m test
+    coordinates.
+
+    A layer of a narrower stream leaves the last rows of its sketch, and in exact mode its last columns, zero. A layer
+    whose branch is zero or not finite has zeros in `sketch` and `corner`, and that norm (0 or NaN).
+    """
+
+    sketch: Array | Columns
+    """(L, d, k): R Z, the centred residual multiplied with the probes."""
+    corner: Array
+    """(L, m, m): R[S, S], the residual restricted to the test coordinates, on which the permutation test runs."""
+    trace: Vector
+    """(L,): tr M."""
+    norm: Vector
+    """(L,): ‖M‖_F, estimated from the probes unless exact."""
+    writes: Vector
+    """(L,): how much the layer's branch writes into the stream, the sum of its units' n_u or, where a norm stands on
+    the branch's output, of what that lets through; layers are weighed by their shares of it."""
+    units: tuple[UnitCodes, ...] = ()
+    """For each layer its units; empty in signatures that were stored without them."""
+    widths: tuple[int, ...] = ()
+    """For each layer the width of its stream, where widths differ."""
+
+    def alike(self, other: PathSignature) -> NDArray[np.bool_]:
+        """Return whether two layers of this and another model have streams of the same width, (L, L)."""
+        own_widths, other_widths = (
+            signature.widths or (signature.sketch.shape[1],) * len(signature.trace) for signature in (self, other)
+        )
+        return np.equal.outer(own_widths, other_widths)
+
+    def of(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:
+        """Return the signature of some layers, in the order of these rows."""
+        arrays = {part: getattr(self, part)[rows] for part in PARTS}
+        units = tuple(self.units[row] for row in rows if self.units)
+        return PathSignature(**arrays, units=units, widths=tuple(self.widths[row] for row in rows if self.widths))
+
+    @property
+    def concentration(self) -> Vector:
+        """(L,): s(M) = |tr M| / ‖M‖_F, the paper's equation 3; 0 for a branch without weight."""
+        return np.divide(np.abs(self.trace), self.norm, out=np.zeros_like(self.norm), where=self.usable)
+
+    @property
+    def finite(self) -> NDArray[np.bool_]:
+        """(L,): whether everything in the layer's branch is a finite number."""
+        finite: NDArray[np.bool_] = np.isfinite(self.norm) & np.isfinite(self.trace) & np.isfinite(self.writes)
+        return finite
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """(L,): whether the layer's branch is finite and not zero."""
+        usable: NDArray[np.bool_] = self.finite & (self.norm > 0) & np.any(self.corner, axis=(1, 2))
+        return usable
+
+    @property
+    def writing(self) -> NDArray[np.bool_]:
+        """(L,): whether the layer writes more than next to nothing; what is not finite does not count as nothing."""
+        usable = self.usable
+        typical = self.writes.mean(where=usable) if usable.any() else 0.0
+        writing: NDArray[np.bool_] = ~self.finite | (usable & (self.writes >= NEXT_TO_NOTHING * typical))
+        return writing
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One model at one commit, seen through one recipe."""
+
+    model: str
+    revision: str | None
+    architecture: str
+    """The transformers class that `config.json` names."""
+    factorization: str
+    exchangeable: bool
+    """Whether the architecture treats all residual coordinates alike, so that the permutation null holds."""
+    width: int
+    layers: int
+    recipe: Recipe
+    paths: Mapping[str, PathSignature]
+    without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Path -> the layers without this branch, which have no row in its arrays; most models have no such layers."""
+    made_from: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the factorization and of the model's files, if the signature was stored to be used again."""
+    notes: tuple[str, ...] = ()
+    """Sentences about files and tensors that lay beside the weights and were not read."""
+
+    def numbers(self, path: str) -> tuple[int, ...]:
+        """Return the numbers of the layers that have a row in a path's arrays."""
+        missing = set(self.without.get(path, ()))
+        return tuple(number for number in range(self.layers) if number not in missing)
+
+    def __post_init__(self) -> None:
+        dimension, columns = self.recipe.dimension(self.width), self.recipe.columns(self.width)
+        for path, parts in self.paths.items():
+            m = min(self.recipe.coordinates, dimension, *parts.widths)
+            layers = len(self.numbers(path))
+            if parts.widths and (len(parts.widths) != layers or not 2 <= min(parts.widths) <= dimension):
+                raise SignatureError(f"{self.model}: {path} has {len(parts.widths)} widths for {layers} layers")
+            shapes = ((layers, dimension, columns), (layers, m, m), *[(layers,)] * 3)
+            for part, shape in zip(PARTS, shapes, strict=True):
+                actual = getattr(parts, part).shape
+                if actual != shape:
+                    raise SignatureError(f"{self.model}: {path}.{part} has shape {actual}, its recipe asks for {shape}")
+            if parts.units and len(parts.units) != layers:
+                raise SignatureError(
+                    f"{self.model}: {path} has the units of {len(parts.units)} layers, not of {layers}"
+                )
+
+
+def joined(one: Signature, other: Signature) -> Signature:
+    """Return one signature with the rows of two, which hold different layers of one model by one recipe."""
+    paths, numbers = {}, {}
+    for path, first in one.paths.items():
+        second = other.paths[path]
+        arrays = {part: np.concatenate([getattr(first, part), getattr(second, part)]) for part in PARTS}
+        both = PathSignature(**arrays, units=(*first.units, *second.units), widths=(*first.widths, *second.widths))
+        numbers[path] = (*one.numbers(path), *other.numbers(path))
+        paths[path] = both.of(np.argsort(numbers[path]))
+    return replace(one, paths=paths, without=_without(one.layers, numbers))
+
+
+def some_layers(whole: Signature, layers: Collection[int] | None = None) -> Signature:
+    """Return the rows of some layers, or of all, as if no others had been read."""
+    if layers is None or len(layers) == whole.layers:
+        return whole
+    numbers = {path: whole.numbers(path) for path in whole.paths}
+    paths = {
+        path: path_signature.of([row for row, number in enumerate(numbers[path]) if number in layers])
+        for path, path_signature in whole.paths.items()
+    }
+    remaining = {path: [number for number in numbers[path] if number in layers] for path in paths}
+    return replace(whole, paths=paths, without=_without(whole.layers, remaining))
+
+
+def _without(layers: int, numbers: Mapping[str, Collection[int]]) -> dict[str, tuple[int, ...]]:
+    """Path -> the layers of a model that are not among these numbers, for the paths that lack any."""
+    absent = {path: tuple(number for number in range(layers) if number not in numbers[path]) for path in numbers}
+    return {path: missing for path, missing in absent.items() if missing}
+
+
+def by_path(signature: Signature) -> dict[str, Signature]:
+    """Return a signature as one for each of its paths."""
+    without = signature.without.items()
+    return {
+        path: replace(
+            signature, paths={path: path_signature}, without={of: absent for of, absent in without if of == path}
+        )
+        for path, path_signature in signature.paths.items()
+    }
+
+
+def together(single: Sequence[Signature]) -> Signature:
+    """Return signatures of one model along different paths as one."""
+    paths = {path: path_signature for signature in single for path, path_signature in signature.paths.items()}
+    without = {path: absent for signature in single for path, absent in signature.without.items()}
+    return replace(single[0], paths=paths, without=without)
+
+
+def same_recipe(a: Signature, b: Signature) -> None:
+    """Raise SignatureError unless every parameter that changes a number is the same in both signatures."""
+    first, second = asdict(a.recipe), asdict(b.recipe)
+    unlike = [f"{key} {first[key]} and {second[key]}" for key in first if first[key] != second[key]]
+    if unlike:
+        raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")

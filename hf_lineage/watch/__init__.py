@@ -1,0 +1,1 @@
+"""Watch: what changes on the Hub, checked and written down, model by model."""

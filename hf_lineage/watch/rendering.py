@@ -1,0 +1,187 @@
+"""The results of a run of `watch`, or what it would check, as one page in any format.
+
+Untrusted names are escaped, and a page is never longer than a step summary may be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from hf_lineage import __version__
+from hf_lineage.annotate.section import NONE, figures, share
+from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import SEVERITY, ExitCode, Kind
+from hf_lineage.hub.listing import Release
+from hf_lineage.report import markdown as md
+from hf_lineage.report import text as txt
+from hf_lineage.report import wording
+from hf_lineage.report.encoding import indented
+from hf_lineage.watch.ledger import SCHEMA_VERSION, Entry
+
+MOST_ROWS = 200
+"""The most rows of the table and sentences under it, so that a step summary of 1 MiB holds them."""
+ERROR, VERDICT = "ERROR", "Verdict"
+_WORDS = {
+    ExitCode.RELATED: "RELATED",
+    ExitCode.UNRELATED: "UNRELATED",
+    ExitCode.UNDECIDED: "undecided",
+    ExitCode.ERROR: "in error",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The models to check, the oldest change first, and the number of those left out."""
+
+    releases: tuple[Release, ...]
+    known: int
+    """Models whose commit is in the ledger already."""
+    left: int
+    """Models that are left for the next run."""
+    problems: tuple[str, ...]
+    """Why a name could not be listed, one sentence each."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The entries that a run added to a ledger, and the ledger's last entries after it."""
+
+    entries: tuple[Entry, ...]
+    known: int
+    """Models whose commit was in the ledger already."""
+    left: int
+    """Models that are left for the next run."""
+    problems: tuple[str, ...]
+    """Failures that are not recorded in any entry."""
+    latest: tuple[Entry, ...]
+    """The last entry of every model in the ledger."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The most severe exit code of the entries; a model that declares nothing counts as RELATED."""
+        codes = {outcome(entry) for entry in self.entries} | ({ExitCode.ERROR} if self.problems else set())
+        return max(codes, key=SEVERITY.index, default=ExitCode.RELATED)
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of a page, independent of the format."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    sentences: Sequence[str]
+    document: dict[str, Any]
+
+
+def outcome(entry: Entry) -> ExitCode:
+    """Return the most severe exit code of a model's claims, an error if it could not be checked."""
+    return max((result.code for result in _results(entry)), key=SEVERITY.index, default=ExitCode.RELATED)
+
+
+def planned(plan: Plan) -> Page:
+    """Return the page of a plan."""
+    rows = [(release.model, release.commit[:12], f"{release.changed:%Y-%m-%d %H:%M}") for release in plan.releases]
+    total = f"{len(plan.releases)} models would be checked.{_besides(plan)}"
+    document = {"to_check": plan.releases, "known": plan.known, "left": plan.left, "problems": plan.problems}
+    return Page(("Model", "Commit", "Changed"), *_shown(rows, plan.problems, total), document)
+
+
+def results(run: Run) -> Page:
+    """Return the page of a run, the most severe results first."""
+    checked = [(entry.model, result) for entry in run.entries for result in _results(entry)]
+    checked.sort(key=lambda pair: (-SEVERITY.index(pair[1].code), pair[0]))
+    rows = [(model, result.base, *result.figures, result.words) for model, result in checked]
+    reasons = dict.fromkeys(_about(model, result.reason) for model, result in checked if result.reason)
+    counts = Counter(_WORDS[result.code] for _, result in checked)
+    silent = sum(not (entry.error or entry.claims) for entry in run.entries)
+    counted = ", ".join(f"{counts[word]} {word}" for word in _WORDS.values())
+    total = f"{len(run.entries)} models are new: {counted}; {silent} declare nothing.{_besides(run)}"
+    document = {
+        "exit_code": int(run.exit_code),
+        "counts": {word: counts[word] for word in _WORDS.values()},
+        "entries": run.entries,
+        "known": run.known,
+        "left": run.left,
+        "problems": run.problems,
+    }
+    columns = ("Model", "Declared base", "Score", "Inherited", "p", VERDICT)
+    return Page(columns, *_shown(rows, (*reasons, *run.problems), total), document)
+
+
+def text(page: Page) -> str:
+    """Return a page with a table of at most 80 columns."""
+    rows = map(txt.folded, page.rows) if page.columns[-1] == VERDICT else page.rows
+    table = txt.table(page.columns, rows, numeric=(2, 3, 4)) if page.rows else ""
+    return "\n".join(filter(None, (table, *map(txt.wrapped, page.sentences)))) + "\n"
+
+
+def markdown(page: Page) -> str:
+    """Return a page for a step summary."""
+    table = [md.table(page.columns, page.rows)] if page.rows else []
+    blocks = ("### Lineage of what changed", *table, *map(md.escaped, page.sentences), f"<sub>{wording.MEANING}</sub>")
+    return "\n\n".join(blocks) + "\n"
+
+
+def json(page: Page) -> str:
+    """Return a page as JSON, complete; its entries are those of the ledger."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "hf-lineage", "version": __version__},
+    } | page.document
+    return indented(document)
+
+
+FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "json": json, "markdown": markdown}
+
+
+class _Result(NamedTuple):
+    """The result of one claim, or of a model that could not be checked."""
+
+    words: str
+    base: str
+    figures: tuple[str, str, str]
+    reason: str
+    code: ExitCode
+
+
+def _results(entry: Entry) -> Iterator[_Result]:
+    if entry.error:
+        yield _Result(ERROR, NONE, (NONE, NONE, NONE), entry.error, ExitCode.ERROR)
+    for claim in entry.claims:
+        kind = Kind.of(claim.kind, claim.verdict)
+        score, p_value = figures(claim.score, claim.p_value)
+        yield _Result(
+            kind.words if kind else ERROR,
+            printable(claim.base, 200),
+            (score, share(claim.inherited), p_value),
+            claim.reason,
+            _code(claim.exit_code, kind),
+        )
+
+
+def _code(recorded: int | None, kind: Kind | None) -> ExitCode:
+    """The exit code in a ledger entry, or that of the verdict if the entry has no valid one."""
+    if recorded in set(ExitCode):
+        return ExitCode(recorded)
+    return kind.exit_code if kind else ExitCode.ERROR
+
+
+def _about(model: str, reason: str) -> str:
+    return printable(reason if reason.startswith(model) else f"{model}: {reason}", 500)
+
+
+def _besides(what: Plan | Run) -> str:
+    recorded = f" {what.known} more are in the ledger already." if what.known else ""
+    return recorded + (f" {what.left} are left for the next run." if what.left else "")
+
+
+def _shown(
+    rows: Sequence[tuple[str, ...]], sentences: Sequence[str], total: str
+) -> tuple[Sequence[tuple[str, ...]], list[str]]:
+    """At most MOST_ROWS rows and sentences, and a sentence with the number of those left out."""
+    hidden = sum(max(0, len(lines) - MOST_ROWS) for lines in (rows, sentences))
+    more = [f"{hidden} more lines are not shown; --format json has them all."] if hidden else []
+    return rows[:MOST_ROWS], [*sentences[:MOST_ROWS], *more, total]

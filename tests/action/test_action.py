@@ -1,0 +1,266 @@
+"""The action in this process: what its inputs may be, what it caches, what becomes of the card."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from hf_lineage import Options, __version__, action
+from hf_lineage.action import runner, steps
+from hf_lineage.action.inputs import read_inputs
+from hf_lineage.errors import OptionError
+from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.report import FORMATS
+from tests.github import ROOT, commands, outputs
+from tests.github import action as action_yml
+from tests.models import card, family, tiny_llama
+from tests.running import environment
+from tests.server import serving
+from tests.server.client import connect
+
+HUB = ROOT / "examples" / "hub"
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    """What the runner gives to every step, and a place to look at what comes back."""
+    monkeypatch.setenv("RUNNER_TEMP", str(tmp_path))
+    for name in ("OUTPUT", "STEP_SUMMARY"):
+        monkeypatch.setenv(f"GITHUB_{name}", str(tmp_path / name))
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+@pytest.fixture
+def step(room, monkeypatch, capsys):
+    """Run a command of the action on these inputs: exit status, outputs, commands heard."""
+
+    def run(command="check", **inputs):
+        (room / "OUTPUT").write_text("")
+        with monkeypatch.context() as patched:
+            for name, value in inputs.items():
+                patched.setenv(f"LINEAGE_{name.upper()}", str(value))
+            code = action.main([command])
+        return code, outputs((room / "OUTPUT").read_text("utf-8")), commands(capsys.readouterr().out)
+
+    return run
+
+
+class TestInputs:
+    @pytest.mark.parametrize(
+        ("environ", "message"),
+        [
+            ({}, "give one of the inputs model and local-path"),
+            ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give one of the inputs model and local-path"),
+            ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision belongs to model; a folder has none"),
+            ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
+            (
+                {"MODEL": "a/b", "FAIL_ON": "related"},
+                "fail-on must be one of unrelated, undecided, never, not related",
+            ),
+            (
+                {"MODEL": "a/b", "ANNOTATE": "yes"},
+                "annotate must be one of never, write, pull-request, not yes",
+            ),
+            ({"MODEL": "a/b", "BUDGET": "no\n::error::x"}, r"budget must be .*not no\\n:\\x3aerror:\\x3ax"),
+            ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
+            ({"MODEL": "a/b", "ACCEPT": "unmeasured"}, "accept must be one of part, basis, not unmeasured"),
+            ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
+        ],
+    )
+    def test_a_wrong_one_is_refused_by_name(self, environ, message):
+        with pytest.raises(OptionError, match=message):
+            read_inputs({f"LINEAGE_{name}": value for name, value in environ.items()})
+
+    def test_they_mean_what_action_yml_says(self):
+        inputs = read_inputs(
+            {
+                "LINEAGE_MODEL": "org/model", "LINEAGE_REVISION": "v1", "LINEAGE_BASE": "a/b, c/d\ne/f a/b",
+                "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_ACCEPT": "part, basis",
+                "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x",
+                "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_LOCAL_HUB": "hub", "RUNNER_TEMP": "/temp",
+            }
+        )  # fmt: skip
+        assert (inputs.model, inputs.bases, list(inputs.formats)) == (
+            "org/model@v1", ("a/b", "c/d", "e/f"), ["json", "sarif", "junit"],
+        )  # fmt: skip
+        assert inputs.failing == {ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}
+        assert (inputs.card, inputs.token, str(inputs.options.local_hub)) == ("never", "hf_x", "hub")
+        assert inputs.options.accept == ("part", "basis")
+
+    def test_the_defaults_are_those_of_the_command(self):
+        inputs = read_inputs({"LINEAGE_LOCAL_PATH": "."})
+        assert (inputs.model, inputs.bases, inputs.failing) == (".", (), {ExitCode.UNRELATED, ExitCode.ERROR})
+        assert inputs.options == Options()
+
+    def test_every_input_reaches_the_check_as_a_variable_of_its_own(self):
+        (check,) = (step for step in action_yml()["runs"]["steps"] if step.get("id") == "check")
+        given = {value for name, value in check["env"].items() if name.startswith("LINEAGE_")}
+        assert given == {f"${{{{ inputs.{name} }}}}" for name in action_yml()["inputs"]}
+
+
+class TestCheckout:
+    """The folders of a checkout bear the names that its author gave them."""
+
+    @pytest.fixture
+    def checkout(self, tmp_path, monkeypatch):
+        """A model that declares its base, which lies beside it under the name that the base has on the Hub."""
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        family(tmp_path / "checkout")
+        monkeypatch.chdir(tmp_path / "checkout")
+
+    def test_one_that_is_called_like_the_declared_base_is_not_the_base(self, checkout, step):
+        assert step(local_path="fern/child")[1]["verdict"] == "UNVERIFIABLE"
+
+    def test_nor_like_the_base_that_the_workflow_names(self, checkout, step):
+        _, outputs, _ = step(local_path="fern/child", base="acme/base")
+        assert outputs["verdict"] == "UNVERIFIABLE"
+        assert step(local_path="fern/child", base="./acme/base")[1]["verdict"] == "RELATED"
+
+    @pytest.mark.parametrize("card", ["never", "write"])
+    def test_nor_like_the_model(self, checkout, step, card):
+        code, outputs, heard = step(model="fern/child", base="./acme/base", annotate=card)
+        assert (code, outputs["verdict"]) == (2, "ERROR")
+        assert heard[0][2].startswith(
+            "fern/child is not in the cache, or not all of it that is needed, and HF_HUB_OFFLINE"
+        )
+
+    def test_none_of_them_is_asked_for_when_signatures_are_looked_for(self, checkout, step):
+        assert step("key", model="fern/child") == (0, {}, [])
+
+
+@pytest.mark.parametrize(
+    ("patch", "message"),
+    [
+        ("sys.modules['msgspec'] = None", "a package that is needed cannot be imported (import of msgspec halted; "),
+        ("import hf_lineage.action.steps as s\ndef broken(environ): raise MemoryError\ns.COMMANDS['check'] = broken",
+         "not enough memory"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch, message):
+    script = f"import sys\n{patch}\nfrom hf_lineage.action import main\nsys.exit(main(['check']))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=environment(GITHUB_OUTPUT=str(room / "OUTPUT")),
+    )
+    assert done.returncode == 2
+    assert outputs((room / "OUTPUT").read_text("utf-8")) == {"verdict": "ERROR"}
+    ((level, _, annotation),) = commands(done.stdout)
+    assert (level, annotation.startswith(message)) == ("error", True)
+    assert "Traceback" in done.stderr
+
+
+class TestFailOn:
+    @pytest.mark.parametrize(
+        ("model", "codes"),
+        [
+            ("fern/llama-finetune-a", {"unrelated": 0, "undecided": 0, "never": 0}),
+            ("magpie/llama-liar", {"unrelated": 1, "undecided": 1, "never": 0}),
+            ("acme/llama-base", {"unrelated": 0, "undecided": 3, "never": 0}),
+        ],
+    )
+    def test_it_decides_which_verdicts_fail(self, step, model, codes):
+        outcomes = {name: step(model=model, local_hub=HUB, fail_on=name, formats="")[0] for name in codes}
+        assert outcomes == codes
+
+    def test_what_does_not_fail_and_is_not_related_is_a_warning(self, step):
+        _, _, heard = step(model="magpie/llama-liar", local_hub=HUB, fail_on="never", formats="")
+        assert [name for name, _, _ in heard] == ["warning"]
+
+    def test_a_model_that_declares_nothing_has_no_verdict(self, step):
+        code, outputs, heard = step(model="acme/llama-base", local_hub=HUB)
+        assert (code, outputs["verdict"], outputs["score"], outputs["p-value"]) == (0, "UNDECLARED", "", "")
+        assert heard[0][0] == "warning"
+        assert heard[0][2].startswith("Nothing is declared")
+
+    def test_of_several_claims_the_worst_is_put_out(self, step):
+        bases = "acme/llama-base otter/llama-independent fern/llama-finetune-b"
+        code, outputs, heard = step(model="fern/llama-finetune-a", local_hub=HUB, base=bases)
+        assert (code, outputs["verdict"]) == (1, "UNRELATED")
+        assert heard[0][2].count(" is ") == 3
+
+
+class TestCache:
+    @pytest.fixture
+    def hub(self, room, monkeypatch):
+        with serving() as running:
+            for name in ("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b"):
+                running.publish(name, HUB / name)
+            connect(running, room / "cache", monkeypatch)
+            yield running
+
+    def test_the_key_names_the_commits(self, hub, step):
+        def keys(model):
+            return step("key", model=model)[1]
+
+        one, other = keys("fern/llama-finetune-a"), keys("fern/llama-finetune-b")
+        assert one["restore-keys"] == other["restore-keys"]  # the base is the same
+        assert one["key"] != other["key"]
+        assert one["key"].startswith(one["restore-keys"])
+        assert one["restore-keys"].startswith(f"hf-lineage-{__version__}-")
+        hub.publish("acme/llama-base", HUB / "fern/llama-finetune-b")
+        assert keys("fern/llama-finetune-a")["restore-keys"] != one["restore-keys"]
+
+    def test_a_second_check_of_the_same_commits_moves_no_weights(self, hub, step, room):
+        first = step(model="fern/llama-finetune-a")
+        shutil.rmtree(room / "cache")
+        hub.forget()
+        second = step(model="fern/llama-finetune-a")
+        assert (second[0], second[1]["score"]) == (first[0], first[1]["score"])
+        assert hub.moved() == 0
+        assert len(list((room / "hf-lineage-signatures").rglob("*.safetensors"))) == 2
+
+    def test_a_kept_signature_that_is_damaged_is_made_again(self, hub, step, room):
+        first = step(model="fern/llama-finetune-a")
+        for file in (room / "hf-lineage-signatures").rglob("*.safetensors"):
+            file.write_bytes(b"damaged")
+        assert step(model="fern/llama-finetune-a")[1]["score"] == first[1]["score"]
+
+    def test_folders_are_not_kept(self, step, room):
+        step(model="fern/llama-finetune-a", local_hub=HUB)
+        assert not (room / "hf-lineage-signatures").exists()
+
+    def test_what_goes_wrong_is_left_to_the_check(self, step):
+        assert step("key", model="no such model") == (0, {}, [])
+
+
+class TestCard:
+    def test_the_folder_is_annotated_with_what_is_put_out(self, room, step):
+        model = room / "model"
+        shutil.copytree(HUB / "fern/llama-finetune-a", model)
+        code, outputs, _ = step(local_path=model, local_hub=HUB, annotate="write")
+        record = json.loads((model / "lineage/claims.json").read_text())
+        assert (code, outputs["verdict"], record["claims"][0]["verified"]) == (0, "RELATED", True)
+
+    def test_a_proposal_for_a_folder_is_refused(self, step, tmp_path):
+        code, outputs, heard = step(local_path=card(tiny_llama(tmp_path / "m"), "a/b"), annotate="pull-request")
+        assert (code, outputs["verdict"]) == (2, "ERROR")
+        assert "pull requests are for the Hub" in heard[0][2]
+
+
+class TestRunner:
+    def test_a_command_is_one_line_whatever_it_says(self):
+        assert runner.command("error", "50%\r\n::error::x", title="a: b,\nc") == (
+            "::error title=a%3A b%2C%0Ac::50%25%0D%0A::error::x"
+        )
+
+    def test_an_output_cannot_end_before_its_mark(self, tmp_path):
+        runner.set_outputs(tmp_path / "out", {"a": "x\nb<<EOF\ny", "b": ""})
+        assert outputs((tmp_path / "out").read_text()) == {"a": "x b<<EOF y", "b": ""}
+
+    def test_a_summary_stays_under_a_mebibyte_and_ends_with_a_whole_line(self, tmp_path):
+        runner.add_summary(tmp_path / "summary", "| é |\n" * 200_000)
+        content = (tmp_path / "summary").read_bytes()
+        assert 2**20 - 2**11 < len(content) < 2**20
+        beginning, _, rest = content.decode().rpartition("| é |\n")
+        assert set(beginning.splitlines()) == {"| é |"}
+        assert "The rest is left out" in rest
+
+
+def test_the_action_names_only_formats_that_there_are():
+    default = action_yml()["inputs"]["formats"]["default"]
+    assert {*steps.SUFFIXES, *default.split(", ")} <= set(FORMATS)

@@ -1,0 +1,248 @@
+"""The steps of action.yml, run as bash as the runner would: on a true claim, a false one, and a stranger's."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hf_lineage import Options, check
+from hf_lineage.report import FORMATS
+from hf_lineage.report import json as own_json
+from tests import hostile
+from tests.github import ROOT, SHELL, action, commands, installed, run_action
+from tests.models import WEIGHTS, family
+
+HUB = ROOT / "examples" / "hub"
+EVERY = "text, json, markdown, sarif, junit, cyclonedx, intoto"
+SHELLCHECK = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
+FILES = [
+    "alerts.sarif",
+    "cdx.json",
+    "intoto.json",
+    "json",
+    "junit.xml",
+    "md",
+    "predicate.json",
+    "sarif",
+    "sha256",
+    "txt",
+]
+
+
+def scripts():
+    return [pytest.param(step["run"], id=step["id"]) for step in action()["runs"]["steps"] if "run" in step]
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory):
+    """What the steps before the check put out."""
+    return installed(tmp_path_factory.mktemp("installed") / "venv")
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory, ready):
+    room = tmp_path_factory.mktemp("honest")
+    return room, run_action(room, ready, model="fern/llama-finetune-a", local_hub=str(HUB), formats=EVERY)
+
+
+@pytest.fixture(scope="module")
+def liar(tmp_path_factory, ready):
+    room = tmp_path_factory.mktemp("liar")
+    return room, run_action(room, ready, local_path="magpie/llama-liar", local_hub=".", folder=HUB)
+
+
+def outputs(report, folder, **files):
+    """What the action puts out of a report with one claim; `files` are those that were asked for besides."""
+    evidence = report.rows[0].verdict.evidence["mlp"]
+    return {
+        "verdict": report.rows[0].verdict.name,
+        "verified": str(report.rows[0].verdict.verified).lower(),
+        "kind": own_json.kind(report.rows[0].verdict) or "",
+        "inherited": f"{evidence.inherited.share:.2f}",
+        "score": f"{evidence.comparison.score:.4g}",
+        "p-value": f"{evidence.p_value:.4g}",
+        "report-path": str(folder),
+        "sarif-path": str(folder / "lineage.alerts.sarif"),
+        "predicate-type": "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v2",
+        "predicate-path": "",
+        "checksums-path": "",
+    } | {output: str(folder / file) for output, file in files.items()}
+
+
+def checked(model):
+    return check(model, options=Options(local_hub=HUB))
+
+
+@pytest.mark.parametrize("script", scripts())
+def test_every_step_is_bash_that_shellcheck_has_nothing_against(script):
+    subprocess.run([*SHELL, "-n", "/dev/stdin"], input=script, text=True, check=True)
+    checked = subprocess.run([SHELLCHECK, "--shell=bash", "-"], input=script, capture_output=True, text=True)
+    assert (checked.returncode, checked.stdout) == (0, "")
+
+
+def test_no_step_has_an_input_in_its_script():
+    for step in action()["runs"]["steps"]:
+        assert "${{" not in step.get("run", "")
+
+
+def test_what_the_steps_before_it_need_is_pinned_and_known(honest):
+    _, ran = honest
+    assert [uses.partition("@")[0] for uses in ran.skipped] == ["actions/setup-python", "actions/cache"]
+    assert ran.steps["commits"] == {}  # nothing of it is on the Hub, so there is nothing to cache
+
+
+def test_a_true_claim_passes_and_every_output_says_so(honest):
+    room, ran = honest
+    (folder,) = room.glob("hf-lineage-*")
+    attested = {"predicate-path": "lineage.predicate.json", "checksums-path": "lineage.sha256"}
+    assert (ran.code, ran.outputs["verdict"]) == (0, "RELATED")
+    assert ran.outputs == outputs(checked("fern/llama-finetune-a"), folder, **attested)
+    assert sorted(file.name.removeprefix("lineage.") for file in folder.iterdir()) == FILES
+
+
+def test_a_true_claim_is_one_notice(honest):
+    _, ran = honest
+    assert ran.heard == [
+        (
+            "notice",
+            "title=Lineage of fern/llama-finetune-a",
+            "acme/llama-base is RELATED (score 0.995, 100%25 inherited, p = 0.001)",
+        )
+    ]
+
+
+def test_the_summary_and_the_log_are_the_reports(honest):
+    _, ran = honest
+    report = checked("fern/llama-finetune-a")
+    assert ran.summary == FORMATS["markdown"](report, False) + "\n"
+    quiet, _, after = ran.log.partition(FORMATS["text"](report, False))
+    assert quiet.startswith("::stop-commands::")
+    assert after.splitlines()[-1].startswith("::notice ")
+
+
+def test_what_actions_attest_takes_is_the_statement_in_parts(honest):
+    _, ran = honest
+    folder = ran.outputs["report-path"]
+    statement, predicate = (
+        json.loads((ROOT / folder / f"lineage.{name}.json").read_text()) for name in ("intoto", "predicate")
+    )
+    assert (statement["predicateType"], statement["predicate"]) == (ran.outputs["predicate-type"], predicate)
+    model = HUB / "fern/llama-finetune-a"
+    digest = hashlib.sha256((model / WEIGHTS).read_bytes()).hexdigest()
+    assert (ROOT / folder / "lineage.sha256").read_text() == f"{digest}  {WEIGHTS}\n"
+
+
+def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
+    room, ran = liar
+    report = checked("magpie/llama-liar")
+    (folder,) = room.glob("hf-lineage-*")
+    assert (ran.code, ran.outputs["verdict"]) == (1, "UNRELATED")
+    assert ran.outputs == outputs(report, folder)
+    assert ran.heard == [
+        (
+            "error",
+            "title=Lineage of magpie/llama-liar",
+            "acme/llama-base is UNRELATED (score 0.019, 0%25 inherited, p = 0.189)",
+        )
+    ]
+    assert ran.summary == FORMATS["markdown"](report, False) + "\n"
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "lineage.alerts.sarif", "lineage.json", "lineage.md", "lineage.sarif",
+    ]  # fmt: skip
+
+
+def test_the_false_claim_is_an_alert_at_its_line(liar):
+    _, ran = liar
+    (result,) = json.loads((ROOT / ran.outputs["sarif-path"]).read_text())["runs"][0]["results"]
+    where = result["locations"][0]["physicalLocation"]
+    assert (where["artifactLocation"]["uri"], where["region"]) == ("magpie/llama-liar/README.md", {"startLine": 2})
+
+
+def test_a_claim_that_holds_is_a_result_but_no_alert(honest):
+    _, ran = honest
+    folder = ROOT / ran.outputs["report-path"]
+    runs = [json.loads((folder / f"lineage.{name}").read_text())["runs"][0] for name in ("sarif", "alerts.sarif")]
+    assert [[result["kind"] for result in run["results"]] for run in runs] == [["pass"], []]
+    assert runs[0]["tool"] == runs[1]["tool"]
+
+
+def test_a_model_that_is_not_there_is_said_everywhere(tmp_path, ready):
+    ran = run_action(tmp_path, ready, local_path="no/such model")
+    why = "no/such model is neither a folder nor a Hub name such as org/model or org/model@revision"
+    assert ran.code == 2
+    assert ran.heard == [("error", "title=Lineage could not be checked", why)]
+    assert ran.summary == f"### Lineage could not be checked\n\n{why.replace('@', '&#64;')}\n"
+    assert {name: value for name, value in ran.outputs.items() if value} == {"verdict": "ERROR"}
+
+
+def test_a_bug_is_shown_where_the_runner_takes_nothing_for_a_command(tmp_path):
+    ready = installed(tmp_path / "venv")
+    (packages,) = (tmp_path / "venv").rglob("site-packages")
+    (packages / "sitecustomize.py").write_text(
+        "import hf_lineage.report.text as text\n"
+        "def render(*arguments): raise KeyError('x\\n::error::owned\\n##[error]owned')\n"
+        "text.render = render\n"
+    )
+    room = tmp_path / "room"
+    room.mkdir()
+    ran = run_action(room, {**ready, "commits": {}}, model="magpie/llama-liar", local_hub=str(HUB))
+    assert ran.code == 2
+    assert "Traceback" in ran.log
+    assert [name for name, _, _ in ran.heard] == ["error"]
+    assert "Please report it" in ran.heard[0][2]
+
+
+@pytest.fixture(scope="module")
+def hostile_run(tmp_path_factory, ready):
+    room = tmp_path_factory.mktemp("hostile")
+    child = family(room / "hub") / "fern/child"
+    odd = room / "<script>`x`|::error::\n\u202e"
+    shutil.move(child, odd)
+    (odd / "README.md").write_text(hostile.card(), encoding="utf-8")
+    return run_action(room, ready, local_path=str(odd), formats=EVERY, fail_on="undecided")
+
+
+class TestHostile:
+    def test_the_runner_hears_one_annotation_and_nothing_else(self, hostile_run):
+        assert [name for name, _, _ in hostile_run.heard] == ["error"]
+        assert hostile_run.code == 3
+
+    def test_no_output_holds_anything_but_what_it_should(self, hostile_run):
+        assert hostile_run.outputs["verdict"] == "UNVERIFIABLE"
+        assert set(hostile_run.steps["check"]) == set(action()["outputs"])
+        assert not hostile.traces("\n".join(hostile_run.steps["check"].values()))
+
+    def test_the_summary_is_only_text(self, hostile_run):
+        assert not hostile.traces(hostile_run.summary)
+        assert "](" not in hostile_run.summary
+        assert "@everyone" not in hostile_run.summary
+
+    def test_no_report_has_a_trace_of_it(self, hostile_run):
+        files = sorted((ROOT / hostile_run.outputs["report-path"]).iterdir())
+        assert [file.name.removeprefix("lineage.") for file in files] == FILES
+        for file in files:
+            patterns = hostile.LINES if file.suffix == ".txt" else hostile.MARKUP + hostile.LINES
+            whole = file.name in ("lineage.json", "lineage.intoto.json", "lineage.predicate.json")  # no name is cut
+            traces = hostile.traces(file.read_text("utf-8"), patterns[: -1 if whole else None])
+            assert not traces, file
+
+    def test_the_log_has_no_trace_of_it(self, hostile_run):
+        assert not hostile.traces(hostile_run.log, hostile.LINES)
+
+    def test_a_hostile_branch_is_refused_in_one_line(self, tmp_path, ready):
+        ran = run_action(tmp_path, ready, model="org/model", revision="main\n::error::<script>\u202e")
+        assert (ran.code, [name for name, _, _ in ran.heard]) == (2, ["error"])
+        assert not hostile.traces(ran.log, hostile.LINES)
+        assert not hostile.traces(ran.summary)
+
+
+def test_the_runner_of_these_tests_hears_what_the_real_one_does():
+    log = "::notice::a\n  ::error file=x,line=1::b\ntext ::error::c\ntext ##[warning]d\n"
+    log += "::stop-commands::t\n::error::e\n::t::\n::debug::f"
+    assert commands(log) == [
+        ("notice", "", "a"), ("error", "file=x,line=1", "b"), ("warning", "", "d"), ("debug", "", "f"),
+    ]  # fmt: skip

@@ -1,0 +1,211 @@
+"""A checkout full of files that Python and pip would run or obey: no step of the action and no hook does either.
+
+Venvs, pip, its check of hashes and its builds are the real ones, on tiny wheels; the check is the real check.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests import wheels
+from tests.cli.test_pre_commit import committed
+from tests.github import PYTHON, ROOT, run_action
+from tests.models import family
+from tests.running import environment
+
+MODULES = (
+    *("venv", "pip", "ensurepip", "json", "site", "sitecustomize", "usercustomize", "runpy", "hatchling", "setup"),
+    *("subprocess", "hf_lineage", "hf_lineage.action", "hf_lineage.cli", "torch", "numpy", "huggingface_hub", "click"),
+)
+"""What a file of the checkout may be called that an import would rather take."""
+CONFIGURATION = (
+    "[global]\nno-index = false\nindex-url = https://127.0.0.1:1/\nrequire-hashes = true\nprefix = /nowhere\n"
+)
+BUILD = '[build-system]\nrequires = []\nbuild-backend = "venv"\nbackend-path = ["."]\n'
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """The file to which each hostile file writes its name when it is run."""
+    return tmp_path / "ran"
+
+
+@pytest.fixture
+def checkout(tmp_path, ran):
+    """A local hub of an honest model and its base, beside everything that could be run."""
+    folder = family(tmp_path / "checkout")
+    marked = "open({ran!r}, 'a').write({name!r} + '\\n')\n"
+    for module in MODULES:
+        path = module.replace(".", "/")
+        package = [other for other in MODULES if other.startswith(f"{module}.")]
+        file = folder / (f"{path}/__init__.py" if package else f"{path}.py")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(marked.format(ran=str(ran), name=module))
+    (folder / "evil.pth").write_text("import venv\n")
+    (folder / "pyvenv.cfg").write_text(f"home = {folder}\ninclude-system-site-packages = true\n")
+    (folder / "pyproject.toml").write_text(BUILD)
+    for name in ("pip.conf", "pip.ini", "setup.cfg", "pydistutils.cfg", "uv.toml"):
+        (folder / name).write_text(CONFIGURATION)
+    own = folder / f"lib/python3.{sys.version_info.minor}/site-packages"
+    own.mkdir(parents=True)
+    shutil.copy(folder / "usercustomize.py", own / "usercustomize.py")
+    return folder
+
+
+def surprises(folder):
+    """What a job may have set, without thinking of a checkout that is hostile."""
+    return {
+        "PYTHONPATH": os.pathsep.join(["", ".", str(folder)]), "PYTHONSTARTUP": "sitecustomize.py",
+        "PYTHONUSERBASE": str(folder), "PYTHONWARNINGS": "error::venv.Warning", "PYTHONBREAKPOINT": "venv.run",
+        "PYTHONHOME": str(folder), "PIP_CONFIG_FILE": "pip.conf",
+    }  # fmt: skip
+
+
+def offline(shelf):
+    """Where pip may look."""
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(shelf)}
+
+
+class TestAction:
+    @pytest.fixture
+    def job(self, tmp_path, checkout):
+        """Run all steps of the action, the first one as well, on the model of the checkout."""
+        shelf = wheels.shelf(tmp_path / "shelf")
+        place = wheels.source(tmp_path / "action", shelf)
+        (tmp_path / "temp").mkdir()
+
+        def run(**env):
+            settings = surprises(checkout) | offline(shelf) | {"HF_HOME": str(tmp_path / "home")} | env
+            given = {"local_path": "fern/child", "local_hub": "."}
+            return run_action(tmp_path / "temp", {"python": PYTHON}, checkout, settings, place, **given)
+
+        return run
+
+    def test_no_step_runs_or_obeys_any_of_it(self, job, ran):
+        done = job()
+        assert not ran.exists(), ran.read_text()
+        assert (done.code, done.outputs["verdict"]) == (0, "RELATED"), done.log
+        assert set(done.steps) == {"python", "install", "commits", "check"}
+
+    def test_what_it_is_built_with_must_be_the_pinned_package_too(self, job, tmp_path):
+        wheels.wheel(tmp_path / "shelf", "hatchling", "1.33.0", {"hatchling/build.py": "# another"})
+        done = job()
+        assert done.code != 0
+        assert "DO NOT MATCH THE HASHES" in done.log
+        assert "check" not in done.steps
+
+
+class TestControl:
+    """What is tested is there: without the care of the steps all of this runs."""
+
+    @pytest.mark.parametrize(
+        ("command", "first"),
+        [
+            (["-m", "venv", "x"], "venv"),
+            (["-m", "pip", "--version"], "pip"),
+            (["-c", "import json"], "json"),
+            (["-m", "hf_lineage.action", "check"], "hf_lineage"),
+        ],
+    )
+    def test_python_takes_modules_of_the_working_directory(self, checkout, ran, command, first):
+        subprocess.run([sys.executable, *command], cwd=checkout, env=environment(), capture_output=True, check=False)
+        assert first in ran.read_text().split()
+
+    def test_python_takes_modules_of_the_path_that_the_job_has_set(self, checkout, ran, tmp_path):
+        command = [sys.executable, "-P", "-c", "import json"]
+        env = environment(PYTHONPATH=str(checkout))
+        subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=False)
+        assert "sitecustomize" in ran.read_text().split()
+
+    def test_pip_reads_what_the_job_calls_its_configuration(self, checkout):
+        command = [sys.executable, "-I", "-m", "pip", "config", "list"]
+        env = environment(PIP_CONFIG_FILE="pip.conf")
+        listed = subprocess.run(command, cwd=checkout, env=env, capture_output=True, text=True, check=True).stdout
+        assert "global.prefix='/nowhere'" in listed
+
+    def test_pip_builds_a_checkout_with_what_the_checkout_names(self, checkout, ran, tmp_path):
+        command = [sys.executable, "-I", "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path, "."]
+        subprocess.run(command, cwd=checkout, env=environment(), capture_output=True, check=False)
+        assert "venv" in ran.read_text().split()
+
+
+class TestHook:
+    def hook(self, checkout, tmp_path, **env):
+        """The hook as pre-commit installs it, in a venv of its own, from tiny wheels."""
+        shelf = wheels.shelf(tmp_path / "shelf")
+        source = wheels.source(tmp_path / "source", shelf)
+        (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+        (source / ".pre-commit-hooks.yaml").write_text(yaml.safe_dump([hook | {"args": ["--local-hub", "../.."]}]))
+        model = checkout / "fern/child"
+        for file in checkout.iterdir():
+            if file.name not in ("acme", "fern"):
+                shutil.move(file, model / file.name)
+        (model / "hf_lineage/notes.txt").write_text("x")
+        committed(source)
+        committed(model)
+        settings = {"PRE_COMMIT_HOME": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "home")}
+        command = [sys.executable, "-I", "-m", "pre_commit", "try-repo", source, "hf-lineage", "--color", "never"]
+        return subprocess.run(
+            [*command, "--hook-stage", "pre-push", "--all-files", "--verbose"], cwd=model, timeout=300, text=True,
+            env=environment(**(offline(shelf) | settings | env)), capture_output=True, check=False,
+        )  # fmt: skip
+
+    def test_it_runs_none_of_it(self, checkout, tmp_path, ran):
+        done = self.hook(checkout, tmp_path, PYTHONPATH="", PYTHONUSERBASE=".")
+        assert not ran.exists(), ran.read_text()
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "RELATED" in done.stdout
+
+    def test_nor_where_the_path_of_the_shell_begins_with_the_working_directory(self, checkout, tmp_path, ran):
+        done = self.hook(checkout, tmp_path, PYTHONPATH=f"{os.pathsep}/nowhere", PYTHONSAFEPATH="")
+        assert not ran.exists(), ran.read_text()
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+class TestPins:
+    """requirements/action.txt, as `make pins` writes it."""
+
+    @pytest.fixture
+    def pins(self):
+        lines = (ROOT / "requirements/action.txt").read_text("utf-8").replace("\\\n", " ").splitlines()
+        return {
+            canonicalize_name(requirement.name): (str(requirement.specifier), hashes)
+            for line in lines
+            if not line.startswith("#")
+            for requirement, hashes in [(Requirement(line.partition("--hash")[0]), line.count("--hash=sha256:"))]
+        }
+
+    def test_each_is_one_version_with_hashes(self, pins):
+        assert all(version.startswith("==") and hashes for version, hashes in pins.values())
+
+    def test_none_is_another_version_than_everywhere_else(self, pins):
+        lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+        everywhere = [Requirement(line) for line in lines if line and not line.startswith("#")]
+        both = {canonicalize_name(one.name): str(one.specifier) for one in everywhere}
+        assert {name: both[name] for name in pins if name in both} == {
+            name: version for name, (version, _) in pins.items() if name in both
+        }
+        assert len(both.keys() & pins.keys()) > 12
+
+    def test_everything_that_the_package_needs_is_there_but_torch(self, pins):
+        needed, seen = ["hatchling", "torch", "setuptools"], set()
+        needed += [Requirement(line).name for line in metadata.requires("hf-lineage") or [] if "extra" not in line]
+        needed += ["cyclonedx-python-lib"]
+        while needed:
+            name = canonicalize_name(needed.pop())
+            if name in seen:
+                continue
+            seen.add(name)
+            for line in metadata.requires(name) or []:
+                requirement = Requirement(line)
+                if requirement.marker is None or requirement.marker.evaluate({"extra": "", "python_version": "3.13"}):
+                    needed.append(requirement.name)
+        assert seen - {"torch"} <= pins.keys()
+        assert "torch" not in pins

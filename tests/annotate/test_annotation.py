@@ -1,0 +1,334 @@
+"""A check written into a folder: the card, the record beside it, and nothing else."""
+
+import datetime
+import json
+import shutil
+
+import pytest
+
+from hf_lineage.annotate import annotation
+from hf_lineage.errors import OptionError, SignatureError
+from hf_lineage.report import record
+from tests.cards import CARDS
+from tests.models import WEIGHTS, card, tiny_llama
+from tests.running import lineage
+
+
+def annotate(hub, *arguments, model="fern/child"):
+    return lineage("annotate", model, "--local-hub", hub, *arguments)
+
+
+def readme(hub):
+    return (hub / "fern/child/README.md").read_text(encoding="utf-8")
+
+
+def claims(hub):
+    return json.loads((hub / "fern/child/lineage/claims.json").read_text(encoding="utf-8"))
+
+
+def content(folder):
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_folder_is_not_proposed_whatever_it_was_annotated_for(hub):
+    result = annotation.annotate(str(hub / "fern/child"), [str(hub / "acme/base")])
+    with pytest.raises(OptionError, match="is a folder, and pull requests are for the Hub; use --write"):
+        annotation.propose(result)
+
+
+def test_without_a_flag_the_change_is_shown_and_nothing_is_written(hub):
+    before = content(hub)
+    result = annotate(hub)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(
+        "acme/base: RELATED\n--- a/README.md\n+++ b/README.md\n@@ -5,3 +5,27 @@\n ---\n \n # A model\n+\n"
+    )
+    assert "--- /dev/null\n+++ b/lineage/claims.json\n@@ -0,0 +1," in result.out
+    assert result.out.endswith(
+        "Nothing was written; --write changes the files, --pull-request proposes the change on the Hub.\n"
+    )
+    assert content(hub) == before
+
+
+def test_writing_twice_is_writing_once(hub):
+    before = readme(hub)
+    result = annotate(hub, "--write")
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "acme/base: RELATED\nWrote lineage/claims.json and README.md.\n"
+    assert readme(hub).startswith(before)
+    after = content(hub)
+    again = annotate(hub, "--write")
+    assert (again.code, again.out) == (0, "acme/base: RELATED\nUp to date already; nothing was written.\n")
+    assert annotate(hub).out == again.out
+    assert content(hub) == after
+    assert lineage("check", "fern/child", "--local-hub", hub).code == 0
+
+
+def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
+    annotate(hub, "--write", "--paths", "mlp,value_output", "--permutations", "1999", "--exact", "--seed", "3")
+    score = claims(hub)["claims"][0]["score"]
+    assert f"| acme/base | finetune | RELATED \\(verified\\) | {score:.3f} | 100% | 0.001 | – |" in readme(hub)
+    command = (
+        "hf-lineage check fern/child --base acme/base --paths mlp,value_output --exact --permutations 1999 --seed 3"
+    )
+    assert f"```console\n$ {command}\n```" in readme(hub)
+    assert "It never says who came first, who owns what, or that anyone did wrong." in readme(hub)
+    again = lineage(*command.split()[1:], "--local-hub", hub, "--format", "json")
+    assert again.code == 0
+    assert max(p["score"] for p in json.loads(again.out)["claims"][0]["paths"]) == pytest.approx(score, abs=1e-3)
+
+
+def test_the_command_says_which_kinds_are_accepted_and_which_share_is_asked_for(hub):
+    annotate(hub, "--write", "--accept", "part", "--accept", "basis", "--min-share", "0.7", "--order-seed", "3")
+    (claim,) = claims(hub)["claims"]
+    command = "hf-lineage check fern/child --base acme/base --min-share 0.7 --accept part --accept basis"
+    assert claim["command"] == command
+    assert claim["test"]["min_share"] == 0.7
+    assert "verified is what is RELATED with more than 70% of it" in readme(hub)
+    assert lineage(*command.split()[1:], "--local-hub", hub).code == 0
+
+
+def test_the_record_says_the_same_to_programs(hub):
+    annotate(hub, "--write")
+    result = claims(hub)
+    (claim,) = result.pop("claims")
+    assert result == {
+        "schema_version": 2,
+        "tool": {"name": "hf-lineage", "version": "0.1.0"},
+        "model": "fern/child",
+        "commit": None,
+    }
+    assert set(claim) == set(record.RecordedClaim.__struct_fields__)
+    assert (claim["base"], claim["relation"], claim["verdict"], claim["verified"]) == (
+        "acme/base", "finetune", "RELATED", True,
+    )  # fmt: skip
+    assert claim["evidence"]["mlp"]["score"] == claim["score"]
+    assert claim["recipe"]["name"] == "robust"
+    assert datetime.date.fromisoformat(claim["date"]) <= datetime.datetime.now(datetime.UTC).date()
+
+
+def test_only_related_is_written_as_verified(hub):
+    tiny_llama(hub / "acme/other", seed=1)
+    tiny_llama(hub / "acme/wide", width=64)
+    card(hub / "fern/child", ["acme/base", "acme/other", "acme/wide", "acme/gone", "7"])
+    result = annotate(hub, "--write")
+    assert result.code == 0
+    assert result.out.startswith(
+        "acme/base: RELATED\nacme/other: UNRELATED\nacme/wide: INCOMPATIBLE\nacme/gone: UNVERIFIABLE\n7: UNVERIFIABLE\n"
+    )
+    assert readme(hub).count("(verified\\)") == 1
+    assert readme(hub).count("(not verified\\)") == 4
+    assert [claim["verified"] for claim in claims(hub)["claims"]] == [True, False, False, False, False]
+    assert "acme/wide has 2 layers of width 64" in readme(hub)
+    assert [claim["command"].partition(" --base ")[2] for claim in claims(hub)["claims"]] == [
+        "acme/base", "acme/other", "acme/wide", "acme/gone", "",
+    ]  # fmt: skip
+
+
+def test_the_date_stays_until_something_else_changes(hub):
+    annotate(hub, "--write")
+    file = hub / "fern/child/lineage/claims.json"
+    file.write_text(file.read_text().replace(claims(hub)["claims"][0]["date"], "2025-01-31"))
+    annotate(hub, "--write")
+    assert "| Date | 2025-01-31 |" in readme(hub)
+    assert annotate(hub, "--write").out.endswith("Up to date already; nothing was written.\n")
+    annotate(hub, "--write", "--seed", "1")
+    assert "2025-01-31" not in readme(hub)
+    assert claims(hub)["claims"][0]["date"] != "2025-01-31"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"score": 0', '"score": -0'), ('"verdict": "RELATED"', '"verdict": "UNRELATED"'), ("20", "30")],
+    ids=["score", "verdict", "a day to come"],
+)
+def test_a_record_that_was_tampered_with_is_written_anew(hub, old, new):
+    annotate(hub, "--write")
+    before = content(hub)
+    file = hub / "fern/child/lineage/claims.json"
+    file.write_text(file.read_text().replace(old, new))
+    assert "Wrote lineage/claims.json" in annotate(hub, "--write").out
+    assert content(hub) == before
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_every_card_is_annotated_with_the_base_named(hub, name):
+    file = hub / "fern/child/README.md"
+    file.unlink()
+    if CARDS[name] is not None:
+        file.write_bytes(CARDS[name])
+    options = ("--base", "acme/base", "--write", "--permutations", "99")
+    assert annotate(hub, *options).out == "acme/base: RELATED\nWrote lineage/claims.json and README.md.\n"
+    assert annotate(hub, *options).out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
+
+
+HOSTILE = (
+    "x/`a`|<img src=x onerror=alert(1)>[l](http://evil) @team www.evil.com \u202e\x1b[31m\n```\n"
+    '<!-- hf-lineage:end -->\n"; id'
+)
+
+
+def test_a_hostile_name_is_only_text(hub):
+    card(hub / "fern/child", ["acme/base", HOSTILE, "org/$(id);`id`"])
+    result = annotate(hub)
+    shown = annotate(hub, "--write").out + result.out + readme(hub).split("---\n", 2)[2]
+    for text in (shown, (hub / "fern/child/lineage/claims.json").read_text()):
+        assert "\u202e" not in text
+        assert "\x1b" not in text
+    section = readme(hub).split("# A model")[1]
+    assert section.count("<!-- hf-lineage:") == 2
+    for word in ("<img", "](http", "@team", "www.evil"):
+        assert word not in section.partition("```console")[0]
+    assert "--base 'org/$(id);`id`'\n" in section
+    assert annotate(hub, "--write").out.endswith("Up to date already; nothing was written.\n")
+
+
+class TestFolder:
+    def test_no_path_of_this_machine_is_published(self, hub, monkeypatch):
+        monkeypatch.chdir(hub / "fern")
+        for model, base in (
+            (hub / "fern/child", hub / "acme/base"),
+            ("child", "../acme/base"),
+            ("child/.", hub / "acme/base"),
+        ):
+            assert lineage("annotate", model, "--base", base, "--write").code == 0
+            assert str(hub) not in readme(hub)
+            assert str(hub) not in json.dumps(claims(hub))
+            assert claims(hub)["claims"][0]["command"] == "hf-lineage check ./child --base ./base"
+        monkeypatch.chdir("child")
+        assert "Up to date already" in lineage("annotate", ".", "--base", "../../acme/base").out
+
+    def test_a_reason_names_no_path_of_this_machine_either(self, hub):
+        (hub / "fern/child" / WEIGHTS).rename(hub / "fern/child/pytorch_model.bin")
+        assert lineage("annotate", hub / "fern/child", "--write").code == 0
+        assert claims(hub)["claims"][0]["reason"].startswith("./child holds its weights as a pickle")
+        assert str(hub) not in readme(hub)
+
+    def test_a_stale_card_is_not_overwritten(self, hub):
+        result = annotation.annotate(str(hub / "fern/child"), [str(hub / "acme/base")], target="write")
+        (hub / "fern/child/README.md").write_text("Edited meanwhile.\n")
+        with pytest.raises(annotation.CardError, match=r"README\.md changed while the model was checked; run again"):
+            annotation.write(result)
+        assert readme(hub) == "Edited meanwhile.\n"
+        assert not (hub / "fern/child/lineage").exists()
+
+    @pytest.mark.parametrize("again", [False, True])
+    def test_a_card_that_cannot_be_written_leaves_the_old_record(self, hub, monkeypatch, again):
+        if again:
+            annotate(hub, "--write")
+        before = content(hub)
+
+        def fail(file, content):
+            if file.name == "README.md":
+                raise SignatureError("no space")
+            return written(file, content)
+
+        written = annotation.write_atomically
+        monkeypatch.setattr(annotation, "write_atomically", fail)
+        assert annotate(hub, "--write", "--seed", "1").error == "no space"
+        assert content(hub) == before
+
+    @pytest.mark.parametrize("link", ["README.md", "lineage"])
+    def test_a_link_is_never_written_through(self, hub, link, tmp_path):
+        (hub / "elsewhere").mkdir()
+        shutil.copy(hub / "fern/child/README.md", hub / "elsewhere/README.md")
+        (hub / "fern/child/README.md").unlink()
+        (hub / "fern/child" / link).symlink_to(hub / "elsewhere" / link.replace("lineage", "."))
+        before = content(hub)
+        assert f"{link} is a link, perhaps into a shared cache" in annotate(hub, "--base", "acme/base", "--write").error
+        assert content(hub) == before
+
+
+class TestRepair:
+    @pytest.mark.parametrize("declared", [None, "acme/other"])
+    def test_a_related_base_is_declared(self, hub, declared):
+        card(hub / "fern/child", declared)
+        options = ("--base", "acme/base", "--repair-base", "--relation", "finetune", "--write")
+        assert annotate(hub, *options).code == 0
+        assert "base_model: acme/base\n" in readme(hub).replace('"', "")
+        assert "| acme/base | finetune | RELATED" in readme(hub)
+        assert annotate(hub, *options).out.endswith("Up to date already; nothing was written.\n")
+        assert lineage("check", "fern/child", "--local-hub", hub).rows[0][:2] == ["acme/base", "finetune"]
+
+    @pytest.mark.parametrize(
+        ("base", "message"),
+        [
+            ("acme/other", "acme/other is UNRELATED, and only a verified base is declared; leave --repair-base out"),
+            ("acme/wide", "acme/wide is INCOMPATIBLE, and only a verified base is declared"),
+            ("acme/gone", "acme/gone is UNVERIFIABLE, and only a verified base is declared"),
+            ("fern/child", "fern/child cannot be its own base; name another with --base"),
+            (
+                "{hub}/acme/base",
+                "is not a name on the Hub, so no card can declare it; give its name there",
+            ),
+        ],
+    )
+    def test_nothing_else_is(self, hub, base, message):
+        tiny_llama(hub / "acme/other", seed=1)
+        tiny_llama(hub / "acme/wide", width=64)
+        before = content(hub)
+        assert message in annotate(hub, "--base", base.format(hub=hub), "--repair-base", "--write").error
+        assert content(hub) == before
+
+    def test_yaml_that_cannot_be_edited_is_refused_before_weights_are_read(self, hub):
+        (hub / "fern/child/README.md").write_text("---\n{a: b}\n---\n")
+        (hub / "fern/child" / WEIGHTS).write_bytes(b"")
+        error = annotate(hub, "--base", "acme/base", "--repair-base").error
+        assert "is not written as a line for each key, so it is not edited" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--write", "--pull-request"], "give --write or --pull-request, not both"),
+        (["--repair-base"], "--repair-base needs exactly one --base"),
+        (["--repair-base", "--base", "a/b", "--base", "c/d"], "--repair-base needs exactly one --base"),
+        (["--relation", "merge"], "--relation says how to declare a base, which needs --repair-base"),
+        (["--relation", "cousin"], "'cousin' is not one of 'adapter', 'finetune', 'merge', 'quantized'"),
+        (["--pull-request"], "fern/child is a folder, and pull requests are for the Hub; use --write"),
+    ],
+)
+def test_wrong_usage_is_one_line(hub, arguments, message):
+    assert message in annotate(hub, *arguments).error
+
+
+def test_where_nothing_is_declared_there_is_nothing_to_write(hub):
+    card(hub / "fern/child")
+    error = annotate(hub, "--write").error
+    assert error == "fern/child declares no base, so there is nothing to write; name one with --base"
+
+
+def test_a_stored_signature_has_no_card(hub):
+    lineage("extract", hub / "fern/child", "-o", hub / "child.sig")
+    assert "child.sig is a signature" in lineage("annotate", hub / "child.sig", "--base", hub / "acme/base").error
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "lineage/claims.json is not a file that hf-lineage wrote (Object missing required field"),
+        ("not JSON", "lineage/claims.json is not a file that hf-lineage wrote (JSON is malformed"),
+        ('{"schema_version": 1, "claims": 7}', "is not a file that hf-lineage wrote"),
+        ('{"schema_version": 1, "claims": [], "tool": 7}', "is not a file that hf-lineage wrote"),
+        ('{"schema_version": 3}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
+    ],
+)
+def test_a_record_of_somebody_else_is_left_alone(hub, content, message):
+    (hub / "fern/child/lineage").mkdir()
+    (hub / "fern/child/lineage/claims.json").write_text(content)
+    (hub / "fern/child" / WEIGHTS).write_bytes(b"")
+    assert message in annotate(hub, "--write").error
+    assert (hub / "fern/child/lineage/claims.json").read_text() == content
+
+
+def test_a_record_that_is_no_utf_8_is_one_line(hub):
+    file = hub / "fern/child/lineage/claims.json"
+    file.parent.mkdir()
+    file.write_bytes(b'{"schema_version": 1, "model": "\xff"}')
+    assert "lineage/claims.json is not a file that hf-lineage wrote (" in annotate(hub, "--write").error
+
+
+def test_a_card_that_cannot_be_edited_is_refused_before_weights_are_read(hub):
+    (hub / "fern/child/README.md").write_text(f"---\nbase_model: acme/base\n---\n{annotation.card.BEGIN}\n")
+    (hub / "fern/child" / WEIGHTS).write_bytes(b"")
+    assert "(begin in line 4); remove them and run again" in annotate(hub, "--write").error

@@ -1,0 +1,224 @@
+"""A check written to the Hub: commits and pull requests, with the real client against a server of this machine."""
+
+import pytest
+from huggingface_hub import constants
+
+from hf_lineage.annotate import annotation
+from hf_lineage.errors import NetworkError, RepositoryError
+from tests.models import card, fine_tuned, tiny_llama
+from tests.running import lineage
+from tests.server import serving
+from tests.server.client import connect
+from tests.server.commits import Commits
+
+CARD, RECORD, CHILD = "README.md", "lineage/claims.json", "fern/child"
+TOKEN = "hf_averysecrettoken"
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A Hub that takes commits, with a base and a fine-tune that declares it; this process's client talks to it."""
+    base = tiny_llama(tmp_path / "base")
+    child = card(fine_tuned(base, tmp_path / "child"), "acme/base", "finetune")
+    (tmp_path / "commits").mkdir()
+    with serving() as hub:
+        hub.publish("acme/base", base)
+        hub.publish(CHILD, child)
+        connect(hub, tmp_path / "cache", monkeypatch)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield Commits(hub, tmp_path / "commits").attach()
+
+
+def annotate(*arguments, model=CHILD):
+    result = lineage("annotate", model, "--permutations", "99", *arguments)
+    assert TOKEN not in result.out + result.err
+    return result
+
+
+def propose(*arguments):
+    return annotate("--pull-request", *arguments)
+
+
+def test_without_a_flag_nothing_is_asked_that_needs_an_account(server, monkeypatch):
+    result = annotate()
+    assert result.code == 0
+    assert "+++ b/README.md" in result.out
+    assert server.made == []
+    assert all(request.startswith(("GET", "HEAD")) for request in server.hub.requests)
+    assert "GET /api/whoami-v2" not in server.hub.requests
+
+
+class TestPullRequest:
+    def test_it_is_opened_once_with_both_files_and_both_commits(self, server):
+        checked, base = server.hub.commit(CHILD, "main"), server.hub.commit("acme/base", "main")
+        result = propose()
+        assert (result.code, result.err) == (0, "")
+        assert result.out == f"acme/base: RELATED\nOpened a pull request: {server.hub.url}/{CHILD}/discussions/1\n"
+        assert server.made == [(CHILD, "refs/pr/1", [CARD, RECORD])]
+        assert server.hub.commit(CHILD, "main") == checked
+        text = server.file(CHILD, "refs/pr/1", CARD).decode()
+        assert text.startswith(server.file(CHILD, "main", CARD).decode())
+        assert f"$ hf-lineage check {CHILD}@{checked} --base acme/base@{base} --permutations 99\n" in text
+        assert f"| Commit of the model | {checked} |" in text
+        assert server.proposals[0]["title"] == annotation.TITLE
+
+    def test_a_second_run_commits_nothing(self, server):
+        propose()
+        again = propose()
+        assert again.out == "acme/base: RELATED\nPull request 1 is up to date already; nothing was written.\n"
+        assert len(server.made) == len(server.proposals) == 1
+
+    def test_an_open_one_is_updated_not_doubled(self, server):
+        propose()
+        server.push(CHILD, "refs/pr/1", {CARD: server.file(CHILD, "refs/pr/1", CARD) + b"A reviewer's line.\n"})
+        tip = server.hub.commit(CHILD, "refs/pr/1")
+        result = propose("--seed", "1")
+        assert result.out.startswith(f"acme/base: RELATED\nUpdated pull request 1: {server.hub.url}/{CHILD}/commit/")
+        assert len(server.proposals) == 1
+        assert server.made[1] == (CHILD, "refs/pr/1", [CARD, RECORD])
+        assert server.hub.commit(CHILD, "refs/pr/1") != tip
+        text = server.file(CHILD, "refs/pr/1", CARD)
+        assert b"--seed 1\n" in text
+        assert text.endswith(b"A reviewer's line.\n")
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"author": "robin", "title": annotation.TITLE},
+            {"author": "wren", "title": "Something else"},
+            {"author": "wren", "title": annotation.TITLE, "status": "closed"},
+            {"author": "wren", "title": annotation.TITLE, "status": "merged"},
+            {"author": "wren", "title": annotation.TITLE, "pull_request": False},
+        ],
+        ids=["another account", "another title", "closed", "merged", "a discussion"],
+    )
+    def test_what_is_not_an_open_one_of_ours_is_left_alone(self, server, other):
+        server.propose(CHILD, **other)
+        assert "Opened a pull request" in propose().out
+        assert server.made == [(CHILD, "refs/pr/2", [CARD, RECORD])]
+
+    def test_ours_is_found_on_a_later_page(self, server):
+        server.propose(CHILD, "robin", "Something else")
+        propose()
+        server.propose(CHILD, "robin", "Something else")
+        assert "Pull request 2 is up to date already" in propose().out
+
+    def test_once_it_is_merged_nothing_is_left_to_do(self, server):
+        propose()
+        server.hub.published[CHILD]["main"] = server.hub.published[CHILD]["refs/pr/1"]
+        server.proposals[0]["status"] = "merged"
+        assert propose().out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
+
+    def test_one_that_moves_meanwhile_is_noticed(self, server, monkeypatch):
+        propose()
+        result = annotation.annotate(CHILD, target="pull-request")
+        found_files = annotation._files
+
+        def move(repo):
+            files = found_files(repo)
+            server.push(CHILD, "refs/pr/1", {CARD: b"Edited meanwhile.\n"})
+            return files
+
+        monkeypatch.setattr(annotation, "_files", move)
+        with pytest.raises(RepositoryError, match="the branch moved while it was checked; run again"):
+            annotation.propose(result)
+
+    def test_without_an_account_there_is_one_line(self, server, monkeypatch):
+        monkeypatch.delenv("HF_TOKEN")
+        assert propose().error == f"{CHILD}: writing needs an account; run `hf auth login` or set HF_TOKEN"
+        assert server.made == []
+
+    def test_it_is_made_against_the_main_branch_alone(self, server, tmp_path):
+        server.hub.publish(CHILD, tmp_path / "child", revision="v2")
+        error = annotate("--pull-request", model=f"{CHILD}@v2").error
+        assert error == f"{CHILD}@v2: a pull request is made against the main branch; leave @v2 out"
+        assert "Opened" in annotate("--pull-request", model=f"{CHILD}@main").out
+
+
+class TestWrite:
+    def test_it_commits_once_and_then_again_only_when_weights_change(self, server):
+        checked = server.hub.commit(CHILD, "main")
+        result = annotate("--write")
+        head = server.hub.commit(CHILD, "main")
+        assert (result.code, result.err) == (0, "")
+        assert result.out == f"acme/base: RELATED\nCommitted: {server.hub.url}/{CHILD}/commit/{head}\n"
+        assert server.made == [(CHILD, "main", [CARD, RECORD])]
+        assert head != checked
+        assert annotate("--write").out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
+        server.push(CHILD, "main", {CARD: server.file(CHILD, "main", CARD) + b"More.\n"})
+        assert "Up to date already" in annotate("--write").out
+        assert len(server.made) == 1
+        server.push(CHILD, "main", {"tokenizer.json": b"{}"})
+        head = server.hub.commit(CHILD, "main")
+        assert "Committed" in annotate("--write").out
+        assert f"| Commit of the model | {head} |".encode() in server.file(CHILD, "main", CARD)
+        assert server.file(CHILD, "main", CARD).endswith(b"More.\n")
+
+    def test_a_commit_that_the_weights_do_not_have_is_not_kept(self, server):
+        annotate("--write")
+        head = server.hub.commit(CHILD, "main")
+        forged = server.file(CHILD, "main", RECORD)
+        for commit in {word for word in forged.decode().replace('"', " ").replace("@", " ").split() if len(word) == 40}:
+            if commit in server.hub.published[CHILD]:
+                forged = forged.replace(commit.encode(), b"f" * 40)
+        head = server.push(CHILD, "main", {RECORD: forged})
+        assert "Committed" in annotate("--write").out
+        assert f"| Commit of the model | {head} |".encode() in server.file(CHILD, "main", CARD)
+
+    def test_a_branch_is_written_to_where_it_is_named(self, server, tmp_path):
+        server.hub.publish(CHILD, tmp_path / "child", revision="v2")
+        main = server.hub.published[CHILD]["main"]
+        assert "Committed" in annotate("--write", model=f"{CHILD}@v2").out
+        assert server.made == [(CHILD, "v2", [CARD, RECORD])]
+        assert server.hub.published[CHILD]["main"] == main
+
+    def test_a_commit_cannot_be_written_to(self, server):
+        commit = server.hub.commit(CHILD, "main")
+        assert (
+            "names a commit, which stays as it is; name a branch"
+            in annotate("--write", model=f"{CHILD}@{commit}").error
+        )
+
+    def test_a_branch_that_moves_meanwhile_is_noticed(self, server):
+        result = annotation.annotate(CHILD, target="write")
+        server.push(CHILD, "main", {CARD: b"Edited meanwhile.\n"})
+        with pytest.raises(RepositoryError, match="fern/child: the branch moved while it was checked; run again"):
+            annotation.write(result)
+        assert server.file(CHILD, "main", CARD) == b"Edited meanwhile.\n"
+        assert server.made == []
+
+    @pytest.mark.parametrize(
+        ("trouble", "message"),
+        [
+            ({"refusal": 403}, "the Hub refuses the change (403): there is no such branch, pull requests are switched"),
+            ({"refusal": 500}, "the Hub answers 500 ("),
+            (
+                {"invalid": '"base_model" is odd'},
+                'the Hub refuses README.md: Invalid metadata in README.md. - "base_model"',
+            ),
+        ],
+    )
+    def test_a_refusal_is_one_line(self, server, trouble, message):
+        vars(server).update(trouble)
+        assert f"{CHILD}: {message}" in annotate("--write").error
+        assert server.made == []
+
+    def test_a_token_that_is_not_valid_is_one_line(self, server):
+        server.account = None
+        assert f"{CHILD}: the Hub refuses the change (401)" in propose().error
+
+    def test_a_card_that_is_not_utf8_is_one_line(self, server):
+        server.push(CHILD, "main", {CARD: b"---\nbase_model: acme/base\n---\nM\xfcller\n"})
+        assert annotate("--write").error == f"{CHILD}: the Hub takes README.md as UTF-8 only; save it as that"
+
+    def test_a_hub_that_is_gone_is_one_line(self, server, monkeypatch):
+        result = annotation.annotate(CHILD, target="write")
+        monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+        with pytest.raises(NetworkError, match=r"fern/child: the Hub cannot be reached .*; run again"):
+            annotation.write(result)
+
+    def test_a_card_of_the_hub_that_is_not_there_is_made(self, server, tmp_path):
+        (tmp_path / "child" / CARD).unlink()
+        assert "Committed" in annotate("--write", "--base", "acme/base").out
+        assert server.file(CHILD, "main", CARD).startswith(annotation.card.BEGIN.encode())
+        assert "Up to date already" in annotate("--write", "--base", "acme/base").out

@@ -1,0 +1,126 @@
+"""A second run changes nothing although other layers and units are drawn, and everything else still counts."""
+
+import json
+
+import pytest
+
+from hf_lineage.evidence.inherited import DRAWN
+from hf_lineage.report import record
+from tests import models
+from tests.models import card, fine_tuned, tiny_llama
+from tests.running import lineage
+
+LAYERS = 12
+RECORD = "fern/child/lineage/claims.json"
+
+
+@pytest.fixture
+def deep(tmp_path, monkeypatch):
+    """A local hub of models of many layers, with more units in a layer than are looked up."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(models, "HIDDEN", 2 * DRAWN)
+    base = tiny_llama(tmp_path / "acme/base", layers=LAYERS)
+    card(fine_tuned(base, tmp_path / "fern/child", noise=0.6), "acme/base", "finetune")
+    return tmp_path
+
+
+def annotate(hub, seed, *arguments):
+    options = ("--local-hub", hub, "--budget", "quick", "--order-seed", str(seed), "--write")
+    return lineage("annotate", "fern/child", *options, *arguments)
+
+
+def files(hub):
+    return {file: (hub / "fern/child" / file).read_bytes() for file in ("README.md", "lineage/claims.json")}
+
+
+def edited(hub, change):
+    """Change the one claim of the record."""
+    record = json.loads((hub / RECORD).read_text("utf-8"))
+    change(record["claims"][0])
+    (hub / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def measured(hub, seed):
+    """Score and layers of a check, which the record of one run does not share with that of another."""
+    options = ("--local-hub", hub, "--budget", "quick", "--order-seed", str(seed), "--format", "json")
+    (path,) = json.loads(lineage("check", "fern/child", *options).out)["claims"][0]["paths"]
+    return path["score"], tuple(path["inherited"]["layers"])
+
+
+def test_another_order_of_layers_measures_something_else_and_changes_nothing(deep):
+    first, second = measured(deep, 1), measured(deep, 2)
+    assert first[0] != second[0]
+    assert first[1] != second[1]
+    assert annotate(deep, 1).code == 0
+    before = files(deep)
+    assert json.loads(before["lineage/claims.json"])["claims"][0]["evidence"]["mlp"]["layers_read"] < LAYERS
+    for seed in range(2, 8):
+        assert annotate(deep, seed).out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
+        assert files(deep) == before
+
+
+def test_the_seed_of_the_order_is_not_recorded(deep):
+    annotate(deep, 1)
+    assert b"order" not in files(deep)["lineage/claims.json"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda claim: claim.update(score=-claim["score"]),
+        lambda claim: claim.update(inherited=0.42),
+        lambda claim: claim.update(verdict="UNRELATED"),
+        lambda claim: claim.update(verified=False),
+        lambda claim: claim.update(kind="part"),
+        lambda claim: claim.update(reason="because"),
+        lambda claim: claim["evidence"]["mlp"].update(p_value_adjusted=0.5),
+        lambda claim: claim["evidence"]["mlp"].update(verdict="UNRELATED"),
+        lambda claim: claim["test"].update(min_share=0.1),
+        lambda claim: claim.update(command="rm -rf /"),
+    ],
+    ids=["score", "share", "verdict", "verified", "kind", "reason", "p-value", "path", "test", "command"],
+)
+def test_what_no_draw_explains_is_written_anew(deep, change):
+    annotate(deep, 1)
+    before = files(deep)
+    edited(deep, change)
+    assert "Wrote lineage/claims.json" in annotate(deep, 1).out
+    assert files(deep) == before
+
+
+def test_a_share_is_recorded_in_whole_per_cent(deep):
+    annotate(deep, 1)
+    (claim,) = record.decode(files(deep)["lineage/claims.json"]).claims
+    assert claim.inherited == claim.evidence["mlp"].inherited == round(claim.inherited, 2)
+    assert f"| {claim.inherited:.0%} |" in files(deep)["README.md"].decode()
+
+
+def test_a_record_of_the_first_schema_loses_its_word(deep):
+    new = tiny_llama(deep / "acme/new", layers=LAYERS, seed=5)
+    tensors = models.load_file(deep / "acme/base" / models.WEIGHTS)
+    models.spoil(new, lambda own: own.update({"model.embed_tokens.weight": tensors["model.embed_tokens.weight"]}))
+    grafted = {name: value for name, value in tensors.items() if ".layers.3." in name}
+    card(new, "acme/base", "finetune")
+    models.spoil(new, lambda own: own.update(grafted))
+    (new / "lineage").mkdir()
+    (new / "lineage/claims.json").write_text(
+        json.dumps(
+            {
+                "schema_version": 1,
+                "tool": {"name": "hf-lineage", "version": "0.1.0"},
+                "model": "acme/new",
+                "commit": None,
+                "claims": [{"base": "acme/base", "verified": True, "verdict": "RELATED", "date": "2025-01-31"}],
+            }
+        )
+    )
+    section = "<!-- hf-lineage:begin -->\n| acme/base | finetune | RELATED \\(verified\\) |\n<!-- hf-lineage:end -->\n"
+    with (new / "README.md").open("a") as file:
+        file.write(section)
+    result = lineage("annotate", "acme/new", "--local-hub", deep, "--write", "--permutations", "1999")
+    assert result.out.splitlines()[0] == "acme/base: RELATED in part"
+    written = (new / "README.md").read_text("utf-8")
+    assert "RELATED in part \\(not verified\\)" in written
+    assert "(verified" not in written
+    (claim,) = json.loads((new / "lineage/claims.json").read_text("utf-8"))["claims"]
+    assert (claim["verified"], claim["kind"], claim["exit_code"]) == (False, "part", 3)

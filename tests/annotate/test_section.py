@@ -1,0 +1,89 @@
+"""The section of a card: a table of the claims, what measures them again, and nothing that a name could add."""
+
+import datetime
+
+import msgspec
+import pytest
+from markdown_it import MarkdownIt
+
+from hf_lineage.annotate import section
+from hf_lineage.claims import card
+from hf_lineage.report import record
+from tests import goldens
+from tests.hostile import NAMES
+
+GOLDEN = record.decode(goldens.read("claims-v2.json"))
+
+
+def recorded(**changes):
+    """The committed record, with its one claim changed."""
+    (claim,) = GOLDEN.claims
+    return msgspec.structs.replace(GOLDEN, claims=(msgspec.structs.replace(claim, **changes),))
+
+
+def rows(text):
+    return [line for line in text.splitlines() if line.startswith("|")]
+
+
+def test_the_section_of_the_committed_record():
+    lines = section.render(recorded(score=0.99459, p_value=0.0051)).splitlines()
+    assert lines[0] == "## Lineage"
+    assert lines[2] == "| Base | Relation (as declared) | Verdict | Score | Inherited | p-value | Commit of the base |"
+    assert lines[4] == "| acme/llama-base | finetune | RELATED \\(verified\\) | 0.995 | 100% | 0.0051 | – |"
+    assert f"| Commit of the model | {goldens.COMMIT} |" in lines
+    assert f"| Date | {goldens.DAY} |" in lines
+    assert "| Recipe | robust, 64 probes, paths: mlp, query\\_key; 199 permutations \\(seed 0\\), alpha 0.01 |" in lines
+    assert f"$ {GOLDEN.claims[0].command}" in lines
+    assert "verified is what is RELATED with more than 50% of it" in lines[-1]
+
+
+def test_what_was_not_measured_is_a_dash():
+    text = section.render(
+        recorded(
+            verdict="UNVERIFIABLE", kind=None, verified=False, score=None, p_value=None, inherited=None, evidence={}
+        )
+    )
+    assert "| acme/llama-base | finetune | UNVERIFIABLE \\(not verified\\) | – | – | – | – |" in rows(text)
+    assert "paths: –;" in text
+
+
+def test_a_reason_is_a_sentence_under_the_table_and_names_the_base_once():
+    assert "\n\nacme/llama-base: no weights\n\n" in section.render(recorded(reason="no weights"))
+    assert "\n\nacme/llama-base: no weights\n\n" in section.render(recorded(reason="acme/llama-base: no weights"))
+
+
+def test_a_record_without_claims_is_still_a_section():
+    text = section.render(msgspec.structs.replace(GOLDEN, claims=(), commit=None))
+    assert "| Date | – |" in text
+    assert "| Commit of the model | – |" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hostile_name_adds_no_block_to_the_card_and_ends_no_section(name):
+    """As the record has it: on one line."""
+    shown = record.printable(name, 500)
+    text = section.render(recorded(base=shown, relation=shown, reason=shown, command=f"hf-lineage check '{shown}'"))
+    blocks, plain = (
+        [token.type for token in MarkdownIt("commonmark").enable("table").parse(each) if token.level == 0]
+        for each in (text, section.render(recorded(reason="because")))
+    )
+    assert blocks == plain
+    whole = card.with_section("# Title\n", text)
+    assert card.with_section(whole, "") == card.with_section("# Title\n", "")
+
+
+def test_the_share_that_was_asked_for_is_named():
+    asked = msgspec.structs.replace(GOLDEN.claims[0].test, min_share=0.75)
+    assert "with more than 75% of it" in section.render(recorded(test=asked))
+
+
+@pytest.mark.parametrize(
+    ("score", "p_value", "shown"),
+    [(0.5, 0.001, ("0.500", "0.001")), (None, None, ("–", "–")), (-0.0004, 1.0, ("-0.000", "1"))],
+)
+def test_figures_are_printed_as_everywhere(score, p_value, shown):
+    assert section.figures(score, p_value) == shown
+
+
+def test_a_day_is_written_as_iso_8601():
+    assert "| Date | 2027-01-02 |" in section.render(recorded(date=datetime.date(2027, 1, 2)))

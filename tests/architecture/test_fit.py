@@ -1,0 +1,187 @@
+"""Fit: what the shapes of a checkpoint say of heads, hidden units and experts, and what is said where they disagree."""
+
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage.architecture.fit import Fit, turned
+from hf_lineage.architecture.lookup import Slot
+from hf_lineage.architecture.matrix_sets import Heads, LayerSet
+from hf_lineage.errors import CheckpointError
+from tests.architecture.test_layout import HEADS, HIDDEN, PLAIN, SIZE, WIDTH, factorization
+
+TINY = factorization(PLAIN)
+SHAPES = {
+    "up": (HIDDEN, WIDTH), "down": (WIDTH, HIDDEN), "q": (HEADS * SIZE, WIDTH), "k": (2 * SIZE, WIDTH),
+    "v": (2 * SIZE, WIDTH), "o": (WIDTH, HEADS * SIZE),
+}  # fmt: skip
+
+
+def slot(name, *roles, **others):
+    return Slot(name, roles or (name,), (roles or (name,))[0], **others)
+
+
+def fit(heads=HEADS, config=None, **changes):
+    return Fit(TINY, SHAPES | changes, config or {}, heads, WIDTH)
+
+
+def mlp(**others):
+    return LayerSet({"up": slot("up"), "down": slot("down")}, None, None, None, **others)
+
+
+def attention(**others):
+    slots = {
+        "query": slot("q", "query"),
+        "key": slot("k", "key"),
+        "value": slot("v", "value"),
+        "output": slot("o", "output"),
+    }
+    return LayerSet(slots | others, None, None, None)
+
+
+def said(call, *arguments):
+    with pytest.raises(CheckpointError) as refused:
+        call(*arguments)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("stored", "other_way", "expected"),
+    [("out_in", False, False), ("out_in", True, True), ("in_out", False, True), ("in_out", True, False)],
+)
+def test_a_matrix_is_turned_where_the_file_or_the_registry_says_so_and_not_where_both_do(stored, other_way, expected):
+    found = factorization(f"{PLAIN}stored: {stored}\n")
+    assert turned(found, slot("up", transposed=other_way)) is expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "plain", "other_way"),
+    [
+        ((8, 5), (8, 5), (5, 8)),
+        ((3, 8, 5), (3, 8, 5), (3, 5, 8)),
+        ((8, 5, 3, 3), (8, 5), (5, 8)),
+        ((8,), (8,), (8,)),
+    ],
+)
+def test_a_shape_is_given_as_out_and_in_whatever_is_stored(shape, plain, other_way):
+    assert fit(x=shape).shape(slot("x")) == plain
+    assert fit(x=shape).shape(slot("x", transposed=True)) == other_way
+
+
+@pytest.mark.parametrize("shape", [(), (8,), (0, 8), (8, 0), (2, 3, 4, 5, 6)])
+def test_what_is_no_matrix_is_refused(shape):
+    assert said(fit(up=shape).matrix, slot("up")) == f"up has shape {shape}, which is not the shape of a matrix"
+
+
+def test_hidden_units_are_those_of_the_writer_and_every_reader_has_as_many():
+    found = fit().mlp(mlp())
+    assert found.heads == {"up": Heads(HIDDEN, 1), "down": Heads(HIDDEN, 1)}
+    assert (found.units, found.width, found.stacked) == (HIDDEN, WIDTH, ())
+    assert said(fit(up=(HIDDEN, WIDTH + 1)).mlp, mlp()) == (
+        f"up has shape {(HIDDEN, WIDTH + 1)}, the rest of the model asks for {(HIDDEN, WIDTH)} (out, in)"
+    )
+    assert fit(up=(3, HIDDEN, WIDTH), down=(3, WIDTH, HIDDEN)).mlp(mlp()).stacked == (3,)
+
+
+@pytest.mark.parametrize(("keys", "count"), [(1, 1), (2, 2), (4, 4)])
+def test_keys_and_values_may_be_fewer_than_queries_that_they_divide(keys, count):
+    found = fit(k=(keys * SIZE, WIDTH), v=(keys * SIZE, WIDTH)).attention(attention())
+    assert found.heads == {"query": Heads(HEADS, SIZE), "key": Heads(count, SIZE), "value": Heads(count, SIZE)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"k": (3 * SIZE, WIDTH), "v": (3 * SIZE, WIDTH)},
+            "o: 4 query, 3 key, 3 value heads do not line up with the 4",
+        ),
+        ({"k": (SIZE, WIDTH)}, "o: 4 query, 1 key, 2 value heads do not line up with the 4 heads of config.json"),
+        ({"k": (2 * SIZE + 1, WIDTH)}, f"k has shape {(2 * SIZE + 1, WIDTH)}, the rest of the model asks for (6, 8)"),
+        ({"o": (WIDTH, HEADS * SIZE + 1)}, "o has shape (8, 13) (out, in), which 4 heads do not divide"),
+        ({"o": (WIDTH + 1, HEADS * SIZE)}, "o has shape (9, 12), the rest of the model asks for (8, 12)"),
+        ({"q": (HEADS * SIZE + 2, WIDTH)}, "q has shape (14, 8) (out, in), which 4 heads do not divide"),
+    ],
+)
+def test_heads_that_do_not_line_up_are_refused(changes, message):
+    assert said(fit(**changes).attention, attention()).startswith(message)
+
+
+def test_queries_may_have_another_size_than_values():
+    found = fit(q=(HEADS * 5, WIDTH), k=(2 * 5, WIDTH)).attention(attention())
+    assert found.heads == {"query": Heads(HEADS, 5), "key": Heads(2, 5), "value": Heads(2, SIZE)}
+
+
+def test_packed_roles_share_the_rows_of_their_matrix():
+    packed = {role: slot("qkv", "query", "key", "value") for role in ("query", "key", "value")}
+    found = fit(qkv=((HEADS + 2 + 2) * SIZE, WIDTH)).attention(attention(**packed))
+    assert found.heads == {"query": Heads(HEADS, SIZE), "key": Heads(2, SIZE), "value": Heads(2, SIZE)}
+    assert said(fit(qkv=((HEADS + 3) * SIZE, WIDTH)).attention, attention(**packed)).startswith("qkv has shape (21, 8)")
+
+
+def test_a_latent_is_as_wide_as_what_reads_it_and_made_from_the_stream():
+    key = slot("k", "key", latent=("down_k", "ln"))
+    shapes = {"k": (2 * SIZE, 5), "down_k": (5, WIDTH), "ln": (5,)}
+    assert fit(**shapes).attention(attention(key=key)).heads["key"] == Heads(2, SIZE)
+    assert said(fit(**shapes | {"ln": (4,)}).attention, attention(key=key)).startswith("ln has shape (4,)")
+    assert said(fit(**shapes | {"down_k": (4, WIDTH)}).attention, attention(key=key)).startswith(
+        "down_k has shape (4, 8)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("router", "correction", "message"),
+    [
+        ((3, WIDTH), None, ""),
+        ((5, WIDTH), (5,), ""),
+        ((2, WIDTH), None, "router has shape (2, 8), the rest of the model asks for (3, 8) (out, in)"),
+        ((3, WIDTH + 1), None, "router has shape (3, 9), the rest of the model asks for (3, 8) (out, in)"),
+        ((), None, "router has shape (), the rest"),
+        ((3, WIDTH), (2,), "correction has shape (2,), its router asks for (3,)"),
+    ],
+)
+def test_a_router_has_a_row_for_each_expert_at_least_and_what_corrects_it_a_number_for_each_row(
+    router, correction, message
+):
+    experts = mlp(router="router", correction=None if correction is None else "correction")
+    stacked = fit(router=router, correction=correction, up=(3, HIDDEN, WIDTH), down=(3, WIDTH, HIDDEN))
+    if not message:
+        assert stacked.mlp(experts).stacked == (3,)
+    else:
+        assert said(stacked.mlp, experts).startswith(message)
+
+
+def test_experts_that_are_stored_one_by_one_are_counted_by_their_router():
+    each = [mlp(router="router", expert=number) for number in range(3)]
+    assert len(fit(router=(3, WIDTH)).sets("mlp", each)) == 3
+    assert said(fit(router=(2, WIDTH)).sets, "mlp", each).startswith("router has shape (2, 8)")
+
+
+@pytest.mark.parametrize(
+    ("config", "routed"), [({"k": 2}, 2), ({"moe": {"k": 3}, "k": 9}, 3), ({}, None), ({"k": None}, None)]
+)
+def test_the_first_key_that_is_there_counts_the_experts_of_a_token(config, routed):
+    experts = mlp(router="router", routed_by=("moe.k", "k"))
+    assert fit(config=config, router=(1, WIDTH)).mlp(experts).routed == routed
+    assert fit(config=config).mlp(replace(experts, router=None)).routed is None
+
+
+@pytest.mark.parametrize("count", [0, -1, True, 2.0, "2", [2]])
+def test_a_count_that_is_none_is_refused(count):
+    experts = mlp(router="router", routed_by=("k",))
+    assert said(fit(config={"k": count}, router=(1, WIDTH)).mlp, experts) == (
+        f"config.json: `k` must be a positive integer, not {count!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("which", "size"), [("norm", WIDTH), ("output_norm", WIDTH), ("inner_norm", HIDDEN), ("fed_by", WIDTH)]
+)
+def test_a_norm_is_as_long_as_what_it_stands_on(which, size):
+    normed = replace(mlp(biases={"ln": "shift"}, variances={"ln": "variance"}), **{which: "ln"})
+    vectors = dict.fromkeys(("ln", "shift", "variance"), (size,))
+    assert fit(**vectors).mlp(normed).units == HIDDEN
+    for name in vectors if which != "fed_by" else ("ln", "shift"):
+        message = said(fit(**vectors | {name: (size + 1,)}).mlp, normed)
+        assert "has shape" in message
+        assert "the rest of the model asks for" in message

@@ -1,0 +1,443 @@
+"""Layout: a factorization bound to a checkpoint's header, and what is said where the two do not fit."""
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from hf_lineage.architecture.layout import Layout, bind
+from hf_lineage.architecture.matrix_sets import Heads
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.errors import CheckpointError
+
+WIDTH, HIDDEN, HEADS, SIZE = 8, 12, 4, 3
+CONFIG = {"num_attention_heads": HEADS}
+
+PLAIN = """
+layers: h.{layer}
+normalization: rms_norm
+branches:
+  mlp: {norm: ln_2, up: up, gate: gate, down: down}
+  attention: {norm: ln_1, query: q, key: k, value: v, output: o}
+"""
+EXPERTS = PLAIN.replace(
+    "mlp: {norm: ln_2, up: up, gate: gate, down: down}",
+    "mlp: [{up: 'e.{expert}.up', down: 'e.{expert}.down'}, {up: up, down: down}, {up: stack.up, down: stack.down}]",
+)
+
+
+def factorization(text: str) -> Factorization:
+    return msgspec.convert({"name": "tiny", "classes": ["Tiny"], **yaml.safe_load(text)}, Factorization)
+
+
+def layer(number: int = 0, /, **others: Any) -> dict[str, tuple[int, ...]]:
+    """The shapes of one layer; `others` are put in their place, or taken out."""
+    shapes: dict[str, Any] = {
+        "ln_1": (WIDTH,),
+        "ln_2": (WIDTH,),
+        "up": (HIDDEN, WIDTH),
+        "gate": (HIDDEN, WIDTH),
+        "down": (WIDTH, HIDDEN),
+        "q": (HEADS * SIZE, WIDTH),
+        "k": (2 * SIZE, WIDTH),
+        "v": (2 * SIZE, WIDTH),
+        "o": (WIDTH, HEADS * SIZE),
+    } | others
+    return {f"h.{number}.{name}.weight": shape for name, shape in shapes.items() if shape is not None}
+
+
+def bound(text: str = PLAIN, shapes: dict[str, tuple[int, ...]] | None = None, **config: Any) -> Layout:
+    return bind(factorization(text), layer() if shapes is None else shapes, CONFIG | config)
+
+
+def refusal(shapes: dict[str, tuple[int, ...]], text: str = PLAIN, **config: Any) -> str:
+    with pytest.raises(CheckpointError) as refused:
+        bound(text, shapes, **config)
+    return str(refused.value)
+
+
+def test_layers_width_and_heads_are_read_from_the_header():
+    layout = bound(shapes=layer(0) | layer(1) | {"embed.weight": (100, WIDTH)})
+    assert (layout.layers, layout.width, layout.heads) == (2, WIDTH, HEADS)
+    assert layout.sets("mlp")[1][0].norm == "h.1.ln_2.weight"
+    assert layout.sets("mlp")[1][0].heads["up"] == Heads(HIDDEN, 1)
+    assert layout.sets("value_output")[0][0].heads["query"] == Heads(HEADS, SIZE)
+    assert layout.sets("value_output")[0][0].heads["key"] == Heads(2, SIZE)
+    assert layout.unclaimed == ()
+
+
+def test_the_gate_path_is_there_only_where_every_set_has_a_gate():
+    assert bound().paths == ("mlp", "mlp_gate", "value_output", "query_key")
+    assert bound(PLAIN.replace("gate: gate, ", "")).paths == ("mlp", "value_output", "query_key")
+
+
+def test_a_name_may_stand_on_disk_without_weight():
+    shapes = {name.removesuffix(".weight"): shape for name, shape in layer().items()}
+    assert bound(shapes=shapes).sets("mlp")[0][0].slots["up"].tensor == "h.0.up"
+
+
+def test_of_several_prefixes_the_first_on_disk_counts():
+    text = PLAIN.replace("layers: h.{layer}", "layers: ['model.h.{layer}', 'h.{layer}']")
+    assert bound(text).layers == 1
+
+
+@pytest.mark.parametrize("heads", [None, 0, -4, "4", True, 4.0, [4]])
+def test_a_number_of_heads_that_is_none_is_refused(heads):
+    assert refusal(layer(), num_attention_heads=heads) == (
+        f"config.json: `num_attention_heads` must be a positive integer, not {heads!r}"
+    )
+
+
+def test_of_several_keys_for_the_heads_the_first_in_the_configuration_counts():
+    found = factorization(f"heads: [n_head, num_attention_heads]\n{PLAIN}")
+    assert bind(found, layer(), {"num_attention_heads": HEADS}).heads == HEADS
+    assert bind(found, layer(), {"n_head": HEADS, "num_attention_heads": 1}).heads == HEADS
+    with pytest.raises(CheckpointError, match=r"config\.json: `n_head` must be a positive integer, not None"):
+        bind(found, layer(), {})
+
+
+def test_heads_need_not_be_counted_where_no_branch_has_any():
+    text = PLAIN[: PLAIN.index("  attention")]
+    shapes = layer(**dict.fromkeys(("q", "k", "v", "o", "ln_1")))
+    assert bind(factorization(text), shapes, {}).paths == ("mlp", "mlp_gate")
+
+
+def test_heads_may_be_counted_by_a_setting_inside_another():
+    found = factorization(f"heads: text_config.heads\n{PLAIN}")
+    assert bind(found, layer(), {"text_config": {"heads": HEADS}}).heads == HEADS
+    for config in ({}, {"text_config": None}, {"text_config": {}}, {"text_config.heads": HEADS}):
+        with pytest.raises(CheckpointError, match=r"`text_config\.heads` must be a positive integer, not None"):
+            bind(found, layer(), config)
+
+
+def test_heads_that_do_not_divide_the_output_are_refused():
+    said = "h.0.o.weight has shape (8, 12) (out, in), which 5 heads do not divide"
+    assert refusal(layer(), num_attention_heads=5) == said
+
+
+def test_key_heads_that_do_not_line_up_with_the_query_heads_are_refused():
+    assert refusal(layer(k=(3 * SIZE, WIDTH), v=(3 * SIZE, WIDTH))) == (
+        "h.0.o.weight: 4 query, 3 key, 3 value heads do not line up with the 4 heads of config.json"
+    )
+    assert "4 query, 2 key, 1 value heads" in refusal(layer(v=(SIZE, WIDTH)))
+    assert refusal(layer(q=(3 * SIZE, WIDTH))) == "h.0.q.weight has shape (9, 8) (out, in), which 4 heads do not divide"
+
+
+def test_a_missing_layer_is_named():
+    assert refusal(layer(0) | layer(2)) == "the weights have no layer 1 but layer 2; download the weights again"
+
+
+def test_weights_of_another_class_are_refused():
+    said = refusal({"model.layers.0.mlp.up.weight": (HIDDEN, WIDTH)})
+    assert said.startswith("no tensor is named like h.{layer}, as factorization tiny expects")
+
+
+def test_a_branch_of_which_a_part_is_missing_is_refused():
+    assert refusal(layer(gate=None)) == "h.0 has no tensor gate, though others of its branch are there"
+
+
+def test_a_layer_without_a_branch_is_refused():
+    assert refusal(layer(0) | layer(1, up=None, gate=None, down=None)) == "h.1 has no tensor up"
+
+
+MIXED = PLAIN.replace("attention: {", "attention: [{").replace("output: o}", "output: o}, null]")
+LINEAR = dict.fromkeys(("q", "k", "v", "o", "ln_1"))
+
+
+def test_a_set_counts_only_where_the_layer_has_the_tensor_that_it_asks_for():
+    text = PLAIN.replace(
+        "mlp: {norm: ln_2, up: up, gate: gate, down: down}",
+        "mlp: [{where: conv, norm: ln_2, up: up, down: down}, {where: q, output_norm: ln_2, up: up, down: down}]",
+    ).replace("attention: {", "attention: [null, {where: q, ")
+    text = text.replace("output: o}", "output: o}]")
+    (linear,), (full,) = bound(text, layer(0, **LINEAR, conv=(1, 3)) | layer(1)).sets("mlp")
+    assert (linear.norm, linear.output_norm) == ("h.0.ln_2.weight", None)
+    assert (full.norm, full.output_norm) == (None, "h.1.ln_2.weight")
+    assert refusal(layer(q=None), text) == "h.0 has no tensor conv or q"
+
+
+def test_where_null_is_in_a_list_a_layer_may_lack_the_branch():
+    layout = bound(MIXED, layer(0, **LINEAR) | layer(1) | layer(2, **LINEAR) | layer(3))
+    assert (layout.layers, layout.numbers("mlp"), layout.numbers("query_key")) == (4, (0, 1, 2, 3), (1, 3))
+    assert (layout.without("mlp"), layout.without("value_output")) == ((), (0, 2))
+    assert layout.paths == ("mlp", "mlp_gate", "value_output", "query_key")
+
+
+def test_a_path_that_no_layer_has_is_none():
+    assert bound(MIXED, layer(0, **LINEAR)).paths == ("mlp", "mlp_gate")
+    text = MIXED.replace("mlp: {", "mlp: [{").replace("down: down}", "down: down}, null]")
+    dense = dict.fromkeys(("up", "gate", "down", "ln_2"))
+    assert bound(text, layer(0, **dense)).paths == ("value_output", "query_key")
+    assert refusal(layer(0, **LINEAR, **dense, other=(3, WIDTH)), text) == (
+        "no layer has a branch that factorization tiny knows"
+    )
+
+
+def test_a_part_of_a_branch_is_refused_even_where_a_layer_may_lack_it():
+    assert refusal(layer(k=None), MIXED) == "h.0 has no tensor k, though others of its branch are there"
+
+
+def test_a_set_with_where_is_only_in_layers_with_that_tensor():
+    text = MIXED.replace("attention: [{", "attention: [{where: k, ")
+    layout = bound(text, layer(0, k=None, v=(HIDDEN, WIDTH)) | layer(1))
+    assert layout.without("value_output") == (0,)
+    assert layout.unclaimed == ("h.0.q.weight", "h.0.v.weight", "h.0.o.weight")
+    assert refusal(layer(v=None), text) == "h.0 has no tensor v, though others of its branch are there"
+
+
+BESIDE = """
+layers: ["model.att.{layer}", "att.{layer}"]
+normalization: rms_norm
+branches:
+  mlp: {up: "ffn.{layer}.up", down: "ffn.{layer}.down", norm: "norm.{layer}"}
+  attention: {query: q, key: k, value: v, output: o}
+"""
+
+
+@pytest.mark.parametrize("model", ["", "model."])
+def test_a_name_with_the_number_of_the_layer_stands_beside_the_layers(model):
+    parts = {"att": ("q", "k", "v", "o"), "ffn": ("up", "down", "gate"), "norm": ("",)}
+    shapes = {
+        f"{model}{part}.{number}.{name or 'weight'}": layer()[f"h.0.{name or 'ln_1'}.weight"]
+        for number in range(2)
+        for part, names in parts.items()
+        for name in names
+    }
+    layout = bound(BESIDE, shapes)
+    assert layout.sets("mlp")[1][0].slots["up"].tensor == f"{model}ffn.1.up"
+    assert layout.sets("mlp")[1][0].norm == f"{model}norm.1.weight"
+    assert layout.sets("value_output")[1][0].slots["query"].tensor == f"{model}att.1.q"
+    assert layout.unclaimed == (f"{model}ffn.0.gate", f"{model}ffn.1.gate")
+
+
+LATENT = """
+layers: h.{layer}
+normalization: rms_norm
+branches:
+  mlp: {up: up, down: down}
+  attention:
+    query: q_b
+    interleaved: {kv_b: [key, value]}
+    output: o
+    latent: {q_b: [q_a, q_ln], kv_b: [kv_a, kv_ln]}
+"""
+
+
+def latent(**others: Any) -> dict[str, tuple[int, ...]]:
+    """Heads of two rows of their own and one that all share, with values of three, from latents of six and five."""
+    shapes = {"q_a": (6, WIDTH), "q_ln": (6,), "q_b": (HEADS * 3, 6), "kv_a": (5 + 1, WIDTH), "kv_ln": (5,)}
+    return layer(gate=None, q=None, k=None, v=None, **(shapes | {"kv_b": (HEADS * (2 + 3), 5)} | others))
+
+
+def test_heads_that_read_a_latent_have_the_sizes_that_the_shapes_say():
+    found = bound(LATENT, latent()).sets("value_output")[0][0]
+    assert found.heads == {"query": Heads(HEADS, 3), "key": Heads(HEADS, 2), "value": Heads(HEADS, 3)}
+    assert {"h.0.q_a.weight", "h.0.kv_a.weight", "h.0.q_ln.weight", "h.0.kv_ln.weight"} <= set(found.tensors)
+    assert "h.0.q_a.weight" not in found.read_by("value", "output")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "said"),
+    [
+        ("q_a", (7, WIDTH), "h.0.q_a.weight has shape (7, 8), the rest of the model asks for (6, 8) (out, in)"),
+        ("q_ln", (7,), "h.0.q_ln.weight has shape (7,), the rest of the model asks for (6,) (out, in)"),
+        ("kv_ln", (6,), "h.0.kv_ln.weight has shape (6,), the rest of the model asks for (5,) (out, in)"),
+        ("kv_a", (4, WIDTH), "h.0.kv_a.weight has shape (4, 8), the rest of the model asks for (5, 8) (out, in)"),
+        ("kv_a", (6,), "h.0.kv_a.weight has shape (6,), which is not the shape of a matrix"),
+        ("kv_a", None, "h.0 has no tensor kv_a, though others of its branch are there"),
+        ("kv_b", (HEADS * 5 + 1, 5), "has shape (21, 5), the rest of the model asks for (20, 5) (out, in)"),
+    ],
+)
+def test_a_latent_that_does_not_fit_is_refused(name, shape, said):
+    assert said in refusal(latent(**{name: shape}), LATENT)
+
+
+def test_a_missing_norm_is_refused_unless_null_is_among_its_names():
+    assert refusal(layer(ln_2=None)) == "h.0 has no norm ln_2"
+    assert bound(PLAIN.replace("norm: ln_2", "norm: [ln_2, null]"), layer(ln_2=None)).sets("mlp")[0][0].norm is None
+    assert bound(PLAIN.replace("norm: ln_2", "norm: [ln_3, ln_2]")).sets("mlp")[0][0].norm == "h.0.ln_2.weight"
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "said"),
+    [
+        (
+            "up",
+            (HIDDEN + 1, WIDTH),
+            "h.0.up.weight has shape (13, 8), the rest of the model asks for (12, 8) (out, in)",
+        ),
+        ("up", (), "h.0.up.weight has shape (), the rest of the model asks for (12, 8) (out, in)"),
+        ("down", (WIDTH,), "h.0.down.weight has shape (8,), which is not the shape of a matrix"),
+        ("down", (WIDTH, 0), "h.0.down.weight has shape (8, 0), which is not the shape of a matrix"),
+        ("ln_1", (WIDTH + 1,), "h.0.ln_1.weight has shape (9,), the rest of the model asks for (8,) (out, in)"),
+        ("o", (), "h.0.o.weight has shape (), which is not the shape of a matrix"),
+        (
+            "o",
+            (WIDTH + 1, HEADS * SIZE),
+            "h.0.o.weight has shape (9, 12), the rest of the model asks for (8, 12) (out, in)",
+        ),
+        ("q", (), "h.0.q.weight has shape (), which is not the shape of a matrix"),
+        ("k", (2 * SIZE + 1, WIDTH), "h.0.k.weight has shape (7, 8), the rest of the model asks for (6, 8) (out, in)"),
+        (
+            "v",
+            (2, 2 * SIZE, WIDTH),
+            "h.0.v.weight has shape (2, 6, 8), the rest of the model asks for (6, 8) (out, in)",
+        ),
+    ],
+)
+def test_a_shape_that_does_not_fit_is_refused(name, shape, said):
+    assert refusal(layer(**{name: shape})) == said
+
+
+def test_matrices_stored_in_out_are_read_the_other_way_round():
+    turned = {name: shape[::-1] for name, shape in layer().items()}
+    assert bound(f"stored: in_out\n{PLAIN}", turned).width == WIDTH
+    assert "rest of the model asks for" in refusal(turned)
+
+
+def test_packed_heads_are_counted_with_equally_many_keys_and_values():
+    text = PLAIN.replace("query: q, key: k, value: v", "packed: {qkv: [query, key, value]}")
+    whole = {"q": None, "k": None, "v": None}
+    found = bound(text, layer(qkv=((HEADS + 2 + 2) * SIZE, WIDTH), **whole)).sets("value_output")[0][0]
+    assert found.heads == {"query": Heads(HEADS, SIZE), "key": Heads(2, SIZE), "value": Heads(2, SIZE)}
+    assert refusal(layer(qkv=((HEADS + 3) * SIZE, WIDTH), **whole), text) == (
+        "h.0.qkv.weight has shape (21, 8), the rest of the model asks for (18, 8) (out, in)"
+    )
+    assert "4 query, 3 key, 3 value heads" in refusal(layer(qkv=((HEADS + 6) * SIZE, WIDTH), **whole), text)
+    assert "heads do not line up" in refusal(layer(qkv=(HEADS * SIZE, WIDTH), **whole), text)
+
+
+def experts(*numbers: int) -> dict[str, tuple[int, ...]]:
+    sizes = {"up": (HIDDEN, WIDTH), "down": (WIDTH, HIDDEN)}
+    return {f"h.0.e.{number}.{role}.weight": size for number in numbers for role, size in sizes.items()}
+
+
+def without(*names: str) -> dict[str, tuple[int, ...]]:
+    return layer(gate=None, **dict.fromkeys(names))
+
+
+def test_every_expert_is_a_set_of_its_own_in_the_order_of_their_numbers():
+    found = bound(EXPERTS, without("up", "down") | experts(*range(11))).sets("mlp")[0]
+    assert [each.slots["up"].tensor for each in found] == [f"h.0.e.{number}.up.weight" for number in range(11)]
+
+
+def test_a_shared_expert_counts_beside_the_others():
+    assert len(bound(EXPERTS, without() | experts(0, 1)).sets("mlp")[0]) == 3
+
+
+def test_a_missing_expert_is_named():
+    said = refusal(without() | experts(0, 2), EXPERTS)
+    assert said == "h.0 has no expert 1 but expert 2; download the weights again"
+
+
+def test_an_expert_of_which_a_part_is_missing_is_refused():
+    whole = without() | experts(0, 1)
+    for lost in ("up", "down"):
+        rest = {name: shape for name, shape in whole.items() if name != f"h.0.e.1.{lost}.weight"}
+        assert refusal(rest, EXPERTS) == f"h.0 has no tensor e.1.{lost}, though others of its branch are there"
+
+
+def test_a_layer_with_none_of_the_alternatives_is_refused():
+    assert refusal(without("up", "down"), EXPERTS) == "h.0 has no tensor e.{expert}.up or up or stack.up"
+
+
+def test_stacked_experts_must_be_equally_many_in_every_tensor():
+    stacked = {"stack.up": (5, HIDDEN, WIDTH), "stack.down": (5, WIDTH, HIDDEN)}
+    shapes = without("up", "down") | layer(gate=None, up=None, down=None, **stacked)
+    assert bound(EXPERTS, shapes).width == WIDTH
+    assert refusal(shapes | {"h.0.stack.up.weight": (4, HIDDEN, WIDTH)}, EXPERTS) == (
+        "h.0.stack.up.weight has shape (4, 12, 8), the rest of the model asks for (5, 12, 8) (out, in)"
+    )
+
+
+def test_a_matrix_of_the_residual_width_that_nothing_reads_is_unclaimed():
+    others = {"router": (5, WIDTH), "bias": (WIDTH,), "q_norm": (SIZE,), "mask": (1, 1, WIDTH, WIDTH)}
+    assert bound(shapes=layer(**others)).unclaimed == ("h.0.router.weight",)
+    assert bound(f"ignores: [router]\n{PLAIN}", layer(**others)).unclaimed == ()
+    assert bound(f"ignores: ['rou*']\n{PLAIN}", layer(**others)).unclaimed == ()
+    assert bound(f"ignores: ['e.{{expert}}.r']\n{PLAIN}", layer(**{"e.17.r": (5, WIDTH)})).unclaimed == ()
+
+
+def test_a_set_names_every_tensor_that_it_reads_once():
+    text = PLAIN.replace("query: q, key: k, value: v", "packed: {qkv: [query, key, value]}")
+    whole = layer(q=None, k=None, v=None, qkv=(3 * math.prod((HEADS, SIZE)), WIDTH))
+    assert bound(text, whole).sets("value_output")[0][0].tensors == (
+        "h.0.o.weight",
+        "h.0.qkv.weight",
+        "h.0.ln_1.weight",
+    )
+
+
+ROUTED = PLAIN.replace(
+    "up: up, gate: gate, down: down", "up: 'e.{expert}.up', down: 'e.{expert}.down', router: router, fed_by: fed"
+)
+STACKED = PLAIN.replace("up: up, gate: gate, down: down", "up: up, down: down, router: router")
+
+
+def routed(**others: Any) -> dict[str, tuple[int, ...]]:
+    """A layer of three experts, each stored by itself, whose router has a bias."""
+    experts = {f"e.{n}.{name}": shape for n in range(3) for name, shape in (("up", (4, WIDTH)), ("down", (WIDTH, 4)))}
+    usual = {"up": None, "gate": None, "down": None, "fed": (WIDTH,), "router": (3, WIDTH)}
+    return layer(**{**experts, **usual} | others)
+
+
+def stacked(**others: Any) -> dict[str, tuple[int, ...]]:
+    """A layer of three experts in stacks."""
+    usual = {"up": (3, 4, WIDTH), "gate": None, "down": (3, WIDTH, 4), "router": (3, WIDTH)}
+    return layer(**usual | others)
+
+
+def added(shapes: dict[str, tuple[int, ...]], **others: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    return shapes | {f"h.0.{name.replace('_bias', '.bias')}": shape for name, shape in others.items()}
+
+
+def test_routers_biases_and_feeding_norms_of_the_right_shapes_are_bound():
+    found = bound(ROUTED, added(routed(), router_bias=(3,)))
+    assert [each.router for each in found.sets("mlp")[0]] == ["h.0.router.weight"] * 3
+    assert [each.fed_by for each in found.sets("mlp")[0]] == ["h.0.fed.weight"] * 3
+    (stack,) = bound(STACKED, added(stacked(), router_bias=(3,), up_bias=(3, 4))).sets("mlp")[0]
+    assert dict(stack.biases) == {"h.0.up.weight": "h.0.up.bias", "h.0.router.weight": "h.0.router.bias"}
+    (plain,) = bound(PLAIN, added(layer(), up_bias=(HIDDEN,), gate_bias=(HIDDEN,))).sets("mlp")[0]
+    assert set(plain.biases.values()) == {"h.0.up.bias", "h.0.gate.bias"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "experts"),
+    [(ROUTED, routed(router=(5, WIDTH)), 3), (STACKED, stacked(router=(5, WIDTH)), 1)],
+    ids=["each by itself", "in stacks"],
+)
+def test_a_router_may_have_rows_for_experts_that_compute_nothing(text, shapes, experts):
+    for whole in (shapes, added(shapes, router_bias=(5,))):
+        assert [each.router for each in bound(text, whole).sets("mlp")[0]] == ["h.0.router.weight"] * experts
+
+
+@pytest.mark.parametrize("rows", [3, 5])
+@pytest.mark.parametrize("many", [2, 4, 6])
+def test_a_router_s_bias_has_one_number_for_each_of_its_rows(rows, many):
+    for text, shapes in ((ROUTED, routed(router=(rows, WIDTH))), (STACKED, stacked(router=(rows, WIDTH)))):
+        assert refusal(added(shapes, router_bias=(many,)), text) == (
+            f"h.0.router.bias has shape ({many},), its router asks for ({rows},)"
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "name"),
+    [
+        pytest.param(ROUTED, routed(router=(2, WIDTH)), "h.0.router.weight", id="a router of too few experts"),
+        pytest.param(ROUTED, routed(router=(3, WIDTH + 1)), "h.0.router.weight", id="a router of another width"),
+        pytest.param(ROUTED, routed(router=(3,)), "h.0.router.weight", id="a router that is no matrix"),
+        pytest.param(ROUTED, routed(fed=(WIDTH + 1,)), "h.0.fed.weight", id="a feeding norm of another width"),
+        pytest.param(STACKED, stacked(router=(2, WIDTH)), "h.0.router.weight", id="a router of stacks"),
+        pytest.param(STACKED, added(stacked(), up_bias=(4,)), "h.0.up.bias", id="one bias for a stack"),
+        pytest.param(STACKED, added(stacked(), up_bias=(3, 5)), "h.0.up.bias", id="biases of a stack"),
+        pytest.param(PLAIN, added(layer(), up_bias=(HIDDEN + 1,)), "h.0.up.bias", id="the bias of a reader"),
+        pytest.param(PLAIN, added(layer(), gate_bias=(HIDDEN, 1)), "h.0.gate.bias", id="a bias that is a matrix"),
+        pytest.param(PLAIN, added(layer(), gate_bias=()), "h.0.gate.bias", id="a bias that is a number"),
+    ],
+)
+def test_what_activity_is_computed_from_has_to_fit(text, shapes, name):
+    said = refusal(shapes, text)
+    assert said.startswith(f"{name} has shape ")
+    assert "the rest of the model asks for" in said

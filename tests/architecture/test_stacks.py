@@ -1,0 +1,205 @@
+"""Models of several stacks: encoder beside decoder, stages of a convolutional network, streams of unlike widths."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from hf_lineage import Options, compare, extract, inspect
+from hf_lineage.architecture.layout import bind
+from hf_lineage.architecture.lookup import factorizations, lookup
+from hf_lineage.architecture.schema import as_sets
+from hf_lineage.checking.opened import headers
+from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.errors import CheckpointError
+from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.hub.reference import resolve
+from hf_lineage.signature.branches import terms
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.store import load_signature, save_signature
+
+EXACT = replace(RECIPES["robust"], probes=None)
+RESNET: dict[str, Any] = {"embedding_size": 16, "hidden_sizes": [16, 24], "depths": [3, 4], "layer_type": "basic"}
+T5: dict[str, Any] = {
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 40,
+    "num_heads": 4,
+    "vocab_size": 64,
+    "tie_word_embeddings": True,
+}
+
+
+def saved(name, folder, seed=0, **said):
+    torch.manual_seed(seed)
+    config = getattr(transformers, name).config_class(**said, architectures=[name])
+    model = getattr(transformers, name)(config)
+    for parameter in model.parameters():
+        parameter.data.normal_(std=0.3)
+    for key, buffer in model.named_buffers():
+        if key.endswith("running_var"):
+            buffer.uniform_(0.5, 2.0)
+    model.save_pretrained(folder)
+    return str(folder)
+
+
+def noised(folder, to):
+    """A child: the same weights with a tenth of their size as noise."""
+    to.mkdir()
+    torch.manual_seed(7)
+    weights = load_file(f"{folder}/model.safetensors")
+    child = {n: t + 0.1 * t.std() * torch.randn_like(t) if t.ndim > 1 else t for n, t in weights.items()}
+    save_file(child, to / "model.safetensors")
+    (to / "config.json").write_text(resolve(folder).read_text("config.json"))
+    return str(to)
+
+
+def resnet(folder, **said):
+    return saved("ResNetModel", folder, **RESNET | said)
+
+
+def t5(folder, **said):
+    return saved("T5ForConditionalGeneration", folder, **T5 | {"num_layers": 2, "num_decoder_layers": 3} | said)
+
+
+def test_the_layers_of_all_stacks_follow_one_another(tmp_path):
+    found = extract(t5(tmp_path), Options(paths=("mlp", "value_output")))
+    assert found.layers == 5
+    assert found.paths["mlp"].sketch.shape == found.paths["value_output"].sketch.shape == (5, 32, 32)
+    assert found.paths["mlp"].widths == ()
+
+
+def test_an_encoder_alone_is_what_it_is_beside_its_decoder(tmp_path):
+    whole = extract(t5(tmp_path / "whole"))
+    torch.manual_seed(0)
+    encoder = transformers.T5EncoderModel.from_pretrained(tmp_path / "whole")
+    encoder.save_pretrained(tmp_path / "encoder")
+    alone = extract(str(tmp_path / "encoder"))
+    np.testing.assert_array_equal(whole.paths["mlp"].sketch[:2], alone.paths["mlp"].sketch)
+
+
+def test_a_stage_has_its_own_width_and_no_branch_where_the_shortcut_has_weights(tmp_path):
+    found = extract(resnet(tmp_path))
+    assert (found.layers, found.width) == (7, 24)
+    assert found.without == {"mlp": (3,)}
+    (path,) = found.paths.values()
+    assert path.widths == (16, 16, 16, 24, 24, 24)
+    assert path.sketch.shape == (6, 24, 24)
+    assert path.corner.shape == (6, 16, 16)
+    assert not path.sketch[:3, 16:].any()
+    assert path.usable.all()
+
+
+@pytest.mark.parametrize("recipe", [RECIPES["robust"], EXACT, replace(EXACT, probes=8)], ids=str)
+def test_models_of_unlike_widths_are_told_apart(tmp_path, recipe):
+    base, other = resnet(tmp_path / "base"), resnet(tmp_path / "other", seed=1)
+    options = Options(recipe=recipe)
+    (related,) = compare(base, noised(base, tmp_path / "child"), options).rows
+    (unrelated,) = compare(base, other, options).rows
+    assert (related.verdict.name, unrelated.verdict.name) == ("RELATED", "UNRELATED")
+    similarity = related.verdict.evidence["mlp"].comparison.similarity
+    assert not similarity[:3, 3:].any()
+    assert not similarity[3:, :3].any()
+    assert related.verdict.evidence["mlp"].comparison.assignment.tolist() == list(range(6))
+
+
+def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(tmp_path):
+    base, other = (extract(resnet(tmp_path / str(seed), seed=seed)).paths["mlp"] for seed in (0, 1))
+    swapped = other.of([3, 4, 5, 0, 1, 2])
+    assert swapped.widths == (24, 24, 24, 16, 16, 16)
+    assert base.alike(swapped).tolist() == [[False] * 3 + [True] * 3] * 3 + [[True] * 3 + [False] * 3] * 3
+    assert compare_paths(base, swapped).score == pytest.approx(compare_paths(base, other).score)
+
+
+def test_layers_of_unlike_widths_are_all_read_however_quick_it_is_to_be(tmp_path):
+    said = {"hidden_sizes": [16, 24], "depths": [1, 11], "num_stages": 2}
+    base, other = (saved("ConvNextModel", tmp_path / str(seed), seed, **said) for seed in (0, 1))
+    for model, verdict in ((noised(base, tmp_path / "child"), "RELATED"), (other, "UNRELATED")):
+        (row,) = compare(base, model, Options(budget="quick")).rows
+        found = row.verdict.evidence["mlp"]
+        assert (row.verdict.name, found.analyses, len(found.layers[1])) == (verdict, 1, 12)
+
+
+def test_models_with_unlike_stages_are_incompatible(tmp_path):
+    base = resnet(tmp_path / "base")
+    (row,) = compare(base, resnet(tmp_path / "other", depths=[4, 3])).rows
+    assert row.verdict.name == "INCOMPATIBLE"
+    assert "has mlp in 6 layers of widths 16, 16, 16, 24, 24, 24" in row.verdict.reason
+
+
+def test_a_signature_of_unlike_widths_survives_its_file(tmp_path):
+    found = extract(resnet(tmp_path / "model"))
+    save_signature(found, tmp_path / "file")
+    again = load_signature(tmp_path / "file")
+    assert again.paths["mlp"].widths == found.paths["mlp"].widths
+    np.testing.assert_array_equal(again.paths["mlp"].sketch, found.paths["mlp"].sketch)
+
+
+def test_the_exact_signature_some_columns_at_a_time_is_the_whole_one(tmp_path):
+    base, child = resnet(tmp_path / "base"), noised(str(tmp_path / "base"), tmp_path / "child")
+    whole, parted = (
+        compare(base, child, Options(recipe=EXACT, max_memory=memory)).rows[0].verdict.evidence["mlp"].comparison
+        for memory in (None, "135MB")
+    )
+    np.testing.assert_allclose(parted.similarity, whole.similarity, atol=1e-6)
+
+
+def test_layers_are_paired_within_their_stage(tmp_path):
+    found = inspect(resnet(tmp_path)).pairings["mlp"]
+    assert found.alike.sum(axis=1).tolist() == [3] * 6
+    assert found.layers == (0, 1, 2, 4, 5, 6)
+
+
+def test_a_bottleneck_is_the_product_of_three_convolutions(tmp_path):
+    folder = resnet(tmp_path, layer_type="bottleneck", hidden_sizes=[32, 48])
+    recipe = replace(RECIPES["paper"], probes=None)
+    found = extract(folder, Options(recipe=recipe)).paths["mlp"]
+    weights = load_file(tmp_path / "model.safetensors")
+    first, second, third = (
+        weights[f"encoder.stages.1.layers.2.layer.{n}.convolution.weight"].sum(dim=(2, 3)).double() for n in range(3)
+    )
+    product = third @ second @ first
+    residual = product - product.trace() / 48 * torch.eye(48)
+    np.testing.assert_allclose(found.sketch[found.widths.index(48) + 1], residual, atol=1e-4)
+    assert found.trace[found.widths.index(48) + 1] == pytest.approx(float(product.trace()), rel=1e-5)
+
+
+def test_the_naive_product_of_the_first_and_the_last_convolution_is_one_replacement_away(tmp_path):
+    repo = resolve(resnet(tmp_path, layer_type="bottleneck"))
+    factorization, checkpoint = lookup(repo.config())[1], open_checkpoint(repo)
+    (bottleneck,) = as_sets(factorization.branches.mlp)
+    naive = msgspec.structs.replace(bottleneck, up="layer.0.convolution", latent={}, inner_norm="layer.0.normalization")
+    branches = msgspec.structs.replace(factorization.branches, mlp=(naive, None))
+    found = msgspec.structs.replace(factorization, branches=branches)
+    layout = bind(found, checkpoint.shapes, {})
+    (term,) = terms(layout, "mlp", 0, RECIPES["paper"], checkpoint.read)
+    prefix = "encoder.stages.0.layers.0.layer"
+    first, third = (checkpoint.read(f"{prefix}.{n}.convolution.weight")[..., 0, 0] for n in (0, 2))
+    torch.testing.assert_close(term.out @ term.inn, third @ first)
+
+
+def test_a_stack_that_is_not_there_is_named(tmp_path):
+    t5(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    save_file({n: t for n, t in weights.items() if not n.startswith("decoder.")}, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"no tensor is named like decoder\.block\.\{layer\}"):
+        headers(resolve(str(tmp_path)))
+
+
+def test_each_stack_has_its_own_number_of_heads():
+    found = next(found for found in factorizations() if found.name == "t5")
+    found = msgspec.structs.replace(found, heads={"encoder": "num_heads", "decoder": "more.1"})
+    shapes = {}
+    for stack, mlp in (("encoder", 1), ("decoder", 2)):
+        prefix = f"{stack}.block.0.layer"
+        shapes |= {f"{prefix}.0.SelfAttention.{role}.weight": (24, 24) for role in "qkvo"}
+        shapes |= {f"{prefix}.{n}.layer_norm.weight": (24,) for n in (0, mlp)}
+        shapes |= {f"{prefix}.{mlp}.DenseReluDense.{role}.weight": (24, 24) for role in ("wi", "wo")}
+    layout = bind(found, shapes, {"num_heads": 4, "more": [9, 6]})
+    assert [each.heads["query"].count for (each,) in layout.sets("value_output")] == [4, 6]
+    assert layout.heads == 6

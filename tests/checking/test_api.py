@@ -1,0 +1,261 @@
+"""From names to verdicts, on the really trained models of the example Hub."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hf_lineage import Options, check, compare, extract, save_signature
+from hf_lineage.errors import OptionError, RepositoryError, SignatureError
+from hf_lineage.report import text
+from hf_lineage.signature.recipe import RECIPES
+from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
+
+HUB = Path(__file__).parents[2] / "examples" / "hub"
+BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
+ALL_PATHS = ("mlp", "mlp_gate", "value_output", "query_key")
+OPTIONS = Options(local_hub=HUB)
+
+
+def only_row(report):
+    (row,) = report.rows
+    return row
+
+
+def test_a_true_claim_is_related_and_names_where_it_stands():
+    report = check(TUNED, options=OPTIONS)
+    row = only_row(report)
+    assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "finetune", ("README.md",))
+    assert (row.verdict.name, report.exit_code) == ("RELATED", 0)
+    assert row.verdict.evidence["mlp"].p_value == 0.001
+
+
+def test_a_false_claim_is_unrelated():
+    report = check("magpie/llama-liar", options=OPTIONS)
+    assert (only_row(report).verdict.name, report.exit_code) == ("UNRELATED", 1)
+
+
+def test_a_base_named_instead_is_checked_instead():
+    assert only_row(check(OTHER, [BASE], OPTIONS)).verdict.name == "UNRELATED"
+    assert only_row(check(TUNED, [OTHER], OPTIONS)).claim.base == OTHER
+
+
+def test_nothing_declared_is_undecided():
+    report = check(BASE, options=OPTIONS)
+    assert (report.rows, report.exit_code) == ((), 3)
+
+
+def test_a_merge_has_a_row_for_each_parent():
+    report = check("fern/llama-merge-a-b", options=OPTIONS)
+    assert [(row.claim.base, row.verdict.name) for row in report.rows] == [
+        ("fern/llama-finetune-a", "RELATED"),
+        ("fern/llama-finetune-b", "RELATED"),
+    ]
+    assert report.rows[0].claim.sources == ("README.md", "mergekit_config.yml")
+    assert [row.verdict.verified for row in report.rows] == [True, True]
+
+
+def merge_of(folder, parents, chosen):
+    """A model that declares a merge of all parents: every layer is that of the one chosen for it, or of nobody."""
+    weights, random = [load_file(parent / WEIGHTS) for parent in parents], torch.Generator().manual_seed(9)
+    shutil.copytree(parents[0], folder)
+
+    def mix(tensors):
+        for name, tensor in tensors.items():
+            if ".layers." in name and tensor.ndim > 1:
+                place = chosen(int(name.split(".")[2]))
+                tensors[name] = (
+                    weights[place][name]
+                    if place is not None
+                    else torch.randn(tensor.shape, generator=random) / tensor.shape[1] ** 0.5
+                )
+
+    spoil(folder, mix)
+    return card(folder, [f"acme/{parent.name}" for parent in parents], "merge")
+
+
+@pytest.fixture
+def parents(tmp_path):
+    """Two independent models of eight layers, in a local Hub."""
+    return [tiny_llama(tmp_path / "hub" / "acme" / f"parent{seed}", seed=seed, layers=8) for seed in (0, 1)]
+
+
+def test_a_merge_of_two_independent_models_is_verified_though_neither_gave_more_than_half(parents, tmp_path):
+    merge = merge_of(tmp_path / "merge", parents, lambda layer: (0, 0, 0, 1, 1, 1, None, None)[layer])
+    report = check(str(merge), options=Options(order_seed=0, local_hub=tmp_path / "hub"))
+    assert report.exit_code == 0
+    for row in report.rows:
+        assert (row.claim.relation, row.verdict.words, row.verdict.verified) == ("merge", "RELATED", True)
+        assert row.verdict.reason.startswith("one of 2 parents of a merge")
+        assert 0.3 < row.verdict.evidence["mlp"].inherited.share < 0.45
+
+
+def test_one_of_its_parents_alone_is_a_base_in_part(parents, tmp_path):
+    merge = merge_of(tmp_path / "merge", parents, lambda layer: 0 if layer < 3 else 1)
+    report = check(str(merge), [str(parents[0])], Options(order_seed=0))
+    assert (only_row(report).verdict.words, report.exit_code) == ("RELATED in part", 3)
+    assert only_row(report).verdict.reason.endswith("in layers 0-2")
+
+
+def test_nobody_makes_a_merge_of_an_independent_model_by_naming_a_parent_and_its_copy(parents, tmp_path):
+    """Three of eight layers are the first parent's and the others nobody's; its copy is named beside it."""
+    copy = shutil.copytree(parents[0], parents[0].with_name("copy"))
+    merge = merge_of(tmp_path / "merge", [parents[0], copy], lambda layer: 0 if layer < 3 else None)
+    report = check(str(merge), options=Options(order_seed=0, local_hub=tmp_path / "hub"))
+    assert [row.verdict.words for row in report.rows] == ["RELATED in part"] * 2
+    assert report.exit_code == 3
+
+
+@pytest.mark.parametrize("recipe", ["paper", "robust"])
+def test_every_path_tells_descendants_from_independent_models(recipe):
+    options = replace(OPTIONS, paths=ALL_PATHS, recipe=RECIPES[recipe])
+    related = only_row(check(TUNED, options=options)).verdict
+    assert {path: single.name for path, single in related.by_path.items()} == dict.fromkeys(ALL_PATHS, "RELATED")
+    assert related.evidence["mlp"].p_value == pytest.approx(0.004), "0.001 after Holm's correction over four paths"
+    unrelated = only_row(check(OTHER, [BASE], options)).verdict
+    assert {path: single.name for path, single in unrelated.by_path.items()} == dict.fromkeys(ALL_PATHS, "UNRELATED")
+
+
+def test_an_empirical_null_from_a_named_model_is_applied():
+    row = only_row(check(TUNED, options=replace(OPTIONS, nulls=(OTHER,))))
+    null = row.verdict.evidence["mlp"].empirical
+    assert row.verdict.name == "RELATED"
+    assert list(null.scores) == [OTHER]
+    assert abs(null.threshold) < 0.1
+    assert null.p_value == 0.5
+
+
+def test_a_null_model_that_is_related_to_the_base_is_refused(tmp_path):
+    with pytest.raises(OptionError, match=f"{TUNED} declares {BASE}, the base, as its base"):
+        check("magpie/llama-liar", options=replace(OPTIONS, nulls=(TUNED,)))
+    silent = str(shutil.copytree(HUB / TUNED, tmp_path / "silent", ignore=shutil.ignore_patterns("README.md")))
+    with pytest.raises(OptionError, match=f"{silent} is itself related to {BASE}"):
+        check("magpie/llama-liar", options=replace(OPTIONS, nulls=(silent,)))
+
+
+def test_a_null_model_of_another_shape_is_refused(tmp_path):
+    with pytest.raises(OptionError, match=r"cannot serve: .* has mlp in 6 layers, .* in 5 layers"):
+        check(TUNED, options=replace(OPTIONS, nulls=(shallower(tmp_path),)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (Options(nulls=("llama-2-7b",)), "was measured with --recipe paper --paths mlp"),
+        (Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"], paths=("query_key",)), "was measured with"),
+        (Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"]), "holds scores of meta-llama/Llama-2-7b-hf, not of"),
+    ],
+)
+def test_a_published_null_is_used_only_for_what_it_was_measured_on(options, message):
+    with pytest.raises(OptionError, match=message):
+        check(TUNED, options=replace(options, local_hub=HUB))
+
+
+def test_a_published_null_serves_a_folder_of_its_reference():
+    options = Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"])
+    row = only_row(compare(str(HUB / BASE), str(HUB / TUNED), options))
+    assert row.verdict.evidence["mlp"].empirical.threshold == 4e-4
+
+
+def of_layers(folder, *layers):
+    """A model of these layers of the base, one after another."""
+    weights = load_file(HUB / BASE / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if ".layers." not in name}
+    for number, layer in enumerate(layers):
+        there, here = f".layers.{layer}.", f".layers.{number}."
+        kept |= {name.replace(there, here): tensor.clone() for name, tensor in weights.items() if there in name}
+    save_file(kept, folder / "model.safetensors")
+    shutil.copy(HUB / BASE / "config.json", folder)
+    edit_json(folder / "config.json", num_hidden_layers=len(layers))
+    return str(folder)
+
+
+def shallower(folder):
+    return of_layers(folder, 0, 1, 2, 3, 4)
+
+
+def test_a_model_without_some_layers_is_related_either_way(tmp_path):
+    few = shallower(tmp_path)
+    for pair, shape in (((str(HUB / BASE), few), (6, 5)), ((few, str(HUB / BASE)), (5, 6))):
+        verdict = only_row(compare(*pair)).verdict
+        (evidence,) = verdict.evidence.values()
+        assert (verdict.name, evidence.comparison.similarity.shape) == ("RELATED", shape)
+        assert evidence.comparison.score == pytest.approx(1)
+
+
+def test_a_model_with_repeated_layers_is_related(tmp_path):
+    again = of_layers(tmp_path, 0, 1, 2, 3, 4, 1, 2, 3, 4, 5)
+    (evidence,) = only_row(compare(str(HUB / BASE), again)).verdict.evidence.values()
+    assert evidence.comparison.similarity.shape == (6, 10)
+    assert evidence.comparison.score == pytest.approx(1)
+
+
+def test_a_report_says_which_depths_were_compared(tmp_path):
+    sentences = " ".join(text.render(compare(str(HUB / BASE), shallower(tmp_path))).split())
+    assert "the base has 6 layers and the model 5; the score is that of the 5 that are paired" in sentences
+
+
+def test_independent_models_of_unlike_depth_are_unrelated(tmp_path):
+    assert only_row(compare(str(HUB / "otter/llama-independent"), shallower(tmp_path))).verdict.name == "UNRELATED"
+
+
+def test_a_model_of_unlike_depth_has_no_empirical_null(tmp_path):
+    options = replace(OPTIONS, nulls=(str(HUB / "otter/llama-independent"),))
+    verdict = only_row(compare(str(HUB / BASE), shallower(tmp_path), options)).verdict
+    assert verdict.name == "INCOMPATIBLE"
+    assert verdict.reason.endswith("in 5 layers; leave --null out")
+
+
+def test_a_model_that_declares_itself_is_unverifiable(tmp_path):
+    folder = tmp_path / "org" / "selfish"
+    shutil.copytree(HUB / TUNED, folder)
+    (folder / "README.md").write_text("---\nbase_model: org/selfish\n---\n")
+    verdict = only_row(check("org/selfish", options=Options(local_hub=tmp_path))).verdict
+    assert (verdict.name, verdict.reason) == ("UNVERIFIABLE", "the model declares itself as its base")
+
+
+def test_a_stored_signature_stands_for_its_model(tmp_path):
+    for name in (BASE, TUNED):
+        save_signature(extract(name, OPTIONS), tmp_path / Path(name).name)
+    stored = only_row(compare(str(tmp_path / "llama-base"), str(tmp_path / "llama-finetune-a")))
+    direct = only_row(compare(BASE, TUNED, OPTIONS))
+    assert stored.verdict.evidence["mlp"].comparison.score == direct.verdict.evidence["mlp"].comparison.score
+    assert stored.verdict.evidence["mlp"].permutation.p_value == direct.verdict.evidence["mlp"].permutation.p_value
+
+
+def test_a_stored_signature_of_another_recipe_is_refused(tmp_path):
+    save_signature(extract(BASE, OPTIONS), tmp_path / "base")
+    with pytest.raises(SignatureError, match="extract it again"):
+        compare(str(tmp_path / "base"), TUNED, replace(OPTIONS, recipe=RECIPES["paper"]))
+
+
+def test_a_candidate_that_is_not_there_is_an_error():
+    with pytest.raises(RepositoryError, match="no/where/at/all is neither a folder nor a Hub name"):
+        check("no/where/at/all")
+
+
+def test_fixed_sinusoidal_positions_leave_the_decision_to_an_empirical_null(tmp_path):
+    import torch
+    from transformers import XGLMConfig, XGLMForCausalLM
+
+    shape = XGLMConfig(
+        vocab_size=64, d_model=32, ffn_dim=48, num_layers=2, attention_heads=4, max_position_embeddings=32
+    )
+    for seed, name in enumerate(("one", "other")):
+        torch.manual_seed(seed)
+        XGLMForCausalLM(shape).save_pretrained(tmp_path / name)
+    one, other = str(tmp_path / "one"), str(tmp_path / "other")
+    undecided = only_row(compare(one, one)).verdict
+    assert (undecided.name, undecided.reason.partition(",")[0]) == (
+        "INCONCLUSIVE",
+        "the architecture does not treat all residual coordinates alike",
+    )
+    few = only_row(compare(one, one, Options(nulls=(other,)))).verdict
+    assert (few.name, few.reason) == (
+        "INCONCLUSIVE",
+        "1 independent model(s) cannot show p <= 0.01, which takes at least 99; name more of them with --null",
+    )
+    assert only_row(compare(one, one, Options(nulls=(other,), alpha=0.5))).verdict.name == "RELATED"

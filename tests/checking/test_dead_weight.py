@@ -1,0 +1,86 @@
+"""Weight that does nothing decides nothing: copies stay RELATED and independent models UNRELATED, logits unchanged."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from hf_lineage.checking.api import compare
+from hf_lineage.signature.options import Options
+from tests import attacks
+from tests.laundering import outputs
+
+HUB = Path(__file__).parents[2] / "examples" / "hub"
+BASE, INDEPENDENT = "acme/llama-base", "otter/llama-independent"
+PATHS = Options(paths=("mlp", "mlp_gate", "value_output", "query_key"))
+
+
+def load(name):
+    return AutoModelForCausalLM.from_pretrained(HUB / name, dtype="float32", local_files_only=True)
+
+
+def attacked(folder, source, attack):
+    """A model after an attack, saved, and by how much its logits moved in units of their standard deviation."""
+    torch.manual_seed(0)
+    model, base = load(source), load(BASE)
+    before = outputs(model)
+    attack(model, base)
+    model.save_pretrained(folder)
+    again = AutoModelForCausalLM.from_pretrained(folder, dtype="float32", local_files_only=True)
+    return float((outputs(again) - before).abs().max() / before.std())
+
+
+def judged(folder, options=None):
+    (row,) = compare(str(HUB / BASE), str(folder), options).rows
+    return row.verdict
+
+
+HIDING = {
+    "one unit whose norms overflow": attacks.overflow,
+    "352 dead units, ten times as large": attacks.dead_noise(352, 10),
+    "352 dead units, thirty times as large": attacks.dead_noise(352, 30),
+    "one dead unit, a million times as large": attacks.dead_noise(1, 1e3),
+    "one unit split into 350": attacks.split(350),
+}
+FORGING = {
+    "the first singular direction of the base, overflowing": attacks.singular,
+    "the base's units behind closed gates, three times as large": attacks.carried(0.0, 3**0.5),
+    "the base's units behind gates that hardly open": attacks.carried(1e-5, 3**0.5),
+    "a copy of the base's units that writes a millionth": attacks.carried(1.0, 1.0, down=1e-6),
+    "two copies of the base's units that write a millionth": attacks.carried(1.0, 1.0, copies=2, down=1e-6),
+    "the base's units, each beside its opposite": attacks.cancelling,
+    "the base's layers, their outputs times 1e-15": attacks.faint_layers,
+}
+
+
+@pytest.mark.parametrize("attack", HIDING.values(), ids=HIDING)
+def test_dead_weight_does_not_hide_a_copy(tmp_path, attack):
+    assert attacked(tmp_path, BASE, attack) < 1e-4
+    verdict = judged(tmp_path)
+    assert (verdict.words, verdict.verified) == ("RELATED", True)
+    assert verdict.evidence["mlp"].comparison.score > 0.98
+
+
+@pytest.mark.parametrize("attack", FORGING.values(), ids=FORGING)
+def test_dead_weight_of_the_base_does_not_forge_descent(tmp_path, attack):
+    assert attacked(tmp_path, INDEPENDENT, attack) < 1e-3
+    verdict = judged(tmp_path, PATHS)
+    assert verdict.name == "UNRELATED"
+    assert max(each.inherited.share for each in verdict.evidence.values()) <= 0.5
+
+
+def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_path):
+    attacked(tmp_path, INDEPENDENT, attacks.blended)
+    verdict = judged(tmp_path)
+    assert verdict.evidence["mlp"].p_value <= 0.001
+    assert (verdict.words, verdict.verified, int(verdict.exit_code)) == ("RELATED by the basis only", False, 3)
+
+
+def test_grafted_layers_are_related_in_part_and_named(tmp_path):
+    attacked(tmp_path, INDEPENDENT, attacks.grafted(1, 4))
+    verdict = judged(tmp_path)
+    assert (verdict.words, verdict.verified, int(verdict.exit_code)) == ("RELATED in part", False, 3)
+    assert verdict.reason.endswith("% of what its units write is inherited, in layers 1, 4")
+    accepted = judged(tmp_path, Options(accept=("part",)))
+    assert (accepted.words, accepted.verified, int(accepted.exit_code)) == ("RELATED in part", False, 0)

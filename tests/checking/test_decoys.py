@@ -1,0 +1,295 @@
+"""A verdict is about what transformers loads: each folder is loaded, and its logits stand beside the verdict."""
+
+import json
+
+import peft
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from hf_lineage import compare
+from hf_lineage.report import json as as_json
+from tests import decoys
+from tests.decoys import GENERAL, OTHER, Pair, loaded, made
+from tests.models import WEIGHTS, edit_json
+
+TOKENS = torch.arange(1, 9)[None]
+LLAMA, GPT2, GRANITE, MIXTRAL = "LlamaForCausalLM", "GPT2LMHeadModel", "GraniteForCausalLM", "MixtralForCausalLM"
+
+
+@pytest.fixture
+def pair(tmp_path):
+    return made(LLAMA, {}, tmp_path)
+
+
+def logits(folder, auto=transformers.AutoModelForCausalLM):
+    with torch.no_grad():
+        return auto.from_pretrained(folder, local_files_only=True).eval()(TOKENS).logits
+
+
+def whose(folder, pair):
+    """Which of the two models computes what a folder computes."""
+    outputs = logits(folder)
+    return [name for name, own in (("A", pair.a), ("B", pair.b)) if torch.allclose(outputs, logits(own), atol=1e-3)]
+
+
+def judged(pair, folder):
+    (row,) = compare(str(pair.a), str(folder)).rows
+    return row
+
+
+def test_two_independent_models_are_told_apart(pair):
+    assert (judged(pair, pair.b).verdict.name, judged(pair, pair.a).verdict.name) == ("UNRELATED", "RELATED")
+
+
+@pytest.mark.parametrize("name", [LLAMA, GPT2])
+@pytest.mark.parametrize(
+    ("kind", "loads", "verdict", "reason"),
+    [
+        (
+            "appended",
+            ["B"],
+            "UNVERIFIABLE",
+            "config.json says 2 layers and the weights hold 4: transformers loads layers 0",
+        ),
+        ("foreign_prefix", ["B"], "UNVERIFIABLE", "stand under decoy."),
+        ("one_letter_prefix", ["A"], "UNVERIFIABLE", "matrices named and shaped like those of the layers stand under "),
+        ("named_file", ["B"], "UNVERIFIABLE", "transformers loads other.safetensors, which config.json names"),
+        ("named_file_alone", ["A"], "RELATED", ""),
+        ("file_and_shards", ["B"], "UNVERIFIABLE", "transformers loads the former, other loaders the latter"),
+        ("leftovers", ["A"], "RELATED", ""),
+    ],
+)
+def test_a_decoy_decides_nothing(name, kind, loads, verdict, reason, tmp_path):
+    pair = made(name, {}, tmp_path)
+    folder = GENERAL[kind](pair)
+    assert whose(folder, pair) == loads
+    outcome = judged(pair, folder).verdict
+    assert outcome.name == verdict
+    assert reason in outcome.reason
+
+
+def test_layers_under_two_prefixes_are_two_models(pair):
+    folder = GENERAL["second_prefix"](pair)
+    outcome = judged(pair, folder).verdict
+    assert outcome.name == "UNVERIFIABLE"
+    assert outcome.reason.endswith(
+        "layers stand under model.layers.{layer} and under layers.{layer}: loaders disagree which of them are the "
+        "model; remove those that are not"
+    )
+
+
+@pytest.mark.parametrize(("depth", "more"), [(1, "layers 0 to 0 and leaves the others out"), (3, "up at random")])
+def test_as_many_layers_count_as_config_json_says(pair, depth, more):
+    folder = pair.write(pair.tensors()[0], num_hidden_layers=depth)
+    assert whose(folder, pair) == []
+    outcome = judged(pair, folder).verdict
+    assert outcome.name == "UNVERIFIABLE"
+    assert more in outcome.reason
+
+
+def test_without_a_number_of_layers_it_is_that_of_the_type(pair):
+    config = {key: value for key, value in pair.config.items() if key != "num_hidden_layers"}
+    folder = pair.write(pair.tensors()[0])
+    (folder / "config.json").write_text(json.dumps(config))
+    assert len(loaded(folder, transformers.LlamaForCausalLM).model.layers) == 32
+    assert "config.json says 32 layers and the weights hold 2" in judged(pair, folder).verdict.reason
+
+
+def test_layers_counted_twice_are_nothing_to_go_by(pair):
+    folder = pair.write(pair.tensors()[0], n_layer=1)
+    assert "counts the layers twice, num_hidden_layers: 2 and n_layer: 1" in judged(pair, folder).verdict.reason
+
+
+def test_layers_that_only_predict_further_tokens_are_left_out_and_said(tmp_path):
+    pair = made("DeepseekV3ForCausalLM", {}, tmp_path)
+    a, b = pair.tensors()
+    after = {name.replace("layers.1.", "layers.2."): tensor for name, tensor in b.items() if "layers.1." in name}
+    folder = pair.write({**a, **after}, num_nextn_predict_layers=1)
+    assert decoys.whose(folder, pair, transformers.DeepseekV3ForCausalLM) == "A"
+    row = judged(pair, folder)
+    assert (row.verdict.name, row.layers) == ("RELATED", 2)
+    assert [note for note in row.notes if "only predict further tokens are left out" in note]
+
+
+def test_the_type_decides_for_transformers_and_the_class_for_others(tmp_path):
+    pair = made(LLAMA, {}, tmp_path / "llama")
+    other = made(GPT2, {}, tmp_path / "gpt2")
+    a, b = pair.tensors()[0], other.tensors()[1]
+    a.pop("lm_head.weight")  # GPT-2 would load it in place of its tied embedding
+    folder = pair.write({**a, **b}, **{k: v for k, v in other.config.items() if k != "architectures"})
+    torch.testing.assert_close(logits(folder), logits(other.b))
+    outcome = judged(pair, folder).verdict
+    assert outcome.name == "UNVERIFIABLE"
+    assert "config.json names the class LlamaForCausalLM, which is of model_type " in outcome.reason
+    assert outcome.reason.endswith(
+        "or llama, and says model_type gpt2: transformers goes by the type, other loaders by the class; make the two "
+        "agree"
+    )
+
+
+def test_a_type_whose_layers_are_read_alike_is_judged_and_said(pair):
+    row = judged(pair, pair.write(pair.tensors()[0], model_type="mistral"))
+    assert row.verdict.name == "RELATED"
+    assert row.notes == (
+        f"{pair.folder}: config.json says model_type mistral of the class LlamaForCausalLM; the layers of both are "
+        "read alike",
+    )
+
+
+def test_a_missing_type_leaves_the_class(pair):
+    folder = pair.write(pair.tensors()[0], model_type=None)
+    torch.testing.assert_close(logits(folder, transformers.LlamaForCausalLM), logits(pair.a))
+    assert judged(pair, folder).verdict.name == "RELATED"
+
+
+def test_code_that_a_repository_brings_is_said(pair):
+    folder = pair.write(pair.tensors()[0], auto_map={"AutoModelForCausalLM": "evil.Evil"})
+    assert whose(folder, pair) == ["A"]
+    row = judged(pair, folder)
+    assert row.verdict.name == "RELATED"
+    assert "code of the repository's own for AutoModelForCausalLM (auto_map)" in row.notes[0]
+    assert as_json.document(compare(str(pair.a), str(folder)))["claims"][0]["notes"] == list(row.notes)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("residual_multiplier", 0), ("embedding_multiplier", 0), ("rms_norm_eps", 1e9)]
+)
+def test_a_setting_that_takes_the_layers_out_leaves_nothing_to_judge(tmp_path, key, value):
+    pair = made(GRANITE, {"attention_bias": False, "mlp_bias": False}, tmp_path)
+    a, b = pair.tensors()
+    layers = {name: tensor for name, tensor in a.items() if ".layers." in name}
+    folder = pair.write({**b, **layers}, **{key: value})
+    without = logits(folder)
+    pair.write({**b, **{name: tensor * 2 for name, tensor in layers.items()}}, **{key: value})
+    torch.testing.assert_close(logits(folder), without, atol=1e-2, rtol=1e-2)
+    outcome = judged(pair, folder).verdict
+    assert outcome.name == "UNVERIFIABLE"
+    assert f"`{key}: {float(value)!r}`" in outcome.reason
+
+
+def test_experts_under_the_names_of_memory_are_loaded_too(tmp_path):
+    pair = made(MIXTRAL, {}, tmp_path)
+    a, _ = pair.tensors()
+    with torch.no_grad():
+        state = loaded(pair.b, transformers.MixtralForCausalLM).state_dict()
+    memory = {name: tensor for name, tensor in state.items() if ".experts." in name}
+    outcome = judged(pair, pair.write({**a, **memory})).verdict
+    assert outcome.name == "UNVERIFIABLE"
+    assert "more matrices that may be loaded in place of those that are read" in outcome.reason
+
+
+def test_scales_beside_plain_weights_are_refused_where_the_configuration_uses_them(pair):
+    a, _ = pair.tensors()
+    scales = {f"{name}_scale_inv": torch.rand(1, 1) for name in a if ".mlp." in name and name.endswith("weight")}
+    row = judged(pair, pair.write({**a, **scales}))
+    assert row.verdict.name == "RELATED"
+    assert "tensors beside matrices were not read (6), " in row.notes[0]
+    quantized = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    outcome = judged(pair, pair.write({**a, **scales}, quantization_config=quantized)).verdict
+    assert outcome.name == "UNVERIFIABLE"
+    assert "more say how the matrices are scaled, as `quantization_config` of config.json asks" in outcome.reason
+
+
+@pytest.mark.parametrize("file", ["pytorch_model.bin", "consolidated.safetensors", "model.Q4_K_M.gguf", OTHER])
+def test_weights_in_other_files_are_said(pair, file):
+    folder = pair.write(pair.tensors()[0])
+    save_file(pair.tensors()[1], folder / file)
+    assert whose(folder, pair) == ["A"]
+    row = judged(pair, folder)
+    assert row.verdict.name == "RELATED"
+    assert row.notes == (
+        f"{folder}: {file} may hold weights too and was not read: transformers loads model.safetensors, other loaders "
+        "may choose otherwise",
+    )
+
+
+def test_another_configuration_that_this_one_hands_over_to_is_refused(pair):
+    folder = pair.write(pair.tensors()[0], configuration_files=["config.4.0.0.json"])
+    edit_json(folder / "config.4.0.0.json", **{**pair.config, "num_hidden_layers": 1})
+    assert len(loaded(folder, transformers.LlamaForCausalLM).model.layers) == 1
+    assert "hands over to other files" in judged(pair, folder).verdict.reason
+
+
+def test_parts_of_a_distributed_checkpoint_are_refused(pair):
+    folder = pair.write(pair.tensors()[0])
+    save_file(pair.tensors()[1], folder / "shard-00001-model-00001-of-00001.safetensors")
+    assert "holds a distributed checkpoint (shard-00001" in judged(pair, folder).verdict.reason
+
+
+def adapter(pair: Pair, rank: int, size: float, **settings):
+    """Put an adapter of random factors beside A's weights."""
+    folder = pair.write(pair.tensors()[0])
+    model = loaded(folder, transformers.LlamaForCausalLM)
+    wanted = {"target_modules": ["gate_proj", "up_proj", "down_proj"], "lora_alpha": rank} | settings
+    tuned = peft.get_peft_model(model, peft.LoraConfig(r=rank, **wanted))
+    torch.manual_seed(5)
+    for name, parameter in tuned.named_parameters():
+        if "lora_" in name:
+            parameter.data.normal_(std=size)
+    tuned.save_pretrained(folder)
+    return folder
+
+
+def onto(pair: Pair):
+    """A's weights, and beside them an adapter that makes B of them."""
+    a, b = pair.tensors()
+    folder = adapter(pair, 32, 0.0)
+    factors = load_file(folder / "adapter_model.safetensors")
+    for first in [name for name in factors if "lora_A" in name]:
+        name = first.removeprefix("base_model.model.").replace("lora_A.", "")
+        left, values, right = torch.linalg.svd(b[name] - a[name], full_matrices=False)
+        factors[first] = (values.sqrt()[:, None] * right).contiguous()
+        factors[first.replace("lora_A", "lora_B")] = (left * values.sqrt()).contiguous()
+    save_file(factors, folder / "adapter_model.safetensors")
+    return folder
+
+
+def test_an_adapter_that_makes_another_model_of_the_weights_is_two_readings(pair):
+    folder = onto(pair)
+    merged = loaded(folder, transformers.AutoModelForCausalLM)
+    with torch.no_grad():
+        assert not torch.allclose(merged(TOKENS).logits, logits(pair.a), atol=1e-1)
+    outcome = judged(pair, folder).verdict
+    assert outcome.name == "UNVERIFIABLE"
+    assert outcome.reason == (
+        f"loaded from its weights alone {folder} is RELATED, loaded with the adapter on top of the weights, as "
+        "transformers does where peft is installed, it is UNRELATED; take the adapter out or merge it"
+    )
+
+
+@pytest.mark.parametrize("settings", [{}, {"use_rslora": True}, {"lora_alpha": 64}])
+def test_an_adapter_is_added_as_peft_adds_it(pair, settings):
+    from hf_lineage.checking.opened import described, opened, with_adapter
+    from hf_lineage.hub.reference import resolve
+
+    folder = adapter(pair, 4, 0.1, **settings)
+    (variant,) = with_adapter(opened(described(resolve(str(folder)))))
+    with torch.no_grad():
+        plain = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+        layer = plain.model.layers[1].mlp
+        for role in ("gate_proj", "up_proj", "down_proj"):
+            module = getattr(layer, role)
+            expected = module.base_layer.weight + module.get_delta_weight("default")
+            torch.testing.assert_close(variant.opened.checkpoint.read(f"model.layers.1.mlp.{role}.weight"), expected)
+
+
+def test_a_small_adapter_changes_nothing_and_is_said(pair):
+    row = judged(pair, adapter(pair, 2, 0.05))
+    assert row.verdict.name == "RELATED"
+    assert row.notes == (
+        f"{pair.folder}: RELATED also when loaded with the adapter on top of the weights, as transformers does where "
+        "peft is installed",
+    )
+
+
+@pytest.mark.parametrize(
+    "settings", [{"use_dora": True}, {"rank_pattern": {"up_proj": 3}}, {"modules_to_save": ["norm"]}]
+)
+def test_an_adapter_of_another_kind_is_two_readings(pair, settings):
+    outcome = judged(pair, adapter(pair, 2, 0.05, **settings)).verdict
+    assert outcome.name == "UNVERIFIABLE"
+    assert "it is UNVERIFIABLE: adapter_config.json sets" in outcome.reason
+    assert not (pair.a / "adapter_config.json").exists()
+    assert (pair.a / WEIGHTS).exists()

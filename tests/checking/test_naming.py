@@ -1,0 +1,176 @@
+"""Whose name it is: what a repository wrote is a name on the Hub, whatever lies in the working directory."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from hf_lineage import Options, check
+from hf_lineage.checking.naming import is_path, locate_base
+from hf_lineage.errors import RepositoryError, SignatureError
+from tests.loading import LOADABLE, logits
+from tests.models import card, edit_json, fine_tuned, tiny_llama
+from tests.running import lineage
+
+LLAMA = "meta-llama/Llama-3.1-8B"
+DECLARING = {
+    "card": lambda folder, name: card(folder, name),
+    "adapter": lambda folder, name: edit_json(folder / "adapter_config.json", base_model_name_or_path=name),
+    "merge": lambda folder, name: edit_json(folder / "mergekit_config.yml", models=[{"model": name}]),
+}  # fmt: skip
+"""By file how a repository declares a base."""
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout of a hostile author: a model, and its true base in a folder that is called as a famous model is."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    base = tiny_llama(tmp_path / LLAMA, **LOADABLE)
+    fine_tuned(base, tmp_path / "model", noise=0.01)
+    return tmp_path
+
+
+def only(result):
+    ((base, *_, verdict),) = result.rows
+    return base, verdict
+
+
+class TestDeclared:
+    @pytest.mark.parametrize("file", DECLARING)
+    def test_a_folder_that_is_called_like_the_base_is_not_the_base(self, checkout, file):
+        DECLARING[file](checkout / "model", LLAMA)
+        result = lineage("check", "model")
+        assert (result.code, only(result)) == (3, (LLAMA, "UNVERIFIABLE"))
+        assert f"{LLAMA} is not in the cache, or not all of it that is needed, and HF" in result.sentences
+
+    def test_transformers_would_take_that_folder_which_is_why_it_must_not_count(self, checkout):
+        planted, model = logits(LLAMA), logits("model")
+        assert torch.equal(planted, logits(checkout / LLAMA))
+        assert torch.corrcoef(torch.stack([planted.flatten(), model.flatten()]))[0, 1] > 0.99
+        card(checkout / "model", LLAMA)
+        assert only(lineage("check", "./model")) == (LLAMA, "UNVERIFIABLE")
+        assert lineage("check", "./model", "--base", f"./{LLAMA}").rows[0][-1] == "RELATED"
+
+    @pytest.mark.parametrize("file", DECLARING)
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "{here}/meta-llama/Llama-3.1-8B", "./meta-llama/Llama-3.1-8B", "../meta-llama/Llama-3.1-8B",
+            "meta-llama/../meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B/", "meta-llama//Llama-3.1-8B",
+            "/proc/self/cwd/meta-llama/Llama-3.1-8B", "~/meta-llama/Llama-3.1-8B", "file:meta-llama/Llama-3.1-8B",
+            "file://{here}/meta-llama/Llama-3.1-8B", "meta-llama\\Llama-3.1-8B", "/", "/etc",
+        ],
+    )  # fmt: skip
+    def test_no_path_names_anything(self, checkout, file, name, monkeypatch):
+        monkeypatch.setenv("HOME", str(checkout))
+        declared = name.format(here=checkout)
+        DECLARING[file](checkout / "model", declared)
+        result = lineage("check", "model", "--format", "json")
+        (claim,) = json.loads(result.out)["claims"]
+        assert (result.code, claim["base"], claim["verdict"]) == (3, declared, "UNVERIFIABLE")
+        assert claim["reason"] == (
+            f"{declared} is no Hub name such as org/model or org/model@revision; only --base may name a folder"
+        )
+
+    @pytest.mark.parametrize("name", [".", ".."])
+    def test_dots_are_no_name_at_all(self, checkout, name):
+        card(checkout / "model", name)
+        result = lineage("check", "model")
+        assert only(result) == (name, "UNVERIFIABLE")
+        assert f"base_model must be a model name such as org/model, not {name}" in result.sentences
+
+    def test_a_stored_signature_is_no_base_either(self, checkout):
+        assert lineage("extract", f"./{LLAMA}", "-o", "planted.lineage.safetensors").code == 0
+        for name in ("planted.lineage.safetensors", f"{checkout}/planted.lineage.safetensors"):
+            card(checkout / "model", name)
+            result = lineage("check", "model", "--format", "json")
+            assert [claim["verdict"] for claim in json.loads(result.out)["claims"]] == ["UNVERIFIABLE"]
+
+    def test_the_card_is_not_told_that_it_is_verified(self, checkout):
+        card(checkout / "model", LLAMA, "finetune")
+        assert lineage("annotate", "model", "--write").code == 0
+        (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
+        assert (claim["base"], claim["verdict"], claim["verified"]) == (LLAMA, "UNVERIFIABLE", False)
+        assert claim["command"] == f"hf-lineage check ./model --base {LLAMA}"
+
+
+class TestTyped:
+    def test_a_base_is_a_folder_only_where_it_is_written_as_a_path(self, checkout):
+        assert lineage("check", "model", "--base", f"./{LLAMA}").rows[0][-1] == "RELATED"
+        assert lineage("check", "model", "--base", checkout / LLAMA).rows[0][-1] == "RELATED"
+        result = lineage("check", "model", "--base", LLAMA)
+        assert only(result) == (LLAMA, "UNVERIFIABLE")
+        assert result.sentences.endswith(f"or download the model; for what is here write ./{LLAMA}")
+
+    def test_a_null_is_a_folder_only_where_it_is_written_as_a_path(self, checkout):
+        tiny_llama(checkout / "org/independent", seed=5)
+        arguments = ("check", "model", "--base", f"./{LLAMA}", "--null")
+        assert lineage(*arguments, "./org/independent").rows[0][-1] == "RELATED"
+        assert lineage(*arguments, "org/independent").error.endswith("for what is here write ./org/independent")
+
+    def test_a_file_with_the_name_of_a_model_is_not_its_signature(self, checkout):
+        (checkout / "gpt2").write_bytes(b"not a signature")
+        with pytest.raises(RepositoryError, match=r"gpt2 is not in the cache.*; for what is here write \./gpt2"):
+            locate_base("gpt2")
+        with pytest.raises(SignatureError):
+            locate_base("./gpt2")
+
+    def test_a_signature_that_extract_wrote_needs_no_dot(self, checkout):
+        assert lineage("extract", f"./{LLAMA}").code == 0
+        assert is_path("Llama-3.1-8B.lineage.safetensors")
+        assert lineage("check", "model", "--base", "Llama-3.1-8B.lineage.safetensors").code == 0
+
+    def test_a_base_that_is_a_folder_is_published_without_where_it_is(self, checkout):
+        assert lineage("annotate", "model", "--base", f"./{LLAMA}", "--write").code == 0
+        (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
+        assert (claim["base"], claim["command"]) == (
+            "./Llama-3.1-8B", "hf-lineage check ./model --base ./Llama-3.1-8B",
+        )  # fmt: skip
+
+    def test_a_model_may_be_a_folder_by_its_bare_name(self, checkout):
+        assert lineage("inspect", "model").code == lineage("inspect", LLAMA).code == 0
+
+
+class TestLocalHub:
+    @pytest.fixture
+    def hub(self, checkout):
+        """A local hub with a base of its own, and a model that declares it."""
+        fine_tuned(tiny_llama(checkout / "hub/acme/base", seed=3), checkout / "hub/fern/child")
+        card(checkout / "hub/fern/child", "acme/base")
+        return checkout / "hub"
+
+    def test_what_the_user_gave_resolves_what_a_repository_declares(self, hub):
+        assert only(lineage("check", "fern/child", "--local-hub", hub)) == ("acme/base", "RELATED")
+
+    @pytest.mark.parametrize("name", ["acme/..", "acme/../acme/base", "../hub/acme/base", "acme/base/", "./acme/base"])
+    def test_a_path_in_it_is_no_name(self, hub, name):
+        card(hub / "fern/child", name)
+        assert only(lineage("check", "fern/child", "--local-hub", hub)) == (name, "UNVERIFIABLE")
+
+    @pytest.mark.parametrize("link", ["acme/linked", "linked/base"])
+    def test_a_link_that_leaves_it_is_not_followed(self, hub, checkout, link):
+        target = checkout / "elsewhere/base"
+        shutil.copytree(hub / "acme/base", target)
+        (hub / link if link == "acme/linked" else hub / "linked").symlink_to(
+            target if link == "acme/linked" else target.parent
+        )
+        card(hub / "fern/child", link)
+        result = lineage("check", "fern/child", "--local-hub", hub)
+        assert only(result) == (link, "UNVERIFIABLE")
+        assert f"{link} is a link that leaves the local hub, which is not followed; give its folder" in result.sentences
+        assert lineage("check", "fern/child", "--local-hub", hub, "--base", target).rows[0][-1] == "RELATED"
+
+    def test_a_link_that_stays_in_it_is_another_name(self, hub):
+        (hub / "acme/alias").symlink_to("base")
+        (hub / "acme/self").symlink_to("../fern/child")
+        card(hub / "fern/child", ["acme/alias", "acme/self"])
+        result = lineage("check", "fern/child", "--local-hub", hub)
+        assert [(row[0], row[-1]) for row in result.rows] == [("acme/alias", "RELATED"), ("acme/self", "UNVERIFIABLE")]
+        assert "the model declares itself as its base" in result.sentences
+
+    def test_it_may_be_a_link_itself(self, hub, checkout):
+        (checkout / "link").symlink_to(hub)
+        report = check("fern/child", options=Options(local_hub=checkout / "link"))
+        assert [row.verdict.name for row in report.rows] == ["RELATED"]

@@ -1,0 +1,76 @@
+"""Formats: another way of storing tensors is another entry of the table."""
+
+import shutil
+from dataclasses import dataclass
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hf_lineage import Options, compare
+from hf_lineage.checkpoint import formats
+from hf_lineage.checkpoint.tensor import TensorInfo
+from tests.models import WEIGHTS, edit_json, tiny_llama
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Matrices as bytes, with a scale for each row beside them."""
+
+    name: str = "bytes"
+
+    def recognises(self, stored, config):
+        return config.get("quantization_config", {}).get("quant_method") == "bytes"
+
+    def tensors(self, stored, config):
+        plain = {name for name in stored if not name.endswith(".scale")}
+        return {
+            name: TensorInfo(
+                stored[name].shape, (name, f"{name}.scale") if f"{name}.scale" in stored else (name,), decode
+            )
+            for name in plain
+        }
+
+
+def decode(parts):
+    return parts[0] if len(parts) == 1 else parts[0].float() * parts[1]
+
+
+def quantized(source, folder):
+    """A copy of a model in that format."""
+    shutil.copytree(source, folder)
+    stored = {}
+    for name, tensor in load_file(source / WEIGHTS).items():
+        if tensor.ndim == 1:
+            stored[name] = tensor
+            continue
+        scale = tensor.abs().amax(dim=1, keepdim=True) / 127
+        stored |= {name: (tensor / scale).round().to(torch.int8), f"{name}.scale": scale}
+    save_file(stored, folder / WEIGHTS)
+    edit_json(folder / "config.json", quantization_config={"quant_method": "bytes"})
+    return folder
+
+
+@pytest.fixture
+def models(tmp_path):
+    base = tiny_llama(tmp_path / "base")
+    return base, quantized(base, tmp_path / "quantized")
+
+
+def verdict(base, candidate):
+    return compare(str(base), str(candidate), Options(order_seed=0, recompute=True)).rows[0].verdict
+
+
+def test_without_the_format_the_refusal_names_the_number_formats(models):
+    outcome = verdict(*models)
+    assert outcome.name == "UNVERIFIABLE"
+    assert outcome.reason.endswith(
+        "the weights are quantized (I8), which is not decoded yet; check the release in F16, BF16 or F32 instead"
+    )
+
+
+def test_a_format_that_is_added_to_the_table_is_decoded_and_compared(models, monkeypatch):
+    monkeypatch.setattr(formats, "FORMATS", [Bytes(), *formats.FORMATS])
+    outcome = verdict(*models)
+    assert outcome.name == "RELATED"
+    assert 0.999 < outcome.evidence["mlp"].comparison.score < 1

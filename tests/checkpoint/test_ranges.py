@@ -1,0 +1,152 @@
+"""Ranges: what is fetched of a file on the Hub covers what is asked for, and no byte is asked for twice."""
+
+from concurrent.futures import Future
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_lineage.checkpoint import ranges, remote
+from hf_lineage.checkpoint.ranges import Downloads, RangedFile
+from hf_lineage.checkpoint.remote import RemoteCheckpoint
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import CheckpointError
+from hf_lineage.hub.reference import resolve
+from tests.models import WEIGHTS, raw_safetensors, tiny_llama
+from tests.properties import cases
+
+FILE = Path("there.safetensors")
+SIZES = st.lists(st.sampled_from([0, 1, 2, 3, 5, 8, 13, 40]), min_size=1, max_size=12)
+
+
+class Recorded:
+    """A file of which it is noted what is asked for; `head` bytes came with its header."""
+
+    def __init__(self, head):
+        self.head, self.parts = head, []
+
+    def fetch(self, start, stop):
+        assert start < stop
+        self.parts.append(range(start, stop))
+
+
+class AtOnce:
+    """An executor that does everything when it is told."""
+
+    def submit(self, task, *arguments):
+        done = Future()
+        done.set_result(task(*arguments))
+        return done
+
+
+def logical(stored):
+    return {name: TensorInfo(each.shape, (name,)) for name, each in stored.items()}
+
+
+def stored(sizes, header):
+    """Tensors of so many bytes, one after the other behind a header, as safetensors has them."""
+    starts = [header + sum(sizes[:number]) for number in range(len(sizes))]
+    return {
+        f"t{number}": StoredTensor(FILE, "U8", (size,), start)
+        for number, (size, start) in enumerate(zip(sizes, starts, strict=True))
+    }
+
+
+@cases(300)
+@given(st.data(), SIZES, st.integers(8, 30), st.integers(0, 30), st.integers(0, 20), st.integers(1, 50))
+def test_the_ranges_cover_what_is_wanted_and_no_byte_comes_twice(data, sizes, header, more, gap, largest):
+    tensors, file = stored(sizes, header), Recorded(header + more)
+    checkpoint = RemoteCheckpoint(tensors, logical(tensors), {FILE: file}, AtOnce(), Downloads())
+    asked = data.draw(st.lists(st.lists(st.sampled_from(list(tensors)), unique=True, min_size=1), max_size=4))
+    with patch.object(remote, "GAP", gap), patch.object(remote, "LARGEST_RANGE", largest):
+        for names in asked:
+            checkpoint.prefetch(*names)
+    fetched = [byte for part in file.parts for byte in part]
+    wanted = {
+        byte
+        for name in {name for names in asked for name in names}
+        for byte in range(tensors[name].start, tensors[name].start + tensors[name].size)
+        if byte >= file.head
+    }
+    assert wanted <= set(fetched)
+    assert len(fetched) == len(set(fetched))
+    assert max(map(len, file.parts), default=0) <= largest
+    assert min(fetched, default=file.head) >= file.head
+    if not gap:
+        assert set(fetched) == wanted
+    assert stretches(set(fetched) - wanted) <= gap
+
+
+def stretches(numbers):
+    """The length of the longest run of numbers that follow each other."""
+    lengths = {}
+    for number in sorted(numbers):
+        lengths[number] = lengths.get(number - 1, 0) + 1
+    return max(lengths.values(), default=0)
+
+
+def test_tensors_that_are_asked_for_one_by_one_come_one_by_one_and_together_as_one():
+    tensors = stored([4, 4, 4], 8)
+    for asked, parts in (
+        ([["t0"], ["t2"], ["t1"]], [range(8, 12), range(16, 20), range(12, 16)]),
+        ([["t0", "t2"]], [range(8, 20)]),
+    ):
+        file = Recorded(8)
+        checkpoint = RemoteCheckpoint(tensors, logical(tensors), {FILE: file}, AtOnce(), Downloads())
+        for names in asked:
+            checkpoint.prefetch(*names)
+        assert file.parts == parts
+
+
+@pytest.fixture
+def opened(online, tmp_path, monkeypatch):
+    """A file of the served Hub, and where its bytes really are."""
+    monkeypatch.setattr(ranges, "HEAD", 16)
+    folder = tiny_llama(tmp_path / "model")
+    online.publish("acme/tiny", folder)
+    return RangedFile(resolve("acme/tiny"), WEIGHTS, Downloads()), folder / WEIGHTS
+
+
+def test_what_is_fetched_lies_where_it_belongs_and_the_rest_is_empty(opened):
+    file, real = opened
+    file.fetch(100, 140)
+    content = file.path.read_bytes()
+    assert len(content) == file.size == real.stat().st_size
+    assert content[100:140] == real.read_bytes()[100:140]
+    assert not any(content[:100] + content[140:])
+
+
+def test_the_header_is_read_on_as_far_as_it_says(opened):
+    file, real = opened
+    file.read_head(2**20)
+    length = int.from_bytes(real.read_bytes()[:8], "little")
+    assert file.head == 8 + length
+    assert file.path.read_bytes()[: file.head] == real.read_bytes()[: file.head]
+    assert not any(file.path.read_bytes()[file.head :])
+
+
+def test_a_header_that_is_longer_than_the_limit_is_not_read_on(opened):
+    file, _ = opened
+    file.read_head(100)
+    assert file.head == 16
+
+
+def test_what_is_fetched_is_counted(opened):
+    file, _ = opened
+    before = file._downloads.requests
+    file.fetch(0, 100)
+    file.fetch(50, 50)
+    assert (file._downloads.requests - before, file._downloads.downloaded) == (1, 100)
+
+
+def test_a_file_that_was_replaced_meanwhile_is_an_error(opened):
+    file, real = opened
+    file.fetch(0, 10)
+    raw_safetensors(real, b"{}", b"other")
+    with pytest.raises(
+        CheckpointError, match="has changed since it was opened, because the branch has moved; run again"
+    ):
+        file.fetch(10, 20)

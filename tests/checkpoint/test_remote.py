@@ -1,0 +1,226 @@
+import os
+import re
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hf_lineage.checkpoint import open_checkpoint, ranges
+from hf_lineage.checkpoint import remote as reading
+from hf_lineage.checkpoint.remote import RemoteCheckpoint
+from hf_lineage.checkpoint.stored import header
+from hf_lineage.errors import CheckpointError
+from hf_lineage.hub.reference import resolve
+from hf_lineage.signature import extraction
+from tests.models import EXAMPLES, SMALL, WEIGHTS, raw_safetensors, shard, tiny_llama
+from tests.running import lineage
+from tests.server import faults
+
+PATHS = "mlp,mlp_gate,value_output,query_key"
+TOKEN = "hf_averysecrettoken"
+AS_JSON = ("--format", "json", "--order-seed", "0")
+"""The order in which layers are read is drawn anew for each report unless its seed is given."""
+
+
+@pytest.fixture
+def exact(monkeypatch):
+    """Nothing more is read than what is asked for."""
+    monkeypatch.setattr(ranges, "HEAD", 8)
+    monkeypatch.setattr(reading, "GAP", 0)
+
+
+def touched(hub, name, file=WEIGHTS):
+    """The tensors of which any byte was sent."""
+    stored = header(hub.published[name]["main"] / file, file)
+    parts = [part for part in hub.parts if part.file == f"{name}/{file}"]
+    return {
+        tensor
+        for tensor, info in stored
+        if any(part.start < info.start + info.size and info.start < part.stop for part in parts)
+    }
+
+
+def test_a_check_moves_the_mlp_alone_and_nothing_twice(online, exact):
+    found = lineage("check", "fern/llama-finetune-a")
+    assert (found.code, found.err, found.rows[0][-1]) == (0, "", "RELATED")
+    for name in SMALL:
+        norms = {f"model.layers.{layer}.post_attention_layernorm.weight" for layer in range(6)}
+        matrices = {
+            f"model.layers.{layer}.mlp.{role}_proj.weight" for layer in range(6) for role in ("up", "gate", "down")
+        }
+        assert touched(online, name) == norms | matrices
+    assert online.twice() == []
+    assert online.downloads() == {
+        *(f"{name}/{file}" for name in SMALL for file in ("README.md", "config.json", WEIGHTS))
+    }
+
+
+def test_with_what_comes_besides_embeddings_and_heads_still_stay_where_they_are(online):
+    assert lineage("check", "fern/llama-finetune-a", "--paths", "mlp,value_output").code == 0
+    assert online.twice() == []
+    for name in SMALL:
+        stored = dict(header(online.published[name]["main"] / WEIGHTS, WEIGHTS))
+        outside = [info for tensor, info in stored.items() if ".layers." not in tensor and info.size > ranges.HEAD]
+        assert outside
+        for info in outside:
+            begin = max(info.start, ranges.HEAD)
+            assert not [part for part in online.parts if part.start < info.start + info.size and begin < part.stop]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check", "{}fern/llama-finetune-a", "--base", "{}acme/llama-base", *AS_JSON, "--explain"),
+        ("compare", "{}acme/llama-base", "{}fern/llama-finetune-a", "--paths", PATHS, *AS_JSON),
+        ("compare", "{}acme/llama-base", "{}fern/llama-finetune-a", "--exact", *AS_JSON),
+        ("inspect", "{}acme/llama-base", "--format", "json"),
+        ("registry", "--check", "{}acme/llama-base"),
+    ],
+    ids=["check", "compare", "exact", "inspect", "registry"],
+)
+def test_over_the_network_the_report_is_that_from_disk_to_the_last_bit(online, command):
+    def without_commits(text):
+        for name in SMALL:
+            text = text.replace(f" @ {online.commit(name, 'main')}", "").replace(online.commit(name, "main"), "null")
+        text = re.sub(r'"traffic": \{(?:[^{}]|\{[^{}]*\})*\}', "", text)
+        return " ".join(text.replace('"null"', "null").replace(f"{EXAMPLES}/", "").split())
+
+    here, there = (lineage(*(part.format(prefix) for part in command)) for prefix in (f"{EXAMPLES}/", ""))
+    assert (here.code, here.err) == (there.code, there.err)
+    assert without_commits(there.out) == without_commits(here.out)
+    assert online.parts
+    assert online.twice() == []
+
+
+def test_exact_mode_in_several_rounds_fetches_nothing_twice(online, monkeypatch):
+    monkeypatch.setattr(extraction.Extraction, "room", 32)
+    assert lineage("compare", "acme/llama-base", "fern/llama-finetune-a", "--exact").code == 0
+    assert online.twice() == []
+
+
+def test_a_signature_is_the_same_from_the_network_as_from_disk(online, tmp_path):
+    for prefix, file in ((f"{EXAMPLES}/", "here"), ("", "there")):
+        assert lineage("extract", f"{prefix}acme/llama-base", "-o", tmp_path / file).code == 0
+    here, there = load_file(tmp_path / "here"), load_file(tmp_path / "there")
+    assert here.keys() == there.keys()
+    assert all(torch.equal(here[name], there[name]) for name in here)
+
+
+def test_registry_check_reads_headers_alone(online, exact):
+    assert lineage("registry", "--check", "acme/llama-base").code == 0
+    assert touched(online, "acme/llama-base") == set()
+
+
+def test_shards_are_read_as_one_file_is(online, tmp_path):
+    online.publish("acme/sharded", shard(shutil.copytree(SMALL["acme/llama-base"], tmp_path / "sharded")))
+    single, sharded = (open_checkpoint(resolve(name)) for name in ("acme/llama-base", "acme/sharded"))
+    assert isinstance(sharded, RemoteCheckpoint)
+    assert single.shapes == sharded.shapes
+    sharded.prefetch(*sharded.tensors)
+    assert all(torch.equal(single.read(name), sharded.read(name)) for name in reversed(single.tensors))
+    assert online.twice() == []
+
+
+def test_neighbours_come_with_one_request_and_large_ones_with_several(online, exact, monkeypatch):
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    prefix = "model.layers.0.mlp"
+    wanted = [f"{prefix}.{role}_proj.weight" for role in ("down", "up", "gate")]
+    online.forget()
+    checkpoint.prefetch(*wanted)
+    checkpoint.read(wanted[0])
+    assert len(online.parts) == 1
+    monkeypatch.setattr(ranges, "LARGEST_RANGE", 10_000)
+    monkeypatch.setattr(reading, "LARGEST_RANGE", 10_000)
+    online.forget()
+    name = "model.layers.1.mlp.up_proj.weight"
+    checkpoint.read(name)
+    assert len(online.parts) == -(-checkpoint.stored[name].size // 10_000)
+
+
+def test_what_lies_in_a_small_gap_is_not_fetched_again(online, monkeypatch):
+    monkeypatch.setattr(ranges, "HEAD", 8)
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    prefix = "model.layers.3.mlp"
+    checkpoint.prefetch(f"{prefix}.down_proj.weight", f"{prefix}.up_proj.weight")
+    checkpoint.read(f"{prefix}.up_proj.weight")
+    online.forget()
+    checkpoint.read(f"{prefix}.gate_proj.weight")
+    assert online.parts == []
+
+
+def test_requests_and_bytes_are_counted(online):
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    checkpoint.read("model.norm.weight")
+    on_hub = [request for request in online.requests if request.endswith(WEIGHTS)]
+    assert checkpoint.requests == len(online.parts) + len(on_hub)
+    assert checkpoint.bytes_read == online.moved()
+
+
+def test_no_more_than_eight_requests_are_open_at_once(online, exact):
+    online.plan(faults.slow(0.05), "cdn", times=1000)
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    checkpoint.prefetch(*list(checkpoint.tensors)[::2])
+    checkpoint.read("model.layers.5.self_attn.q_proj.weight")
+    assert online.most_at_once == 8
+
+
+def test_the_token_goes_to_the_hub_alone(online, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    assert lineage("check", "fern/llama-finetune-a").code == 0
+    assert online.tokens == {f"Bearer {TOKEN}"}
+    assert online.leaked == set()
+
+
+def test_a_header_longer_than_what_is_read_first_is_read_on(online, monkeypatch):
+    monkeypatch.setattr(ranges, "HEAD", 100)
+    there, here = (open_checkpoint(resolve(name)) for name in ("acme/llama-base", str(SMALL["acme/llama-base"])))
+    assert there.shapes == here.shapes
+    assert online.twice() == []
+
+
+@pytest.mark.parametrize(
+    ("header", "data", "length"),
+    [
+        (b"{}", b"", 10**6),
+        (b"{}", b"", 2**63),
+        (b"not json", b"", None),
+        ({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, b"\0" * 5, None),
+        ({"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}, b"\0" * 4, None),
+        (
+            {
+                "a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+                "b": {"dtype": "F32", "shape": [1], "data_offsets": [2, 6]},
+            },
+            b"\0" * 6,
+            None,
+        ),
+    ],
+    ids=["beyond the file", "2**63", "text", "bytes left over", "beyond the data", "overlap"],
+)
+def test_a_header_that_lies_is_refused_as_on_disk(online, tmp_path, header, data, length):
+    folder = tiny_llama(tmp_path / "liar")
+    raw_safetensors(folder / WEIGHTS, header, data, length)
+    online.publish("liar/model", folder)
+    with pytest.raises(CheckpointError, match=r"liar/model: model\.safetensors"):
+        open_checkpoint(resolve("liar/model"))
+
+
+def test_an_error_does_not_wait_for_what_is_still_on_its_way(online, exact):
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    online.plan(faults.slow(30), "cdn", times=1000)
+    checkpoint.prefetch("model.norm.weight")
+    checkpoint.release()
+    assert checkpoint._downloads.stopped.is_set()
+
+
+def test_reading_stops_where_the_disk_is_full(online, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    error = lineage("inspect", "acme/llama-base").error
+    assert error == (
+        "acme/llama-base: model.safetensors: No space left on device, on the disk of the cache; make room, or set "
+        "HF_HOME to another disk"
+    )

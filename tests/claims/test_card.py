@@ -1,0 +1,176 @@
+"""The section of a card: found, replaced or added, and every other byte left where it was."""
+
+import random
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_lineage.claims import card
+from hf_lineage.claims.sources import read_claims
+from hf_lineage.errors import CardError, CheckpointError
+from hf_lineage.hub.reference import RepoRef
+from tests.cards import BROKEN, CARDS, SECTIONS
+from tests.properties import ANY_TEXT, cases
+
+BODY = "## Lineage\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```console\n$ x\n```\n\nText."
+WHOLE = re.compile(re.escape(f"{card.BEGIN}\n{BODY}\n{card.END}".encode()).replace(b"\\\n", rb"(?:\r\n|\r|\n)"))
+SECTION = re.compile(rb"<!-- hf-lineage:begin.*?<!-- hf-lineage:end -->", re.DOTALL)
+
+
+def annotated(content, body=BODY):
+    return card.written(card.with_section(card.read(content), body))
+
+
+def added(old, new):
+    """Whether new bytes are the old ones with one section in between, and line ends around that."""
+    return any(
+        old == new[: match.start() - before] + new[match.end() + after :]
+        for match in WHOLE.finditer(new)
+        for before in range(min(match.start(), 4) + 1)
+        for after in range(5)
+        if not (new[match.start() - before : match.start()] + new[match.end() : match.end() + after]).strip()
+    )
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_section_is_added_and_every_other_byte_stays(name):
+    assert added(CARDS[name] or b"", annotated(CARDS[name]))
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_is_replaced_and_every_other_byte_stays(name):
+    before, section, after = SECTIONS[name]
+    new = annotated(before + section + after)
+    assert new.startswith(before + card.BEGIN.encode())
+    assert new.endswith(card.END.encode() + after)
+    assert WHOLE.fullmatch(new[len(before) : len(new) - len(after)])
+    assert annotated(new) == new
+
+
+def test_at_the_end_means_after_all_else_unless_that_is_left_open():
+    assert annotated(b"Text").startswith(b"Text\n\n<!-- hf")
+    assert annotated(b"Text\n").startswith(b"Text\n\n<!-- hf")
+    assert annotated(b"Text\n\n").startswith(b"Text\n\n<!-- hf")
+    assert annotated(b"").startswith(b"<!-- hf")
+    assert annotated(b"Text\n```\ncode").startswith(b"Text\n\n<!-- hf")
+    assert annotated(b"Text\n```\ncode").endswith(b":end -->\n\n```\ncode")
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_a_second_run_changes_nothing_and_another_body_changes_the_section_alone(name):
+    once = annotated(CARDS[name])
+    assert annotated(once) == once
+    assert annotated(annotated(once, "Something else.\n\n- a\n- b"), BODY) == once
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_the_section_stands_where_markdown_shows_it(name):
+    lines = card.parted(card.read(annotated(CARDS[name])))[1]
+    section = card._section(lines)
+    assert section
+    types = [token.type for token in card._tokens(lines) if section[0] <= token.map[0] < section[1]]
+    assert types == ["html_block", "heading_open", "paragraph_open", "fence", "paragraph_open", "html_block"]
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_the_section_has_the_line_endings_of_the_card(name):
+    old = CARDS[name] or b""
+    (section,) = [part for part in SECTION.findall(annotated(CARDS[name])) if b"$ x" in part]
+    endings = set(re.findall(rb"\r\n|\r|\n", section))
+    counted = {ending: len(re.findall(pattern, old)) for ending, pattern in
+               {b"\n": rb"(?<!\r)\n", b"\r\n": rb"\r\n", b"\r": rb"\r(?!\n)"}.items()}  # fmt: skip
+    assert endings == {max(counted, key=lambda ending: counted[ending])}
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_the_claims_are_read_as_before(name, tmp_path):
+    def claims(content):
+        if content is not None:
+            (tmp_path / "README.md").write_bytes(content)
+        try:
+            return read_claims(RepoRef("org/model", tmp_path))
+        except CheckpointError as error:
+            return str(error)
+
+    before = claims(CARDS[name])
+    assert claims(annotated(CARDS[name])) == before
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_card_that_cannot_be_edited_is_an_error_that_says_where(name):
+    content, message = BROKEN[name]
+    with pytest.raises(CardError) as error:
+        annotated(content)
+    assert str(error.value).startswith("README.md ")
+    assert message in str(error.value)
+
+
+def test_there_are_cards_of_many_shapes():
+    assert len(CARDS) >= 20
+
+
+PIECES = [
+    *("Text.", "", "# Title", "---", "===", "```", "~~~", "````", "> ", "- a", "  b", "    c", "\t", "<!--", "-->"),
+    *(
+        "<div>",
+        "<script>",
+        "</script>",
+        "| a | b |",
+        "| --- |",
+        "[a]: b",
+        "1. x",
+        "   ",
+        "***",
+        "<!-- x -->",
+        "x <!-- y",
+    ),
+    *("\u2028", "🐦", card.BEGIN, card.END, f"  {card.BEGIN}", f"> {card.END}", f"`{card.END}`"),
+]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_cards_keep_their_bytes_or_are_refused(seed):
+    chance = random.Random(seed)
+    accepted = 0
+    for _ in range(100):
+        pieces = PIECES if chance.random() < 0.3 else PIECES[:-5]
+        lines = (chance.choice(pieces) + chance.choice(["\n", "\n", "\r\n", "\r"]) for _ in range(chance.randrange(25)))
+        old = "".join(lines).encode() + chance.choice([b"", b"end"])
+        try:
+            new = annotated(old)
+        except CardError:
+            continue
+        accepted += 1
+        assert annotated(new) == new
+        if not card._section(card.parted(card.read(old))[1]):
+            assert added(old, new)
+    assert accepted > 50
+
+
+BODIES = st.lists(st.text("abc 12.|\u00e9", max_size=12), max_size=5).map("\n".join)
+
+
+@cases(150)
+@given(st.one_of(st.binary(max_size=60), ANY_TEXT.map(lambda text: text.encode("utf-8", errors="surrogatepass"))))
+def test_bytes_become_text_and_the_same_bytes_again_or_are_refused(content):
+    try:
+        text = card.read(content)
+    except CardError:
+        assert b"\0" in content or content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    else:
+        assert card.written(text) == content
+
+
+@cases(150)
+@given(ANY_TEXT.filter(lambda text: "hf-lineage" not in text), BODIES, BODIES)
+def test_another_body_changes_what_stands_between_the_markers_and_nothing_else(text, body, other):
+    text = text.replace("\0", "").encode("utf-8", errors="ignore").decode()
+    once, again = (card.with_section(text, each) for each in (body, other))
+    assert card.with_section(once, body) == once
+    assert card.with_section(once, other) == again
+    outside = [(new[: new.index(card.BEGIN)], new[new.index(card.END) :]) for new in (once, again)]
+    assert outside[0] == outside[1]
+    before, after = outside[0][0], outside[0][1].removeprefix(card.END)
+    assert any(text == before[: len(before) - gap] + after[end:] for gap in range(3) for end in range(5))

@@ -1,0 +1,233 @@
+import json
+
+import pytest
+
+from hf_lineage.claims import sources
+from hf_lineage.claims.sources import Claim, Claims, ClaimSource, read_claims
+from hf_lineage.errors import CheckpointError
+from hf_lineage.hub.reference import RepoRef
+
+CARD, LORA, MERGE = "README.md", "adapter_config.json", "mergekit_config.yml"
+NOTHING = Claims((), ())
+
+
+@pytest.fixture
+def model(tmp_path):
+    return RepoRef("org/model", tmp_path)
+
+
+def declared(model, **files):
+    """What a model declares whose files have these contents."""
+    names = {"card": CARD, "lora": LORA, "merge": MERGE}
+    for name, content in files.items():
+        model.path(names[name]).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_claims(model)
+
+
+def test_a_card_declares_its_base_and_the_relation(model):
+    front = "---\nbase_model: org/base\nbase_model_relation: finetune\n---\n# Title\n"
+    assert declared(model, card=front) == Claims((Claim("org/base", "finetune", (CARD,)),), ())
+
+
+@pytest.mark.parametrize(
+    ("value", "bases"),
+    [
+        ("org/base", ["org/base"]),
+        ("'org/base@v1.0'", ["org/base@v1.0"]),
+        ("gpt2", ["gpt2"]),
+        ("  org/base  ", ["org/base"]),
+        ("\n- org/a\n- org/b\n- org/a", ["org/a", "org/b"]),
+        ("[org/a, '', ~, org/b]", ["org/a", "org/b"]),
+        ("/home/somebody/base", ["/home/somebody/base"]),
+        ("2024-13-45", ["2024-13-45"]),
+        ("no", ["no"]),
+        ("&base org/base\ncopy: *base", ["org/base"]),
+        ("!!timestamp tomorrow", ["tomorrow"]),
+        ("!!python/object/apply:os.system [id]", ["id"]),
+        ("0x" + "f" * 5000, ["0x" + "f" * 5000]),
+        ("org/" + "b" * 5000, ["org/" + "b" * 5000]),
+        ("", []),
+        ("''", []),
+        ("'  '", []),
+        ("~", []),
+        ("null", []),
+        ("[]", []),
+        ("['', ~]", []),
+    ],
+)
+def test_any_text_is_a_name_and_no_value_is_none(model, value, bases):
+    claims = declared(model, card=f"---\nbase_model: {value}\n---\n")
+    assert [(claim.base, claim.problem) for claim in claims.claims] == [(base, "") for base in bases]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("{name: org/base}", "dict"),
+        ("[[org/base]]", "list"),
+        (r'"org/base\nand more"', r"org/base\nand more"),
+        (r'"\e[31morg/base"', r"\x1b[31morg/base"),
+        (r'"org/base\0"', r"org/base\x00"),
+        (r'"org/\u202Eesab"', r"org/\u202eesab"),
+        (r'"org/\uD800"', r"org/\ud800"),
+    ],
+)
+def test_what_is_no_name_is_a_claim_that_cannot_be_followed(model, value, shown):
+    (claim,) = declared(model, card=f"---\nbase_model: {value}\n---\n").claims
+    assert (claim.base, claim.problem) == (shown, f"base_model must be a model name such as org/model, not {shown}")
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        "",
+        "# Title\n\nNo metadata.\n",
+        "---\n---\n# Title\n",
+        "---\n\n---\n",
+        "---\n# only a comment\n---\n",
+        "----\nbase_model: org/base\n----\n",
+        "Text first\n---\nbase_model: org/base\n---\n",
+        "---\nlicense: mit\n---\n",
+    ],
+)
+def test_a_card_without_a_base_declares_nothing(model, card):
+    assert declared(model, card=card) == NOTHING
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        b"\xef\xbb\xbf---\nbase_model: org/base\n---\n",
+        b"---\r\nbase_model: org/base\r\n---\r\n",
+        b"---\rbase_model: org/base\r---\r",
+        b"\n\n---  \nbase_model: org/base\n---\t\n",
+        b"---\nbase_model: org/base\n---",
+        b"---\nauthor: M\xfcller\nbase_model: org/base\n---\n",
+        b"---\nbase_model: org/base\n---\n" + b"x" * 10_000_000,
+    ],
+    ids=["BOM", "CRLF", "CR", "blanks", "no newline at the end", "not UTF-8", "10 MB of text"],
+)
+def test_a_card_is_read_however_it_is_written(model, card):
+    assert [claim.base for claim in declared(model, card=card).claims] == ["org/base"]
+
+
+@pytest.mark.parametrize(
+    ("card", "message"),
+    [
+        ("---\nbase_model: [org/a\n---\n", "README.md, line 1 of its YAML: expected ',' or ']', but got"),
+        (
+            "---\nbase_model: a: b\n---\n",
+            "line 1 of its YAML: mapping values are not allowed here; correct it",
+        ),
+        ("---\n\tbase_model: a\n---\n", "README.md, line 1 of its YAML: found character '\\t' that cannot start any"),
+        ("---\nbase_model: \x1b[31m\n---\n", "README.md: unacceptable character #x001b: special characters are"),
+        ("---\njust text\n---\n", "README.md holds a str where keys and values belong; correct it"),
+        ("---\n- a\n---\n", "README.md holds a list where keys and values belong; correct it"),
+        (
+            "---\na: " + "[" * 5000 + "\n---\n",
+            "README.md, line 1 of its YAML: more than 100 lists and mappings inside each other",
+        ),
+        ("---\na: &a [*a]\n---\n", "README.md, line 1 of its YAML: found unconstructable recursive node"),
+        ("---\nbase_model: org/base\n", "the metadata at the top of README.md does not end in a line of ---"),
+        (
+            "---\n" + "\n" * 2**20 + "---\n",
+            "the metadata at the top of README.md does not end in a line of --- within 1",
+        ),
+        (f"---\nbase_model: {[f'org/{n}' for n in range(101)]}\n---\n", "org/model declares 101 bases; name those to"),
+    ],
+)
+def test_a_card_that_cannot_be_parsed_is_an_error_with_its_place(model, card, message):
+    with pytest.raises(CheckpointError) as error:
+        declared(model, card=card)
+    assert message in str(error.value)
+    assert str(error.value).startswith("org/model")
+
+
+@pytest.mark.parametrize("laugh", ["[{0}]", "{{<<: [{0}]}}"], ids=["lists", "merge keys"])
+def test_a_card_that_multiplies_itself_costs_nothing(model, laugh):
+    levels = ["a0: &a0 {x: y}"]
+    levels += [f"a{n}: &a{n} " + laugh.format(", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 30)]
+    front = "\n".join(["---", "base_model: org/base", *levels, "---\n"])
+    with pytest.raises(CheckpointError, match=r"README\.md, line 8 of its YAML: aliases make more than 1000000 values"):
+        declared(model, card=front)
+
+
+def test_aliases_in_bounds_are_what_they_stand_for(model):
+    front = "---\nbase_model: &base org/base\nagain: [*base]\n---\n"
+    assert [claim.base for claim in declared(model, card=front).claims] == ["org/base"]
+
+
+def test_a_merge_that_repeats_itself_costs_nothing(model):
+    """A hundred thousand slices of a hundred thousand sources each, in half a megabyte."""
+    sources, slices = ", ".join(["*s"] * 10**5), ", ".join(["*p"] * 10**5)
+    merge = f"x: &s {{model: org/base}}\ny: &p {{sources: [{sources}]}}\nslices: [{slices}]\n"
+    with pytest.raises(
+        CheckpointError, match=r"mergekit_config\.yml, line 3 of its YAML: aliases make more than 1000000"
+    ):
+        declared(model, merge=merge)
+
+
+@pytest.mark.parametrize("file", ["merge", "lora"])
+def test_a_configuration_of_more_than_a_mebibyte_is_not_read(model, file):
+    with pytest.raises(CheckpointError, match=r"is larger than 1 MiB; shorten it"):
+        declared(model, **{file: "#" * (2**20 + 1)})
+
+
+def test_a_lora_adapter_declares_its_base(model):
+    claims = declared(model, lora='{"base_model_name_or_path": "org/base", "r": 8}')
+    assert claims == Claims((Claim("org/base", "adapter", (LORA,)),), ())
+
+
+@pytest.mark.parametrize("value", [None, "", "null"])
+def test_a_lora_adapter_without_a_base_declares_nothing(model, value):
+    assert declared(model, lora=json.dumps({"base_model_name_or_path": value})) == NOTHING
+
+
+def test_a_lora_adapter_whose_base_is_a_number_cannot_be_followed(model):
+    (claim,) = declared(model, lora='{"base_model_name_or_path": 7}').claims
+    assert (claim.base, claim.problem) == ("int", "base_model must be a model name such as org/model, not int")
+
+
+@pytest.mark.parametrize(
+    ("merge", "bases"),
+    [
+        ("base_model: org/a\nmodels:\n- model: org/a\n- model: org/b\n", ["org/a", "org/b"]),
+        ("slices:\n- sources:\n  - {model: org/a, layer_range: [0, 8]}\n  - model: org/b\n", ["org/a", "org/b"]),
+        ("models:\n- model: org/a+org/lora\n- model: {model: {path: org/b}}\n- model: {path: org/c}\n",
+         ["org/a", "org/b", "org/c"]),
+        ("models: org/a\nslices: [1, {sources: 2}]\n", []),
+        ("", []),
+    ],
+)  # fmt: skip
+def test_a_merge_declares_its_parents(model, merge, bases):
+    claims = declared(model, merge=merge)
+    assert claims == Claims(tuple(Claim(base, "merge", (MERGE,)) for base in bases), ())
+
+
+def test_files_that_agree_make_one_claim_with_both_sources(model):
+    claims = declared(model, card="---\nbase_model: org/base\n---\n", lora='{"base_model_name_or_path": "org/base"}')
+    assert claims == Claims((Claim("org/base", "adapter", (CARD, LORA)),), ())
+
+
+def test_files_that_disagree_are_all_claims_and_a_conflict(model):
+    claims = declared(
+        model,
+        card="---\nbase_model: org/a\n---\n",
+        lora='{"base_model_name_or_path": "org/b"}',
+        merge="models: [{model: org/a}, {model: org/c}]",
+    )
+    assert [(claim.base, claim.sources) for claim in claims.claims] == [
+        ("org/a", (CARD, MERGE)),
+        ("org/b", (LORA,)),
+        ("org/c", (MERGE,)),
+    ]
+    assert claims.conflicts == (
+        "README.md declares org/a; adapter_config.json declares org/b; mergekit_config.yml declares org/a, org/c",
+    )
+
+
+def test_a_file_that_is_added_to_the_table_declares_bases(model, monkeypatch):
+    toy = ClaimSource("PARENT", lambda repo: ("copy", [(repo.read_text("PARENT").strip(), "")]))
+    monkeypatch.setattr(sources, "SOURCES", [*sources.SOURCES, toy])
+    model.path("PARENT").write_text("org/parent\n")
+    assert declared(model) == Claims((Claim("org/parent", "copy", ("PARENT",)),), ())

@@ -1,0 +1,259 @@
+"""What a model on disk can have wrong, and what the command line says about it."""
+
+import os
+import pickle
+
+import pytest
+import torch
+
+from tests.models import (
+    WEIGHTS,
+    Trap,
+    card,
+    edit_json,
+    fine_tuned,
+    raw_safetensors,
+    shard,
+    spoil,
+    tiny_gpt2,
+    tiny_llama,
+)
+from tests.running import check, lineage
+
+
+def test_a_true_claim_is_related(hub):
+    outcome = check(hub)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.rows == [["acme/base", "finetune", "mlp", outcome.rows[0][3], "100%", "0.001", "RELATED"]]
+    assert float(outcome.rows[0][3]) > 0.9
+
+
+def test_a_false_claim_is_unrelated(hub):
+    tiny_llama(hub / "acme/base", seed=1)
+    outcome = check(hub)
+    assert (outcome.code, outcome.rows[0][-1]) == (1, "UNRELATED")
+
+
+def configure(**changes):
+    return lambda folder: edit_json(folder / "config.json", **changes)
+
+
+def write(file, content):
+    return lambda folder: (folder / file).write_bytes(content)
+
+
+def replaced(file, make):
+    """The file is gone and something else bears its name."""
+
+    def change(folder):
+        (folder / file).unlink()
+        make(folder / file)
+
+    return change
+
+
+def lying_header(folder):
+    raw_safetensors(folder / WEIGHTS, {"a": {"dtype": "F32", "shape": [2**62, 2**62], "data_offsets": [0, 4]}}, b"1234")
+
+
+def missing_shard(folder):
+    (shard(folder) / "model-00002-of-00002.safetensors").unlink()
+
+
+DAMAGED = {
+    "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json, so it is no transformers mod"),
+    "config is text": (write("config.json", b"hello"), "config.json is not JSON: Expecting value: line 1 column 1"),
+    "config is a list": (write("config.json", b"[]"), "config.json holds a list, not an object; download it again"),
+    "config is nested": (write("config.json", b"[" * 10**5), "config.json is nested too deeply; download it again"),
+    "config is huge": (write("config.json", b" " * (2**24 + 1)), "config.json is larger than 16 MiB; shorten it"),
+    "config is a pipe": (replaced("config.json", os.mkfifo), "config.json is not a readable file but a folder, a"),
+    "no heads": (configure(num_attention_heads=0), "`num_attention_heads` must be a positive integer, not 0"),
+    "negative heads": (configure(num_attention_heads=-4), "`num_attention_heads` must be a positive integer, not -4"),
+    "heads as text": (configure(num_attention_heads="4"), "`num_attention_heads` must be a positive integer, not '4'"),
+    "heads missing": (configure(num_attention_heads=None), "`num_attention_heads` must be a positive integer, not Non"),
+    "heads a fraction": (configure(num_attention_heads=4.5), "`num_attention_heads` must be a positive integer, not 4"),
+    "heads true": (configure(num_attention_heads=True), "`num_attention_heads` must be a positive integer, not True"),
+    "heads huge": (configure(num_attention_heads=10**30), "has shape (32, 32)"),
+    "weights cut off": (lambda folder: os.truncate(folder / WEIGHTS, 5000), "is damaged: "),
+    "weights lie": (lying_header, "model.safetensors is damaged: "),
+    "weights are a folder": (replaced(WEIGHTS, os.mkdir), "model.safetensors is not a readable file but a folder, a"),
+    "weights are a link": (replaced(WEIGHTS, lambda path: path.symlink_to("gone")), "model.safetensors is not a read"),
+    "shard missing": (missing_shard, "names the shard model-00002-of-00002.safetensors, which is missing"),
+    "other class": (
+        configure(architectures=["GPT2LMHeadModel"], model_type="gpt2", n_head=4),
+        "the weights are not those of the class",
+    ),
+    "layer missing": (
+        lambda folder: spoil(folder, lambda tensors: [tensors.pop(n) for n in list(tensors) if "layers.0." in n]),
+        "the weights have no layer 0 but",
+    ),
+    "tensor missing": (
+        lambda folder: spoil(folder, lambda tensors: tensors.pop("model.layers.1.mlp.down_proj.weight")),
+        "model.layers.1 has no tensor mlp.down_proj",
+    ),
+    "tensor too short": (
+        lambda folder: spoil(folder, lambda t: t.update({"model.layers.1.mlp.up_proj.weight": torch.ones(7, 32)})),
+        "model.layers.1.mlp.up_proj.weight has shape (7, 32), the rest of the model asks for (48, 32)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_model_is_an_error_that_names_it(hub, damage, message):
+    damage(hub / "fern/child")
+    error = check(hub).error
+    assert message in error
+    assert "fern/child" in error
+
+
+@pytest.mark.parametrize(("damage", "message"), list(DAMAGED.values())[1:], ids=list(DAMAGED)[1:])
+def test_a_damaged_base_is_unreadable(hub, damage, message):
+    damage(hub / "acme/base")
+    outcome = check(hub)
+    assert (outcome.code, outcome.err) == (2, "")
+    assert outcome.rows == [["acme/base", "finetune", "-", "-", "-", "-", "UNREADABLE"]]
+    assert "acme/base" in outcome.sentences.partition("UNREADABLE")[2]
+
+
+def only(file, content=b""):
+    return replaced(WEIGHTS, lambda path: (path.parent / file).write_bytes(content))
+
+
+def only_adapter(folder):
+    (folder / "config.json").unlink()
+    (folder / WEIGHTS).rename(folder / "adapter_model.safetensors")
+    edit_json(folder / "adapter_config.json", base_model_name_or_path="acme/base")
+
+
+def only_gguf(folder):
+    (folder / "config.json").unlink()
+    (folder / WEIGHTS).rename(folder / "model-q4.gguf")
+
+
+def half(folder):
+    spoil(folder, lambda tensors: tensors.update({k: t.to(torch.float8_e5m2) for k, t in tensors.items()}))
+
+
+def packed(folder):
+    """GPTQ stores integers under another name."""
+
+    def pack(tensors):
+        for name in [name for name in tensors if "_proj" in name]:
+            tensors[name.replace("weight", "qweight")] = tensors.pop(name).to(torch.int32)
+
+    spoil(folder, pack)
+    edit_json(folder / "config.json", quantization_config={"quant_method": "gptq", "bits": 4})
+
+
+NOTHING_TO_JUDGE = {
+    "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "holds no weights (model.safetensors or"),
+    "pickle": (only("pytorch_model.bin"), "holds its weights as a pickle (pytorch_model.bin), which is never loaded"),
+    "GGUF": (only_gguf, "holds its weights as GGUF (model-q4.gguf), which is not decoded yet"),
+    "LoRA adapter": (only_adapter, "holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and ch"),
+    "8 bit floats": (half, "is stored as F8_E5M2; quantized formats are not decoded yet"),
+    "GPTQ": (packed, "the weights are quantized (I32), which is not decoded yet; check the release in F16, BF16"),
+    "unknown class": (configure(architectures=["NoseForCausalLM"]), "NoseForCausalLM is not in the registry"),
+    "remote code": (configure(architectures=["Nose"], auto_map={"AutoModel": "nose.Nose"}), "it is remote code (auto_"),
+    "no class": (configure(architectures=None), "config.json names no class under `architectures`"),
+    "class as text": (configure(architectures="LlamaForCausalLM"), "config.json names no class under `architectures`"),
+    "class a number": (configure(architectures=[7]), "config.json names no class under `architectures`"),
+    "no classes": (configure(architectures=[]), "config.json names no class under `architectures`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("side", ["fern/child", "acme/base"])
+@pytest.mark.parametrize(("change", "message"), NOTHING_TO_JUDGE.values(), ids=NOTHING_TO_JUDGE)
+def test_where_there_is_nothing_to_judge_the_row_says_why(hub, change, message, side):
+    change(hub / side)
+    outcome = check(hub)
+    assert (outcome.code, outcome.err) == (3, "")
+    assert outcome.rows[0][0] == "acme/base"
+    assert outcome.rows[0][-5:] == ["-", "-", "-", "-", "UNVERIFIABLE"]
+    assert message in outcome.sentences
+
+
+def test_a_pickle_is_never_loaded(hub):
+    trap = hub / "sprung"
+    only("pytorch_model.bin", pickle.dumps(Trap(trap)))(hub / "fern/child")
+    assert check(hub).code == 3
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("architecture", ["LlamaForCausalLM", "NoseForCausalLM"])
+def test_the_code_of_a_repository_is_never_imported(hub, architecture):
+    trap = hub / "sprung"
+    child = hub / "fern/child"
+    for name in ("modeling_nose.py", "configuration_nose.py", "__init__.py", "torch.py", "yaml.py"):
+        (child / name).write_text(f"open({str(trap)!r}, 'w')")
+    configure(architectures=[architecture], auto_map={"AutoModelForCausalLM": "modeling_nose.Nose"})(child)
+    assert check(hub).code == (0 if architecture.startswith("Llama") else 3)
+    assert not trap.exists()
+
+
+def test_models_of_another_width_are_incompatible(hub):
+    tiny_llama(hub / "acme/base", width=64)
+    outcome = check(hub)
+    assert (outcome.code, outcome.err) == (3, "")
+    assert outcome.rows == [["acme/base", "finetune", "-", "-", "-", "-", "INCOMPATIBLE"]]
+    assert "acme/base has 2 layers of width 64, fern/child has 2 of width 32" in outcome.sentences
+
+
+def test_models_of_two_classes_of_one_shape_are_compared(hub):
+    tiny_gpt2(hub / "acme/base", seed=3)
+    assert check(hub).rows[0][-1] == "UNRELATED"
+
+
+def fill(value, layers):
+    """Every matrix of these layers holds one value."""
+
+    def change(tensors):
+        for name, tensor in tensors.items():
+            if tensor.ndim == 2 and name.startswith(tuple(f"model.layers.{layer}." for layer in layers)):
+                tensor.fill_(value)
+
+    return change
+
+
+NOT_A_NUMBER = [float("nan"), float("inf"), 1e38]
+"""What a matrix holds, and what is too large to be multiplied, for the products leave float32."""
+
+
+@pytest.mark.parametrize(("side", "who"), [("fern/child", "candidate"), ("acme/base", "base")])
+@pytest.mark.parametrize("value", NOT_A_NUMBER)
+def test_weights_that_are_not_finite_are_inconclusive(hub, value, side, who):
+    spoil(hub / side, fill(value, range(2)))
+    outcome = check(hub)
+    assert (outcome.code, outcome.rows) == (3, [["acme/base", "finetune", "mlp", "0.000", "-", "1", "INCONCLUSIVE"]])
+    assert f"weights in layers 0-1 of the {who} are not finite, or too large for float32" in outcome.sentences
+
+
+@pytest.mark.parametrize("side", ["fern/child", "acme/base"])
+def test_weights_that_are_all_zero_are_inconclusive(hub, side):
+    spoil(hub / side, fill(0.0, range(2)))
+    outcome = check(hub)
+    assert (outcome.code, outcome.rows) == (3, [["acme/base", "finetune", "mlp", "0.000", "0%", "1", "INCONCLUSIVE"]])
+    assert "only 0 of 2 layers hold weights that are not zero" in outcome.sentences
+
+
+@pytest.fixture
+def six(tmp_path):
+    """A local hub of a model of six layers and what was made of it."""
+    base = tiny_llama(tmp_path / "six/base", layers=6)
+    card(fine_tuned(base, tmp_path / "six/child"), "six/base")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("side", "who"), [("six/child", "candidate"), ("six/base", "base")])
+@pytest.mark.parametrize("value", NOT_A_NUMBER)
+def test_one_layer_of_six_that_is_not_finite_is_a_reason_and_never_a_pass(six, value, side, who):
+    spoil(six / side, fill(value, [3]))
+    outcome = lineage("check", six / "six/child", "--local-hub", six)
+    assert (outcome.code, outcome.rows[0][-1]) == (3, "INCONCLUSIVE")
+    assert f"weights in layer 3 of the {who} are not finite, or too large for float32" in outcome.sentences
+
+
+def test_one_layer_of_six_that_is_zero_is_left_out_and_does_not_hide_the_ancestry(six):
+    spoil(six / "six/child", fill(0.0, [3]))
+    outcome = lineage("check", six / "six/child", "--local-hub", six)
+    assert (outcome.code, outcome.rows[0][-1]) == (0, "RELATED")
+    assert "left out along mlp, for writing next to nothing: layer 3 of the model" in outcome.sentences

@@ -1,0 +1,226 @@
+import json
+import os
+import re
+import resource
+import secrets
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hf_lineage import cli
+from hf_lineage.watch.rendering import FORMATS
+from tests.models import WEIGHTS, tiny_gpt2
+from tests.running import check, lineage
+
+
+def test_the_report_is_one_table(hub, monkeypatch):
+    monkeypatch.chdir(hub)
+    outcome = lineage("check", "fern/child", "--local-hub", ".")
+    table, _, sentences = outcome.sentences.replace("─", "").partition(" acme/base: ")
+    assert sentences.startswith("inherited 100%; independent models of this shape score ")
+    assert table.split() == [
+        *("fern/child", "Declared", "base", "Relation", "Path", "Score", "Inherited", "p", "Verdict"),
+        *("acme/base", "finetune", "mlp", outcome.rows[0][3], "100%", "0.001", "RELATED"),
+    ]
+
+
+def test_each_path_is_a_line_and_the_row_says_what_they_say_together(hub):
+    outcome = check(hub, "--paths", "mlp, mlp_gate,value_output,query_key")
+    assert outcome.code == 0
+    assert [row[-5] for row in outcome.rows] == ["mlp", "mlp_gate", "value_output", "query_key"]
+    assert "acme/base: RELATED over 4 paths, p-values after Holm's correction" in outcome.sentences
+
+
+def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
+    model = tiny_gpt2(tmp_path / "gpt2")
+    outcome = lineage("compare", model, model, "--paths", "mlp_gate")
+    assert (outcome.code, outcome.rows[0][-1]) == (3, "UNVERIFIABLE")
+    assert "gpt2 has no path mlp_gate; it has mlp, value_output, query_key" in outcome.sentences
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--nose"], "No such option '--nose'"),
+        (["--format", "xml"], "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
+        (["--recipe", "soup"], "Invalid value for '--recipe': 'soup' is not one of 'robust', 'robust-1', 'paper'"),
+        (["--probes", "many"], "Invalid value for '--probes': 'many' is not a valid integer"),
+        (["--probes", "0"], "probes must be between 1 and 65536, not 0; use exact mode for more"),
+        (["--probes", "-1"], "probes must be between 1 and 65536, not -1"),
+        (["--probes", "65537"], "probes must be between 1 and 65536, not 65537"),
+        (["--probes", "9" * 5000], "Invalid value for '--probes'"),
+        (["--alpha", "0"], "alpha must lie between 0.000001 and 1, not 0"),
+        (["--alpha", "1.5"], "alpha must lie between 0.000001 and 1, not 1.5"),
+        (["--alpha", "nan"], "alpha must lie between 0.000001 and 1, not nan"),
+        (["--alpha", "1e-320"], "alpha must lie between 0.000001 and 1, not 9.99989e-321"),
+        (["--alpha", "small"], "Invalid value for '--alpha': 'small' is not a valid float"),
+        (
+            ["--alpha", "0.0001"],
+            "alpha 0.0001 cannot be reached with 999 permutations over 1 path(s); use at least 9999",
+        ),
+        (["--permutations", "0"], "permutations must be between 1 and 1000000, not 0"),
+        (["--permutations", "10"], "cannot be reached with 10 permutations over 1 path(s); use at least 99"),
+        (["--permutations", "2000000"], "permutations must be between 1 and 1000000, not 2000000"),
+        (["--paths", ""], "paths must be one or more of mlp, mlp_gate, value_output, query_key, each once, not "),
+        (["--paths", "mlp,nose"], "each once, not mlp, nose"),
+        (["--paths", "mlp,mlp"], "each once, not mlp, mlp"),
+        (["--max-memory", "lots"], "--max-memory lots is not a size; write 8GiB, 500MB or the like"),
+        (["--max-memory", "-1GB"], "--max-memory -1GB is not a size"),
+        (["--max-memory", "infGB"], "--max-memory infGB is not a size"),
+        (["--max-memory", "nanGB"], "--max-memory nanGB is not a size"),
+        (["--max-memory", "1KB"], "one layer needs 0 MiB and no device has that much; raise --max-memory"),
+        (["--null", "/no/such"], "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
+        (["--null", "acme/base"], "--null acme/base is the base itself; name models that are independent of both"),
+        (["--local-hub", "/no/such"], "/no/such is no folder, so it is no local hub; check --local-hub"),
+        (
+            ["--report", "json"],
+            "Invalid value for '--report': 'json' is not FORMAT=FILE with a format out of",
+        ),
+        (["--report", "xml=x"], "Invalid value for '--report': 'xml=x' is not FORMAT=FILE with a format out of text,"),
+        (["--report", "json=/no/such/file"], "there is no folder '/no/such' that can be written to; make it first"),
+        (["-o", "/no/such/report"], "there is no folder '/no/such' that can be written to; make it first"),
+        (["-o", "/"], "Invalid value for '-o' / '--output': File '/' is a directory"),
+        (["-o", ""], ". cannot be written: Is a directory; name another file"),
+        (["extra"], "Got unexpected extra argument (extra)"),
+    ],
+)
+def test_an_option_out_of_range_is_one_line(hub, options, message):
+    assert message in check(hub, *options).error
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check"], ["compare", "a"], ["extract"], ["inspect"], ["nose"], ["check", "--base"]]
+)
+def test_wrong_usage_is_one_line_that_names_the_help(arguments):
+    assert lineage(*arguments).error.endswith("(--help shows the usage)")
+
+
+def test_watch_refuses_a_format_that_it_does_not_write():
+    assert lineage("watch", "org", "--format", "html").error == (
+        f"Invalid value for '--format': 'html' is not one of {', '.join(map(repr, FORMATS))}. (--help shows the usage)"
+    )
+
+
+def test_no_command_at_all_shows_the_help():
+    outcome = lineage()
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("Usage: hf-lineage ")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], *([c, "-h"] for c in ("check", "compare", "extract"))]
+)
+def test_help_and_version_are_no_error(arguments):
+    outcome = lineage(*arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def test_a_class_that_is_not_in_the_registry_is_one_line():
+    assert lineage("registry", "NoseForCausalLM").error == (
+        "NoseForCausalLM is not in the registry; registry/README.md tells how to add a class"
+    )
+
+
+@pytest.mark.parametrize("command", ["check", "extract", "inspect"])
+def test_a_model_that_is_not_there_is_one_line(command, tmp_path):
+    assert lineage(command, tmp_path / "gone").error == (
+        f"{tmp_path / 'gone'} is neither a folder nor a Hub name such as org/model or org/model@revision"
+    )
+
+
+class TestOutput:
+    def test_the_report_goes_into_the_file_alone(self, hub):
+        assert check(hub, "--format", "json", "-o", hub / "report.json").out == ""
+        assert json.loads((hub / "report.json").read_text())["claims"][0]["verdict"] == "RELATED"
+        assert not list(hub.glob(".*"))
+
+    def test_an_old_report_is_replaced(self, hub):
+        (hub / "report").write_text("ancient " * 10_000)
+        assert check(hub, "-o", hub / "report").code == 0
+        assert "ancient" not in (hub / "report").read_text()
+
+    def test_a_failed_check_leaves_the_old_report_alone(self, hub):
+        (hub / "report").write_text("old")
+        (hub / "fern/child/config.json").write_text("{")
+        assert check(hub, "-o", hub / "report").error
+        assert (hub / "report").read_text() == "old"
+
+    def test_a_device_is_written_through_and_stays_one(self, hub):
+        os.mkfifo(hub / "pipe")
+        with subprocess.Popen(["cat", hub / "pipe"], stdout=subprocess.PIPE) as reader:
+            assert check(hub, "-o", hub / "pipe").code == 0
+            assert b"RELATED" in (reader.stdout.read() if reader.stdout else b"")
+        assert stat.S_ISFIFO((hub / "pipe").stat().st_mode)
+        assert check(hub, "-o", os.devnull).code == 0
+        assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+    def test_a_link_is_written_through_and_stays_one(self, hub):
+        (hub / "link").symlink_to("report")
+        assert check(hub, "-o", hub / "link").code == 0
+        assert (hub / "link").is_symlink()
+        assert "RELATED" in (hub / "report").read_text()
+
+    def test_a_folder_without_permission_is_refused_before_anything_is_read(self, hub, monkeypatch):
+        monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write whatever the mode is
+        outcome = lineage("extract", "/no/such/model", "-o", hub / "model.sig")
+        assert f"there is no folder {str(hub)!r} that can be written to; make it first" in outcome.error
+
+    def test_a_file_that_cannot_be_written_in_the_end_leaves_nothing_behind(self, hub, monkeypatch):
+        limits, token_hex = resource.getrlimit(resource.RLIMIT_FSIZE), secrets.token_hex
+
+        def with_little_room(size):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # bytes: the report is longer
+            return token_hex(size)
+
+        monkeypatch.setattr("hf_lineage.files.atomic.secrets.token_hex", with_little_room)
+        try:
+            outcome = check(hub, "-o", hub / "report")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert outcome.error == f"{hub}/report cannot be written: File too large; name another file"
+        assert sorted(hub.iterdir()) == [hub / "acme", hub / "fern"]
+
+    def test_a_name_may_be_as_long_as_the_file_system_allows(self, hub):
+        assert check(hub, "-o", hub / ("x" * 255)).code == 0
+        assert "RELATED" in (hub / ("x" * 255)).read_text()
+
+    def test_a_longer_name_is_refused_before_anything_is_read(self, hub):
+        name = hub / ("x" * 256)
+        outcome = lineage("extract", "/no/such/model", "-o", name)
+        assert f"{str(name)!r} cannot be written: File name too long; name another file" in outcome.error
+
+
+def test_running_out_of_memory_is_one_line(hub, monkeypatch):
+    def exhaust(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr("hf_lineage.checking.api.check", exhaust)
+    assert check(hub).error == "not enough memory; try --max-memory"
+
+
+def test_every_command_says_which_exit_codes_there_are():
+    for command in cli.cli.commands.values():
+        assert "Exit codes: 0 " in command.epilog
+
+
+@pytest.mark.parametrize("name", cli.cli.commands)
+def test_every_command_shows_how_it_is_called(name):
+    text = lineage(name, "--help").out
+    usages = re.findall(r"(?m)^    hf-lineage (.+)$", text.partition("Examples:\n")[2])
+    assert usages
+    for usage in usages:
+        command, *arguments = usage.split()
+        assert command == name
+        cli.cli.commands[name].make_context(name, arguments)
+
+
+def test_one_check_writes_reports_in_several_formats(hub, tmp_path):
+    files = {form: tmp_path / f"lineage.{form}" for form in ("json", "html", "checksums")}
+    asked = [word for form, file in files.items() for word in ("--report", f"{form}={file}")]
+    outcome = check(hub, *asked)
+    assert (outcome.code, outcome.rows[0][-1]) == (0, "RELATED")
+    assert json.loads(files["json"].read_text())["claims"][0]["verdict"] == "RELATED"
+    assert files["html"].read_text().startswith("<!doctype html>")
+    assert files["checksums"].read_text().endswith(f"  {WEIGHTS}\n")

@@ -1,0 +1,221 @@
+"""The command line as a process of its own: exit codes, pipes, signals."""
+
+import itertools
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.models import WEIGHTS, edit_json, raw_safetensors, shard, spoil, tiny_llama
+from tests.running import COMMAND, Outcome, environment, process
+
+
+def test_the_exit_code_is_that_of_the_verdict(hub):
+    tiny_llama(hub / "acme/base", seed=1)
+    assert process("check", hub / "fern/child", "--local-hub", hub).code == 1
+
+
+def test_an_error_is_one_line_without_traceback(tmp_path):
+    assert process("check", tmp_path).error == (
+        f"{tmp_path} has no config.json, so it is no transformers model; check the path"
+    )
+
+
+def test_where_nobody_reads_the_report_the_code_is_not_that_of_a_verdict(hub):
+    script = 'exec 3>&1; { "$@"; echo $? >&3; } | true'
+    arguments = ["check", str(hub / "fern/child"), "--local-hub", str(hub)]
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", *COMMAND, *arguments],
+        env=environment(), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+def test_a_terminal_without_line_drawing_is_an_error_and_no_traceback(hub):
+    env = environment(PYTHONIOENCODING="latin-1")
+    assert process("check", hub / "fern/child", "--local-hub", hub, env=env).error == (
+        "a name or the report cannot be written as latin-1; try PYTHONIOENCODING=utf-8"
+    )
+
+
+def test_a_name_that_is_no_unicode_is_shown_escaped(hub):
+    odd = os.fsencode(hub) + b"/\xff"
+    (hub / "fern/child").rename(os.fsdecode(odd))
+    done = subprocess.run(
+        [*COMMAND, "check", odd, "--local-hub", hub], env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(rf"{hub}/\udcff")
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="it shows when the weights are being read")
+def test_interrupted_it_leaves_nothing_behind(tmp_path):
+    model = hollow_llama(tmp_path / "model", layers=60, width=1024, hidden=16384)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and so by what is run
+    with subprocess.Popen(
+        [*COMMAND, "extract", model, "-o", tmp_path / "model.sig"],
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as running:  # fmt: skip
+        while running.poll() is None and not reading_weights(running.pid):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=30)
+    assert (running.returncode, out, err.strip()) == (130, "", "hf-lineage: interrupted")
+    assert list(tmp_path.iterdir()) == [model]
+
+
+def reading_weights(process_id):
+    """Whether a process has read more than a program and its packages."""
+    (counted,) = re.findall(r"(?m)^rchar: (\d+)$", Path(f"/proc/{process_id}/io").read_text())
+    return int(counted) > 2**28
+
+
+def hollow_llama(folder, layers, width, hidden):
+    """A Llama whose weights are one hole in a file: large to compute with, and no byte on disk."""
+    shapes = {
+        f"model.layers.{layer}.{name}.weight": shape
+        for layer in range(layers)
+        for name, shape in {
+            **{norm: [width] for norm in ("input_layernorm", "post_attention_layernorm")},
+            **{f"self_attn.{role}_proj": [width, width] for role in "qkvo"},
+            **{f"mlp.{role}_proj": [hidden, width] for role in ("up", "gate")},
+            "mlp.down_proj": [width, hidden],
+        }.items()
+    }
+    ends = list(itertools.accumulate(4 * math.prod(shape) for shape in shapes.values()))
+    offsets = zip([0, *ends], ends, strict=False)
+    tiny_llama(folder)
+    edit_json(folder / "config.json", num_hidden_layers=layers, hidden_size=width, intermediate_size=hidden)
+    raw_safetensors(
+        folder / WEIGHTS,
+        {
+            name: {"dtype": "F32", "shape": shape, "data_offsets": between}
+            for (name, shape), between in zip(shapes.items(), offsets, strict=True)
+        },
+    )
+    os.truncate(folder / WEIGHTS, (folder / WEIGHTS).stat().st_size + ends[-1])
+    return folder
+
+
+def failing(*arguments, patch, **changes):
+    """Run the command line in a process where one thing is broken before it starts."""
+    script = f"import sys\n{patch}\nfrom hf_lineage.cli import main\nsys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env=environment(**changes), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+BROKEN = "import hf_lineage.hub.client\ndef broken(*a, **k): raise {error}\nhf_lineage.hub.client.snapshot = broken"
+
+
+@pytest.mark.parametrize("package", ["torch", "scipy.optimize", "msgspec", "accelerate.utils"])
+def test_a_package_that_cannot_be_imported_is_one_line(hub, package):
+    outcome = failing("check", hub / "fern/child", "--local-hub", hub, patch=f"sys.modules[{package!r}] = None")
+    assert outcome.error == (
+        f"a package that is needed cannot be imported (import of {package} halted; None in sys.modules); "
+        "install hf-lineage again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            "RecursionError('deep')",
+            "an unexpected error (RecursionError: deep); --debug shows where, please ",
+        ),
+        ("KeyError('x\\ny')", r"an unexpected error (KeyError: 'x\ny'); --debug shows where"),
+        ("MemoryError()", "not enough memory; try --max-memory"),
+        ("BaseException('panic')", "an unexpected error (BaseException: panic)"),
+        ("OSError(28, 'No space left on device')", "[Errno 28] No space left on device"),
+        ("SystemError()", "an unexpected error (SystemError: )"),
+    ],
+)
+def test_whatever_is_raised_the_code_is_not_that_of_a_verdict(tmp_path, error, message):
+    assert message in failing("check", "org/model", patch=BROKEN.format(error=error)).error
+
+
+def test_an_interrupt_keeps_its_own_code():
+    outcome = failing("check", "org/model", patch=BROKEN.format(error="KeyboardInterrupt"))
+    assert (outcome.code, outcome.err.strip()) == (130, "hf-lineage: interrupted")
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "check", "org/model"], ["check", "org/model", "--debug"]])
+def test_debug_shows_where_an_error_came_from(arguments):
+    outcome = failing(*arguments, patch=BROKEN.format(error="KeyError('x')"))
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("Traceback (most recent call last):\n")
+    assert "in broken\n" in outcome.err
+    assert outcome.err.endswith(
+        "\nhf-lineage: an unexpected error (KeyError: 'x'); --debug shows where, please report it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("redirected", "code", "error"),
+    [
+        (">/dev/full", 2, "hf-lineage: [Errno 28] No space left on device\n"),
+        ("2>/dev/full /nowhere", 2, ""),
+        ("2>&- /nowhere", 2, ""),
+    ],
+)
+def test_output_that_cannot_be_written_does_not_change_the_code(redirected, code, error):
+    command = "check" if "nowhere" in redirected else "registry"
+    done = subprocess.run(
+        ["bash", "-c", f'"$@" {redirected}', "bash", *COMMAND, command],
+        env=environment(), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", error)
+
+
+def test_errors_that_nobody_reads_do_not_change_the_code():
+    script = 'exec 3>&1; { "$@"; echo $? >&3; } 2>&1 | true'
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", *COMMAND, "check", "/nowhere"],
+        env=environment(), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
+def eighth_floats(folder):
+    def round_all(tensors):
+        tensors.update({name: tensor.to(torch.float8_e5m2) for name, tensor in tensors.items()})
+
+    spoil(folder, round_all)
+    return "check", folder, "--base", folder
+
+
+def lost_tensors(folder):
+    index = shard(folder) / "model.safetensors.index.json"
+    names = json.loads(index.read_text())["weight_map"]
+    edit_json(index, weight_map=names | {f"lost.{n}": next(iter(names.values())) for n in range(20)})
+    return "check", folder, "--base", folder
+
+
+def gone_shards(folder):
+    index = shard(folder) / "model.safetensors.index.json"
+    edit_json(index, weight_map={f"x{n}": f"gone-{n}.safetensors" for n in range(20)})
+    return "check", folder, "--base", folder
+
+
+def unlisted_class(folder):
+    edit_json(folder / "config.json", architectures=["NoseForCausalLM"])
+    return "registry", "--check", folder
+
+
+@pytest.mark.parametrize("damage", [eighth_floats, lost_tensors, gone_shards, unlisted_class])
+def test_what_is_said_is_the_same_in_every_run(tmp_path, damage):
+    """Python orders sets of texts anew in each process."""
+    arguments = damage(tiny_llama(tmp_path / "model"))
+    outcomes = {process(*arguments, env=environment(PYTHONHASHSEED=str(seed))) for seed in (1, 2, 3)}
+    assert len(outcomes) == 1

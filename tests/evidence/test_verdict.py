@@ -1,0 +1,69 @@
+"""A verdict says in words, and in an exit code, how strong a statement it is."""
+
+import pytest
+
+from hf_lineage.evidence.verdict import (
+    ExitCode,
+    Incompatible,
+    Inconclusive,
+    Kind,
+    Related,
+    Unreadable,
+    Unrelated,
+    Unverifiable,
+    Verdict,
+)
+from tests.example_evidence import evidence
+
+RELATED = [kind for kind in Kind if kind.word == "RELATED"]
+
+
+def test_the_exit_codes_are_the_documented_ones():
+    verdicts = (Related, Unrelated, Inconclusive, Incompatible, Unverifiable, Unreadable)
+    assert {each.__name__: each().exit_code for each in verdicts} == {
+        "Related": ExitCode.RELATED,
+        "Unrelated": ExitCode.UNRELATED,
+        "Inconclusive": ExitCode.UNDECIDED,
+        "Incompatible": ExitCode.UNDECIDED,
+        "Unverifiable": ExitCode.UNDECIDED,
+        "Unreadable": ExitCode.ERROR,
+    }
+    assert [int(code) for code in ExitCode] == [0, 1, 2, 3]
+
+
+def test_only_related_models_of_which_enough_is_inherited_are_verified():
+    assert Related(kind=Kind.RELATED).verified
+    weaker = [Related(kind=kind, accepted=True) for kind in RELATED if kind is not Kind.RELATED]
+    others = [Unrelated(), Inconclusive(), Incompatible(), Unverifiable(), Unreadable()]
+    assert not any(each.verified for each in [*weaker, *others])
+
+
+def test_the_words_of_every_verdict():
+    assert [Related(kind=kind).words for kind in RELATED] == [
+        "RELATED",
+        "RELATED in part",
+        "RELATED by the basis only",
+        "RELATED, share not measured",
+    ]
+    assert {Related(kind=kind).name for kind in RELATED} == {"RELATED"}
+    assert (Unrelated().words, Inconclusive().words) == ("UNRELATED", "INCONCLUSIVE")
+
+
+@pytest.mark.parametrize("kind", RELATED, ids=[kind.name for kind in RELATED])
+def test_a_kind_that_is_accepted_passes_and_one_that_is_not_leaves_the_claim_undecided(kind):
+    assert Related(kind=kind, accepted=True).exit_code == ExitCode.RELATED
+    assert Related(kind=kind).exit_code == (ExitCode.RELATED if kind is Kind.RELATED else ExitCode.UNDECIDED)
+
+
+def test_layers_that_were_left_out_were_read_all_the_same():
+    assert evidence(left_out=((), (7, 8))).read == 6
+
+
+def test_every_verdict_is_known_by_its_identifier_and_every_word_stands_for_one():
+    assert all(Kind.of(kind.identifier, kind.word) is kind for kind in Kind)
+    assert Kind.of(None, "RELATED") is Kind.RELATED
+    assert Kind.of("of a later version", "UNRELATED") is Kind.UNRELATED
+    assert Kind.of(None, "SOMETHING") is None
+    assert Kind.of("related", "SOMETHING") is None
+    assert Kind.of("related", "UNRELATED") is Kind.UNRELATED, "an identifier does not outrank the verdict"
+    assert {verdict().kind for verdict in Verdict.__subclasses__()} | set(RELATED) == set(Kind)

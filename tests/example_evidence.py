@@ -1,0 +1,52 @@
+"""Evidence as it could have been measured, for verdicts and reports that are made of it."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from hf_lineage.evidence.comparison import Comparison
+from hf_lineage.evidence.empirical_null import EmpiricalNull
+from hf_lineage.evidence.inherited import Inherited
+from hf_lineage.evidence.permutation_null import PermutationNull
+from hf_lineage.evidence.verdict import Evidence
+
+LAYERS = 4
+
+
+def inheriting(*shares, error=0.0):
+    """Layers that write alike and of which these shares are inherited."""
+    return Inherited(np.array(shares, dtype=float), np.full(len(shares), 1 / len(shares)), error)
+
+
+def permuted(score, chance=0.0, coordinates=128):
+    """A permutation null all of whose scores are what chance gives."""
+    return PermutationNull(score, np.full(999, chance), seed=0, coordinates=coordinates)
+
+
+def independent(score, models=1):
+    """So many independent models that all reach one score."""
+    return EmpiricalNull({f"other {number}": score for number in range(models)}, "a test")
+
+
+def nulls(permutation, empirical, score):
+    """What a score is held against: permutations, and independent models where there are any."""
+    return (permutation, *([replace(empirical, observed=score)] if empirical else []))
+
+
+def evidence(score=0.9, p=0.001, usable=LAYERS, empirical=None, shares=(1.0,) * LAYERS, permutation=None, **others):
+    """Evidence of four layers; nothing about units where `shares` is empty."""
+    numbers = tuple(range(LAYERS))
+    empirical = independent(empirical) if isinstance(empirical, float) else empirical
+    return Evidence(
+        comparison=Comparison(
+            similarity=np.eye(LAYERS) * score,
+            gate=np.ones((LAYERS, LAYERS)),
+            pairs=(np.arange(LAYERS), np.arange(LAYERS)),
+            usable=np.arange(LAYERS) < usable,
+            concentration=(np.ones(LAYERS), np.ones(LAYERS)),
+            standard_error=0.0,
+        ),
+        nulls=nulls(permutation or permuted(score), empirical, score),
+        p_value=p,
+        **{"layers": (numbers, numbers), "inherited": inheriting(*shares) if shares else None} | others,
+    )

@@ -1,0 +1,177 @@
+"""A file is replaced in one step: whoever reads it, and whatever ends the process, it is the old one or the new one."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hf_lineage.errors import SignatureError
+from hf_lineage.files import atomic
+from hf_lineage.files.atomic import STALE, write_atomically
+
+
+def test_nothing_is_left_behind_when_a_file_cannot_be_written(tmp_path):
+    with pytest.raises(SignatureError, match="cannot be written"):
+        write_atomically(tmp_path / "missing" / "a", b"x")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(SignatureError, match="cannot be written"):
+        write_atomically(tmp_path / "folder", b"x")
+    assert [path.name for path in tmp_path.rglob("*")] == ["folder"]
+
+
+def test_an_existing_file_is_replaced_as_a_whole(tmp_path):
+    (tmp_path / "a").write_bytes(b"a long old content")
+    write_atomically(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+class TestTemporaries:
+    """What a process that was killed leaves behind, and what must not be taken for it."""
+
+    LEFT = ".hf-lineage-0123456789abcdef"
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "README.md").write_bytes(b"old")
+        return tmp_path
+
+    @staticmethod
+    def aged(file, seconds):
+        file.write_bytes(b"half")
+        os.utime(file, (time.time() - seconds,) * 2)
+
+    def test_one_that_was_left_behind_is_removed_by_the_next_write(self, folder):
+        self.aged(folder / self.LEFT, 2 * STALE)
+        write_atomically(folder / "README.md", b"new")
+        assert [path.name for path in folder.iterdir()] == ["README.md"]
+
+    def test_one_that_somebody_may_be_writing_stays(self, folder):
+        self.aged(folder / self.LEFT, STALE / 2)
+        write_atomically(folder / "README.md", b"new")
+        assert (folder / self.LEFT).read_bytes() == b"half"
+
+    @pytest.mark.parametrize(
+        "name", [".hf-lineage-notes", ".README.md.123", ".hf-lineage-0123456789ABCDEF", f"{LEFT}0"]
+    )
+    def test_other_files_stay_however_old(self, folder, name):
+        self.aged(folder / name, 10 * STALE)
+        write_atomically(folder / "README.md", b"new")
+        assert (folder / name).exists()
+
+    def test_what_is_no_plain_file_stays(self, folder, tmp_path_factory):
+        elsewhere = tmp_path_factory.mktemp("elsewhere") / "theirs"
+        self.aged(elsewhere, 10 * STALE)
+        (folder / self.LEFT).symlink_to(elsewhere)
+        (folder / self.LEFT.replace("0", "f")).mkdir()
+        write_atomically(folder / "README.md", b"new")
+        assert len(list(folder.iterdir())) == 3
+        assert elsewhere.read_bytes() == b"half"
+
+    def test_killed_in_the_middle_it_leaves_the_old_content_and_one_such_file(self, folder):
+        script = (
+            "import os, pathlib, signal\n"
+            "from hf_lineage.files.atomic import write_atomically\n"
+            "os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)\n"
+            f"write_atomically(pathlib.Path({str(folder / 'README.md')!r}), b'new')\n"
+        )
+        assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -signal.SIGKILL
+        (left,) = (path for path in folder.iterdir() if path.name != "README.md")
+        assert (folder / "README.md").read_bytes() == b"old"
+        self.aged(left, 2 * STALE)
+        write_atomically(folder / "README.md", b"new")
+        assert [path.name for path in folder.iterdir()] == ["README.md"]
+
+    @pytest.mark.parametrize("mode", [0o600, 0o644, 0o664])
+    def test_a_file_keeps_its_permissions(self, folder, mode):
+        (folder / "README.md").chmod(mode)
+        write_atomically(folder / "README.md", b"new")
+        assert stat.S_IMODE((folder / "README.md").stat().st_mode) == mode
+        assert (folder / "README.md").read_bytes() == b"new"
+
+
+def test_whoever_reads_meanwhile_reads_the_old_file_or_the_new_one(tmp_path):
+    file, contents = tmp_path / "a", [bytes([number]) * 2**18 for number in range(12)]
+    write_atomically(file, contents[0])
+    seen, done = [], threading.Event()
+
+    def watch():
+        while not done.is_set():
+            seen.append(file.read_bytes())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for content in contents:
+        write_atomically(file, content)
+    done.set()
+    watcher.join()
+    assert {len(content) for content in seen} == {2**18}
+    assert {len(set(content)) for content in seen} == {1}
+
+
+def test_an_open_file_stays_what_it_was(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    with (tmp_path / "a").open("rb") as stream:
+        write_atomically(tmp_path / "a", b"new")
+        assert stream.read() == b"old"
+
+
+def test_a_link_is_written_through_and_stays_a_link(tmp_path):
+    (tmp_path / "there").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    write_atomically(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there").read_bytes() == b"new"
+
+
+def test_what_is_no_plain_file_is_written_to_and_never_replaced(tmp_path):
+    write_atomically(Path(os.devnull), b"x")
+    assert Path(os.devnull).is_char_device()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    write_atomically(pipe, b"x")
+    reader.join()
+    assert read == [b"x"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch):
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a").write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(SignatureError) as error:
+        write_atomically(tmp_path / "a", b"new")
+    assert str(error.value) == f"{tmp_path / 'a'} cannot be written: No space left on device; name another file"
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old"}
+
+
+def test_it_is_on_the_disk_before_it_takes_the_place_of_the_old_one(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"old")
+    synced = []
+    monkeypatch.setattr(
+        os, "fsync", lambda number: synced.append((os.fstat(number).st_size, (tmp_path / "a").read_bytes()))
+    )
+    write_atomically(tmp_path / "a", b"newer")
+    assert synced == [(5, b"old")]
+
+
+def test_a_name_that_is_taken_is_not_written_into(tmp_path, monkeypatch):
+    """Whoever may write into the folder could lay a link there, if the name could be guessed."""
+    monkeypatch.setattr(atomic.secrets, "token_hex", lambda size: "0" * 2 * size)
+    (tmp_path / "theirs").write_bytes(b"old")
+    (tmp_path / f"{atomic.TEMPORARY}{'0' * 16}").symlink_to(tmp_path / "theirs")
+    with pytest.raises(SignatureError, match="cannot be written"):
+        write_atomically(tmp_path / "a", b"new")
+    assert (tmp_path / "theirs").read_bytes() == b"old"
+    assert not (tmp_path / "a").exists()

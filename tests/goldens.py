@@ -1,0 +1,100 @@
+"""Golden files: what today's formats look like, committed, so that tomorrow's code still reads and writes them.
+
+A change of a format that is meant is written with `python -m tests.goldens`, and its diff is part of the review. A file
+of an older version is never written again: a new version gets a file of its own.
+"""
+
+import datetime
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hf_lineage import Options, __version__
+from hf_lineage.checking.api import Report, check
+from hf_lineage.report import json, record
+from hf_lineage.watch import ledger
+
+DATA = Path(__file__).parent / "data"
+HUB = Path(__file__).parents[1] / "examples" / "hub"
+DAY = datetime.date(2026, 11, 22)
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+THIS_VERSION = "(the version that writes it)"
+"""What stands in a golden file for the one thing that each release changes."""
+
+
+def pair() -> Report:
+    """Return what is found of an example model and the base that it declares, along two paths."""
+    options = Options(local_hub=HUB, order_seed=0, paths=("mlp", "query_key"), permutations=199)
+    return check("fern/llama-finetune-a", options=options)
+
+
+def report() -> bytes:
+    """Return the report for machines."""
+    return _versionless(json.render(pair()).encode())
+
+
+def claims() -> bytes:
+    """Return the record beside a model card."""
+    return _versionless(record.encode(record.build(pair(), COMMIT, DAY, {})))
+
+
+def lines() -> bytes:
+    """Return a ledger: a model that was judged, one that declares nothing, and one that could not be read."""
+    moment = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
+    judged = ledger.Claim(
+        base="acme/base", base_commit=COMMIT, relation="finetune", sources=("README.md", "adapter_config.json"),
+        verdict="RELATED", reason="34% of what its units write is inherited", score=0.5, p_value=0.001, kind="part",
+        command="hf-lineage check fern/child --base acme/base", exit_code=3, inherited=0.34,
+    )  # fmt: skip
+    unread = ledger.Claim(
+        base="acme/gone", base_commit=None, relation=None, sources=("README.md",), verdict="UNREADABLE",
+        reason="no such model", score=None, p_value=None, command="hf-lineage check fern/other --base acme/gone",
+        exit_code=2,
+    )  # fmt: skip
+    rest: dict[str, Any] = {
+        "commit": COMMIT,
+        "watched": "fern",
+        "changed": moment,
+        "checked_at": moment,
+        "version": "0.1.0",
+    }
+    entries = (
+        ledger.Entry(model="fern/child", claims=(judged,), **rest),
+        ledger.Entry(model="fern/silent", **rest),
+        ledger.Entry(model="fern/other", claims=(unread,), **rest),
+        ledger.Entry(model="fern/broken", error="model.safetensors is cut off", **rest),
+    )
+    return b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
+
+
+GOLDEN: dict[str, Callable[[], bytes]] = {"report-v2.json": report, "claims-v2.json": claims, "ledger-v1.jsonl": lines}
+
+
+def read(name: str) -> bytes:
+    """Return a golden file as it would be if this version had written it."""
+    return (DATA / name).read_bytes().replace(THIS_VERSION.encode(), __version__.encode())
+
+
+def _versionless(content: bytes) -> bytes:
+    return content.replace(f'"version": "{__version__}"'.encode(), f'"version": "{THIS_VERSION}"'.encode())
+
+
+def differences(golden: Any, now: Any, where: str = "") -> list[str]:
+    """Return where plain values differ: numbers by more than machines do, everything else at all, order of keys too."""
+    if isinstance(golden, dict) and isinstance(now, dict) and list(golden) == list(now):
+        return [line for key in golden for line in differences(golden[key], now[key], f"{where}.{key}")]
+    if isinstance(golden, list) and isinstance(now, list) and len(golden) == len(now):
+        pairs = enumerate(zip(golden, now, strict=True))
+        return [line for number, each in pairs for line in differences(*each, f"{where}[{number}]")]
+    if isinstance(golden, float) and isinstance(now, float) and math.isclose(golden, now, rel_tol=2e-3, abs_tol=1e-6):
+        return []
+    same = golden == now and type(golden) is type(now) and not isinstance(now, dict)
+    return [] if same else [f"{where}: {golden!r} became {now!r}"]
+
+
+if __name__ == "__main__":
+    for name, write in GOLDEN.items():
+        (DATA / name).write_bytes(write())

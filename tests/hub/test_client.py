@@ -1,0 +1,208 @@
+import shutil
+
+import pytest
+from huggingface_hub import snapshot_download
+
+from hf_lineage.errors import RepositoryError
+from hf_lineage.hub import client as client
+from tests.models import card, fine_tuned, shard, tiny_llama
+from tests.running import lineage, process
+from tests.server import serving
+from tests.server.client import remote
+
+TOKEN = "hf_averysecrettoken"
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A Hub with a sharded base and a fine-tune that declares it."""
+    base = tiny_llama(tmp_path / "base")
+    child = card(fine_tuned(base, tmp_path / "child"), "acme/base", "finetune")
+    with serving() as running:
+        running.publish("acme/base", shard(base))
+        running.publish("fern/child", child)
+        yield running
+
+
+def test_a_claim_is_checked_end_to_end_and_again_without_a_network(served, tmp_path):
+    commit = served.commit("fern/child", "main")
+    first = process("check", "fern/child", env=remote(served, tmp_path / "home"))
+    assert (first.code, first.err) == (0, "")
+    assert first.out.startswith(f"fern/child @ {commit}\n")
+    assert (first.rows[0][0], first.rows[0][-1]) == ("acme/base", "RELATED")
+    for model in ("fern/child", "acme/base"):
+        snapshot_download(model, endpoint=served.url, cache_dir=tmp_path / "home/hub")
+    served.forget()
+    again = process("check", "fern/child", env=remote(served, tmp_path / "home", HF_HUB_OFFLINE="1"))
+    assert (again.code, again.err, again.rows) == (first.code, first.err, first.rows)
+    assert (served.requests, served.parts) == ([], [])
+
+
+def test_a_hub_that_cannot_be_reached_is_one_line(served, tmp_path):
+    nowhere = remote(served, tmp_path / "home", HF_ENDPOINT="http://127.0.0.1:9", HF_TOKEN=TOKEN)
+    error = process("check", "fern/child", env=nowhere).error
+    assert error.startswith("fern/child cannot be fetched from the Hub (")
+    assert error.endswith("; check the connection and try again")
+    assert TOKEN not in error
+
+
+def test_a_trusted_publisher_without_a_token_is_one_line(served, tmp_path):
+    env = remote(served, tmp_path / "home", HF_OIDC_RESOURCE="fern/child", GITHUB_ACTIONS="false")
+    error = process("check", "fern/child", env=env).error
+    assert error.startswith("fern/child: HF_OIDC_RESOURCE asks for a token that cannot be obtained (")
+    assert "give the job `permissions: id-token: write`" in error
+
+
+def test_offline_without_a_copy_is_one_line(served, tmp_path):
+    error = process("check", "fern/child", env=remote(served, tmp_path / "home", HF_HUB_OFFLINE="1")).error
+    assert error == (
+        "fern/child is not in the cache, or not all of it that is needed, and HF_HUB_OFFLINE forbids any "
+        "request; unset it, or download the model"
+    )
+
+
+def test_only_what_is_needed_is_downloaded(online, tmp_path):
+    for file in ("pytorch_model.bin", "tokenizer.json", "modeling_child.py", "onnx/model.safetensors", "model.gguf"):
+        (tmp_path / "child" / file).parent.mkdir(exist_ok=True)
+        (tmp_path / "child" / file).write_bytes(b"unwanted")
+    assert lineage("check", "fern/child").code == 0
+    assert online.downloads() == {
+        "fern/child/README.md",
+        "fern/child/config.json",
+        "fern/child/model.safetensors",
+        "acme/base/config.json",
+        "acme/base/model.safetensors.index.json",
+        "acme/base/model-00001-of-00002.safetensors",
+        "acme/base/model-00002-of-00002.safetensors",
+    }
+
+
+def test_where_nothing_is_declared_no_weights_are_downloaded(online):
+    assert lineage("check", "acme/base").code == 3
+    assert online.downloads() == {"acme/base/config.json", "acme/base/model.safetensors.index.json"}
+
+
+def test_of_a_repository_of_pickles_nothing_but_small_files_is_downloaded(online, tmp_path):
+    (tmp_path / "child/model.safetensors").rename(tmp_path / "child/pytorch_model.bin")
+    found = lineage("check", "fern/child")
+    assert (found.code, found.rows[0][-1]) == (3, "UNVERIFIABLE")
+    assert "fern/child holds its weights as a pickle (pytorch_model.bin), which is never loaded" in found.sentences
+    assert online.downloads() == {"fern/child/README.md", "fern/child/config.json"}
+
+
+def test_a_revision_is_pinned_to_its_commit(online, tmp_path):
+    other = card(tiny_llama(tmp_path / "v2", seed=1), "acme/base")
+    commit = online.publish("fern/child", other, revision="v2")
+    found = lineage("check", "fern/child@v2")
+    assert found.out.startswith(f"fern/child@v2 @ {commit}\n")
+    assert (found.code, found.rows[0][-1]) == (1, "UNRELATED")
+    assert lineage("check", f"fern/child@{commit}").code == 1
+    assert lineage("check", "fern/child").code == 0
+
+
+def test_a_revision_of_the_base_is_followed(online, tmp_path):
+    online.publish("acme/base", tiny_llama(tmp_path / "v2", seed=1), revision="v2")
+    assert lineage("check", "fern/child", "--base", "acme/base@v2").code == 1
+    assert lineage("check", "fern/child", "--base", "acme/base@main").code == 0
+
+
+def test_a_name_without_organisation_is_one_of_the_hub(online, tmp_path):
+    online.publish("llama", tmp_path / "base")
+    card(tmp_path / "child", "llama")
+    assert lineage("check", "fern/child").rows[0][0] == "llama"
+
+
+def test_extract_and_inspect_take_a_name_of_the_hub(online, tmp_path):
+    assert lineage("extract", "fern/child", "-o", tmp_path / "child.sig").code == 0
+    assert lineage("compare", "acme/base", tmp_path / "child.sig").code == 0
+    assert lineage("inspect", "acme/base").out.startswith("acme/base: LlamaForCausalLM, factorization llama, 2 layers")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "message"),
+    [
+        ((403, "GatedRepo"), "acme/base is gated: ask for access on its page and set HF_TOKEN"),
+        ((401, "RepoNotFound"), "acme/base is not on the Hub, or is private: check the name, or set"),
+        ((404, "RevisionNotFound"), "acme/base has no such revision on the Hub: check the part after the @"),
+    ],
+    ids=["gated", "private", "no revision"],
+)
+class TestRefused:
+    def test_as_a_base_it_is_unverifiable(self, online, refusal, message, monkeypatch):
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        online.refused["acme/base"] = refusal
+        found = lineage("check", "fern/child")
+        assert (found.code, found.err) == (3, "")
+        assert found.rows == [["acme/base", "finetune", "-", "-", "-", "-", "UNVERIFIABLE"]]
+        assert message in found.sentences
+        assert f"Bearer {TOKEN}" in online.tokens
+        assert TOKEN not in found.out
+
+    def test_as_the_model_itself_it_is_an_error(self, online, refusal, message, monkeypatch):
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        online.refused["acme/base"] = refusal
+        error = lineage("check", "acme/base", "--base", "fern/child").error
+        assert message in error
+        assert TOKEN not in error
+
+
+@pytest.mark.parametrize(("status", "said"), [(503, "Server error '503"), (429, "429 Too Many Requests")])
+def test_a_hub_that_answers_nothing_says_nothing_about_a_model(online, status, said):
+    online.refused["acme/base"] = (status, "")
+    for arguments in (["fern/child"], ["acme/base", "--base", "fern/child"]):
+        error = lineage("check", *arguments).error
+        assert error.startswith(f"acme/base cannot be fetched from the Hub ({said}")
+        assert error.endswith("; check the connection and try again")
+
+
+def test_a_missing_model_is_an_error(online):
+    assert lineage("check", "no/such-model").error == (
+        "no/such-model is not on the Hub, or is private: check the name, or set HF_TOKEN"
+    )
+
+
+def test_a_missing_base_is_unverifiable(online):
+    assert lineage("check", "fern/child", "--base", "no/such-model").rows[0][-1] == "UNVERIFIABLE"
+
+
+def test_a_shard_that_the_hub_has_not_is_an_error(online, tmp_path):
+    (tmp_path / "base/model-00002-of-00002.safetensors").unlink()
+    assert (
+        "names the shard model-00002-of-00002.safetensors, which is missing"
+        in lineage("compare", "acme/base", "fern/child").error
+    )
+
+
+@pytest.mark.parametrize("base", ["{tmp_path}/base", "./base", "../base"])
+def test_a_card_of_the_hub_opens_no_folder_of_this_machine(online, tmp_path, monkeypatch, base):
+    monkeypatch.chdir(tmp_path)
+    base = base.format(tmp_path=tmp_path)
+    card(tmp_path / "child", base)
+    found = lineage("check", "fern/child")
+    assert (found.code, found.rows[0][-1]) == (3, "UNVERIFIABLE")
+    assert f"{base} is no Hub name" in found.sentences
+
+
+def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tmp_path / "base", tmp_path / "acme/base")
+    online.refused["acme/base"] = (404, "RepoNotFound")
+    assert lineage("check", "fern/child").rows[0][-1] == "UNVERIFIABLE"
+    typed = lineage("check", "fern/child", "--base", "acme/base")
+    assert typed.rows[0][-1] == "UNVERIFIABLE"
+    assert typed.sentences.endswith("for what is here write ./acme/base")
+    assert lineage("check", "fern/child", "--base", "./acme/base").rows[0][-1] == "RELATED"
+
+
+def test_a_listing_names_every_file(online, tmp_path):
+    (tmp_path / "child/extra.txt").touch()
+    assert "extra.txt" in client.listing("fern/child", None)
+    with pytest.raises(RepositoryError, match="no/such is not on the Hub"):
+        client.listing("no/such", None)
+
+
+def test_a_file_name_with_wildcards_matches_itself_alone(online, tmp_path):
+    (tmp_path / "child/a[1]*.safetensors").touch()
+    (tmp_path / "child/a1.safetensors").touch()
+    folder, _ = client.snapshot("fern/child", None, ["a[1]*.safetensors"])
+    assert [file.name for file in folder.iterdir()] == ["a[1]*.safetensors"]

@@ -1,0 +1,207 @@
+"""Every fault of a network, at every place: a right result, or one line and exit code 2; never a wrong one."""
+
+import itertools
+
+import pytest
+from huggingface_hub import constants
+
+from hf_lineage.checkpoint import ranges
+from hf_lineage.errors import CheckpointError, NetworkError, RepositoryError
+from hf_lineage.hub import client as client
+from hf_lineage.hub.reference import resolve
+from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
+from tests.running import lineage
+from tests.server import faults, serving
+from tests.server.client import cached, connect
+
+ALWAYS = 10**6
+CDN = {
+    "slow": (faults.slow(0.5), "fern/child cannot be fetched from the Hub (model.safetensors: "),
+    "429": (faults.too_many(), "(model.safetensors: 429 Too Many Requests); check the connection and try again"),
+    "503": (faults.unavailable, "(model.safetensors: 503 Service Unavailable); check the connection and try again"),
+    "expired": (faults.expired, "(model.safetensors: 403, though its address is new)"),
+    "404": (faults.missing, "(model.safetensors: 404 where a part as it is stored was asked for)"),
+    "200": (faults.whole, "the whole file was sent where a part was asked for; `hf download fern/child` fetches"),
+    "short": (faults.short, "(model.safetensors broke off at byte "),
+    "shifted": (faults.shifted, "(model.safetensors: another part was sent than was asked for)"),
+    "compressed": (faults.compressed, "(model.safetensors: 206 where a part as it is stored was asked for)"),
+    "dropped": (faults.dropped, "(model.safetensors: "),
+    "hung up": (faults.hung_up, "(model.safetensors: "),
+}
+MOVED = "fern/child: model.safetensors has changed since it was opened, because the branch has moved; run again"
+
+
+@pytest.fixture
+def hub(tmp_path):
+    base = tiny_llama(tmp_path / "base")
+    with serving() as running:
+        running.publish("acme/base", base)
+        running.publish("fern/child", card(fine_tuned(base, tmp_path / "child"), "acme/base", "finetune"))
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def nothing_cached(without_cache):
+    """Everything is read from the network, however often."""
+
+
+@pytest.fixture
+def waited(hub, tmp_path, monkeypatch):
+    monkeypatch.setattr(ranges, "HEAD", 2**10)
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.2)
+    return connect(hub, tmp_path / "cache", monkeypatch)
+
+
+def broken(cache):
+    """What the cache holds besides whole small files, and links to nothing."""
+    files = cached(cache)
+    return {file for file in files if "incomplete" in file or WEIGHTS in file or not (cache / file).exists()}
+
+
+@pytest.mark.parametrize("name", CDN)
+@pytest.mark.parametrize("skip", [0, 3], ids=["header", "tensor"])
+def test_what_goes_wrong_once_changes_nothing(hub, waited, tmp_path, name, skip):
+    right = lineage("check", "fern/child")
+    for where in ("cdn/fern", "cdn/acme"):
+        hub.plan(CDN[name][0], where, skip=skip)
+    found = lineage("check", "fern/child")
+    assert (found.code, found.err, found.rows) == (right.code, right.err, right.rows)
+    assert found.code == 0
+    assert [plan.left for plan in hub.faults] == [0, 0]
+    assert not broken(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("name", CDN)
+@pytest.mark.parametrize("skip", [0, 3], ids=["header", "tensor"])
+def test_what_goes_wrong_for_good_is_one_line(hub, waited, tmp_path, name, skip):
+    fault, message = CDN[name]
+    hub.plan(fault, "cdn/fern", times=ALWAYS, skip=skip)
+    error = lineage("check", "fern/child").error
+    assert message in error
+    assert "signature" not in error
+    assert not broken(tmp_path / "cache")
+    hub.faults.clear()
+    assert lineage("check", "fern/child").code == 0
+
+
+@pytest.mark.parametrize("fault", [faults.hung_up, faults.dropped, faults.unavailable], ids=["hung up", "cut", "503"])
+def test_a_connection_cut_in_any_request_leaves_no_wrong_result_and_no_broken_cache(
+    hub, waited, tmp_path, fault, monkeypatch
+):
+    for number in itertools.count():
+        cache = tmp_path / f"cache-{number}"
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+        hub.faults.clear()
+        hub.plan(fault, skip=number)
+        found = lineage("check", "fern/child")
+        assert (found.code, found.rows[0][-1]) == (0, "RELATED") if found.code != 2 else found.error
+        assert not broken(cache)
+        if hub.faults[0].left:
+            break
+    assert number > 20
+
+
+def test_what_had_come_when_a_connection_broke_is_not_asked_for_again(hub, waited):
+    for skip, fault in enumerate((faults.dropped, faults.short) * 3):
+        hub.plan(fault, "cdn/", skip=2 * skip)
+    assert lineage("check", "fern/child").code == 0
+    assert hub.twice() == []
+
+
+def test_an_address_that_expires_is_resolved_once_for_all_ranges(hub, waited):
+    hub.plan(lambda right: (hub.expire(), faults.expired(right))[1], "cdn/fern", skip=3)
+    assert lineage("check", "fern/child").code == 0
+    assert hub.requests.count(f"HEAD /fern/child/resolve/{hub.commit('fern/child', 'main')}/{WEIGHTS}") == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "pause"),
+    [(faults.too_many(retry_after=7), 7), (faults.too_many(reset=9), 9), (faults.too_many(), client.WAITS[0])],
+    ids=["Retry-After", "RateLimit", "nothing said"],
+)
+@pytest.mark.parametrize(
+    ("where", "skip"),
+    [("cdn/fern", 0), ("cdn/fern", 2), ("GET hub/api/models/fern", 0), ("HEAD hub/fern", 2)],
+    ids=["header", "tensor", "listing", "address"],
+)
+def test_a_limit_is_waited_for_as_long_as_it_says(hub, waited, fault, pause, where, skip):
+    hub.plan(fault, where, skip=skip)
+    assert lineage("check", "fern/child").code == 0
+    assert pause in waited
+
+
+def test_a_limit_that_lasts_too_long_is_not_waited_for(hub, waited):
+    hub.plan(faults.too_many(retry_after=10**8), "cdn/fern")
+    assert "429 Too Many Requests" in lineage("check", "fern/child").error
+    assert waited == []
+
+
+def test_a_long_wait_is_announced(hub, waited, caplog):
+    hub.plan(faults.too_many(retry_after=55), "cdn/fern")
+    assert lineage("check", "fern/child").code == 0
+    assert "fern/child: the Hub asks to wait 55 seconds" in caplog.text
+
+
+class TestMoved:
+    def test_another_file_at_the_same_address_is_noticed(self, hub, waited):
+        hub.plan(faults.changed, "cdn/fern", skip=2, times=ALWAYS)
+        assert lineage("check", "fern/child").error == MOVED
+
+    def test_another_file_at_a_new_address_is_noticed(self, hub, waited):
+        hub.plan(faults.expired, "cdn/fern", skip=2)
+        hub.plan(faults.changed, "HEAD hub/fern", skip=3)
+        assert MOVED in lineage("check", "fern/child").error
+
+    def test_a_file_that_is_overwritten_is_noticed(self, hub, waited, tmp_path):
+        def overwritten(right):
+            fine_tuned(tmp_path / "base", tmp_path / "other", seed=3).joinpath(WEIGHTS).replace(
+                tmp_path / "child" / WEIGHTS
+            )
+            return faults.dropped(right)
+
+        hub.plan(overwritten, "cdn/fern", skip=2)
+        assert lineage("check", "fern/child").error == MOVED
+
+    def test_another_commit_is_noticed(self, hub, waited):
+        hub.plan(faults.moved, f"resolve/{hub.commit('fern/child', 'main')}/{WEIGHTS}", times=ALWAYS)
+        assert lineage("check", "fern/child").error == MOVED
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (faults.gated, "acme/base is gated: ask for access on its page and set HF_TOKEN"),
+        (faults.unauthorized, "acme/base is not on the Hub, or is private: check the name, or set"),
+    ],
+    ids=["gated", "private"],
+)
+def test_a_base_whose_weights_are_refused_is_unverifiable_and_a_model_is_an_error(hub, waited, fault, message):
+    hub.plan(fault, f"{hub.commit('acme/base', 'main')}/{WEIGHTS}", times=ALWAYS)
+    found = lineage("check", "fern/child")
+    assert (found.code, found.rows[0][-1]) == (3, "UNVERIFIABLE")
+    assert message in found.sentences
+    assert message in lineage("check", "acme/base", "--base", "fern/child").error
+
+
+def test_a_network_that_fails_at_the_base_is_no_verdict(hub, waited):
+    hub.plan(faults.unavailable, "cdn/acme", times=ALWAYS)
+    assert "acme/base cannot be fetched from the Hub" in lineage("check", "fern/child").error
+
+
+@pytest.mark.parametrize("error", [CheckpointError, NetworkError, RepositoryError])
+def test_an_error_of_ours_is_not_asked_again(waited, error):
+    asked = []
+
+    def question():
+        asked.append(1)
+        raise error("no")
+
+    with pytest.raises(error):
+        client.ask("org/model", question)
+    assert (len(asked), waited) == (1, [])
+
+
+def test_what_a_token_may_not_see_is_the_first_thing_said(hub, waited):
+    hub.plan(faults.gated, "hub/fern", times=ALWAYS)
+    with pytest.raises(RepositoryError, match="fern/child is gated"):
+        resolve("fern/child")

@@ -1,0 +1,127 @@
+"""The record beside a card: the committed one is read, written and measured again, and nothing private is in it."""
+
+import datetime
+import json
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.errors import CardError
+from hf_lineage.report import record
+from hf_lineage.signature.recipe import RECIPES
+from tests import goldens
+
+NAME = "claims-v2.json"
+BASE = "acme/llama-base"
+
+
+@pytest.fixture(scope="module")
+def report():
+    return goldens.pair()
+
+
+def built(report, names=(), commit=goldens.COMMIT):
+    return record.build(report, commit, goldens.DAY, dict(names))
+
+
+def test_the_record_of_an_example_pair_is_the_committed_one(report):
+    now = json.loads(record.encode(built(report)))
+    assert goldens.differences(json.loads(goldens.read(NAME)), now) == []
+
+
+def test_the_committed_record_is_read_and_written_as_the_same_bytes():
+    decoded = record.decode(goldens.read(NAME))
+    assert record.encode(decoded) == goldens.read(NAME)
+    (claim,) = decoded.claims
+    assert (claim.base, claim.words, claim.verified, claim.date) == (BASE, "RELATED", True, goldens.DAY)
+    assert list(claim.evidence) == ["mlp", "query_key"]
+
+
+def test_no_file_is_no_record_and_neither_is_one_of_an_earlier_schema():
+    assert record.decode(None) is None
+    assert record.decode(b'{"schema_version": 1, "tool": {"name": "x", "version": "1"}, "claims": [{}]}') is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not a file that hf-lineage wrote"),
+        (b"[]", "is not a file that hf-lineage wrote"),
+        (b"{}", "is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 2}', "is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 1}', "is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 3}', "was written by a later hf-lineage; update hf-lineage"),
+        (b"[" * 10**5, "is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 2, "probes": \xff}', "is not a file that hf-lineage wrote"),
+    ],
+)
+def test_a_file_of_somebody_else_is_refused(content, message):
+    with pytest.raises(CardError, match=message):
+        record.decode(content)
+
+
+def test_a_recipe_that_cannot_be_is_no_record():
+    content = goldens.read(NAME).replace(b'"probes": 64', b'"probes": 0')
+    with pytest.raises(CardError, match="probes must be between 1 and 65536"):
+        record.decode(content)
+
+
+def test_measured_figures_have_four_digits_and_shares_two_decimals(report):
+    (claim,) = built(report).claims
+    assert claim.score == float(f"{claim.score:.4g}")
+    assert claim.evidence["mlp"].standard_error == float(f"{claim.evidence['mlp'].standard_error:.1g}")
+    assert claim.inherited == round(claim.inherited, 2) == 1.0
+
+
+def test_names_that_only_this_machine_knows_stand_for_others_wherever_they_are_words(report):
+    private = {BASE: "public/base"}
+    reason = f"see {BASE}, {BASE}/config.json and /x/{BASE}, {BASE}-more, {BASE}.more"
+    (row,) = report.rows
+    named = replace(report, rows=(replace(row, verdict=replace(row.verdict, reason=reason)),))
+    (claim,) = built(named, private).claims
+    assert claim.base == "public/base"
+    assert claim.reason == (f"see public/base, public/base/config.json and /x/{BASE}, {BASE}-more, {BASE}.more")
+    assert "--base public/base" in claim.command
+
+
+def test_our_own_cache_is_as_good_as_the_weights(report):
+    (row,) = report.rows
+    cached = replace(report, rows=(replace(row, base_origin=replace(row.base_origin, kind="cache")),))
+    assert built(cached).claims == built(report).claims
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, ""),
+        ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
+        ({"recipe": RECIPES["paper"]}, "--recipe paper"),
+        ({"recipe": replace(RECIPES["robust"], probes=None)}, "--exact"),
+        ({"recipe": replace(RECIPES["robust"], probes=8)}, "--probes 8"),
+        ({"alpha": 0.05, "permutations": 99, "seed": 3}, "--alpha 0.05 --permutations 99 --seed 3"),
+        ({"budget": "quick", "min_share": 0.75}, "--budget quick --min-share 0.75"),
+        ({"accept": ("part", "basis")}, "--accept part --accept basis"),
+        ({"recompute": True, "signatures": ("a/b",)}, "--recompute --signatures a/b"),
+        ({"nulls": ("x/y", "two words")}, "--null x/y --null 'two words'"),
+    ],
+)
+def test_the_command_measures_it_again(report, options, words):
+    (row,) = report.rows
+    command = record.command("fern/child@main", goldens.COMMIT, row, Options(**options), {})
+    rest = f" {words}" if words else ""
+    assert command == f"hf-lineage check fern/child@{goldens.COMMIT} --base {BASE}{rest}"
+
+
+def test_a_command_is_words_of_a_shell_whatever_the_names_are(report):
+    (row,) = report.rows
+    hostile = replace(row, claim=replace(row.claim, base="a; rm -rf / $(x) `y`"))
+    words = shlex.split(record.command("-x 'y'", None, hostile, Options(), {}))
+    assert words == ["hf-lineage", "check", "-x 'y'", "--base", "a; rm -rf / $(x) `y`"]
+
+
+def test_the_day_is_the_one_that_was_given(report):
+    later = record.build(report, None, datetime.date(2027, 1, 1), {})
+    assert [claim.date.isoformat() for claim in later.claims] == ["2027-01-01"]
+    assert later.commit is None

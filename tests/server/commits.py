@@ -1,0 +1,162 @@
+"""What a Hub answers to those who write: accounts, commits, and pull requests, on top of the folders it serves."""
+
+import base64
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.server.answers import Answer, Request, json_answer, refusal, route
+from tests.server.hub import Hub
+from tests.server.reading import LARGE
+
+_REPO = r"hub/api/models/(?P<name>[^/]+/[^/]+)"
+
+
+@dataclass
+class Commits:
+    """The writing side of a Hub; `attach` makes the server answer for it."""
+
+    hub: Hub
+    room: Path
+    """Where the folders of new commits go."""
+    account: str | None = "wren"
+    """Who the token belongs to; None refuses it."""
+    proposals: list[dict[str, Any]] = field(default_factory=list)
+    """Discussions as the Hub lists them, the first is number 1."""
+    invalid: str = ""
+    """What is wrong with every card, as the Hub would say it."""
+    refusal: int = 0
+    """The status that every commit is answered with."""
+    uploaded: dict[str, bytes] = field(default_factory=dict)
+    """Large files by their digest."""
+    made: list[tuple[str, str, list[str]]] = field(default_factory=list)
+    """Each commit: repository, revision, and the files in it."""
+
+    def attach(self) -> "Commits":
+        self.hub.commits = self
+        return self
+
+    def file(self, name: str, revision: str, file: str) -> bytes:
+        """The content of a file at a revision."""
+        return (self.hub.published[name][revision] / file).read_bytes()
+
+    def push(self, name: str, revision: str, files: dict[str, bytes], *authors: str) -> str:
+        """Commit as these authors would, or the owner, and return the commit."""
+        old = self.hub.published[name][revision]
+        parent = self.hub.commit(name, revision)
+        changed = [(file, hashlib.sha1(content).hexdigest()) for file, content in sorted(files.items())]
+        commit = hashlib.sha1(repr((name, parent, changed)).encode()).hexdigest()
+        shutil.copytree(old, self.room / commit)
+        for file, content in files.items():
+            (self.room / commit / file).parent.mkdir(parents=True, exist_ok=True)
+            (self.room / commit / file).write_bytes(content)
+        before = {file: put for (at, file), put in self.hub.touched.items() if at == parent}
+        known = {path.relative_to(old).as_posix(): parent for path in old.rglob("*") if path.is_file()}
+        last = known | before | dict.fromkeys(files, commit)
+        self.hub.touched |= {(commit, file): put for file, put in last.items()}
+        self.hub.authors[commit] = authors or (name.partition("/")[0],)
+        self.hub.published[name] |= {revision: self.room / commit, commit: self.room / commit}
+        return commit
+
+    def propose(self, name: str, author: str, title: str, status: str = "open", pull_request: bool = True) -> int:
+        """List a discussion and return its number; a pull request begins where main stands."""
+        number = len(self.proposals) + 1
+        self.proposals.append(
+            {
+                "num": number,
+                "title": title,
+                "author": {"name": author},
+                "createdAt": "2026-11-01T00:00:00.000Z",
+                "status": status,
+                "repo": {"name": name, "type": "model"},
+                "isPullRequest": pull_request,
+            }
+        )
+        if pull_request:
+            self.hub.published[name][f"refs/pr/{number}"] = self.hub.published[name]["main"]
+        return number
+
+    def commit(self, name: str, revision: str, query: dict[str, str], body: bytes) -> Answer:
+        """What the Hub answers to a commit, which it makes."""
+        if self.refusal:
+            return json_answer({"error": "refused"}, self.refusal)
+        if revision not in self.hub.published[name]:
+            return json_answer({"error": "Invalid rev id"}, 404)
+        lines = [json.loads(line) for line in body.splitlines()]
+        header = next(line["value"] for line in lines if line["key"] == "header")
+        sent = [line["value"] for line in lines if line["key"] == "file"]
+        files = {file["path"]: base64.b64decode(file["content"]) for file in sent}
+        large = [line["value"] for line in lines if line["key"] == "lfsFile"]
+        files |= {file["path"]: self.uploaded[file["oid"]] for file in large}
+        if query.get("create_pr"):
+            revision = f"refs/pr/{self.propose(name, str(self.account), header['summary'])}"
+            self.hub.published[name][revision] = self.hub.published[name][header["parentCommit"]]
+        elif header["parentCommit"] != self.hub.commit(name, revision):
+            return json_answer({"error": "The parent commit is not the head of the branch"}, 412)
+        commit = self.push(name, revision, files, str(self.account))
+        self.made.append((name, revision, sorted(files)))
+        done = {"commitOid": commit, "commitUrl": f"{self.hub.url}/{name}/commit/{commit}", "success": True}
+        return json_answer(done | {"pullRequestUrl": f"{self.hub.url}/{name}/discussions/{len(self.proposals)}"})
+
+
+def _commits(hub: Hub) -> Commits:
+    return hub.commits or Commits(hub, Path(), account=None)
+
+
+@route("GET", r"hub/api/whoami-v2")
+def whoami(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
+    account = _commits(hub).account
+    return json_answer({"name": account, "type": "user"}) if account else json_answer({"error": "Invalid token"}, 401)
+
+
+@route("POST", r"hub/api/validate-yaml")
+def validate(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
+    invalid = _commits(hub).invalid
+    errors = [{"message": invalid}] if invalid else []
+    warnings = [{"message": "empty or missing yaml metadata"}]
+    return json_answer({"errors": errors, "warnings": warnings}, 400 if errors else 200)
+
+
+@route("POST", rf"{_REPO}/preupload/(?P<revision>.+)")
+def preupload(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
+    paths = [file["path"] for file in json.loads(request.body)["files"]]
+    modes = {path: "lfs" if Path(path).suffix in LARGE else "regular" for path in paths}
+    return json_answer(
+        {"files": [{"path": path, "uploadMode": mode, "shouldIgnore": False} for path, mode in modes.items()]}
+    )
+
+
+@route("POST", r"hub/(?P<name>[^/]+/[^/]+)\.git/info/lfs/objects/batch")
+def batch(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
+    """Where large files are sent to, those that are not there yet."""
+    objects = json.loads(request.body)["objects"]
+    known = _commits(hub).uploaded
+    todo = [
+        each | ({} if each["oid"] in known else {"actions": {"upload": {"href": f"{hub.cdn}/upload/{each['oid']}"}}})
+        for each in objects
+    ]
+    return json_answer({"transfer": "basic", "objects": todo})
+
+
+@route("PUT", r"cdn/upload/(?P<oid>[0-9a-f]{64})")
+def upload(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
+    assert hashlib.sha256(request.body).hexdigest() == named["oid"]
+    _commits(hub).uploaded[named["oid"]] = request.body
+    return Answer(200)
+
+
+@route("GET", rf"{_REPO}/discussions")
+def discussions(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
+    """The filters are ignored on purpose: whoever asks has to look at what comes back. One on each page."""
+    page, proposals = int(request.query["p"]), _commits(hub).proposals
+    return json_answer({"discussions": proposals[page : page + 1], "count": len(proposals), "start": page})
+
+
+@route("POST", rf"{_REPO}/commit/(?P<revision>.+)")
+def commit(hub: Hub, request: Request, named: dict[str, str]) -> Answer:
+    if hub.commits is None:
+        return refusal(401, "")
+    return hub.commits.commit(named["name"], named["revision"], request.query, request.body)

@@ -1,0 +1,148 @@
+"""The routes that read: who a model is, which files it has, and the files themselves."""
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+from tests.server.answers import Answer, Request, Route, json_answer, refusal, route
+from tests.server.hub import Hub
+
+LARGE = frozenset({".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt"})
+"""What is on the CDN, as the Hub's own .gitattributes says."""
+_RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+
+
+def _found(told: Callable[[Hub, Request, dict[str, str], Path, str], Answer]) -> Route:
+    """A route that tells something of a model, given its folder and commit; where there is none, it says why."""
+
+    def answered(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+        name, revision, file = asked["name"], asked["revision"] or "main", "file" in asked
+        if name in hub.renamed:
+            return Answer(307, headers={"Location": request.target.replace(name, hub.renamed[name], 1)})
+        status, code = hub.refused.get(name, (0, ""))
+        if status and (code != "GatedRepo" or file):
+            return refusal(status, code)
+        if name not in hub.published:
+            return refusal(404, "RepoNotFound")
+        if revision not in hub.published[name]:
+            return refusal(404, "RevisionNotFound")
+        return told(hub, request, asked, hub.published[name][revision], hub.commit(name, revision))
+
+    return answered
+
+
+@route("GET HEAD", r"hub/api/models/(?P<name>[^/]+(/(?!revision/|tree/)[^/]+)?)(/revision/(?P<revision>[^/]+))?")
+@_found
+def info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
+    """Who a model is, at a revision."""
+    siblings = [{"rfilename": file.relative_to(folder).as_posix()} for file in paths(folder)]
+    named = {"_id": "0", "id": asked["name"], "modelId": asked["name"], "lastModified": hub.dates.get(asked["name"])}
+    return json_answer(named | {"sha": commit, "private": False, "siblings": siblings})
+
+
+@route("GET HEAD", r"hub/api/models/(?P<name>.+?)/tree/(?P<revision>[^/]+)(/(?P<under>.+))?")
+@_found
+def tree(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
+    """Which files a model has, at a revision, of all or in one folder."""
+    files = [file for file in paths(folder) if file.is_relative_to(folder / asked["under"])]
+    return json_answer([_entry(folder, file) for file in files]) if files else refusal(404, "EntryNotFound", commit)
+
+
+@route("POST", r"hub/api/models/(?P<name>.+?)/paths-info/(?P<revision>[^/]+)")
+@_found
+def paths_info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
+    """What is known of some files, and which commit put each there."""
+    files = [folder / path for path in parse_qs(request.body.decode())["paths"]]
+    last = {file: hub.touched.get((commit, file.relative_to(folder).as_posix()), commit) for file in files}
+    said = {"title": "A change", "date": "2026-11-01T00:00:00.000Z"}
+    return json_answer(
+        [_entry(folder, file) | {"lastCommit": said | {"id": last[file]}} for file in files if file.is_file()]
+    )
+
+
+@route("GET", r"hub/api/models/(?P<name>.+?)/commits/(?P<revision>[^/]+)")
+@_found
+def commits(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
+    """The newest commit of a revision, as if there were no others."""
+    authors = hub.authors.get(commit, (asked["name"].partition("/")[0],))
+    return json_answer([{"id": commit, "authors": [{"user": author} for author in authors]}])
+
+
+@route("GET", r"hub/api/organizations/(?P<name>[^/]+)/members")
+def members(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+    """Who belongs to an organisation, one on each page."""
+    known, page = hub.members.get(asked["name"]), int(request.query.get("page", 0))
+    if known is None:
+        return refusal(404, "")
+    following = f"{hub.url}{request.path}?page={page + 1}"
+    more = {"Link": f'<{following}>; rel="next"'} if page + 1 < len(known) else {}
+    said = json_answer([{"user": name} for name in known[page : page + 1]])
+    return replace(said, headers=said.headers | more)
+
+
+@route("GET HEAD", r"hub/(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
+@_found
+def resolve(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
+    """A small file, or where a large one is."""
+    file = folder / asked["file"]
+    if not file.is_file():
+        return refusal(404, "EntryNotFound", commit)
+    if file.suffix not in LARGE:
+        whole = file.read_bytes()
+        return _part(file, request, {"X-Repo-Commit": commit, "ETag": f'"{hashlib.sha1(whole).hexdigest()}"'})
+    linked = {"X-Linked-Size": str(file.stat().st_size), "X-Linked-ETag": f'"{sha256(file)}"'}
+    address = f"{hub.cdn}/{quote(asked['name'])}/{commit}/{quote(asked['file'])}?signature={hub.signature}"
+    return Answer(302, headers=linked | {"X-Repo-Commit": commit, "Location": address})
+
+
+@route("GET", r"cdn/(?P<name>.+?)/(?P<revision>[0-9a-f]{40})/(?P<file>.+)")
+def cdn(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
+    """A large file, or a part of it, for whoever has a signature that has not expired."""
+    if request.query.get("signature") != str(hub.signature):
+        return Answer(403)
+    file = hub.published[asked["name"]][asked["revision"]] / asked["file"]
+    return _part(file, request, {"ETag": f'"{sha256(file)}"'})
+
+
+def paths(folder: Path) -> list[Path]:
+    """Every file under a folder."""
+    return sorted(file for file in folder.rglob("*") if file.is_file())
+
+
+def sha256(file: Path) -> str:
+    """The digest of a file as it is now."""
+    found = file.stat()
+    return _sha256(file, found.st_mtime_ns, found.st_size)
+
+
+@functools.lru_cache(maxsize=4096)
+def _sha256(file: Path, _changed: int, _size: int) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _part(file: Path, request: Request, headers: dict[str, str]) -> Answer:
+    """The range that was asked for, or the whole file."""
+    size, asked = file.stat().st_size, _RANGE.fullmatch(request.headers.get("range", ""))
+    if asked is None:
+        return Answer(200, file.read_bytes(), headers, file)
+    start, stop = int(asked[1]), min(int(asked[2] or size) + 1, size)
+    if start >= stop:
+        return Answer(416, headers={"Content-Range": f"bytes */{size}"})
+    with file.open("rb") as stream:
+        stream.seek(start)
+        body = stream.read(stop - start)
+    return Answer(206, body, headers | {"Content-Range": f"bytes {start}-{stop - 1}/{size}"}, file)
+
+
+def _entry(folder: Path, file: Path) -> dict[str, Any]:
+    size = file.stat().st_size
+    large = {"lfs": {"oid": sha256(file), "size": size, "pointerSize": 134}} if file.suffix in LARGE else {}
+    path = file.relative_to(folder).as_posix()
+    oid = hashlib.sha1(sha256(file).encode() if large else file.read_bytes()).hexdigest()
+    return {"type": "file", "oid": oid, "size": size, "path": path, **large}

@@ -1,0 +1,236 @@
+"""The cache of signatures: it moves nothing, changes nothing that is said, and lets nobody else in."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from hf_lineage.signature.sources import cache
+from hf_lineage.signature.store import load_signature
+from tests.models import card, fine_tuned, tiny_llama
+from tests.running import COMMAND, lineage
+from tests.server import serving
+from tests.server.client import remote
+
+BASE, CHILD = "acme/base", "fern/child"
+QUIET = ("--permutations", "199")
+
+
+@pytest.fixture
+def served(tmp_path):
+    base = tiny_llama(tmp_path / "base")
+    with serving() as running:
+        running.publish(BASE, base)
+        running.publish(CHILD, card(fine_tuned(base, tmp_path / "child"), BASE, "finetune"))
+        yield running
+
+
+def said(*arguments):
+    found = lineage("check", CHILD, *QUIET, "--format", "json", *arguments)
+    assert found.err == ""
+    (claim,) = json.loads(found.out)["claims"]
+    return claim
+
+
+def origins(claim):
+    return {who: origin["kind"] for who, origin in claim["signatures"].items()}
+
+
+def kept():
+    return sorted(file for file in cache.root().rglob("*") if file.is_file())
+
+
+def test_what_was_read_as_a_whole_is_not_read_again_and_says_the_same(online):
+    first = said()
+    assert origins(first) == {"base": "weights", "model": "weights"}
+    online.forget()
+    again = said()
+    assert origins(again) == {"base": "cache", "model": "cache"}
+    assert online.parts == []
+    assert not [request for request in online.requests if "safetensors" in request]
+    assert (again["paths"], again["verdict"]) == (first["paths"], "RELATED")
+    assert again["traffic"] == {}
+
+
+def test_of_what_was_read_in_part_nothing_is_cached(online, tmp_path):
+    base = tiny_llama(tmp_path / "deep", layers=16)
+    online.publish("acme/deep", base)
+    online.publish("fern/deep", card(fine_tuned(base, tmp_path / "deeper"), "acme/deep"))
+    command = ("check", "fern/deep", "--order-seed", "0", "--format", "json")
+    for budget, files, layers in (("quick", 0, 6), ("full", 2, 16), ("quick", 2, 6)):
+        found = json.loads(lineage(*command, "--budget", budget).out)["claims"][0]
+        assert (len(kept()), found["paths"][0]["layers_read"]) == (files, layers)
+    quick = {key: value for key, value in found.items() if key not in ("signatures", "traffic")}
+    read = json.loads(lineage(*command, "--recompute").out)["claims"][0]
+    assert quick == {key: value for key, value in read.items() if key not in ("signatures", "traffic")}
+    assert origins(found) == {"base": "cache", "model": "cache"}
+
+
+def test_models_of_unlike_depth_are_read_whole_and_both_are_cached(online, tmp_path):
+    online.publish("acme/deep", tiny_llama(tmp_path / "deep", layers=16))
+    online.publish("fern/cut", card(tiny_llama(tmp_path / "cut", layers=12), "acme/deep"))
+    found, again = (json.loads(lineage("check", "fern/cut", "--format", "json").out)["claims"][0] for _ in range(2))
+    assert (found["verdict"], found["paths"][0]["layers_read"], len(kept())) == ("RELATED", 12, 2)
+    assert (again["verdict"], again["paths"], origins(again)) == (
+        "RELATED", found["paths"], {"base": "cache", "model": "cache"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "hit"),
+    [
+        ((), (), True),
+        (("--paths", "mlp,value_output"), ("--paths", "value_output"), True),
+        (("--paths", "mlp"), ("--paths", "mlp,value_output"), False),
+        ((), ("--recipe", "paper"), False),
+        ((), ("--probes", "16"), False),
+        ((), ("--recompute",), False),
+        (("--exact",), ("--exact",), False),
+    ],
+)
+def test_it_serves_what_it_was_made_for_and_no_more(online, first, second, hit):
+    said(*first)
+    online.forget()
+    found = origins(said(*second))
+    assert found == dict.fromkeys(("base", "model"), "cache" if hit else "weights")
+    assert (online.parts == []) == hit
+
+
+def test_another_commit_is_read(online, tmp_path):
+    said()
+    shutil.copytree(tmp_path / "base", tmp_path / "moved")
+    online.publish(BASE, tmp_path / "moved")
+    assert origins(said()) == {"base": "weights", "model": "cache"}
+
+
+@pytest.mark.parametrize("change", ["fingerprint", "__version__"])
+def test_another_factorization_or_another_release_is_no_hit(online, monkeypatch, change):
+    said()
+    monkeypatch.setattr(cache, change, "0.2.0" if change == "__version__" else lambda factorization: "0" * 64)
+    assert origins(said()) == {"base": "weights", "model": "weights"}
+
+
+def test_folders_are_not_cached(online, tmp_path):
+    assert lineage("compare", tmp_path / "base", tmp_path / "child").code == 0
+    assert kept() == []
+
+
+def test_offline_it_suffices_for_both(online, monkeypatch):
+    first = said()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    online.forget()
+    again = said()
+    assert (again["verdict"], again["paths"]) == ("RELATED", first["paths"])
+    assert (online.requests, online.parts) == ([], [])
+
+
+def cut(file):
+    os.truncate(file, 100)
+
+
+def empty(file):
+    file.write_bytes(b"")
+
+
+def exchange(file):
+    """What another model left, under a name that is not its own."""
+    other = next(each for each in kept() if each != file)
+    shutil.copy(other, file)
+
+
+def open_to_all(file):
+    file.chmod(0o666)
+
+
+def link(file):
+    file.rename(file.with_suffix(".moved"))
+    file.symlink_to(file.with_suffix(".moved"))
+
+
+@pytest.mark.parametrize("spoil", [cut, empty, exchange, open_to_all, link])
+def test_what_is_not_ours_or_not_whole_is_made_again(online, spoil):
+    first = said()
+    file = next(each for each in kept() if "acme" in str(each))
+    right = file.read_bytes()
+    spoil(file)
+    again = said()
+    assert origins(again) == {"base": "weights", "model": "cache"}
+    assert again["paths"] == first["paths"]
+    assert file.read_bytes() == right
+    if spoil is not link:
+        assert origins(said()) == {"base": "cache", "model": "cache"}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_not_trusted(online):
+    said()
+    for file in kept():
+        os.chown(file, 65534, 65534)
+    assert origins(said()) == {"base": "weights", "model": "weights"}
+
+
+def test_its_files_are_for_nobody_else(online):
+    previous = os.umask(0)
+    try:
+        said()
+    finally:
+        os.umask(previous)
+    assert cache.root().stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in kept()} == {0o600}
+    assert origins(said()) == {"base": "cache", "model": "cache"}
+
+
+def test_where_nothing_can_be_written_the_check_goes_on(online, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "file"))
+    found = lineage("check", CHILD, *QUIET)
+    assert (found.code, found.rows[0][-1]) == (0, "RELATED")
+
+
+def test_two_processes_may_fill_it_at_once(served, tmp_path):
+    home = tmp_path / "home"
+    command = [*COMMAND, "check", CHILD, *QUIET, "--format", "json"]
+    running = [
+        subprocess.Popen(command, env=remote(served, home), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+    outputs = [json.loads(each.communicate(timeout=60)[0])["claims"][0] for each in running]
+    assert [output["verdict"] for output in outputs] == ["RELATED"] * 2
+    files = [file for file in (home / "lineage").rglob("*") if file.is_file()]
+    assert [file.suffix for file in files] == [".safetensors"] * 2
+    assert {load_signature(file).model for file in files} == {BASE, CHILD}
+
+
+def test_extract_takes_it_and_writes_the_same_bytes(online, tmp_path):
+    for file in ("first", "second"):
+        assert lineage("extract", BASE, "-o", tmp_path / file).code == 0
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+    assert load_signature(tmp_path / "second").model == BASE
+    online.forget()
+    assert lineage("extract", BASE, "--recompute", "-o", tmp_path / "third").code == 0
+    assert online.parts
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "third").read_bytes()
+
+
+def test_a_card_stays_as_it_is_whichever_the_numbers_came_from(online, tmp_path):
+    first = lineage("annotate", CHILD, *QUIET).out
+    assert kept()
+    assert lineage("annotate", CHILD, *QUIET).out == first
+
+
+def test_it_is_beside_the_cache_of_the_hub_unless_said_otherwise(monkeypatch):
+    monkeypatch.delenv("HF_LINEAGE_CACHE")
+    asked = "from hf_lineage.signature.sources import cache; print(cache.root())"
+    done = subprocess.run(
+        [sys.executable, "-c", asked], env=os.environ | {"HF_HOME": "/home/hf"}, capture_output=True, text=True
+    )
+    assert done.stdout == "/home/hf/lineage\n"
+
+
+def test_larger_ones_are_left_to_whoever_asks_for_them(online, monkeypatch):
+    monkeypatch.setattr(cache, "LARGEST", 1000)
+    said()
+    assert kept() == []

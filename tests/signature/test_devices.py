@@ -1,0 +1,61 @@
+"""Layers are shared out over the devices that can hold them, in runs, in proportion to their budgets."""
+
+from itertools import pairwise
+
+import pytest
+
+from hf_lineage.errors import OptionError
+from hf_lineage.signature.devices import budgets, place
+
+GIB = 2**30
+
+
+def test_without_a_gpu_the_cpu_does_everything():
+    assert place([GIB] * 4, {"cpu": 2 * GIB}) == ["cpu"] * 4
+
+
+def test_one_gpu_does_everything_however_large_the_model():
+    assert place([GIB] * 100, {0: 2 * GIB, "cpu": 64 * GIB}) == [0] * 100
+
+
+def test_two_gpus_share_in_proportion_in_two_runs():
+    placed = place([GIB] * 60, {0: 10 * GIB, 1: 20 * GIB, "cpu": 64 * GIB})
+    assert set(placed) == {0, 1}
+    assert abs(placed.count(0) - 20) <= 3
+    assert sum(a != b for a, b in pairwise(placed)) == 1
+
+
+def test_a_gpu_too_small_for_one_layer_is_left_out():
+    assert place([3 * GIB] * 5, {0: 2 * GIB, 1: 4 * GIB, "cpu": 64 * GIB}) == [1] * 5
+
+
+def test_the_cpu_steps_in_where_no_gpu_can_hold_a_layer():
+    assert place([3 * GIB] * 5, {0: 2 * GIB, 1: GIB, "cpu": 64 * GIB}) == ["cpu"] * 5
+
+
+def test_layers_of_unlike_size_are_all_placed():
+    placed = place([GIB, 5 * GIB] * 10, {0: 8 * GIB, 1: 8 * GIB})
+    assert set(placed) == {0, 1}
+    assert len(placed) == 20
+
+
+def test_a_layer_that_nothing_can_hold_is_a_clear_error():
+    with pytest.raises(OptionError, match="one layer needs 3072 MiB and no device has that much"):
+        place([3 * GIB], {"cpu": 2 * GIB})
+
+
+def test_a_budget_caps_what_is_free():
+    assert budgets("1GiB") == {"cpu": GIB}
+    assert budgets("500MB") == {"cpu": 500 * 10**6}
+    assert budgets()["cpu"] > GIB
+
+
+def test_apples_gpu_leaves_the_work_to_the_cpu(monkeypatch):
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"mps": 8 * GIB})
+    assert budgets() == {"cpu": 8 * GIB}
+
+
+@pytest.mark.parametrize("size", ["much", "", "-1GiB", "0GB", "GiB", "12"])
+def test_a_budget_that_is_no_size_is_refused(size):
+    with pytest.raises(OptionError, match="is not a size; write 8GiB"):
+        budgets(size)

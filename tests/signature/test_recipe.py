@@ -1,0 +1,98 @@
+"""A recipe draws the same signs and coordinates for ever, and what changes a number changes what it is filed under."""
+
+import hashlib
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from hf_lineage.errors import OptionError
+from hf_lineage.signature.recipe import HEAD_COORDINATES, RECIPES, UNIT_SIGNS, random_stream
+
+ROBUST = RECIPES["robust"]
+OTHER = {
+    "gains": False, "means": False, "cap": None, "ones": False, "activity": False, "cap_median": "units",
+    "version": 7, "probes": 32, "coordinates": 64, "sketch_version": 2,
+}  # fmt: skip
+"""For every parameter another value than that of the robust recipe."""
+
+
+def digest(array, kind):
+    return hashlib.sha256(np.ascontiguousarray(array, kind)).hexdigest()[:16]
+
+
+def test_what_is_drawn_is_the_same_on_every_platform_for_ever():
+    """A change here makes every published signature one that cannot be compared: it takes a new SKETCH_VERSION."""
+    assert random_stream("a purpose").random_raw(2).tolist() == [16838637326425868428, 17994505988760347999]
+    assert ROBUST.test_coordinates(4096)[:6].tolist() == [20, 105, 112, 140, 150, 161]
+    assert digest(ROBUST.test_coordinates(4096), "<i8") == "210c8af51fe1d145"
+    assert digest(np.sign(ROBUST.probe_matrix(4096)), "<f4") == "42ece1f440ad19bd"
+    assert digest(ROBUST.unit_signs(128), "<f4") == "d186b5f9cba5602f"
+
+
+def test_every_parameter_but_the_name_changes_the_label():
+    assert OTHER.keys() == {field.name for field in fields(ROBUST)} - {"name", "frame"}
+    labels = {replace(ROBUST, **{name: value}).label("mlp") for name, value in OTHER.items()}
+    assert len(labels | {ROBUST.label("mlp")}) == len(OTHER) + 1
+    assert ROBUST.label("mlp", "x") != ROBUST.label("mlp", "y") != ROBUST.label("mlp")
+    assert replace(ROBUST, name="other").label("mlp").rpartition("-")[2] == ROBUST.label("mlp").rpartition("-")[2]
+
+
+def test_a_label_says_path_name_and_probes():
+    assert ROBUST.label("mlp").startswith("mlp-robust-64-")
+    assert replace(ROBUST, probes=None).label("query_key").startswith("query_key-robust-exact-")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"probes": 0}, "probes must be between 1 and 65536, not 0; use exact mode for more"),
+        ({"probes": 65537}, "probes must be between 1 and 65536, not 65537"),
+        ({"coordinates": 1}, "coordinates must be between 2 and 4096, not 1"),
+        ({"coordinates": 4097}, "coordinates must be between 2 and 4096, not 4097"),
+    ],
+)
+def test_sizes_out_of_range_are_refused(changes, message):
+    with pytest.raises(OptionError, match=message):
+        replace(ROBUST, **changes)
+
+
+@pytest.mark.parametrize("width", [65, 96, 1000])
+def test_probes_are_random_signs_over_the_root_of_their_number(width):
+    probes = ROBUST.probe_matrix(width)
+    assert probes.shape == (width, 64) == (width, ROBUST.columns(width))
+    assert set(np.abs(probes).ravel().tolist()) == {0.125}
+    assert abs(np.sign(probes).mean()) < 4 / np.sqrt(probes.size)
+
+
+@pytest.mark.parametrize(("probes", "width"), [(64, 64), (64, 20), (None, 5000)])
+def test_where_there_are_as_many_probes_as_coordinates_the_identity_is_taken(probes, width):
+    recipe = replace(ROBUST, probes=probes)
+    assert recipe.probe_matrix(width) is None
+    assert recipe.columns(width) == width
+
+
+@pytest.mark.parametrize(("width", "most", "count"), [(4096, None, 128), (96, None, 96), (4096, 16, 16), (2, None, 2)])
+def test_test_coordinates_are_unlike_and_in_order(width, most, count):
+    chosen = ROBUST.test_coordinates(width, most).tolist()
+    assert chosen == sorted(set(chosen))
+    assert len(chosen) == count
+    assert set(chosen) <= set(range(width))
+
+
+def test_fewer_test_coordinates_are_some_of_those_of_the_whole():
+    assert set(ROBUST.test_coordinates(4096, 16)) < set(ROBUST.test_coordinates(4096))
+
+
+def test_the_signs_of_units_are_seen_through_as_many_sums_as_are_kept():
+    signs = ROBUST.unit_signs(128)
+    assert signs.shape == (128, UNIT_SIGNS)
+    assert set(signs.ravel().tolist()) == {-1.0, 1.0}
+    assert ROBUST.unit_bytes == 4 + max(2 * UNIT_SIGNS, HEAD_COORDINATES**2) // 8 == 36
+
+
+def test_an_option_names_the_newest_recipe_by_its_name_and_an_older_one_by_its_number_too():
+    assert {option: recipe.option for option, recipe in RECIPES.items()} == {option: option for option in RECIPES}
+    assert next(iter(RECIPES)) == "robust"
+    assert replace(ROBUST, probes=None, coordinates=8).option == "robust"
+    assert replace(ROBUST, name="mine").option == "mine"

@@ -1,0 +1,176 @@
+"""Probes and coordinates are the same on every platform for ever; a recipe names everything that changes a number."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage.errors import OptionError, SignatureError
+from hf_lineage.signature.recipe import RECIPES, Recipe
+from hf_lineage.signature.values import PathSignature, Signature, UnitCodes, same_recipe
+
+ROBUST = RECIPES["robust"]
+
+
+def digest(array):
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
+
+
+def path_signature(layers=2, width=6, columns=6, m=6):
+    return PathSignature(
+        np.ones((layers, width, columns), np.float32),
+        np.ones((layers, m, m), np.float32),
+        *(np.ones(layers) for _ in range(3)),
+    )
+
+
+def signature(recipe=ROBUST, **changes):
+    paths = changes.pop("paths", {"mlp": path_signature()})
+    return replace(Signature("a/b", None, "SomeClass", "some", True, 6, 2, recipe, paths), **changes)
+
+
+def test_probe_signs_are_pinned_for_version_one():
+    signs = np.sign(replace(ROBUST, probes=8).probe_matrix(96)).astype(np.int8)
+    assert digest(signs) == "95a680737c0e24d1"
+    assert digest(ROBUST.test_coordinates(512)) == "83e2f31bdf801c14"
+
+
+def test_probes_are_plus_or_minus_one_over_root_k():
+    matrix = replace(ROBUST, probes=16).probe_matrix(100)
+    assert matrix.shape == (100, 16)
+    assert set(np.unique(matrix)) == {np.float32(-0.25), np.float32(0.25)}
+    assert abs(matrix.mean()) < 0.02
+
+
+def test_probes_of_another_width_or_number_are_other_probes():
+    assert not np.array_equal(
+        replace(ROBUST, probes=8).probe_matrix(96), replace(ROBUST, probes=9).probe_matrix(96)[:, :8]
+    )
+
+
+@pytest.mark.parametrize("probes", [None, 96, 97])
+def test_the_identity_is_taken_where_a_sketch_would_save_nothing(probes):
+    assert replace(ROBUST, probes=probes).probe_matrix(96) is None
+
+
+def test_test_coordinates_are_sorted_distinct_and_at_most_the_width():
+    coordinates = ROBUST.test_coordinates(512)
+    assert len(coordinates) == 128
+    assert (np.diff(coordinates) > 0).all()
+    assert coordinates[-1] < 512
+    assert ROBUST.test_coordinates(32).tolist() == list(range(32))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"probes": 0}, {"probes": -3}, {"probes": 65537}, {"coordinates": 1}, {"coordinates": 4097}]
+)
+def test_a_recipe_out_of_range_is_refused(wrong):
+    with pytest.raises(OptionError, match=f"{next(iter(wrong))} must be between"):
+        replace(ROBUST, **wrong)
+
+
+def test_the_paper_recipe_changes_nothing_of_the_product():
+    paper = RECIPES["paper"]
+    assert (paper.gains, paper.means, paper.cap, paper.ones, paper.activity) == (False, False, None, False, False)
+
+
+def test_the_recipe_of_earlier_signatures_can_still_be_asked_for():
+    older = RECIPES["robust-1"]
+    assert (older.name, older.version, older.activity, older.cap_median) == ("robust", 1, False, "units")
+    assert (ROBUST.name, ROBUST.version, ROBUST.activity, ROBUST.cap_median) == ("robust", 2, True, "norm")
+    assert {name: recipe.option for name, recipe in RECIPES.items()} == {name: name for name in RECIPES}
+    assert replace(older, probes=8).option == "robust-1"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"gains": False},
+        {"cap": 3.0},
+        {"probes": 32},
+        {"coordinates": 4},
+        {"sketch_version": 2},
+        {"ones": False},
+        {"activity": False},
+        {"cap_median": "units"},
+        {"version": 1},
+    ],
+)
+def test_signatures_of_unlike_recipes_are_not_compared(change):
+    columns = min(change.get("probes", 64), 6)
+    arrays = {"mlp": path_signature(columns=columns, m=min(change.get("coordinates", 128), 6))}
+    unlike = signature(replace(ROBUST, **change), paths=arrays)
+    with pytest.raises(SignatureError, match=next(iter(change))):
+        same_recipe(signature(), unlike)
+
+
+def test_signatures_of_one_recipe_are():
+    same_recipe(signature(), signature(model="c/d"))
+
+
+def test_a_signature_whose_arrays_do_not_fit_its_recipe_is_refused():
+    with pytest.raises(SignatureError, match=r"mlp\.corner has shape \(2, 5, 5\)"):
+        signature(paths={"mlp": path_signature(m=5)})
+
+
+def test_a_zero_or_unfinished_layer_is_not_usable_and_has_no_concentration():
+    found = path_signature(layers=3)
+    found.corner[0] = 0
+    found.norm[1] = np.nan
+    assert found.usable.tolist() == [False, False, True]
+    assert found.concentration.tolist() == [0.0, 0.0, 1.0]
+    assert found.finite.tolist() == [True, False, True]
+
+
+def test_a_layer_that_writes_next_to_nothing_does_not_count_as_writing():
+    found = path_signature(layers=4)
+    found.writes[:] = 1.0, 1.0, 1.0, 1e-6
+    assert found.writing.tolist() == [True, True, True, False]
+    found.writes[3] = 1e-2
+    assert found.writing.all()
+
+
+def test_a_layer_is_held_against_what_all_write_on_average_so_that_many_silent_ones_change_nothing():
+    found = path_signature(layers=100)
+    found.writes[:] = 1e-15
+    found.writes[:2] = 1.0
+    assert np.flatnonzero(found.writing).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("poison", [np.nan, np.inf])
+def test_a_layer_that_is_not_finite_does_not_count_as_one_that_writes_nothing(poison):
+    found = path_signature(layers=3)
+    found.writes[0] = poison
+    assert found.writing.tolist() == [True, True, True]
+    assert found.usable.tolist() == [False, True, True]
+
+
+def codes(count, weight=1.0):
+    return UnitCodes(np.full(count, weight, np.float32), np.zeros((count, 2), np.uint8), np.zeros((count, 1), np.uint8))
+
+
+def test_some_layers_of_a_path_are_its_rows_units_and_widths():
+    whole = replace(path_signature(layers=3), units=tuple(map(codes, (1, 2, 3))), widths=(6, 6, 4))
+    whole.trace[:] = 0, 1, 2
+    some = whole.of([2, 0])
+    assert some.trace.tolist() == [2, 0]
+    assert [len(each.weight) for each in some.units] == [3, 1]
+    assert some.widths == (4, 6)
+
+
+def test_units_of_another_number_of_layers_are_refused():
+    with pytest.raises(SignatureError, match="mlp has the units of 1 layers, not of 2"):
+        signature(paths={"mlp": replace(path_signature(), units=(codes(3),))})
+
+
+def test_weights_and_signs_of_unlike_numbers_of_units_are_refused():
+    one, two = codes(1), codes(2)
+    for inner, outer in ((two.inner, one.outer), (one.inner, two.outer), (one.inner[0], one.outer)):
+        with pytest.raises(SignatureError, match="weights and signs of unlike numbers of units"):
+            UnitCodes(one.weight, inner, outer)
+
+
+def test_a_recipe_is_a_value():
+    assert Recipe(**vars(ROBUST)) == ROBUST
+    assert hash(ROBUST) == hash(replace(ROBUST))

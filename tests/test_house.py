@@ -1,0 +1,101 @@
+"""The house: a test file for every module, small files, short functions, and a listing that fits on a page."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "hf_lineage"
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES = 250, 40, 16
+
+ENTRY = "runs the command, as tests of the command do in a process of their own"
+ELSEWHERE = {
+    "action/__main__.py": ENTRY,
+    "cli/__main__.py": ENTRY,
+    "action/inputs.py": "tests/action/test_action.py gives the action inputs of every kind",
+    "action/runner.py": "tests/action/test_action.py runs the action as a runner does",
+    "action/steps.py": "tests/action/test_action_steps.py",
+    "checking/failures.py": "tests/checking/test_api.py has bases that are missing, damaged or of no known class",
+    "checking/reading.py": "tests/checking/test_model.py asks for layers again and again",
+    "checking/readings.py": "tests/checking/test_decoys.py has models that loaders read in more than one way",
+    "checkpoint/formats/plain.py": "tests/checkpoint/test_local.py reads every number format",
+    "checkpoint/opening.py": "tests/checkpoint/test_local.py opens one file, shards, and what is neither",
+    "checkpoint/stored.py": "tests/checkpoint/test_local.py holds every stored tensor against its bytes",
+    "checkpoint/tensor.py": "tests/checkpoint/formats/test_formats.py makes tensors of several parts",
+    "cli/annotating.py": "tests/annotate/test_annotation.py and its neighbours run the command",
+    "cli/judging.py": "tests/cli/test_cli.py runs check and compare",
+    "cli/models.py": "tests/cli/test_cli.py runs extract, inspect and registry",
+    "cli/shared.py": "tests/cli/test_bad_input.py gives every option what it must refuse",
+    "cli/watching.py": "tests/watch/test_watch_process.py runs the command",
+    "evidence/criteria.py": "tests/evidence/test_evaluate.py judges by all of them",
+    "evidence/measure.py": "tests/evidence/test_evaluate.py and tests/evidence/test_error_rate.py",
+    "evidence/pair.py": "tests/checking/test_dead_weight.py has layers that write nothing",
+    "hub/commits.py": "tests/annotate/test_annotation_hub.py commits to a Hub, and proposes",
+    "report/coverage.py": "tests/architecture/drafting/test_coverage.py reads what it prints",
+    "report/single.py": "tests/checking/test_inspection.py and tests/cli/test_cli.py read what it prints",
+    "report/suggestion.py": "tests/architecture/drafting/test_suggestion.py reads what it prints",
+    "signature/units.py": "tests/signature/test_survey.py measures and scales them",
+    "report/tiles.py": "tests/report/test_html.py",
+    "signature/recipe_table.py": "tests/report/test_formats.py and tests/signature/test_recipe.py",
+}
+"""Modules without a test file of their own name, and where their tests are instead."""
+
+
+def modules():
+    """Every module but the files that make a folder a package, relative to the package."""
+    return sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+
+
+def own_test(module):
+    return ROOT / "tests" / module.parent / f"test_{module.stem}.py"
+
+
+def functions(file):
+    """Name and number of lines of every function of a file, without its decorators, which list options of a command."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def test_every_module_has_a_test_file_of_its_own_name_or_a_reason():
+    missing = {str(module) for module in modules() if not own_test(module).exists()}
+    assert missing - ELSEWHERE.keys() == set(), "write their tests, or say in ELSEWHERE where they are"
+    assert ELSEWHERE.keys() - missing == set(), "take these out of ELSEWHERE: they have tests, or are gone"
+
+
+@pytest.mark.parametrize("reason", sorted(set(ELSEWHERE.values())))
+def test_the_tests_that_stand_elsewhere_are_there(reason):
+    files = [ROOT / word for word in reason.replace(",", " ").split() if word.endswith(".py")]
+    assert files or reason == ENTRY
+    assert [str(file) for file in files if not file.exists()] == []
+
+
+def test_no_test_file_is_named_after_a_module_that_is_gone_or_stands_in_another_room():
+    """Rooms are mirrored; a file about a subject rather than a module has a name that no module of any room has."""
+    stems = {module.stem for module in modules()}
+    files = [path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")]
+    rooms = {str(module.with_name(f"test_{module.name}")) for module in modules()}
+    mirrored = [file for file in files if (PACKAGE / file.parent).is_dir() and file.parent != Path()]
+    astray = [str(file) for file in mirrored if file.stem.removeprefix("test_") in stems and str(file) not in rooms]
+    assert astray == []
+
+
+def test_no_file_is_longer_than_a_few_screens():
+    lengths = {str(file.relative_to(ROOT)): len(file.read_text("utf-8").splitlines()) for file in PACKAGE.rglob("*.py")}
+    assert {file: lines for file, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_no_function_is_longer_than_a_screen():
+    lengths = {
+        f"{file.relative_to(ROOT)}: {name}": lines for file in PACKAGE.rglob("*.py") for name, lines in functions(file)
+    }
+    assert len(lengths) > 500
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
+
+
+def test_the_listing_of_the_package_fits_on_a_page():
+    entries = sorted(path.name for path in PACKAGE.iterdir() if path.name != "__pycache__")
+    assert len(entries) <= MOST_ENTRIES, entries
+    assert [name for name in entries if name.endswith(".py")] == ["__init__.py", "errors.py"]
+    assert [name for name in entries if "." in name] == ["__init__.py", "errors.py", "py.typed"]

@@ -1,0 +1,41 @@
+"""What the pages list of commands is what their help says."""
+
+import click
+
+from hf_lineage.cli import cli
+from tools import listed
+
+
+def test_the_usage_of_a_command_names_its_arguments():
+    assert {name: listed.usage(command) for name, command in cli.commands.items()} == {
+        "check": "check MODEL", "compare": "compare A B", "annotate": "annotate MODEL", "watch": "watch AUTHOR...",
+        "extract": "extract MODEL", "inspect": "inspect MODEL", "registry": "registry [CLASS]",
+    }  # fmt: skip
+
+
+def test_every_option_of_every_command_is_on_the_page():
+    page = listed.options_block()
+    options = [option for command in cli.commands.values() for option in command.params]
+    names = {name for option in options if isinstance(option, click.Option) for name in option.opts}
+    assert len(names) > 20
+    assert [name for name in names if name not in page] == []
+
+
+def test_an_option_of_one_command_stands_with_it_and_one_of_several_at_the_end():
+    page = listed.options_block()
+    annotate = page.partition("## annotate\n")[2].partition("\n## ")[0]
+    shared = page.partition("## Options of several commands\n")[2]
+    assert "`--repair-base`" in annotate
+    assert "`--alpha FLOAT`" not in annotate
+    assert (
+        "| `--alpha FLOAT` | Significance level of the test. [default: 0.01] | check, compare, annotate, watch |"
+        in shared
+    )
+
+
+def test_choices_are_told_in_words_since_a_bar_would_end_the_cell():
+    assert "| `--budget` | One of `quick`, `full`. " in listed.options_block()
+
+
+def test_classes_of_one_family_are_named_once():
+    assert listed.families(["BertForMaskedLM", "BertModel", "GPT2LMHeadModel"]) == ["Bert", "GPT2"]

@@ -1,0 +1,287 @@
+"""The proof can fail: entries that are wrong, and what refuses each of them."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hf_lineage.architecture.layout import bind
+from hf_lineage.errors import CheckpointError
+from tests.conformance import (
+    against_plan,
+    deviations,
+    faults,
+    gains_left_out,
+    inactive,
+    layers_left_out,
+    norms_left_out,
+    output_norms_mistaken,
+    pretend,
+    required,
+    specimen,
+    variants,
+    wrong_normalization,
+)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A class, what a file says wrongly of it, and what notices that."""
+
+    name: str
+    registered: str
+    by: str
+    said: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    missing: str = ""
+    """A tensor that the weights lack."""
+
+
+PROMISED = {
+    "GPT-2's names for GPTBigCode": Wrong(
+        "GPTBigCodeForCausalLM", "gpt2", by="binding", settings={"multi_query": False}
+    ),
+    "up and down exchanged where both have one shape": Wrong(
+        "LlamaForCausalLM",
+        "llama",
+        by="deviations",
+        said={"mlp": {"up": "mlp.down_proj", "down": "mlp.up_proj"}},
+        settings={"intermediate_size": 32},
+    ),
+    "value for key": Wrong(
+        "LlamaForCausalLM",
+        "llama",
+        by="deviations",
+        said={"attention": {"key": "self_attn.v_proj", "value": "self_attn.k_proj"}},
+    ),
+    "heads packed by turns said to follow one another": Wrong(
+        "GPTNeoXForCausalLM",
+        "gpt_neox",
+        by="deviations",
+        said={"attention": {"interleaved": {}, "packed": {"attention.query_key_value": ("query", "key", "value")}}},
+    ),
+    "an expert of which the weights lack a tensor": Wrong(
+        "FlexOlmoForCausalLM", "flex_olmo", by="binding", missing="model.layers.0.mlp.experts.1.up_proj.weight"
+    ),
+    "one expert named and the others not": Wrong(
+        "FlexOlmoForCausalLM",
+        "flex_olmo",
+        by="unclaimed",
+        said={"mlp": {role: f"mlp.experts.0.{role}_proj" for role in ("up", "gate", "down")}},
+    ),
+    "a gain not folded": Wrong("LlamaForCausalLM", "llama", by="norms_left_out", said={"mlp": {"norm": ()}}),
+}
+
+
+def refused(wrong: Wrong, folder: Path) -> set[str]:
+    """What refuses an entry: binding it to the weights, or faults that the proof finds."""
+    said = pretend(wrong.registered, **wrong.said)
+    try:
+        found = specimen(wrong.name, folder, required(said, wrong.name, variants(wrong.name)[0] | wrong.settings), said)
+        there = {name: shape for name, shape in found.shapes.items() if name != wrong.missing}
+        bind(said, there, found.model.config.to_dict())
+    except CheckpointError:
+        return {"binding"}
+    return set(faults(found))
+
+
+@pytest.mark.parametrize("wrong", PROMISED.values(), ids=PROMISED.keys())
+def test_a_wrong_entry_that_must_never_pass_is_refused(wrong, tmp_path):
+    assert wrong.by in refused(wrong, tmp_path)
+
+
+LIES = {
+    "gate and up exchanged": ("LlamaForCausalLM", "llama", {"mlp": {"up": "mlp.gate_proj", "gate": "mlp.up_proj"}}),
+    "query and value exchanged": (
+        "GPT2LMHeadModel",
+        "gpt2",
+        {"attention": {"packed": {"attn.c_attn": ("value", "key", "query")}}},
+    ),
+    "the other branch's norm": ("LlamaForCausalLM", "llama", {"mlp": {"norm": "input_layernorm"}}),
+    "a gain said to be stored less one": ("LlamaForCausalLM", "llama", {"gain": "one_plus"}),
+    "two gains on outputs exchanged": (
+        "BeitModel",
+        "vit",
+        {"mlp": {"output_norm": "lambda_1"}, "attention": {"output_norm": "lambda_2"}},
+    ),
+    "queries, keys and values by head said to follow one another": (
+        "DebertaModel",
+        "deberta",
+        {"attention": {"interleaved": {}, "packed": {"attention.self.in_proj": ("query", "key", "value")}}},
+    ),
+    "a gain stored less one said to be plain": ("GemmaForCausalLM", "gemma", {"gain": "plain"}),
+    "an output norm said to be an input norm": (
+        "Olmo2ForCausalLM",
+        "olmo2",
+        {"mlp": {"norm": "post_feedforward_layernorm", "output_norm": ()}},
+    ),
+    "a norm inside the branch": ("BitNetForCausalLM", "llama", {}),
+    "one of two norms inside left out": ("BitNetForCausalLM", "bitnet", {"mlp": {"inner_norm": ()}}),
+    "keys and values from a latent exchanged": (
+        "DeepseekV3ForCausalLM",
+        "deepseek",
+        {"attention": {"interleaved": {"self_attn.kv_b_proj": ("value", "key")}}},
+    ),
+    "keys and values from a latent said to follow one another": (
+        "DeepseekV3ForCausalLM",
+        "deepseek",
+        {"attention": {"interleaved": {}, "packed": {"self_attn.kv_b_proj": ("key", "value")}}},
+    ),
+    "blocks of heads said to be one": ("CodeGenForCausalLM", "codegen", {"attention": {"blocks": 1}}),
+    "gate and up by turns said to follow one another": (
+        "GptOssForCausalLM",
+        "gpt_oss",
+        {"mlp": {"interleaved": {}, "packed": {"mlp.experts.gate_up_proj": ("gate", "up")}}},
+    ),
+    "a gate on attention left out": ("BeamForCausalLM", "beam", {"attention": {"gate": None}}),
+    "the first and the last of three convolutions": (
+        "ResNetModel",
+        "resnet_bottleneck",
+        {"mlp": {"up": "layer.0.convolution", "latent": {}, "inner_norm": "layer.0.normalization"}},
+    ),
+    "a batch norm between two convolutions left out": ("ResNetModel", "resnet_basic", {"mlp": {"inner_norm": ()}}),
+    "two attentions, one subtracted from the other": ("DiffLlamaForCausalLM", "llama", {}),
+    "attention with a norm on its values": ("Gemma4ForCausalLM", "gemma2", {"gain": "plain"}),
+    "the norm of a recurrence": ("RwkvForCausalLM", "rwkv", {"mlp": {"norm": "ln1"}}),
+    "attention with a gate on its output": ("BeamForCausalLM", "gemma2", {"gain": "plain"}),
+}
+
+
+@pytest.mark.parametrize(("name", "registered", "changes"), LIES.values(), ids=LIES.keys())
+def test_a_factorization_that_is_not_the_module_is_refuted(name, registered, changes, tmp_path):
+    said = pretend(registered, **changes)
+    assert deviations(specimen(name, tmp_path, required(said, name, variants(name)[0]), said))
+
+
+CONVOLUTION, BATCH_NORM = 4, "running_var"
+MISREAD = {
+    "one tap": lambda name, stored: (
+        stored[..., 1, 1] if stored.ndim == CONVOLUTION and stored.shape[-1] > 1 else stored
+    ),
+    "a gain without the running variance": lambda name, stored: stored**0 if name.endswith(BATCH_NORM) else stored,
+}
+
+
+@pytest.mark.parametrize("misread", MISREAD.values(), ids=MISREAD.keys())
+@pytest.mark.parametrize("registered", ["resnet_basic", "resnet_bottleneck"])
+def test_a_convolution_read_otherwise_is_refuted(registered, misread, tmp_path):
+    factorization = pretend(registered)
+    wanted = required(factorization, "ResNetModel", variants("ResNetModel")[0])
+    found = specimen("ResNetModel", tmp_path, wanted, factorization)
+    assert deviations(replace(found, read=lambda name: misread(name, found.read(name))))
+
+
+def test_an_output_batch_norm_left_out_is_noticed(tmp_path):
+    said = pretend("resnet_bottleneck", mlp={"output_norm": ()})
+    left_out = gains_left_out(specimen("ResNetModel", tmp_path, variants("ResNetModel")[0], said))
+    assert "encoder.stages.0.layers.0.layer.2.normalization.weight" in left_out
+
+
+LEFT_OUT = {
+    "the encoder beside its decoder": ("T5Model", "t5", {"decoder": "decoder.block.{layer}"}, "encoder.block.0"),
+    "one of two towers": (
+        "CLIPModel",
+        "clip_towers",
+        {"text": "text_model.encoder.layers.{layer}"},
+        "vision_model.encoder.layers.0",
+    ),
+    "every stage but the first": (
+        "ResNetModel",
+        "resnet_bottleneck",
+        "encoder.stages.0.layers.{layer}",
+        "encoder.stages.1.layers.0",
+    ),
+    "all layers of a group but the first": (
+        "AlbertModel",
+        "albert",
+        "encoder.albert_layer_groups.{layer}.albert_layers.0",
+        "encoder.albert_layer_groups.0.albert_layers.1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "registered", "layers", "forgotten"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
+def test_a_stack_left_out_is_noticed(name, registered, layers, forgotten, tmp_path):
+    said = pretend(registered, layers=layers)
+    found = specimen(name, tmp_path, required(said, name, variants(name)[0]), said)
+    assert forgotten in layers_left_out(found)
+
+
+def test_a_norm_left_out_is_noticed(tmp_path):
+    said = pretend("llama", mlp={"norm": ()})
+    assert norms_left_out(specimen("LlamaForCausalLM", tmp_path, {}, said)) == [
+        "model.layers.0.post_attention_layernorm",
+        "model.layers.1.post_attention_layernorm",
+    ]
+
+
+def test_an_output_norm_left_out_is_noticed(tmp_path):
+    said = pretend("gemma2", attention={"output_norm": ()})
+    assert output_norms_mistaken(specimen("Gemma2ForCausalLM", tmp_path, {}, said)) == ["value_output"]
+
+
+def test_a_gain_on_the_output_left_out_is_noticed(tmp_path):
+    said = pretend("vit", mlp={"output_norm": ()})
+    assert gains_left_out(specimen("BeitModel", tmp_path, {}, said)) == [
+        "encoder.layer.0.lambda_2",
+        "encoder.layer.1.lambda_2",
+    ]
+
+
+def test_the_wrong_kind_of_norm_is_noticed(tmp_path):
+    said = pretend("llama", normalization="layer_norm")
+    assert "model.layers.0.input_layernorm" in wrong_normalization(specimen("LlamaForCausalLM", tmp_path, {}, said))
+
+
+@pytest.mark.parametrize("said", ["rms_norm", "layer_norm"])
+def test_a_batch_norm_is_told_from_other_norms(said, tmp_path):
+    found = specimen(
+        "ResNetModel", tmp_path, variants("ResNetModel")[0], pretend("resnet_bottleneck", normalization=said)
+    )
+    assert "encoder.stages.0.layers.0.layer.2.normalization" in wrong_normalization(found)
+
+
+def test_reader_and_writer_exchanged_are_noticed_by_the_tensor_parallel_plan(tmp_path):
+    found = specimen("LlamaForCausalLM", tmp_path, {"intermediate_size": 32})
+    first = found.layout.sets("mlp")[0][0]
+    exchanged = {"up": first.slots["down"], "down": first.slots["up"]}
+    object.__setattr__(first, "slots", exchanged)
+    assert against_plan(found) == ["model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.up_proj.weight"]
+
+
+INACTIVE = {
+    "another activation": ("LlamaForCausalLM", "llama", {"activation": "gelu"}, {}, "activations_mistaken"),
+    "an activation of a plain MLP": ("GPT2LMHeadModel", "gpt2", {"activation": "relu"}, {}, "activations_mistaken"),
+    "a gate with a limit": ("Qwen3Model", "llama", {"activation": "clamped_quick_gelu"}, {}, "activations_mistaken"),
+    "an activation of stacked experts": ("GptOssModel", "gpt_oss", {"activation": "silu"}, {}, "activations_mistaken"),
+    "the norm behind the branch as the one that feeds it": (
+        "BertModel",
+        "bert",
+        {"fed_by": "output.LayerNorm"},
+        {},
+        "feeding_mistaken",
+    ),
+    "more experts a token than there are": (
+        "MixtralForCausalLM",
+        "mixtral",
+        {"routed": "num_hidden_layers"},
+        {"num_hidden_layers": 3},
+        "routing_mistaken",
+    ),
+    "another matrix as the router": (
+        "Qwen2MoeForCausalLM",
+        "qwen_moe",
+        {"router": "mlp.experts.0.gate_proj"},
+        {},
+        "routing_mistaken",
+    ),
+    "a correction left out": ("DeepseekV3ForCausalLM", "deepseek", {"correction": ()}, {}, "routing_mistaken"),
+}
+
+
+@pytest.mark.parametrize(("name", "registered", "said", "settings", "by"), INACTIVE.values(), ids=INACTIVE.keys())
+def test_a_lie_about_what_makes_units_active_is_noticed(name, registered, said, settings, by, tmp_path):
+    factorization = pretend(registered, mlp=said)
+    wanted = required(factorization, name, variants(name)[0] | settings)
+    assert by in inactive(specimen(name, tmp_path, wanted, factorization))

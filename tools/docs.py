@@ -1,0 +1,61 @@
+"""The blocks of the documentation that a program writes; `python -m tools.docs` writes them, a test keeps them true.
+
+A block stands between `<!-- begin NAME -->` and `<!-- end NAME -->`. Names after the command write only those blocks.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tools import listed, measured, shown
+
+ROOT = Path(__file__).parents[1]
+README, REGISTRY = ROOT / "README.md", ROOT / "registry" / "README.md"
+BENCHMARKS = ROOT / "benchmarks" / "README.md"
+PAGES = ROOT / "docs"
+
+BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
+    "demo": (README, shown.demo_block),
+    "use": (README, shown.use_block),
+    "commands": (README, listed.commands_block),
+    "options": (PAGES / "commands.md", listed.options_block),
+    "inputs": (PAGES / "ci.md", listed.inputs_block),
+    "outputs": (PAGES / "ci.md", listed.outputs_block),
+    "reference": (PAGES / "method.md", listed.reference_block),
+    "laundering": (PAGES / "method.md", shown.laundering_block),
+    "network": (PAGES / "signatures.md", measured.network_block),
+    "speed": (PAGES / "benchmarks.md", measured.speed_block),
+    "paper": (PAGES / "benchmarks.md", measured.paper_block),
+    "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
+    "missed": (BENCHMARKS, measured.missed_block),
+    "coverage": (PAGES / "classes.md", listed.coverage_block),
+    "classes": (PAGES / "classes.md", listed.classes_block),
+    "unsupported": (REGISTRY, listed.unsupported_block),
+    "mlp alone": (REGISTRY, listed.mlp_alone_block),
+}
+"""By its name, the file that a block stands in and what writes it."""
+
+
+def block(text: str, name: str) -> re.Match[str]:
+    """Return where a generated block stands in a text; ValueError where there is none."""
+    place = re.search(rf"(<!-- begin {name} -->\n)(.*?)(<!-- end {name} -->)", text, re.DOTALL)
+    if place is None:
+        raise ValueError(f"there is no block {name}: put its two markers where it belongs")
+    return place
+
+
+def write(name: str) -> None:
+    """Write one block anew, with the empty lines around it that keep a table a table."""
+    file, render = BLOCKS[name]
+    text = file.read_text(encoding="utf-8")
+    place = block(text, name)
+    new = f"{text[: place.start(2)]}\n{render()}\n\n{text[place.start(3) :]}"
+    file.write_text(new, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or BLOCKS:
+        write(name)

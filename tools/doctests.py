@@ -1,0 +1,25 @@
+"""Doctests: the examples in docstrings as blocks of code, for the pages that mkdocstrings makes of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
+"""From a prompt to the next empty line."""
+
+
+class Doctests(griffe.Extension):
+    """Fences the doctests of every docstring: Markdown takes a prompt for a quotation."""
+
+    def on_object(self, *, obj: Any, **_: Any) -> None:
+        """Fence those of one object."""
+        if obj.docstring is not None:
+            obj.docstring.value = fenced(obj.docstring.value)
+
+
+def fenced(text: str) -> str:
+    """Return a docstring with its doctests as fenced blocks."""
+    return EXAMPLE.sub(lambda example: f"\n```pycon\n{example[0]}\n```", text)

@@ -1,0 +1,87 @@
+"""Shown: the blocks that show what the program prints about the models in examples/hub."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoModelForCausalLM
+from transformers.utils import logging
+
+from hf_lineage import RECIPES, Options, compare
+from hf_lineage.cli import main
+from tests import laundering
+from tools.tables import table
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = (
+    "hf-lineage check fern/llama-finetune-a --local-hub examples/hub",
+    "hf-lineage check otter/llama-independent --base acme/llama-base --local-hub examples/hub",
+    "hf-lineage compare acme/llama-base magpie/llama-grafted --local-hub examples/hub",
+)
+Edit = Callable[[Any], None]
+EDITS: dict[str, Edit] = {
+    "hidden units reordered": laundering.permute_hidden,
+    "up and down rescaled": laundering.rescale,
+    "norm gains swapped": laundering.swap_gains,
+    "means shifted": laundering.shift_means,
+    "4 % dead units, ten times too large": laundering.add_dead_units,
+}
+RECIPE_NAMES = ("paper", "robust")
+FITS = {"llama-base": laundering.LLAMA_EDITS, "gpt2-base": laundering.GPT2_EDITS}
+
+
+def demo_block() -> str:
+    """What `make demo` prints."""
+    ran = subprocess.run([sys.executable, ROOT / "examples" / "demo.py"], capture_output=True, text=True, check=True)
+    return f"```text\n{ran.stdout.strip(chr(10))}\n```"
+
+
+def use_block() -> str:
+    """What the commands print that the README tells about, and what they return."""
+    return "```console\n" + "\n".join(map(_ran, COMMANDS)) + "\n```"
+
+
+def _ran(command: str) -> str:
+    printed = io.StringIO()
+    with contextlib.chdir(ROOT), contextlib.redirect_stdout(printed):
+        code = main(shlex.split(command)[1:])
+    return f"$ {command}\n{printed.getvalue().strip(chr(10))}\n$ echo $?\n{code}"
+
+
+def laundering_block() -> str:
+    """The scores of both bases against their laundered selves, under both recipes."""
+    rows = [
+        (base, words, *(f"{score:.3f}" for score in launder(base, edit)))
+        for base, fitting in FITS.items()
+        for words, edit in EDITS.items()
+        if edit in fitting
+    ]
+    return table(("Base", "Edit that leaves its outputs alone", *(f"`{name}`" for name in RECIPE_NAMES)), rows)
+
+
+def launder(base: str, edit: Edit) -> list[float]:
+    """Return the exact scores of a base against its edited self, one for each recipe."""
+    logging.disable_progress_bar()
+    model = AutoModelForCausalLM.from_pretrained(
+        ROOT / "examples/hub/acme" / base, dtype="float32", local_files_only=True
+    )
+    with tempfile.TemporaryDirectory() as before, tempfile.TemporaryDirectory() as after:
+        model.save_pretrained(before)
+        laundering.laundered(model, edit)
+        model.save_pretrained(after)
+        return [_exact_score(before, after, name) for name in RECIPE_NAMES]
+
+
+def _exact_score(a: str, b: str, recipe: str) -> float:
+    options = Options(recipe=replace(RECIPES[recipe], probes=None), permutations=99)
+    (row,) = compare(a, b, options).rows
+    return row.verdict.evidence["mlp"].comparison.score
