@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from hf_lineage.architecture.layout import Layout
@@ -19,7 +18,7 @@ from hf_lineage.checking.opened import Opened
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.evidence.comparison import assign
 from hf_lineage.signature.branches import terms
-from hf_lineage.signature.recipe import RECIPES, Vector
+from hf_lineage.signature.recipe import RECIPES, Array, Vector
 from hf_lineage.signature.term import Term
 
 PLAIN = RECIPES["paper"]
@@ -113,31 +112,32 @@ def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
     for kind in dict.fromkeys(kinds):
         chosen = [layer for layer, other in enumerate(kinds) if other == kind]
         block = np.ix_(chosen, chosen)
-        traces[block], norms[block] = _traces_and_norms(
-            [branches[layer] for layer in chosen], _probes(len(chosen), kind[0][1])
-        )
+        with np.errstate(all="ignore"):  # what is not finite is left out below
+            traces[block], norms[block] = _traces_and_norms(
+                [branches[layer] for layer in chosen], _probes(len(chosen), kind[0][1])
+            )
     usable = (norms > 0) & np.isfinite(norms) & np.isfinite(traces)
     scores = np.divide(np.abs(traces), norms, out=np.zeros_like(norms), where=usable)
     return Pairing(scores, np.sign(np.where(usable, traces, 0.0).diagonal()), alike, numbers)
 
 
-def _probes(layers: int, width: int) -> torch.Tensor:
+def _probes(layers: int, width: int) -> Array:
     """As many probes as fit in ROOM, 16 to 256; the identity for a narrower model."""
     room = max(16, min(256, ROOM // (4 * layers**2 * width)))
     matrix = replace(PLAIN, probes=room).probe_matrix(width)
-    return torch.eye(width) if matrix is None else torch.from_numpy(matrix)
+    return np.eye(width, dtype=np.float32) if matrix is None else matrix
 
 
-def _traces_and_norms(branches: list[list[Term]], probes: torch.Tensor) -> tuple[Vector, Vector]:
+def _traces_and_norms(branches: list[list[Term]], probes: Array) -> tuple[Vector, Vector]:
     """Trace and ‖·‖_F of W_out,i W_in,j for all pairs of layers, both (L, L), some units of every layer at a time."""
     layers, (width, columns) = len(branches), probes.shape
-    traces = torch.zeros(layers, layers, dtype=torch.float64)
-    products = torch.zeros(layers, width, layers * columns)
+    traces = np.zeros((layers, layers))
+    products = np.zeros((layers, width, layers * columns), np.float32)
     for tiles in zip(*(itertools.chain(*(term.tiles() for term in branch)) for branch in branches), strict=True):
-        writers, readers = (torch.stack(rows) for rows in zip(*((tile.out, tile.inn) for tile in tiles), strict=True))
-        traces += (writers.flatten(1) @ readers.flatten(1).mT).double()
-        through = (readers @ probes).transpose(0, 1).flatten(1)
+        writers, readers = (np.stack(rows) for rows in zip(*((tile.out, tile.inn) for tile in tiles), strict=True))
+        traces += writers.reshape(layers, -1) @ readers.reshape(layers, -1).T
+        through = (readers @ probes).swapaxes(0, 1).reshape(readers.shape[1], -1)
         for product, writer in zip(products, writers, strict=True):
-            product.addmm_(writer.mT, through)
-    norms = products.reshape(layers, width, layers, columns).norm(dim=(1, 3))
-    return traces.numpy(), norms.double().numpy()
+            product += writer.T @ through
+    norms = np.linalg.norm(products.reshape(layers, width, layers, columns), axis=(1, 3))
+    return traces, norms.astype(np.float64)

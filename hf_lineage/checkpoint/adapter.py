@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.reference import RepoRef
 
 if TYPE_CHECKING:
-    import torch
-
     from hf_lineage.checkpoint.memory import Memory
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -60,13 +62,15 @@ class Adapted(Checkpoint):
         added = [self._deltas[name] for name in names if name in self._deltas]
         self._adapter.prefetch(*(name for delta in added for name in (delta.first, delta.second)))
 
-    def read(self, name: str, memory: Memory | None = None) -> torch.Tensor:
+    def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
         """Return one tensor plus what the adapter adds to it; raise as `Checkpoint.read` does."""
         tensor, delta = self._plain.read(name, memory), self._deltas.get(name)
         if delta is None:
             return tensor
-        product = self._adapter.read(delta.second).float() @ self._adapter.read(delta.first).float()
-        return tensor.float() + self._scale * (product.T if delta.transposed else product)
+        second, first = (single(self._adapter.read(name)) for name in (delta.second, delta.first))
+        with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
+            product = np.float32(self._scale) * (second @ first)
+            return single(tensor) + (product.T if delta.transposed else product)
 
 
 def adapter_beside(repo: RepoRef) -> bool:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Any
+
+from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare
-
-if TYPE_CHECKING:
-    import torch
 
 
 class Checkpoint:
@@ -50,8 +49,8 @@ class Checkpoint:
         for part in self.parts(names).values():
             part.prefetch()
 
-    def read(self, name: str, memory: Memory | None = None) -> torch.Tensor:
-        """Return one tensor on the CPU, its parts read into the free part of `memory`, or into new memory.
+    def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
+        """Return one tensor, its parts read into the free part of `memory`, or into new memory.
 
         Raise NothingToCompare for one that cannot be decoded, CheckpointError if a file has changed since it was
         opened.

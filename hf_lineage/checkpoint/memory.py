@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import torch
+from numpy.typing import NDArray
 
 ALIGNMENT = 64
 """Bytes: a cache line, and a multiple of the size of every number format."""
@@ -36,12 +33,10 @@ class Memory:
             self._bytes = np.empty(0, np.uint8)  # the old memory goes before the new one comes
             self._bytes = np.empty(size, np.uint8)
 
-    def take(self, size: int) -> torch.Tensor:
+    def take(self, size: int) -> NDArray[np.uint8]:
         """Return the next free bytes (size,), aligned; new memory where too few are left."""
-        import torch
-
         start = self._taken
-        if not size or start + aligned(size) > len(self._bytes):  # torch cannot view no bytes as other numbers
-            return torch.empty(size, dtype=torch.uint8)
+        if start + aligned(size) > len(self._bytes):
+            return np.empty(size, np.uint8)
         self._taken += aligned(size)
-        return torch.from_numpy(self._bytes[start : start + size])
+        return self._bytes[start : start + size]

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.ranges import LARGEST_RANGE, Downloads, RangedFile
@@ -15,8 +17,6 @@ from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 
 if TYPE_CHECKING:
-    import torch
-
     from hf_lineage.checkpoint.memory import Memory
 
 AT_ONCE = 8
@@ -76,7 +76,7 @@ class RemoteCheckpoint(Checkpoint):
                 for start, stop in self._pieces(path, run):
                     self._pending[path].append(self._pool.submit(self._files[path].fetch, start, stop))
 
-    def read(self, name: str, memory: Memory | None = None) -> torch.Tensor:
+    def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
         """Return one tensor once it has been downloaded, otherwise as `Checkpoint.read` does.
 
         Raise NetworkError if it cannot be fetched, CheckpointError if the file has changed.

@@ -9,33 +9,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import safetensors
+from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.errors import CheckpointError
 from hf_lineage.files.tensor_file import HeaderLengthError, Stamp, opened_header, read_into
 
-if TYPE_CHECKING:
-    import torch
-
-DTYPES = {
-    "F64": "float64",
-    "F32": "float32",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F8_E4M3": "float8_e4m3fn",
-    "F8_E5M2": "float8_e5m2",
-    "F8_E8M0": "float8_e8m0fnu",
-    "I64": "int64",
-    "I32": "int32",
-    "I16": "int16",
-    "I8": "int8",
-    "U8": "uint8",
-    "BOOL": "bool",
-}
-"""What torch calls the number formats of safetensors."""
 LFS_POINTER = b"version "
 """The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
 
@@ -69,17 +52,15 @@ class StoredTensor:
         with contextlib.suppress(OSError, AttributeError), self.file.open("rb") as stream:
             os.posix_fadvise(stream.fileno(), self.start, self.size, os.POSIX_FADV_WILLNEED)
 
-    def read(self, memory: Memory) -> torch.Tensor:
-        """Return its numbers as they are stored, on the CPU, in the free part of `memory` or in new memory.
+    def read(self, memory: Memory) -> NDArray[Any]:
+        """Return its numbers as they are stored, in the free part of `memory` or in new memory.
 
         They are copied, not mapped: a mapped file that shrinks kills the process. Raise OSError if the file cannot be
         read or has changed since it was opened.
         """
-        import torch
-
         buffer = memory.take(self.size)
-        read_into(self.file, self.start, memoryview(buffer.numpy().data), self.stamp)
-        return buffer.view(getattr(torch, DTYPES[self.dtype])).view(self.shape)
+        read_into(self.file, self.start, buffer.data, self.stamp)
+        return buffer.view(DTYPES[self.dtype]).reshape(self.shape)
 
 
 def header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:

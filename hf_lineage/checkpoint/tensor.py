@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    import torch
+from numpy.typing import NDArray
 
-Decode = Callable[[Sequence["torch.Tensor"]], "torch.Tensor"]
+Decode = Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
 """A function from the stored parts of a tensor, in their order, to the tensor."""
 
 
-def as_stored(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+def as_stored(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return the only part as it is."""
     (whole,) = parts
     return whole

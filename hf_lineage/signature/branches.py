@@ -11,22 +11,26 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from hf_lineage.architecture import activity
 from hf_lineage.architecture.curves import Activation
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.paths import PATHS, Path
+from hf_lineage.checkpoint.numbers import single
 from hf_lineage.signature.matrices import Read, bias, gain, reader, shift, writer
-from hf_lineage.signature.recipe import Recipe
+from hf_lineage.signature.parallel import alone
+from hf_lineage.signature.recipe import Array, Recipe, Vector
 from hf_lineage.signature.term import Beside, Inside, Rows, Term
 
 
 def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:
     """Yield the terms of one branch with the recipe's `gains`, `means` and `activity`, but without its `cap`."""
-    routers: dict[str, torch.Tensor] = {}
+    routers: dict[str, Vector] = {}
     for layer_set in layout.sets(path)[layer]:
         yield _Set(layout, layer_set, recipe, read, routers).term(PATHS[path])
 
@@ -82,7 +86,7 @@ class _Set:
     layer_set: LayerSet
     recipe: Recipe
     read: Read
-    routers: dict[str, torch.Tensor]
+    routers: dict[str, Vector]
     """Router -> probability of each of its experts (experts,), computed once for all sets of one layer."""
 
     @property
@@ -119,10 +123,10 @@ class _Set:
         weigh = self.term(by) if self.recipe.activity else None
         return Term(out, inn, size, norm, norm, centred=self._centred, weigh=weigh)
 
-    def _reads(self, role: str) -> torch.Tensor:
+    def _reads(self, role: str) -> NDArray[Any]:
         return reader(self.layout, self.layer_set, role, self.read, self.recipe.gains)
 
-    def _folded(self, norm: str | None) -> torch.Tensor | None:
+    def _folded(self, norm: str | None) -> Array | None:
         return gain(self.layout, self.layer_set, norm, self.read) if self.recipe.gains and norm else None
 
     def _inside(self, path: Path) -> Inside | None:
@@ -148,7 +152,7 @@ class _Set:
             return Beside(self._rows("up"), lambda spread, centre: spread * limited(spread, centre), self._bias("up"))
         return Beside(self._rows("up"), limited, self._bias("up")) if math.isfinite(activated.limit) else None
 
-    def _bias(self, role: str) -> torch.Tensor | None:
+    def _bias(self, role: str) -> Array | None:
         return bias(self.layer_set, role, self.read)
 
     @property
@@ -166,12 +170,12 @@ class _Set:
         """The rows of a role with the gain of the norm in front folded in, so that their input is standard normal."""
         return self._fed(reader(self.layout, self.layer_set, role, self.read, gains=True))
 
-    def _fed(self, rows: torch.Tensor) -> Rows:
+    def _fed(self, rows: NDArray[Any]) -> Rows:
         norm = self.layer_set.fed_by or self.layer_set.norm
         folded = gain(self.layout, self.layer_set, norm, self.read) if norm else None
         return Rows(rows, folded, self._layer_norm, shift(self.layer_set, norm, self.read))
 
-    def _odds(self) -> torch.Tensor | None:
+    def _odds(self) -> Vector | None:
         """(h,): the probability that a token is sent to the expert of each unit."""
         layer_set = self.layer_set
         if layer_set.router is None or layer_set.routed is None:
@@ -180,17 +184,18 @@ class _Set:
             self.routers[layer_set.router] = self._routed(layer_set.router, layer_set.routed)
         odds = self.routers[layer_set.router]
         if not layer_set.stacked:
-            return odds[layer_set.expert].expand(layer_set.units)
-        return odds[: math.prod(layer_set.stacked)].repeat_interleave(layer_set.units)
+            return np.full(layer_set.units, odds[layer_set.expert])
+        return np.repeat(odds[: math.prod(layer_set.stacked)], layer_set.units)
 
-    def _routed(self, router: str, chosen: int) -> torch.Tensor:
+    def _routed(self, router: str, chosen: int) -> Vector:
         """(experts,): how probable it is that a token is sent to each of them."""
         layer_set = self.layer_set
-        spread, centre = self._fed(self.read(router)).measured()
+        spread, centre = self._fed(self.read(router)).measured(alone)
         if router in layer_set.biases:
-            centre = centre + self.read(layer_set.biases[router]).double()
-        added = self.read(layer_set.correction).double().flatten().cpu().numpy() if layer_set.correction else None
-        return torch.from_numpy(activity.routed(spread.cpu().numpy(), centre.cpu().numpy(), chosen, added))
+            centre = centre + single(self.read(layer_set.biases[router]))
+        correction = layer_set.correction
+        added = single(self.read(correction)).ravel().astype(np.float64) if correction else None
+        return activity.routed(spread, centre, chosen, added)
 
 
 _MEANS = {"gate": activity.mean_value, "up": activity.mean_slope}

@@ -6,21 +6,32 @@ each device is proportional to its budget.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+
+import psutil
 
 from hf_lineage.errors import OptionError
 
 Device = int | str
-"""A GPU's number, or "cpu"."""
+"""A GPU's number, or "cpu", where NumPy computes; any other name is a device of torch's."""
+CPU: Device = "cpu"
 Budgets = Mapping[Device, int]
 """Bytes by device."""
+
+
+DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "/dev/dri/renderD128", "C:/Windows/System32/nvcuda.dll")
+"""A file of the driver of every GPU that torch computes on in float64: NVIDIA's (also under WSL), AMD's and Intel's."""
 
 
 def budgets(max_memory: str | None = None) -> dict[Device, int]:
     """Return the bytes that each device may use: its free memory, at most `max_memory` such as `8GiB`.
 
+    Only where a GPU may be is accelerate asked for it, because importing torch takes longer than judging most models.
     Raise OptionError for a size that accelerate cannot read.
     """
+    if max_memory is None and not any(map(os.path.exists, DRIVERS)):
+        return {CPU: psutil.virtual_memory().available}
     from accelerate.utils import convert_file_size_to_int, get_max_memory
 
     # Apple's GPU has no float64, in which sums are kept, and shares the CPU's memory anyway.

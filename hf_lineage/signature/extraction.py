@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from tqdm import tqdm
 
 from hf_lineage.architecture.layout import Layout
@@ -23,7 +22,11 @@ from hf_lineage.signature.matrices import Read
 from hf_lineage.signature.parallel import workers
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, Probes, summarise
+from hf_lineage.signature.term import Term
 from hf_lineage.signature.values import PathSignature, UnitCodes
+
+Branches = Mapping[str, Iterable[Term]]
+"""Path -> the terms of its branch in one layer."""
 
 COPIES = 3
 """Copies of a layer's matrices in memory: as stored, with heads repeated or experts unstacked, and the next layer's."""
@@ -67,11 +70,10 @@ class Extraction:
         probes = functools.cache(functools.partial(Probes.of, self.recipe, columns=columns))
         loaded = tqdm(self._loaded(placed), total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
         with workers() as share:
-            for layer, read in enumerate(loaded):
-                for path in (path for path in self.paths if layer in layout.numbers(path)):
-                    branch = terms(layout, path, layer, self.recipe, read)
+            for layer, branches in enumerate(loaded):
+                for path, branch in branches.items():
                     most = by_path[path].corner.shape[1]
-                    through = probes(self.dimension(layer), torch.device(placed[layer]), most=most)
+                    through = probes(self.dimension(layer), placed[layer], most=most)
                     block = summarise(branch, through, self.recipe, share)
                     put(by_path[path], layout.numbers(path).index(layer), block)
                     units[path].append(block.units)
@@ -110,32 +112,35 @@ class Extraction:
         """The tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
         return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
 
-    def _loaded(self, placed: Sequence[devices.Device]) -> Iterator[Read]:
-        """Yield every layer's tensors on its device; those of the next layer are read while this one is computed."""
+    def _loaded(self, placed: Sequence[devices.Device]) -> Iterator[Branches]:
+        """Yield every layer's branches on its device; those of the next layer are read while this one is computed."""
         memories = itertools.cycle((Memory(), Memory()))  # one layer is computed while the next is read
         with ThreadPoolExecutor(1) as pool:
             try:
                 coming = pool.submit(self._load, 0, placed[0], next(memories))
                 for following in range(1, len(placed) + 1):
-                    tensors = coming.result()
+                    branches = coming.result()
                     if following < len(placed):
                         coming = pool.submit(self._load, following, placed[following], next(memories))
-                    yield tensors.__getitem__
+                    yield branches
             finally:
                 # After an interruption, running downloads are cancelled and not waited for.
                 self.checkpoint.release()
 
-    def _load(self, layer: int, device: devices.Device, memory: Memory) -> dict[str, torch.Tensor]:
-        """The tensors of one layer on its device; on the CPU they stay in `memory`."""
+    def _load(self, layer: int, device: devices.Device, memory: Memory) -> Branches:
+        """The branches of one layer on its device; on the CPU their tensors stay in `memory`."""
         names = self._names(layer, self.paths)
         self.checkpoint.prefetch(*names)
         memory.reuse(part.size for part in self.checkpoint.parts(names).values())
-        return {name: _placed(self.checkpoint.read(name, memory), torch.device(device)) for name in names}
+        read = {name: self.checkpoint.read(name, memory) for name in names}.__getitem__
+        present = [path for path in self.paths if layer in self.layout.numbers(path)]
+        with np.errstate(all="ignore"):
+            return {path: self._branch(path, layer, read, device) for path in present}
 
-
-def _placed(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """A tensor on a device; from pinned memory a GPU copies it while it computes."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+    def _branch(self, path: str, layer: int, read: Read, device: devices.Device) -> Iterable[Term]:
+        """The terms of one branch on a device; on the CPU each is made when it is needed."""
+        branch = terms(self.layout, path, layer, self.recipe, read)
+        return branch if device == devices.CPU else [term.on(device) for term in branch]
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import torch
+from hf_lineage.signature.arrays import Tensor
 
 STREAM = "residual"
 """The frame that recipes name unless told otherwise."""
@@ -23,7 +21,7 @@ class Frame:
 
     dimension: Callable[[int], int]
     """From the width of the residual stream to the number of coordinates."""
-    rows: Callable[[torch.Tensor], torch.Tensor]
+    rows: Callable[[Tensor], Tensor]
     """From rows that read or write the stream, (t, width), to the same rows in this frame, (t, dimension): linear, and
     the same for every row."""
     ones: bool

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from hf_lineage.architecture.fit import turned
 from hf_lineage.architecture.layers import KERNEL
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.lookup import Slot
 from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.checkpoint.numbers import single
+from hf_lineage.signature.recipe import Array
 
-Read = Callable[[str], torch.Tensor]
-"""Name of a tensor -> its values as stored, on the device where the layer is computed."""
+Read = Callable[[str], NDArray[Any]]
+"""Name of a tensor -> its values as stored."""
 
 EPSILON = 1e-5
 """What every batch norm of torch adds to the variance unless told otherwise; no checkpoint holds it."""
 
 
-def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> torch.Tensor:
+def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArray[Any]:
     """Return the writer factor (width, units), stacked experts side by side."""
     matrix = _oriented(layout, layer_set.slots[role], read)
-    return matrix if matrix.ndim == 2 else matrix.transpose(0, 1).flatten(1)
+    return matrix if matrix.ndim == 2 else matrix.swapaxes(0, 1).reshape(matrix.shape[-2], -1)
 
 
-def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bool) -> torch.Tensor:
+def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bool) -> NDArray[Any]:
     """Return the reader factor (units, width), stacked experts one after the other.
 
     A head of keys or values is repeated for every query head that it serves.
@@ -35,63 +39,65 @@ def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bo
     if slot.latent:
         matrix = _through(layout, layer_set, slot, matrix, read, gains)
     if role in ("key", "value"):
-        matrix = matrix[:, None].expand(-1, layer_set.heads["query"].count // heads.count, -1, -1).flatten(0, 1)
-        matrix = matrix.expand(*layer_set.stacked, -1, -1, -1)
+        matrix = np.repeat(matrix, layer_set.heads["query"].count // heads.count, axis=0)
+        matrix = np.broadcast_to(matrix, (*layer_set.stacked, *matrix.shape))
     return matrix.reshape(-1, layer_set.width)
 
 
-def gain(layout: Layout, layer_set: LayerSet, norm: str, read: Read) -> torch.Tensor:
+def gain(layout: Layout, layer_set: LayerSet, norm: str, read: Read) -> Array:
     """Return γ of a norm, in float32; of a batch norm γ / √(running variance + ε), its whole factor."""
-    stored = read(norm).float()
+    stored = single(read(norm))
     if norm in layer_set.variances:
-        return stored / (read(layer_set.variances[norm]).float() + EPSILON).sqrt()
+        spread: Array = np.sqrt(single(read(layer_set.variances[norm])) + np.float32(EPSILON))
+        return stored / spread
     return stored + 1 if layout.factorization.gain == "one_plus" else stored
 
 
-def bias(layer_set: LayerSet, role: str, read: Read) -> torch.Tensor | None:
+def bias(layer_set: LayerSet, role: str, read: Read) -> Array | None:
     """Return the bias of a role, (units,) in float32; None where there is none."""
     slot = layer_set.slots[role]
     name = layer_set.biases.get(slot.tensor)
     if name is None:
         return None
-    return _unpacked(read(name).float()[..., None], layer_set, slot).flatten()
+    return _unpacked(single(read(name))[..., None], layer_set, slot).ravel()
 
 
-def shift(layer_set: LayerSet, norm: str | None, read: Read) -> torch.Tensor | None:
+def shift(layer_set: LayerSet, norm: str | None, read: Read) -> Array | None:
     """Return β of a norm, (width,) in float32; None where there is none."""
     name = layer_set.biases.get(norm or "")
-    return None if name is None else read(name).float()
+    return None if name is None else single(read(name))
 
 
-def _oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> torch.Tensor:
+def _oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> NDArray[Any]:
     """A slot's tensor, or its latent one, as (..., out, in), the taps of a convolution summed."""
     stored = read(name or slot.tensor)
-    stored = stored.sum(dim=(2, 3), dtype=torch.float32) if stored.ndim == KERNEL else stored
+    stored = single(stored).sum(axis=(2, 3)) if stored.ndim == KERNEL else stored
     return stored.mT if turned(layout.factorization, slot) else stored
 
 
-def _unpacked(matrix: torch.Tensor, layer_set: LayerSet, slot: Slot) -> torch.Tensor:
+def _unpacked(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArray[Any]:
     """The heads of one role, (..., heads, size, columns), out of a matrix that may hold several."""
     packed = [layer_set.heads[role] for role in slot.roles]
     blocks = min(heads.count for heads in packed) if slot.interleaved else slot.blocks
     rows = [heads.count // blocks * heads.size for heads in packed]
     index = slot.roles.index(slot.role)
     *experts, _, columns = matrix.shape
-    mine = torch.split(matrix.reshape(*experts, blocks, sum(rows), columns), rows, dim=-2)[index]
+    start = sum(rows[:index])
+    mine = matrix.reshape(*experts, blocks, sum(rows), columns)[..., start : start + rows[index], :]
     return mine.reshape(*experts, packed[index].count, packed[index].size, columns)
 
 
 def _through(
-    layout: Layout, layer_set: LayerSet, slot: Slot, matrix: torch.Tensor, read: Read, gains: bool
-) -> torch.Tensor:
+    layout: Layout, layer_set: LayerSet, slot: Slot, matrix: NDArray[Any], read: Read, gains: bool
+) -> NDArray[Any]:
     """Heads that read a latent (heads, size, latent), multiplied out to the stream (heads, size', width), in float32.
 
     Rows beyond the latent are a part of the key common to all heads; they follow the rows of each head.
     """
     name, norm = slot.latent
-    down = _oriented(layout, slot, read, name).float()
+    down = single(_oriented(layout, slot, read, name))
     latent, shared = down[: matrix.shape[-1]], down[matrix.shape[-1] :]
-    heads = matrix.float() @ (gain(layout, layer_set, norm, read)[:, None] * latent if gains else latent)
+    heads = single(matrix) @ (gain(layout, layer_set, norm, read)[:, None] * latent if gains else latent)
     if slot.role != "key" or not len(shared):
         return heads
-    return torch.cat([heads, shared.expand(len(heads), -1, -1)], dim=1)
+    return np.concatenate([heads, np.broadcast_to(shared, (len(heads), *shared.shape))], axis=1)

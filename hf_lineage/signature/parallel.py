@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import torch
+import numpy as np
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
@@ -19,22 +23,36 @@ class Share(Protocol):
         """Return when every item is done; raise what a task raises."""
 
 
+def alone(task: Callable[[Iterator[T]], None], items: Iterable[T]) -> None:
+    """Run a task in this thread alone: the Share of what is too little to distribute."""
+    task(iter(items))
+
+
+@functools.cache
+def linear_algebra() -> ThreadpoolController:
+    """Return what sets the number of threads of NumPy's linear algebra."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
 @contextmanager
 def workers() -> Iterator[Share]:
-    """Yield a way to distribute work over as many threads as torch uses; within each, torch uses a single thread.
+    """Yield a way to distribute work over as many threads as the linear algebra uses; within each, it uses only one.
 
-    Most steps on a tile are too small for torch to split: waiting for its threads would cost more than it saves.
+    Most steps on a tile are too small to be split: waiting for other threads would cost more than it saves. Numbers
+    that leave the range of float32 are no errors here; what they lead to is looked at when a layer is done.
     """
-    count = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    count = max((library["num_threads"] for library in linear_algebra().info()), default=1)
+    with (
+        linear_algebra().limit(limits=1),
+        np.errstate(all="ignore"),
+        ThreadPoolExecutor(count, initializer=np.seterr, initargs=("ignore",)) as pool,
+    ):
 
         def share(task: Callable[[Iterator[T]], None], items: Iterable[T]) -> None:
             common = iter(list(items))
             for done in [pool.submit(task, common) for _ in range(count)]:
                 done.result()
 
-        try:
-            yield share
-        finally:
-            torch.set_num_threads(count)
+        yield share

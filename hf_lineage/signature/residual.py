@@ -11,13 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
+import numpy as np
 
+from hf_lineage.signature.arrays import Tensor, on_device, on_host, zeros
+from hf_lineage.signature.devices import CPU, Device
 from hf_lineage.signature.frame import FRAMES, STREAM, Frame
 from hf_lineage.signature.parallel import Share
-from hf_lineage.signature.recipe import Recipe
+from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.survey import cap, survey, unit_codes
-from hf_lineage.signature.term import UNITS, Scratch, Term, Tile
+from hf_lineage.signature.term import UNITS, Scratch, Term, Tile, pieces
 from hf_lineage.signature.units import Units
 from hf_lineage.signature.values import UnitCodes
 
@@ -31,14 +33,16 @@ NORM_EPSILON = 1e-6
 class Probes:
     """The probes of a recipe, on one device.
 
-    Z (width, k), or some columns of the identity, S (m,), and signs (m, UNIT_SIGNS) for what its units read and write.
+    Z (width, k), or some columns of the identity; S (m,); and signs (m, UNIT_SIGNS) for what its units read and write.
     """
 
     width: int
     """The dimension of the frame."""
-    matrix: torch.Tensor | slice
-    coordinates: torch.Tensor
-    signs: torch.Tensor
+    matrix: Tensor | slice
+    coordinates: Tensor
+    signs: Tensor
+    ones: Tensor
+    """(width,)"""
     frame: Frame = FRAMES[STREAM]
 
     @classmethod
@@ -46,7 +50,7 @@ class Probes:
         cls,
         recipe: Recipe,
         width: int,
-        device: torch.device,
+        device: Device = CPU,
         columns: slice = slice(None),
         most: int | None = None,
     ) -> Probes:
@@ -54,9 +58,10 @@ class Probes:
         matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
         return cls(
             width,
-            columns if matrix is None else torch.from_numpy(matrix).to(device),
-            torch.from_numpy(coordinates).to(device),
-            torch.from_numpy(recipe.unit_signs(len(coordinates))).to(device),
+            columns if matrix is None else on_device(matrix, device),
+            on_device(coordinates, device),
+            on_device(recipe.unit_signs(len(coordinates)), device),
+            on_device(np.ones(width, np.float32), device),
             FRAMES[recipe.frame],
         )
 
@@ -78,25 +83,25 @@ class Probes:
             return tile
         return tile._replace(out=self.frame.rows(tile.out), inn=self.frame.rows(tile.inn))
 
-    def written(
-        self, term: Term, rows: slice | torch.Tensor, units: slice, mean: torch.Tensor, scratch: Scratch
-    ) -> torch.Tensor:
+    def written(self, term: Term, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
         """Return some rows of some units of a term's writer in the frame, (r, t); `mean` as in `Term.written`."""
         if self.frame is FRAMES[STREAM]:
             return term.written(rows, units, mean, scratch)
         room = Scratch(len(term.writer) * len(mean), term.writer)
         return self.frame.rows(term.written(slice(None), units, mean, room).mT).mT[rows]
 
-    def seen(self, rows: torch.Tensor) -> torch.Tensor:
+    def seen(self, rows: Tensor) -> Tensor:
         """Return rows (t, width) @ Z, (t, k)."""
         return rows[:, self.matrix] if isinstance(self.matrix, slice) else rows @ self.matrix
 
-    def centre(self, product: torch.Tensor, identity: float, ones: float) -> torch.Tensor:
-        """Take (identity I + ones 11ᵀ) Z off a product (width, k), in place, and return it."""
+    def centre(self, product: Array, identity: float, ones: float) -> None:
+        """Take (identity I + ones 11ᵀ) Z off a product (width, k), in place."""
         if isinstance(self.matrix, slice):
-            product[self.matrix].diagonal().sub_(identity)
-            return product.sub_(ones)
-        return product.sub_(self.matrix, alpha=identity).sub_(self.matrix.sum(dim=0), alpha=ones)
+            _diagonal(product[self.matrix])[:] -= identity
+            product -= ones
+            return
+        matrix = on_host(self.matrix)
+        product -= identity * matrix + ones * matrix.sum(axis=0)
 
 
 Surveyed = Sequence[tuple[Term, Units]]
@@ -107,8 +112,8 @@ Surveyed = Sequence[tuple[Term, Units]]
 class Block:
     """One branch's share of a PathSignature, on the CPU."""
 
-    sketch: torch.Tensor
-    corner: torch.Tensor
+    sketch: Array
+    corner: Array
     trace: float
     norm: float
     writes: float
@@ -121,23 +126,29 @@ def summarise(branch: Iterable[Term], probes: Probes, recipe: Recipe, share: Sha
     R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
     """
     surveyed = [(term, survey(term, probes, share)) for term in branch]
-    weights = torch.cat([units.norm for _, units in surveyed])
+    weights = np.concatenate([units.norm for _, units in surveyed])
     codes = unit_codes([units for _, units in surveyed])
     if recipe.cap is not None:
         cap([units for _, units in surveyed], recipe.cap, recipe.cap_median)
     product, corner = multiply(surveyed, probes, share)
-    norm = float(torch.linalg.vector_norm(product, dtype=torch.float64))
-    trace = sum(float(units.trace.sum(dtype=torch.float64)) for _, units in surveyed)
-    total = sum(float(units.total.sum(dtype=torch.float64)) for _, units in surveyed)
+    norm = float(np.linalg.norm(product.astype(np.float64)))
+    trace = sum(float(units.trace.sum(dtype=np.float64)) for _, units in surveyed)
+    total = sum(float(units.total.sum(dtype=np.float64)) for _, units in surveyed)
     ones = (total - trace) / (probes.width * (probes.width - 1)) if recipe.ones and probes.frame.ones else 0.0
     identity = trace / probes.width - ones
-    sketch = probes.centre(product, identity, ones).cpu()
-    corner.diagonal().sub_(identity)
-    corner = corner.sub_(ones).cpu()
+    probes.centre(product, identity, ones)
+    _diagonal(corner)[:] -= identity
+    corner -= ones
     writes = written(surveyed, float(weights.sum()), norm)
-    if not (sketch.isfinite().all() and corner.isfinite().all() and math.isfinite(norm) and math.isfinite(writes)):
-        return Block(sketch.zero_(), corner.zero_(), math.nan, math.nan, math.nan, codes)
-    return Block(sketch, corner, trace, norm, writes, codes)
+    if not all(np.isfinite(value).all() for value in (product, corner, norm, writes)):
+        return Block(np.zeros_like(product), np.zeros_like(corner), math.nan, math.nan, math.nan, codes)
+    return Block(product, corner, trace, norm, writes, codes)
+
+
+def _diagonal(matrix: Array) -> Array:
+    """The diagonal of a matrix as a view that can be written."""
+    diagonal: Array = np.einsum("ii->i", matrix[: len(matrix.T), : len(matrix)])
+    return diagonal
 
 
 def written(branch: Surveyed, total: float, norm: float) -> float:
@@ -146,7 +157,7 @@ def written(branch: Surveyed, total: float, norm: float) -> float:
     A norm removes the size of its input, if that is above the square root of its ε; ‖M‖_F / ‖γ‖ is about that size.
     """
     gains = [term.writer_gain for term, _ in branch if term.normed and term.writer_gain is not None]
-    size = float(torch.linalg.vector_norm(gains[0], dtype=torch.float64)) if gains else 0.0
+    size = float(np.linalg.norm(on_host(gains[0]).astype(np.float64))) if gains else 0.0
     if not gains or size == 0:
         return total if not gains else 0.0
     given = norm / size
@@ -156,31 +167,29 @@ def written(branch: Surveyed, total: float, norm: float) -> float:
 class _Target(NamedTuple):
     """Some rows of the writers, the factor for the rows of each term, and where the sum is added."""
 
-    rows: slice | torch.Tensor
-    seen: tuple[torch.Tensor, ...]
-    product: torch.Tensor
+    rows: slice | Tensor
+    seen: tuple[Tensor, ...]
+    product: Tensor
 
 
-def multiply(branch: Surveyed, probes: Probes, share: Share) -> tuple[torch.Tensor, torch.Tensor]:
+def multiply(branch: Surveyed, probes: Probes, share: Share) -> tuple[Array, Array]:
     """Return M Z (width, k) and M[S, S] (m, m): the second pass over the writers, some rows of them at a time."""
     chosen = probes.coordinates
-    product = chosen.new_zeros(probes.shape, dtype=torch.float32)
-    corner = chosen.new_zeros((len(chosen), len(chosen)), dtype=torch.float32)
+    product = zeros(probes.shape, chosen)
+    corner = zeros((len(chosen), len(chosen)), chosen)
     seen = tuple(units.seen for _, units in branch)
     targets = [_Target(chosen, tuple(units.corner for _, units in branch), corner)]
-    targets += [_Target(rows, seen, product[rows]) for rows in _slices(probes.width, ROWS)]
+    targets += [_Target(rows, seen, product[rows]) for rows in pieces(probes.width, ROWS)]
 
     def write(targets: Iterator[_Target]) -> None:
         scratch = Scratch(max(ROWS, len(chosen)) * UNITS, product)
         for target in targets:
             for (term, units), through in zip(branch, target.seen, strict=True):
-                for some in _slices(len(through), UNITS):
+                for some in pieces(len(through), UNITS):
                     writer = probes.written(term, target.rows, some, units.mean[some], scratch)
-                    target.product.addmm_(writer, through[some])
+                    total = target.product
+                    total += writer @ through[some]
 
     share(write, targets)
-    return product, corner
+    return on_host(product), on_host(corner)
 
-
-def _slices(length: int, size: int) -> list[slice]:
-    return [slice(start, start + size) for start in range(0, length, size)]

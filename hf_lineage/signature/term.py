@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
-import torch
+import numpy as np
 
-from hf_lineage.signature.recipe import Vector
+from hf_lineage.signature.arrays import Tensor, by_columns, dots, empty, fill, on_device, on_host, zeros
+from hf_lineage.signature.devices import Device
+from hf_lineage.signature.parallel import Share
+from hf_lineage.signature.recipe import Array, Vector
 
 TILE = 2**18
 """Numbers of each matrix that are prepared at a time: a piece of both that stays in a CPU's cache."""
@@ -16,6 +19,8 @@ UNITS = 2048
 """Hidden units of a writer of which some rows are taken at a time."""
 SMALLEST, LARGEST = 1e-12, 1e17
 """Between these a norm is right in float32: no square of it was lost, and none overflowed."""
+ON_HOST = frozenset({"bias", "odds"})
+"""Values by hidden unit, from which NumPy computes the activity."""
 FEWEST = 4
 """Tiles of a term, so that there is work for more threads than one."""
 
@@ -27,27 +32,28 @@ class Tile(NamedTuple):
     """
 
     units: slice
-    out: torch.Tensor
+    out: Tensor
     """(t, width): outᵀ."""
-    inn: torch.Tensor
+    inn: Tensor
     """(t, width)"""
-    mean: torch.Tensor
+    mean: Tensor
     """(t,): the mean that centring subtracted from every row of `out`."""
-    inside: tuple[torch.Tensor, torch.Tensor] | None
-    """(t,) each, in float64: the norms of the rows whose output is the input of the activation, and what β of the norm
+    inside: tuple[Vector, Vector] | None
+    """(t,) each: the norms of the rows whose output is the input of the activation, and what β of the norm
     adds to that output; None where they are not needed."""
 
 
-def row_norms(rows: torch.Tensor) -> torch.Tensor:
-    """Return the Euclidean norm of every row (t,), in float64, also where squares leave the range of float32."""
-    if rows.stride(1) == 1:  # torch has a fast path for these alone
-        norms: torch.Tensor = torch.linalg.vector_norm(rows, dim=1).double()
-    else:
-        norms = rows.square().sum(dim=1).double().sqrt()
-    low, high = norms.aminmax()
-    if not (low > SMALLEST and high < LARGEST):  # also where one is not a number
-        doubtful = ~((norms > SMALLEST) & (norms < LARGEST))
-        norms[doubtful] = rows[doubtful].double().square().sum(dim=1).sqrt()
+def pieces(length: int, size: int) -> list[slice]:
+    """Return consecutive slices that cover a length, `size` long each, the last one perhaps shorter."""
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def row_norms(rows: Tensor) -> Vector:
+    """Return the Euclidean norm of every row (t,), also where squares leave the range of float32."""
+    norms: Vector = np.sqrt(on_host(dots(rows, rows)).astype(np.float64))
+    doubtful = np.flatnonzero(~((norms > SMALLEST) & (norms < LARGEST)))
+    if len(doubtful):
+        norms[doubtful] = np.linalg.norm(on_host(rows[doubtful.tolist()]).astype(np.float64), axis=1)
     return norms
 
 
@@ -55,36 +61,42 @@ def row_norms(rows: torch.Tensor) -> torch.Tensor:
 class Rows:
     """Rows that read the stream, (h, width) as stored, and how to prepare them."""
 
-    stored: torch.Tensor
-    gain: torch.Tensor | None = None
+    stored: Tensor
+    gain: Tensor | None = None
     centred: bool = False
-    shift: torch.Tensor | None = None
+    shift: Tensor | None = None
     """(width,): β of the norm in front of them."""
 
-    def measured(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the norm of every prepared row and its product with β, (h,) each, in float64."""
+    def measured(self, share: Share) -> tuple[Vector, Vector]:
+        """Return the norm of every prepared row and its product with β, (h,) each."""
         hidden, width = self.stored.shape
-        size = max(TILE // width, 1)
-        scratch = Scratch(min(size, hidden) * width, self.stored)
-        parts = [self.norms(slice(start, start + size), scratch) for start in range(0, hidden, size)]
-        norms, offsets = zip(*parts, strict=True)
-        return torch.cat(norms), torch.cat(offsets)
+        size = min(max(TILE // width, 1), hidden)
+        norms, offsets = np.empty(hidden), np.empty(hidden)
 
-    def norms(self, units: slice, scratch: Scratch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the norms of some prepared rows and their product with β, (t,) each, in float64."""
+        def note(chosen: Iterator[slice]) -> None:
+            scratch = Scratch(size * width, self.stored)
+            for some in chosen:
+                norms[some], offsets[some] = self.norms(some, scratch)
+
+        share(note, pieces(hidden, size))
+        return norms, offsets
+
+    def norms(self, units: slice, scratch: Scratch) -> tuple[Vector, Vector]:
+        """Return the norms of some prepared rows and their product with β, (t,) each."""
         rows, _, offset = self.prepared(units, scratch)
-        return row_norms(rows), offset.double()
+        return row_norms(rows), offset
 
-    def prepared(self, units: slice, scratch: Scratch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def prepared(self, units: slice, scratch: Scratch) -> tuple[Tensor, Tensor, Vector]:
         """Return some rows (t, width), the gain folded in and the mean removed, that mean, and their product with β."""
         rows = scratch.widened(self.stored[units])
-        offset = rows.new_zeros(len(rows)) if self.shift is None else rows @ self.shift
+        offset = np.zeros(len(rows)) if self.shift is None else on_host(rows @ self.shift).astype(np.float64)
         if self.gain is not None:
-            rows.mul_(self.gain)
+            rows *= self.gain
         if not self.centred:
-            return rows, rows.new_zeros(len(rows)), offset
-        mean = rows.mean(dim=1)
-        return rows.sub_(mean[:, None]), mean, offset
+            return rows, zeros((len(rows),), rows), offset
+        mean = rows.mean(axis=1)
+        rows -= mean[:, None]
+        return rows, mean, offset
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,7 @@ class Beside:
     rows: Rows
     factor: Callable[[Vector, Vector], Vector]
     """From the spread and the centre of their output (h,) to the factor of the activity a (h,)."""
-    bias: torch.Tensor | None = None
+    bias: Tensor | None = None
     """(h,)"""
 
 
@@ -106,11 +118,11 @@ class Inside:
     """From the spread σ and the centre b of every unit's input (h,) to its expected activity a (h,)."""
     rows: Rows | None = None
     """The rows that compute that input; None where they are the term's prepared reader."""
-    bias: torch.Tensor | None = None
+    bias: Tensor | None = None
     """(h,)"""
     beside: Beside | None = None
     """The rows whose output the activation is multiplied with, if the activity depends on them."""
-    odds: torch.Tensor | None = None
+    odds: Tensor | None = None
     """(h,): how probable it is that a token is sent to the unit's expert."""
 
 
@@ -121,17 +133,17 @@ class Term:
     Nothing is converted before `tiles`, so that a term needs no memory beyond the stored tensors.
     """
 
-    writer: torch.Tensor
+    writer: Tensor
     """(width, h)"""
-    reader: torch.Tensor
+    reader: Tensor
     """(h, width)"""
     part: int
     """How many consecutive hidden units are interchangeable together: 1 for an MLP's, the head size for attention."""
-    writer_gain: torch.Tensor | None = None
-    reader_gain: torch.Tensor | None = None
-    reader_shift: torch.Tensor | None = None
+    writer_gain: Tensor | None = None
+    reader_gain: Tensor | None = None
+    reader_shift: Tensor | None = None
     """(width,): β of the norm in front of the reader."""
-    unit_gain: torch.Tensor | None = None
+    unit_gain: Tensor | None = None
     """(h,), of a norm on the hidden units."""
     centred: bool = False
     """Whether the mean over the width is removed from both."""
@@ -142,6 +154,11 @@ class Term:
     weigh: Term | None = None
     """The term whose norms weigh this one's parts: a head's value-output product weighs its query-key product."""
 
+    def on(self, device: Device) -> Term:
+        """Return the term with everything that tiles are made of on a device."""
+        moved: Term = _on(self, device)
+        return moved
+
     @property
     def starts(self) -> range:
         """The first hidden unit of every tile."""
@@ -151,7 +168,8 @@ class Term:
     def _size(self) -> int:
         """Hidden units of a tile: whole parts."""
         hidden, width = self.reader.shape
-        return max(min(TILE // width, hidden // FEWEST) // self.part, 1) * self.part
+        parts: int = min(TILE // width, hidden // FEWEST) // self.part
+        return max(parts, 1) * self.part
 
     def tiles(self, starts: Iterable[int] | None = None) -> Iterator[Tile]:
         """Yield the hidden units of every tile, or of those named by their starts, prepared."""
@@ -166,41 +184,54 @@ class Term:
             inside = None
             if self.inside is not None:
                 apart = self.inside.rows
-                inside = (row_norms(inn), offset.double()) if apart is None else apart.norms(units, others)
+                inside = (row_norms(inn), offset) if apart is None else apart.norms(units, others)
             if self.unit_gain is not None:
-                inn.mul_(self.unit_gain[units, None])
+                inn *= self.unit_gain[units, None]
             yield Tile(units, out, inn, mean, inside)
 
-    def written(self, rows: slice | torch.Tensor, units: slice, mean: torch.Tensor, scratch: Scratch) -> torch.Tensor:
+    def written(self, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
         """Return some rows of some units of the prepared writer (r, t), given the mean of each of these units (t,)."""
         wide = scratch.widened(self.writer[rows, units])
         if self.writer_gain is not None:
-            wide.mul_(self.writer_gain[rows, None])
-        return wide.sub_(mean) if self.centred else wide
+            wide *= self.writer_gain[rows, None]
+        if self.centred:
+            wide -= mean
+        return wide
 
     @property
-    def out(self) -> torch.Tensor:
+    def out(self) -> Array:
         """(width, h): the prepared writer as a whole."""
-        return torch.cat([tile.out.clone() for tile in self.tiles()]).mT
+        return np.concatenate([on_host(tile.out).copy() for tile in self.tiles()]).mT
 
     @property
-    def inn(self) -> torch.Tensor:
+    def inn(self) -> Array:
         """(h, width): the prepared reader as a whole."""
-        return torch.cat([tile.inn.clone() for tile in self.tiles()])
+        return np.concatenate([on_host(tile.inn).copy() for tile in self.tiles()])
+
+
+def _on(part: Any, device: Device) -> Any:
+    """A part of a term with its arrays, and those of its own parts, on a device."""
+    moved: dict[str, Any] = {}
+    for field in fields(part):
+        value = getattr(part, field.name)
+        if isinstance(value, np.ndarray) and field.name not in ON_HOST:
+            moved[field.name] = on_device(value, device)
+        elif isinstance(value, (Rows, Beside, Inside, Term)):
+            moved[field.name] = _on(value, device)
+    return replace(part, **moved)
 
 
 class Scratch:
     """Memory for pieces of a stored matrix in float32, at most `size` numbers each, used again for every piece."""
 
-    def __init__(self, size: int, like: torch.Tensor) -> None:
-        self._memory = like.new_empty(size, dtype=torch.float32)
+    def __init__(self, size: int, like: Tensor) -> None:
+        self._memory = empty((size,), like)
 
-    def widened(self, stored: torch.Tensor) -> torch.Tensor:
-        """Return a piece (r, c) as float32, in the order in which it is stored: transposing it would cost far more.
-
-        Short runs are gathered before they are widened, which torch does faster in two steps than in one.
-        """
-        if stored.stride(-1) != 1 and stored.stride(0) == 1:
+    def widened(self, stored: Tensor) -> Tensor:
+        """Return a piece (r, c) as float32, in the order in which it is stored: transposing it would cost far more."""
+        if by_columns(stored):
             return self.widened(stored.mT).mT
-        wide: torch.Tensor = self._memory[: stored.numel()].view(stored.shape).copy_(stored.contiguous())
+        rows, width = stored.shape
+        wide = self._memory[: rows * width].reshape(rows, width)
+        fill(wide, stored)
         return wide

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
-from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS
+from hf_lineage.signature.arrays import Tensor, beside, empty
+from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Vector
 from hf_lineage.signature.term import Scratch, Term, Tile
 
 
@@ -16,7 +17,7 @@ class ProbeView(Protocol):
     """The probes of a recipe, as far as the survey needs them."""
 
     @property
-    def coordinates(self) -> torch.Tensor:
+    def coordinates(self) -> Tensor:
         """(m,): the test coordinates S."""
 
     @property
@@ -24,8 +25,12 @@ class ProbeView(Protocol):
         """(width, k)."""
 
     @property
-    def signs(self) -> torch.Tensor:
+    def signs(self) -> Tensor:
         """(m, UNIT_SIGNS): ±1, through which the test coordinates of a unit are seen."""
+
+    @property
+    def ones(self) -> Tensor:
+        """(width,): ones, with which rows are summed."""
 
     @property
     def sketched(self) -> int:
@@ -34,70 +39,69 @@ class ProbeView(Protocol):
     def tile(self, tile: Tile) -> Tile:
         """Return some hidden units with both of their rows in the frame."""
 
-    def written(
-        self, term: Term, rows: slice | torch.Tensor, units: slice, mean: torch.Tensor, scratch: Scratch
-    ) -> torch.Tensor:
+    def written(self, term: Term, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
         """Return some rows of some units of a term's writer in the frame, (r, t)."""
 
-    def seen(self, rows: torch.Tensor) -> torch.Tensor:
+    def seen(self, rows: Tensor) -> Tensor:
         """Return rows (t, width) @ Z, (t, k)."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """What every hidden unit of a term adds to M."""
+    """What every hidden unit of a term adds to M: what is multiplied on its device, all else as arrays of NumPy."""
 
-    seen: torch.Tensor
+    seen: Tensor
     """(h, k): inn Z."""
-    corner: torch.Tensor
+    corner: Tensor
     """(h, m): inn[:, S]."""
-    mean: torch.Tensor
+    mean: Tensor
     """(h,): the mean that centring subtracts from its column of the writer."""
-    trace: torch.Tensor
+    trace: Array
     """(h,): its share of tr M."""
-    total: torch.Tensor
+    total: Array
     """(h,): its share of 1ᵀ M 1."""
-    norm: torch.Tensor
-    """(h / part,): ‖C_g‖_F of every part C_g = out_g @ inn_g, in float64."""
-    spread: torch.Tensor
-    """(h,): the norm of the row inside the activation, in float64."""
-    centre: torch.Tensor
-    """(h,): what β of the norm in front adds to the input of the activation, in float64."""
-    inner: torch.Tensor
+    norm: Vector
+    """(h / part,): ‖C_g‖_F of every part C_g = out_g @ inn_g."""
+    spread: Vector
+    """(h,): the norm of the row inside the activation."""
+    centre: Vector
+    """(h,): what β of the norm in front adds to the input of the activation."""
+    inner: NDArray[np.bool_]
     """(h / part, signs): whether random sums of its reader, or entries of a head's product, are positive."""
-    outer: torch.Tensor
+    outer: NDArray[np.bool_]
     """(h / part, signs): the same of its writer; no signs for heads."""
 
     @classmethod
     def empty(cls, term: Term, probes: ProbeView) -> Units:
         """Return the units of a term with uninitialised values."""
         hidden, parts = len(term.reader), len(term.reader) // term.part
-        new = functools.partial(torch.empty, device=term.reader.device)
         _, columns = probes.shape
         size = len(probes.coordinates)
         inner, outer = (UNIT_SIGNS, UNIT_SIGNS) if term.part == 1 else (min(size, HEAD_COORDINATES) ** 2, 0)
         return cls(
-            seen=new(hidden, columns),
-            corner=new(hidden, size),
-            mean=new(hidden),
-            trace=new(hidden),
-            total=new(hidden),
-            norm=new(parts, dtype=torch.float64),
-            spread=new(hidden, dtype=torch.float64),
-            centre=new(hidden, dtype=torch.float64),
-            inner=new(parts, inner, dtype=torch.bool),
-            outer=new(parts, outer, dtype=torch.bool),
+            seen=empty((hidden, columns), term.reader),
+            corner=empty((hidden, size), term.reader),
+            mean=empty((hidden,), term.reader),
+            trace=np.empty(hidden, np.float32),
+            total=np.empty(hidden, np.float32),
+            norm=np.empty(parts),
+            spread=np.empty(hidden),
+            centre=np.empty(hidden),
+            inner=np.empty((parts, inner), np.bool_),
+            outer=np.empty((parts, outer), np.bool_),
         )
 
-    def scale(self, factors: torch.Tensor) -> None:
+    def scale(self, factors: Vector) -> None:
         """Multiply every part by its own factor (h / part,); 0 gives 0 even for a part too large for float32.
 
         Weights that are not finite cannot be scaled away: the norm stays not finite.
         """
-        per_unit = factors.float().repeat_interleave(len(self.trace) // len(factors))
-        shut = per_unit == 0
-        for value in (self.seen, self.corner, self.trace, self.total):
-            value.mul_(per_unit[:, None] if value.ndim > 1 else per_unit)
-            if shut.any():
-                value[shut] = 0
-        self.norm.mul_(factors.abs())
+        per_unit = np.repeat(factors.astype(np.float32), len(self.trace) // len(factors))
+        closed = np.flatnonzero(per_unit == 0).tolist()
+        for value in (self.seen, self.corner):
+            value *= beside(per_unit[:, None], value)
+            value[closed] = 0
+        for share in (self.trace, self.total):
+            share *= per_unit
+            share[closed] = 0
+        np.multiply(self.norm, abs(factors), out=self.norm)
