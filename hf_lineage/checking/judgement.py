@@ -101,8 +101,7 @@ def _plan(base: OpenedModel, candidate: OpenedModel, options: Options) -> tuple[
     everything = tuple(range(max(base.layers, candidate.layers)))
     plain = dict.fromkeys(everything, candidate.width)
     alike = all(model.rows.get(path) == plain for model in (base, candidate) for path in options.paths)
-    in_stages = options.budget == "quick" or (options.budget is None and not (base.local and candidate.local))
-    if not in_stages or options.nulls or options.recipe.probes is None or not alike:
+    if options.budget == "full" or options.nulls or options.recipe.probes is None or not alike:
         return everything, (len(everything),)
     layers = len(everything)
     return interim.reading_order(layers, options.order_seed or 0), interim.analyses(layers, options.min_share)

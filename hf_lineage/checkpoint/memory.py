@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 
 import numpy as np
@@ -19,12 +20,14 @@ def aligned(size: int) -> int:
 class Memory:
     """Memory for tensors that is used again for the next ones once these are no longer needed.
 
-    Reading into new memory takes much longer, because the system has to clear it first.
+    Reading into new memory takes much longer, because the system has to clear it first. Several threads may take from
+    it at once.
     """
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
         self._taken = 0
+        self._lock = threading.Lock()
 
     def reuse(self, sizes: Iterable[int]) -> None:
         """Mark everything as free, and make room for tensors of these sizes, in bytes."""
@@ -35,8 +38,9 @@ class Memory:
 
     def take(self, size: int) -> NDArray[np.uint8]:
         """Return the next free bytes (size,), aligned; new memory where too few are left."""
-        start = self._taken
-        if start + aligned(size) > len(self._bytes):
-            return np.empty(size, np.uint8)
-        self._taken += aligned(size)
+        with self._lock:
+            start = self._taken
+            if start + aligned(size) > len(self._bytes):
+                return np.empty(size, np.uint8)
+            self._taken += aligned(size)
         return self._bytes[start : start + size]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
@@ -28,7 +29,7 @@ GAP = 2**18
 class RemoteCheckpoint(Checkpoint):
     """The tensors of one model, some of whose files are on the Hub.
 
-    Each tensor is downloaded once and stays on the disk as long as the checkpoint. One thread at a time may use it.
+    Each tensor is downloaded once and stays on the disk as long as the checkpoint. Several threads may read at once.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class RemoteCheckpoint(Checkpoint):
             tensors,
         )
         self._files, self._pool, self._downloads = files, pool, downloads
+        self._lock = threading.Lock()
         self._requested: set[str] = set()
         self._pending: dict[Path, list[Future[None]]] = defaultdict(list)
         self._ordered: dict[Path, list[str]] = defaultdict(list)
@@ -81,11 +83,12 @@ class RemoteCheckpoint(Checkpoint):
 
         Raise NetworkError if it cannot be fetched, CheckpointError if the file has changed.
         """
-        self.prefetch(name)
-        for path in {part.file for part in self.parts([name]).values()}:
-            for part in self._pending[path]:
-                part.result()
-            self._pending[path].clear()
+        with self._lock:
+            self.prefetch(name)
+            for path in {part.file for part in self.parts([name]).values()}:
+                for part in self._pending[path]:
+                    part.result()
+                self._pending[path].clear()
         return super().read(name, memory)
 
     def release(self) -> None:

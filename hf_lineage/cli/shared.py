@@ -120,8 +120,8 @@ TEST = (
     click.option(
         "--budget",
         type=click.Choice(["quick", "full"]),
-        help="quick stops reading layers once the verdict is clear, full reads all; by default quick for models on the "
-        "Hub, full for others.",
+        help="quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null or "
+        "--exact need all layers.",
     ),
     click.option(
         "--order-seed",

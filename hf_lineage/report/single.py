@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture.lookup import factorizations
+from hf_lineage.architecture.lookup import factorizations, listing
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.checking.inspection import Inspection, Pairing
 from hf_lineage.errors import RegistryError, printable
@@ -77,7 +77,7 @@ REGISTRIES: dict[str, Callable[[str | None], str]] = {"text": registry_text, "js
 
 
 def _find(architecture: str) -> list[Factorization]:
-    matches = [factorization for factorization in factorizations() if architecture in factorization.classes]
+    matches = list(listing(architecture))
     if not matches:
         raise RegistryError(f"{architecture} is not in the registry; registry/README.md tells how to add a class")
     return matches

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from hf_lineage.architecture.layout import Layout
@@ -19,7 +19,7 @@ from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.signature import devices
 from hf_lineage.signature.branches import numbers_made, tensors, terms
 from hf_lineage.signature.matrices import Read
-from hf_lineage.signature.parallel import workers
+from hf_lineage.signature.parallel import Share, workers
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, Probes, summarise
 from hf_lineage.signature.term import Term
@@ -28,8 +28,8 @@ from hf_lineage.signature.values import PathSignature, UnitCodes
 Branches = Mapping[str, Iterable[Term]]
 """Path -> the terms of its branch in one layer."""
 
-COPIES = 3
-"""Copies of a layer's matrices in memory: as stored, with heads repeated or experts unstacked, and the next layer's."""
+COPIES = 2
+"""Copies of a layer's matrices in memory: as stored, and with heads repeated or experts unstacked."""
 MODELS = 2
 """Models whose residuals are in memory while they are compared."""
 BESIDES = 2**27
@@ -68,9 +68,10 @@ class Extraction:
         by_path = {path: self._empty(path, count) for path in self.paths}
         units: dict[str, list[UnitCodes]] = {path: [] for path in self.paths}
         probes = functools.cache(functools.partial(Probes.of, self.recipe, columns=columns))
-        loaded = tqdm(self._loaded(placed), total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
         with workers() as share:
-            for layer, branches in enumerate(loaded):
+            loaded = self._loaded(placed, share)
+            shown = tqdm(loaded, total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
+            for layer, branches in enumerate(shown):
                 for path, branch in branches.items():
                     most = by_path[path].corner.shape[1]
                     through = probes(self.dimension(layer), placed[layer], most=most)
@@ -112,30 +113,31 @@ class Extraction:
         """The tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
         return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
 
-    def _loaded(self, placed: Sequence[devices.Device]) -> Iterator[Branches]:
-        """Yield every layer's branches on its device; those of the next layer are read while this one is computed."""
-        memories = itertools.cycle((Memory(), Memory()))  # one layer is computed while the next is read
-        with ThreadPoolExecutor(1) as pool:
-            try:
-                coming = pool.submit(self._load, 0, placed[0], next(memories))
-                for following in range(1, len(placed) + 1):
-                    branches = coming.result()
-                    if following < len(placed):
-                        coming = pool.submit(self._load, following, placed[following], next(memories))
-                    yield branches
-            finally:
-                # After an interruption, running downloads are cancelled and not waited for.
-                self.checkpoint.release()
+    def _loaded(self, placed: Sequence[devices.Device], share: Share) -> Iterator[Branches]:
+        """Yield every layer's branches on its device; while one is computed, the system fetches what the next needs."""
+        memory, wanted = Memory(), [self._names(layer, self.paths) for layer in range(len(placed))]
+        try:
+            self.checkpoint.prefetch(*wanted[0])
+            for layer, (names, following) in enumerate(zip(wanted, [*wanted[1:], {}], strict=True)):
+                read = self._read(names, memory, share)
+                self.checkpoint.prefetch(*following)
+                present = [path for path in self.paths if layer in self.layout.numbers(path)]
+                yield {path: self._branch(path, layer, read.__getitem__, placed[layer]) for path in present}
+        finally:
+            # After an interruption, running downloads are cancelled and not waited for.
+            self.checkpoint.release()
 
-    def _load(self, layer: int, device: devices.Device, memory: Memory) -> Branches:
-        """The branches of one layer on its device; on the CPU their tensors stay in `memory`."""
-        names = self._names(layer, self.paths)
-        self.checkpoint.prefetch(*names)
+    def _read(self, names: Iterable[str], memory: Memory, share: Share) -> dict[str, NDArray[Any]]:
+        """Some tensors by name, in `memory`, which the layer before them no longer needs."""
+        tensors: dict[str, NDArray[Any]] = {}
         memory.reuse(part.size for part in self.checkpoint.parts(names).values())
-        read = {name: self.checkpoint.read(name, memory) for name in names}.__getitem__
-        present = [path for path in self.paths if layer in self.layout.numbers(path)]
-        with np.errstate(all="ignore"):
-            return {path: self._branch(path, layer, read, device) for path in present}
+
+        def read(wanted: Iterator[str]) -> None:
+            for name in wanted:
+                tensors[name] = self.checkpoint.read(name, memory)
+
+        share(read, names)
+        return tensors
 
     def _branch(self, path: str, layer: int, read: Read, device: devices.Device) -> Iterable[Term]:
         """The terms of one branch on a device; on the CPU each is made when it is needed."""

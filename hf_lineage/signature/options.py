@@ -32,7 +32,7 @@ class Options:
     nulls: tuple[str, ...] = ()
     """Models known to be independent of the base, or names of published nulls."""
     budget: Literal["quick", "full"] | None = None
-    """`quick` stops reading layers as soon as the verdict is clear; None: `quick` where a model is on the Hub."""
+    """`quick` stops reading layers as soon as the verdict is clear; None: `quick` unless the others need all layers."""
     min_share: float = 0.5
     """A claim is verified only if more than this share of what the model's units write is inherited."""
     accept: tuple[str, ...] = ()
