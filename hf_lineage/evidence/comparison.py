@@ -71,6 +71,29 @@ def compare_paths(a: PathSignature, b: PathSignature) -> Comparison:
     )
 
 
+def scores(base: PathSignature, others: Iterable[PathSignature]) -> Iterator[float]:
+    """Yield the lineage score of each of several models with a base, for a ranking.
+
+    It is that of `compare_paths` up to the rounding of float32, and many times as fast for small models: sketches are
+    multiplied in one piece, and nothing but the score is computed. Sketches have to be in memory.
+    """
+    rows, sizes = _rows(base)
+    for other in others:
+        other_rows, other_sizes = _rows(other)
+        norms = sizes[:, None] * other_sizes
+        similarity = np.divide(rows @ other_rows.T, norms, out=np.zeros_like(norms), where=norms > 0)
+        if base.widths or other.widths:
+            similarity *= base.alike(other)
+        yield float(similarity[assign(similarity * gate(base, other))].mean())
+
+
+def _rows(path: PathSignature) -> tuple[Array, Array]:
+    """The sketch of every layer as one row (L, d k), and its norm (L,)."""
+    sketch = np.asarray(path.sketch)
+    rows = sketch.reshape(len(sketch), -1)
+    return rows, np.sqrt(np.vecdot(rows, rows))
+
+
 def pieces(sketch: Array | Columns, room: int) -> Iterator[Array]:
     """Return the columns of a sketch in pieces (L, d, b) of at most `room` columns."""
     return (_columns(sketch, slice(start, start + room)) for start in range(0, sketch.shape[2], room))
@@ -120,6 +143,9 @@ def gate(a: PathSignature, b: PathSignature) -> Vector:
 
 def assign(gated: Vector) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the one-to-one pairing that maximises the sum of a (L, M) matrix (equation 5): rows and columns."""
+    best = gated.argmax(axis=1)
+    if len(best) <= len(gated.T) and len(set(best.tolist())) == len(best):  # no two rows compete, so none can do better
+        return np.arange(len(best)), best
     # Imported here: it takes longer than all other imports together, and most commands never need it.
     from scipy.optimize import linear_sum_assignment
 
