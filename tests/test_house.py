@@ -24,6 +24,7 @@ ELSEWHERE = {
     "checkpoint/stored.py": "tests/checkpoint/test_local.py holds every stored tensor against its bytes",
     "checkpoint/tensor.py": "tests/checkpoint/formats/test_formats.py makes tensors of several parts",
     "cli/annotating.py": "tests/annotate/test_annotation.py and its neighbours run the command",
+    "cli/delivery.py": "tests/cli/test_cli.py writes reports in every format, and into files",
     "cli/judging.py": "tests/cli/test_cli.py runs check and compare",
     "cli/models.py": "tests/cli/test_cli.py runs extract, inspect and registry",
     "cli/shared.py": "tests/cli/test_bad_input.py gives every option what it must refuse",

@@ -12,6 +12,7 @@ from typing import Literal
 from hf_lineage.annotate import difference, same, section
 from hf_lineage.checking.api import Report, check_source
 from hf_lineage.checking.naming import is_path, locate_weights
+from hf_lineage.checking.options import Options
 from hf_lineage.claims import card
 from hf_lineage.claims.sources import CARD
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
@@ -21,7 +22,6 @@ from hf_lineage.hub import client, commits
 from hf_lineage.hub.commits import SAME
 from hf_lineage.hub.reference import RepoRef, hub_name
 from hf_lineage.report import record
-from hf_lineage.signature.options import Options
 
 FILES = (record.FILE, CARD)
 """In the order in which they are written."""

@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.model import Downloads, OpenedModel, open_model
 from hf_lineage.checking.naming import locate, locate_base, locate_weights
 from hf_lineage.checking.opened import described, headers, model_config, open_header
+from hf_lineage.checking.options import Options
 from hf_lineage.checking.readings import judged_every_way
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
 from hf_lineage.evidence.evaluate import judge_merge
 from hf_lineage.hub.reference import RepoRef, resolve
-from hf_lineage.signature.options import Options
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.values import Signature
 
@@ -94,7 +95,7 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     rows: tuple[Row, ...] = ()
     if declared.claims:
         candidate = _opened(source, options)
-        rows = _as_merge([_judge_claim(candidate, claim, options) for claim in declared.claims], options)
+        rows = _as_merge([_judge_claim(candidate, claim, options) for claim in declared.claims], options.min_share)
     return Report(model, source.revision, rows, declared.conflicts, options, _repository(source))
 
 
@@ -137,7 +138,7 @@ def publish(model: str, options: Options | None = None, to: str | None = None) -
 
     options = options or Options()
     repo = locate_weights(model, options.local_hub)
-    publishing.refuse(repo, options, to)
+    publishing.refuse(repo, options.recipe, to)
     signature = open_model(repo, options).signature()
     return signature, publishing.propose(repo, described(repo).factorization, signature, to)
 
@@ -201,7 +202,7 @@ def _judge_claim(candidate: OpenedModel | verdict.Verdict, claim: Claim, options
         return Row(claim, verdict.Unverifiable(claim.problem))
     if isinstance(candidate, verdict.Verdict):
         return Row(claim, candidate)
-    source = attempt(lambda: _base(claim, options), *VERDICTS)
+    source = attempt(lambda: _base(claim, options.local_hub), *VERDICTS)
     if isinstance(source, verdict.Verdict):
         return Row(claim, source)
     base = attempt(lambda: open_model(source, options, is_base=True), *VERDICTS)
@@ -210,9 +211,9 @@ def _judge_claim(candidate: OpenedModel | verdict.Verdict, claim: Claim, options
     return _row(claim, base, candidate, options, source.revision)
 
 
-def _as_merge(rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
+def _as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:
     """All rows, in which the parents that a merge declares are judged together."""
-    outcomes = iter(judge_merge([row.verdict for row in rows if row.claim.relation == MERGE], options.min_share))
+    outcomes = iter(judge_merge([row.verdict for row in rows if row.claim.relation == MERGE], min_share))
     return tuple(replace(row, verdict=next(outcomes)) if row.claim.relation == MERGE else row for row in rows)
 
 
@@ -240,8 +241,8 @@ def _row(
     )
 
 
-def _base(claim: Claim, options: Options) -> RepoRef | Signature:
+def _base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
     """The source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
     if claim.sources == NAMED:
-        return locate_base(claim.base, options.local_hub)
-    return resolve(claim.base, options.local_hub, folders=False)
+        return locate_base(claim.base, local_hub)
+    return resolve(claim.base, local_hub, folders=False)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hf_lineage.checking import null_models
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import OpenedModel
+from hf_lineage.checking.options import Options
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import evaluate
-from hf_lineage.signature.options import Options
 from hf_lineage.signature.values import Signature, same_recipe
 
 
@@ -46,17 +46,17 @@ def _unlike(base: OpenedModel, candidate: OpenedModel, options: Options) -> str:
         f"{base.name} has {path} in {_layers(base_rows)}, {candidate.name} in {_layers(candidate_rows)}; "
         f"leave {what} out"
         for path, (base_rows, candidate_rows) in rows.items()
-        if base_rows and candidate_rows and (what := _obstacle(base_rows, candidate_rows, options))
+        if base_rows and candidate_rows and (what := _obstacle(base_rows, candidate_rows, options.nulls))
     )
 
 
-def _obstacle(base: Mapping[int, int], candidate: Mapping[int, int], options: Options) -> str:
+def _obstacle(base: Mapping[int, int], candidate: Mapping[int, int], nulls: Sequence[str]) -> str:
     """What the user has to leave out before two models can be compared, empty if they can be."""
     if sorted(base.values()) == sorted(candidate.values()):
         return ""
     if len({*base.values(), *candidate.values()}) > 1:
         return "this path"
-    return "--null" if options.nulls else ""
+    return "--null" if nulls else ""
 
 
 def _layers(rows: Mapping[int, int]) -> str:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hf_lineage.checking.opened import Opened, described, opened, with_adapter
+from hf_lineage.checking.options import Options
 from hf_lineage.checking.reading import Reading
 from hf_lineage.checkpoint import RemoteCheckpoint, adapter_beside
 from hf_lineage.errors import SignatureError
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.options import Options
+from hf_lineage.signature.options import Spec
 from hf_lineage.signature.origin import CACHE, FILE, WEIGHTS, Origin
 from hf_lineage.signature.sources import cache, published
 from hf_lineage.signature.sources.verification import Model
@@ -74,7 +75,7 @@ class FromWeights(OpenedModel):
     """A trusted published signature of all layers, which is used instead of the weights."""
 
     @classmethod
-    def of(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
+    def of(cls, model: Opened, spec: Spec, max_memory: str | None, cached: bool = True) -> FromWeights:
         """Return a model from its headers; if `cached`, its signature is cached once all layers are read."""
         repo, layout = model.described.repo, model.layout
         return cls(
@@ -88,7 +89,7 @@ class FromWeights(OpenedModel):
             origin=WEIGHTS,
             notes=model.notes,
             opened=model,
-            reading=Reading(model, options, cached),
+            reading=Reading(model, spec, max_memory, cached),
         )
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -125,17 +126,17 @@ class Given(OpenedModel):
     """A signature that the user names instead of a model."""
 
     stored: Signature
-    options: Options
+    spec: Spec
 
     @classmethod
-    def of(cls, stored: Signature, options: Options) -> Given:
+    def of(cls, stored: Signature, spec: Spec) -> Given:
         """Return a model from a signature that the user gave."""
-        return cls(**_described(stored), identity=None, local=True, origin=FILE, stored=stored, options=options)
+        return cls(**_described(stored), identity=None, local=True, origin=FILE, stored=stored, spec=spec)
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; SignatureError if it lacks a path or has another recipe."""
-        missing = [path for path in self.options.paths if path not in self.stored.paths]
-        if missing or self.stored.recipe != self.options.recipe:
+        missing = [path for path in self.spec.paths if path not in self.stored.paths]
+        if missing or self.stored.recipe != self.spec.recipe:
             what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
             raise SignatureError(
                 f"{self.stored.model}: the stored signature does not hold what is asked for ({what}); extract it again"
@@ -155,7 +156,7 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     if cached and not adapter_beside(source):
         return FromCache.of(cached, source)
     headers = opened(model)
-    from_weights = FromWeights.of(headers, options)
+    from_weights = FromWeights.of(headers, options, options.max_memory)
     if not is_base:
         return replace(from_weights, variants=_variants(headers, options))
     if options.recompute or not isinstance(headers.checkpoint, RemoteCheckpoint):
@@ -169,7 +170,7 @@ def _variants(model: Opened, options: Options) -> dict[str, OpenedModel | str]:
     return {
         variant.how: variant.opened
         if isinstance(variant.opened, str)
-        else FromWeights.of(variant.opened, options, cached=False)
+        else FromWeights.of(variant.opened, options, options.max_memory, cached=False)
         for variant in with_adapter(model)
     }
 

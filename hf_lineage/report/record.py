@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.options import Options
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.report import json, wording
 from hf_lineage.report.encoding import indented
-from hf_lineage.signature.options import Options
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.recipe import Recipe
 

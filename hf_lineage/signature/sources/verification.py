@@ -20,7 +20,7 @@ from hf_lineage.errors import SignatureError
 from hf_lineage.hub import trees
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.hub.trees import Entry
-from hf_lineage.signature.options import Options
+from hf_lineage.signature.options import Spec
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.sources.trust import Trust
 from hf_lineage.signature.store import load_signature
@@ -32,7 +32,7 @@ BESIDES = 2**16
 """Bytes of a file besides its numbers: its metadata."""
 
 
-def sources(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
+def files_of(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
     """Return by name the digests of the files that a signature of a model is made from, at its commit or another.
 
     Raise SignatureError if the Hub does not list one of them.
@@ -45,11 +45,11 @@ def sources(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
 
 
 def made_from(repo: RepoRef, factorization: Factorization) -> dict[str, str]:
-    """Return the digests of everything that a signature of a model depends on besides the recipe; raise as `sources`.
+    """Return the digests of everything that a signature of a model depends on besides the recipe; raise as `files_of`.
 
     They are by file, and that of the factorization is among them.
     """
-    return {"factorization": fingerprint(factorization)} | sources(repo)
+    return {"factorization": fingerprint(factorization)} | files_of(repo)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Model:
     repo: RepoRef
     architecture: str
     layout: Layout
-    options: Options
+    spec: Spec
 
     @property
     def _names(self) -> tuple[str | None, ...]:
@@ -89,14 +89,14 @@ class Model:
 
     def verified(self, place: SignatureFiles, trusted: Trust) -> tuple[Signature, Origin]:
         """Return the signature in these files and its source; SignatureError says why it cannot be used."""
-        for (file, entry), path in zip(place.entries.items(), self.options.paths, strict=True):
+        for (file, entry), path in zip(place.entries.items(), self.spec.paths, strict=True):
             if len(entry.content) != 64 or entry.size > self._most(path):
                 raise SignatureError(f"{file} has {entry.size} bytes, more than a signature of this model can have")
         pinned = {file: trusted.commits(self._names, entry.content) for file, entry in place.entries.items()}
         why = "its sha256 is pinned in the trust file" if all(pinned.values()) else _committed(place)
         signatures = [
             self._agreeing(_loaded(place, file), path, pinned[file] if all(pinned.values()) else ())
-            for file, path in zip(place.entries, self.options.paths, strict=True)
+            for file, path in zip(place.entries, self.spec.paths, strict=True)
         ]
         origin = Origin(
             "published", place.repository, {path: entry.content for path, entry in place.entries.items()}, why
@@ -106,7 +106,7 @@ class Model:
 
     def _most(self, path: str) -> int:
         """The largest possible size of the signature of a path, in bytes."""
-        width, recipe = self.layout.width, self.options.recipe
+        width, recipe = self.layout.width, self.spec.recipe
         layers = self.layout.numbers(path)
         dimension = recipe.dimension(width)
         numbers = dimension * recipe.columns(width) + min(recipe.coordinates, dimension) ** 2
@@ -123,7 +123,7 @@ class Model:
             "class": (signature.architecture, self.architecture),
             "factorization": (signature.factorization, layout.factorization.name),
             "null": (signature.exchangeable, layout.factorization.exchangeable),
-            "recipe": (signature.recipe, self.options.recipe),
+            "recipe": (signature.recipe, self.spec.recipe),
             "paths": (tuple(signature.paths), (path,)),
             "width": (signature.width, layout.width),
             "layers": ((signature.layers, signature.numbers(path)), (layout.layers, numbers)),
@@ -132,7 +132,7 @@ class Model:
         unlike = [what for what, (actual, expected) in compared.items() if actual != expected]
         if unlike:
             raise SignatureError(f"it does not fit this model at this commit: other {unlike[0]}")
-        dimension = self.options.recipe.dimension
+        dimension = self.spec.recipe.dimension
         widths = tuple(dimension(layout.widths[number]) for number in numbers)
         parts = signature.paths[path]
         if (parts.widths or (dimension(layout.width),) * len(numbers)) != widths:
