@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.comparison import Comparison, assign
 from hf_lineage.evidence.criteria import Criteria

@@ -18,6 +18,7 @@ ELSEWHERE = {
     "action/steps.py": "tests/action/test_action_steps.py",
     "checking/failures.py": "tests/checking/test_api.py has bases that are missing, damaged or of no known class",
     "checking/reading.py": "tests/checking/test_model.py asks for layers again and again",
+    "checking/rows.py": "tests/checking/test_api.py has claims of every kind",
     "checking/readings.py": "tests/checking/test_decoys.py has models that loaders read in more than one way",
     "checkpoint/formats/plain.py": "tests/checkpoint/test_local.py reads every number format",
     "checkpoint/opening.py": "tests/checkpoint/test_local.py opens one file, shards, and what is neither",

@@ -16,6 +16,12 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import evaluate
 from hf_lineage.signature.values import Signature, same_recipe
 
+EARLIER = (
+    "measured by the earlier recipe {}, the only one by which a signature of the base is published: it does not weigh "
+    "dead units, so that how much is inherited is not known"
+)
+"""Why a claim is not verified by an earlier recipe."""
+
 
 def judged(
     base: OpenedModel | verdict.Verdict, candidate: OpenedModel | verdict.Verdict, options: Options
@@ -76,6 +82,7 @@ def _read(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdic
         seed=options.seed,
         unit_seed=options.order_seed or 0,
         analyses=len(stops),
+        uncounted=EARLIER.format(base.earlier.option) if base.earlier else "",
         independent=null_models.empirical_nulls(base, candidate, options, functools.partial(_against, base, options)),
     )
     for read in stops:

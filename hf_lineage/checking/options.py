@@ -25,8 +25,11 @@ class Options(Sources, Procedure, Spec):
     def __post_init__(self) -> None:
         Spec.__post_init__(self)
         Procedure.__post_init__(self)
+        Sources.__post_init__(self)
         if self.budget == "quick" and (self.nulls or self.recipe.probes is None):
             raise OptionError("--null and --exact need all layers; leave --budget quick out")
+        if self.published and self.recipe.probes is None:
+            raise OptionError("no signature of --exact is published; leave --published or --exact out")
         if len(self.paths) / (self.permutations + 1) > self.alpha:
             least = -int(-len(self.paths) // self.alpha) - 1
             raise OptionError(

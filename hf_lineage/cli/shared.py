@@ -145,6 +145,12 @@ TEST = (
     ),
     RECOMPUTE,
     click.option(
+        "--published",
+        is_flag=True,
+        help="Download no weights of a base: use its published signature, if need be one by an earlier recipe, which "
+        "verifies no claim.",
+    ),
+    click.option(
         "--signatures",
         multiple=True,
         metavar="REPO",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hf_lineage.architecture.paths import PATHS
@@ -27,7 +27,7 @@ class Spec:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a signature may come from besides the weights."""
+    """Where a signature may come from besides the weights; OptionError where nothing is left."""
 
     recompute: bool = False
     """Whether to read weights even where a signature of them is cached or published."""
@@ -35,3 +35,9 @@ class Sources:
     """Repositories on the Hub to search for signatures of bases, besides their own."""
     trust: Path | None = None
     """A trust file instead of the usual one."""
+    published: bool = field(default=False, kw_only=True)
+    """Whether no weights of a base may be downloaded: a published signature, if need be an earlier one, is used."""
+
+    def __post_init__(self) -> None:
+        if self.recompute and self.published:
+            raise OptionError("--recompute reads the weights, and --published forbids to download them; give one")

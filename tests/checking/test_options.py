@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from hf_lineage import Options
@@ -36,7 +38,8 @@ def test_the_least_number_of_permutations_that_is_named_is_enough(options):
 
 def test_they_are_one_flat_record_in_this_order():
     """Whoever names them by position, or stores them, relies on it."""
-    assert list(Options.__dataclass_fields__) == [
+    positional = [field.name for field in dataclasses.fields(Options) if not field.kw_only]
+    assert positional == [
         "recipe", "paths",
         "alpha", "permutations", "seed", "nulls", "budget", "min_share", "accept", "order_seed",
         "recompute", "signatures", "trust",

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage.checking.api import Row
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.empirical_null import EmpiricalNull

@@ -8,8 +8,9 @@ import jsonschema
 import numpy as np
 import pytest
 
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.empirical_null import EmpiricalNull

@@ -28,6 +28,8 @@ from hf_lineage.signature.values import Signature, together
 
 OF_A_LAYER = 4 * 8
 """Bytes of a layer's trace and norm, of what it writes, and of how many units it has."""
+LARGEST = 2**30
+"""Bytes of a file at most, where the shapes of the model are not known."""
 BESIDES = 2**16
 """Bytes of a file besides its numbers: its metadata."""
 
@@ -80,7 +82,9 @@ class Model:
 
     repo: RepoRef
     architecture: str
-    layout: Layout
+    factorization: Factorization
+    layout: Layout | None
+    """None where the Hub refuses the weights, so that nothing is known of their shapes."""
     spec: Spec
 
     @property
@@ -106,6 +110,8 @@ class Model:
 
     def _most(self, path: str) -> int:
         """The largest possible size of the signature of a path, in bytes."""
+        if self.layout is None:
+            return LARGEST
         width, recipe = self.layout.width, self.spec.recipe
         layers = self.layout.numbers(path)
         dimension = recipe.dimension(width)
@@ -115,33 +121,43 @@ class Model:
 
     def _agreeing(self, signature: Signature, path: str, pinned: Collection[str]) -> Signature:
         """The signature, if its metadata agree with the model and the pin; SignatureError names what differs."""
-        layout = self.layout
-        numbers = layout.numbers(path)
         compared: dict[str, tuple[object, object]] = {
             "model": (signature.model in self._names, True),
             "commit": (signature.revision in pinned if pinned else len(signature.revision or "") == 40, True),
             "class": (signature.architecture, self.architecture),
-            "factorization": (signature.factorization, layout.factorization.name),
-            "null": (signature.exchangeable, layout.factorization.exchangeable),
+            "factorization": (signature.factorization, self.factorization.name),
+            "null": (signature.exchangeable, self.factorization.exchangeable),
             "recipe": (signature.recipe, self.spec.recipe),
             "paths": (tuple(signature.paths), (path,)),
-            "width": (signature.width, layout.width),
-            "layers": ((signature.layers, signature.numbers(path)), (layout.layers, numbers)),
-            "files": (signature.made_from, made_from(self.repo, layout.factorization)),
+            "files": (signature.made_from, made_from(self.repo, self.factorization)),
         }
+        if self.layout is not None:
+            compared |= self._shapes(self.layout, signature, path)
         unlike = [what for what, (actual, expected) in compared.items() if actual != expected]
         if unlike:
             raise SignatureError(f"it does not fit this model at this commit: other {unlike[0]}")
-        dimension = self.spec.recipe.dimension
-        widths = tuple(dimension(layout.widths[number]) for number in numbers)
         parts = signature.paths[path]
-        if (parts.widths or (dimension(layout.width),) * len(numbers)) != widths:
-            raise SignatureError("it does not fit this model at this commit: other widths")
-        if [len(codes.weight) for codes in parts.units] != [layout.parts(path, number) for number in numbers]:
-            raise SignatureError("it does not fit this model at this commit: other numbers of units")
         if not all(np.isfinite(values).all() for values in (parts.trace, parts.norm, parts.writes)):
             raise SignatureError("it holds numbers that are not finite")
         return signature
+
+    def _shapes(self, layout: Layout, signature: Signature, path: str) -> dict[str, tuple[object, object]]:
+        """What a signature says of the shapes of the model, each with what the headers of the weights say."""
+        numbers, dimension = layout.numbers(path), self.spec.recipe.dimension
+        parts = signature.paths.get(path)
+        widths, units = (parts.widths, parts.units) if parts else ((), ())
+        return {
+            "width": (signature.width, layout.width),
+            "layers": ((signature.layers, signature.numbers(path)), (layout.layers, numbers)),
+            "widths": (
+                widths or (dimension(layout.width),) * len(numbers),
+                tuple(dimension(layout.widths[number]) for number in numbers),
+            ),
+            "numbers of units": (
+                [len(codes.weight) for codes in units],
+                [layout.parts(path, number) for number in numbers],
+            ),
+        }
 
 
 def _committed(place: SignatureFiles) -> str:
