@@ -127,7 +127,7 @@ def _clear(outcome: verdict.Verdict, read: int, layers: int, criteria: Criteria)
     """Whether the verdict stands, whatever the unread layers hold."""
     if isinstance(outcome, verdict.Related):
         bounds = [_bound(measured, read, layers) for measured in outcome.evidence.values()]
-        return outcome.verified and min(bounds) > criteria.min_share
+        return (outcome.verified or bool(criteria.uncounted)) and min(bounds) > criteria.min_share
     if all(measured.decided_by is None for measured in outcome.evidence.values()):
         return True
     doubtful = any(

@@ -76,6 +76,13 @@ class TestWhereWeightsCanBeHad:
         numbers = ("score", "p_value", "inherited", "layers")
         assert [claim["paths"][0][name] for name in numbers] == [same["paths"][0][name] for name in numbers]
 
+    def test_no_more_layers_of_the_model_are_read_than_by_that_recipe(self, earlier):
+        read = [
+            len(checked(*arguments, "--budget", "quick", "--order-seed", "1")["claims"][0]["paths"][0]["layers"])
+            for arguments in (("--published",), ("--recipe", "robust-1"))
+        ]
+        assert read[0] == read[1] < LAYERS
+
     def test_with_one_by_the_recipe_itself_nothing_is_missing(self, earlier):
         publish(earlier)
         claim, said = check("--published")
