@@ -95,19 +95,15 @@ def annotate(
     options: Options | None = None,
     target: Target = "preview",
     repair: Repair | None = None,
+    *,
+    on_hub: bool = False,
 ) -> Annotation:
     """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
 
     Raise LineageError if nothing is declared, or if the card cannot be edited; that is tested before weights are read.
     """
     options = options or Options()
-    return annotate_source(model, locate_weights(model, options.local_hub), bases, options, target, repair)
-
-
-def annotate_source(
-    model: str, repo: RepoRef, bases: Sequence[str], options: Options, target: Target, repair: Repair | None = None
-) -> Annotation:
-    """Return what `annotate` returns, for a model that was located before."""
+    repo = locate_weights(model, options.local_hub, on_hub)
     branch = model.partition("@")[2] or None if repo.remote else None
     _refuse(repo, branch, target)
     before = _files(repo)

@@ -43,8 +43,10 @@ class Report:
         return max(codes, key=verdict.SEVERITY.index)
 
 
-def check(model: str, bases: Sequence[str] = (), options: Options | None = None) -> Report:
+def check(model: str, bases: Sequence[str] = (), options: Options | None = None, *, on_hub: bool = False) -> Report:
     """Judge what a model declares about its base, or the bases named instead: one row for each claim.
+
+    If `on_hub`, the model is one on the Hub even if a folder here bears its name.
 
     Raise LineageError if the model itself cannot be found or read; an error of a base becomes the verdict of its row.
 
@@ -57,7 +59,7 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None)
     <ExitCode.RELATED: 0>
     """
     options = options or Options()
-    return check_source(model, locate(model, options.local_hub), bases, options)
+    return check_source(model, locate(model, options.local_hub, on_hub), bases, options)
 
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:

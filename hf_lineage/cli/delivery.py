@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hf_lineage.cli.shared import OUTPUT, writable, write
+from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.report import FORMATS
 
 if TYPE_CHECKING:
     from hf_lineage.checking.api import Report
+
+
+Reports = tuple[tuple[str, Path], ...]
+"""Formats, each with the file that it goes to."""
 
 
 def _drawable(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
@@ -42,7 +46,7 @@ PLOT = click.option(
 )
 
 
-def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
+def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
     """The formats with their files; a file that cannot be written is refused at once."""
     reports = []
     for pair in wanted:
@@ -83,12 +87,15 @@ def ready(*forms: str) -> None:
         renderer(form)
 
 
-def write_reports(report: Report, reports: Sequence[tuple[str, Path]]) -> None:
-    """Write a report into each of these files, in the format beside it."""
+def write_reports(report: Report, reports: Reports) -> None:
+    """Write a report into each of these files, in the format beside it; a line says where one has nothing to say."""
     from hf_lineage.report import write_report
 
     for form, file in reports:
-        write_report(report, form, file)
+        try:
+            write_report(report, form, file)
+        except NothingToCompare as error:
+            click.echo(f"hf-lineage: {printable(file.name)} was not written: {printable(str(error))}", err=True)
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,7 @@ class Delivery:
 
     form: str
     output: Path | None
-    reports: tuple[tuple[str, Path], ...]
+    reports: Reports
     plot: Path | None
     explain: bool
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hf_lineage.cli.delivery import REPORT, Delivery
-from hf_lineage.cli.shared import BASES, EPILOG, RECIPE, TEST, make_options, with_examples, with_options
+from hf_lineage.cli.shared import BASES, EPILOG, ON_HUB, RECIPE, TEST, make_options, with_examples, with_options
 
 CHECKING = with_examples(
     EPILOG, "hf-lineage check org/model", "hf-lineage check ./folder --base org/base --format json"
@@ -17,13 +17,13 @@ COMPARING = with_examples(EPILOG, "hf-lineage compare org/base org/model --expla
 
 @click.command(epilog=CHECKING)
 @click.argument("model")
-@with_options(BASES, *RECIPE, *TEST, *REPORT)
-def check(model: str, bases: tuple[str, ...], **settings: Any) -> int:
+@with_options(BASES, ON_HUB, *RECIPE, *TEST, *REPORT)
+def check(model: str, bases: tuple[str, ...], on_hub: bool, **settings: Any) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage.checking import api
 
     delivery = Delivery.of(settings)
-    return delivery.deliver(api.check(model, bases, make_options(**settings)))
+    return delivery.deliver(api.check(model, bases, make_options(**settings), on_hub=on_hub))
 
 
 @click.command(epilog=COMPARING)

@@ -67,6 +67,7 @@ OUTPUT = click.option(
 BASES = click.option(
     "--base", "bases", multiple=True, metavar="BASE", help="Check this base instead of the declared one; repeatable."
 )
+ON_HUB = click.option("--on-hub", is_flag=True, help="MODEL is a name on the Hub, even if a folder here bears it.")
 RECIPE = (
     click.option(
         "--recipe",
