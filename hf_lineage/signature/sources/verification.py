@@ -1,7 +1,8 @@
 """Verification: whether a signature, which is untrusted input, can stand for the weights of a model.
 
-It has to agree with the model's own headers, configuration and files. In addition the owner of its repository must have
-committed it, or the user's trust file must pin its digest.
+It has to agree with the model's own headers, configuration and files; where the Hub refuses the weights, there are no
+headers to agree with. In addition the owner of its repository must have committed it, or the user's trust file must pin
+its digest.
 """
 
 from __future__ import annotations
