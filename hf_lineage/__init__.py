@@ -29,13 +29,13 @@ __all__ = [
 
 if TYPE_CHECKING:
     from hf_lineage.checking.api import Report, check, compare, extract, inspect
+    from hf_lineage.checking.options import Options
     from hf_lineage.errors import LineageError
-    from hf_lineage.signature.options import Options
     from hf_lineage.signature.recipe import RECIPES, Recipe
     from hf_lineage.signature.store import load_signature, save_signature
     from hf_lineage.signature.values import Signature
 
-_HOMES = ("errors", "signature.options", "signature.recipe", "signature.values", "signature.store", "checking.api")
+_HOMES = ("errors", "signature.recipe", "signature.values", "signature.store", "checking.options", "checking.api")
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.comparison import Comparison, assign
 from hf_lineage.evidence.criteria import Criteria
@@ -10,7 +12,6 @@ from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.evaluate import judge
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Evidence, Unverifiable
-from hf_lineage.signature.options import Options
 from tests.example_evidence import inheriting, nulls
 
 START = "<script>window.hacked = 1</script><img src=x onerror='window.hacked=1'>\"'></style></title>`a`|b|"

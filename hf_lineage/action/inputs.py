@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from hf_lineage import __version__
+from hf_lineage.checking.options import Options
 from hf_lineage.errors import OptionError, printable
+from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.hub.reference import hub_name
 from hf_lineage.report import FORMATS, Format, renderer
-from hf_lineage.signature.options import ACCEPTABLE, Options
 
 PREFIX = "LINEAGE_"
 FAILING = {
@@ -23,8 +24,6 @@ FAILING = {
 }
 """The input fail-on -> exit codes of a check that fail the step."""
 Card = Literal["never", "write", "pull-request"]
-Budget = Literal["quick", "full"]
-BUDGETS: tuple[Budget, ...] = ("quick", "full")
 Word = TypeVar("Word", bound=str)
 CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
 

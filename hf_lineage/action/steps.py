@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
+import shlex
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+import click
 
 from hf_lineage import __version__
 from hf_lineage.action import runner
-from hf_lineage.action.inputs import Inputs, read_inputs
-from hf_lineage.checking.api import Report, check_source
-from hf_lineage.checking.naming import is_path, locate, with_weights
+from hf_lineage.action.inputs import Card, Inputs, read_inputs
+from hf_lineage.checking.naming import is_path, locate
 from hf_lineage.claims.sources import read_claims
-from hf_lineage.errors import LineageError, NothingToCompare, printable
+from hf_lineage.errors import LineageError, printable
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.hub.reference import RepoRef, resolve
-from hf_lineage.report import intoto, json, markdown, text, wording, write_report
+from hf_lineage.report import markdown
 from hf_lineage.signature.values import Signature
-
-if TYPE_CHECKING:
-    from hf_lineage.annotate.annotation import Annotation
 
 Environment = Mapping[str, str]
 SUFFIXES = {
@@ -42,28 +42,34 @@ BESIDE = {"sarif": ("sarif-alerts",), "intoto": ("intoto-predicate", "checksums"
 """Format that is asked for -> what other actions take besides."""
 OUTPUTS = {"sarif-path": "sarif-alerts", "predicate-path": "intoto-predicate", "checksums-path": "checksums"}
 """Output -> the format whose file it names."""
-UNDECLARED, FAILED = "UNDECLARED", "ERROR"
-"""The output `verdict` where there is none: nothing is declared, or something could not be read."""
+FAILED = "ERROR"
+"""The output `verdict` where something could not be read."""
+CALLS: dict[Card, tuple[str, ...]] = {
+    "never": ("check",),
+    "write": ("annotate", "--write"),
+    "pull-request": ("annotate", "--pull-request"),
+}
+"""The input annotate -> the command that is run."""
 
 
 def run_check(environ: Environment) -> int:
     """Check the model and return the exit status of the step."""
-    problem = code = None
+    problem, checked = "", None
     with runner.unheard():
         try:
             inputs = read_inputs(environ)
-            report, code = _checked(inputs, environ)
+            checked = _checked(inputs, environ)
         except (LineageError, OSError, MemoryError) as error:
             problem = printable(str(error) or "not enough memory")
         except Exception:  # a bug: its traceback must not reach the runner as a command
             traceback.print_exc()
             problem = "hf-lineage failed because of a defect of its own; the log has the traceback. Please report it."
-    if problem is not None or code is None:
-        return _failed(environ, problem or "")
-    level = "error" if code else "notice" if report.exit_code == ExitCode.RELATED else "warning"
-    summary = "; ".join(map(wording.outcome, report.rows)) or wording.NOTHING_DECLARED
-    _say(runner.command(level, printable(summary), title=f"Lineage of {printable(report.model, 200)}"))
-    return code
+    if checked is None:
+        return _failed(environ, problem)
+    code = checked["exit_code"] if checked["exit_code"] in inputs.failing else 0
+    level = "error" if code else "notice" if checked["exit_code"] == ExitCode.RELATED else "warning"
+    _say(runner.command(level, checked["message"], title=checked["title"]))
+    return int(code)
 
 
 def run_key(environ: Environment) -> int:
@@ -87,69 +93,61 @@ def run_key(environ: Environment) -> int:
 COMMANDS: dict[str, Callable[[Environment], int]] = {"check": run_check, "key": run_key}
 
 
-def _checked(inputs: Inputs, environ: Environment) -> tuple[Report, int]:
-    """The report, written to the log, the files, the outputs and the summary, and the exit status that it gives."""
+def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
+    """What the format `github` says of the report of one command, after the outputs and the summary are set."""
     _use(inputs)
-    report, annotated = _judged(inputs)
-    _say(text.render(report))
     folder = Path(tempfile.mkdtemp(prefix="hf-lineage-", dir=environ.get("RUNNER_TEMP")))
-    files = _write(report, inputs, folder)
-    _set(environ, _outcome(report) | {"report-path": str(folder)} | files)
+    asked = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
+    files = {form: folder / f"lineage.{SUFFIXES.get(form, form)}" for form in asked}
+    with tempfile.TemporaryDirectory() as room:
+        told = Path(room) / "github.json"
+        try:
+            _run(arguments(inputs, [*files.items(), ("github", told)]))
+        finally:
+            if told.exists():  # the card may fail to be written after the reports
+                checked: dict[str, Any] = json.loads(told.read_text("utf-8"))
+                _tell(environ, checked, folder, files)
+    return checked
+
+
+def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
+    """Return the command that does what the workflow asks for, without the name of the program."""
+    options = inputs.options
+    values = [
+        *(("base", base) for base in inputs.bases),
+        *(("accept", kind) for kind in options.accept),
+        *(("budget", budget) for budget in (options.budget,) if budget),
+        *(("local-hub", folder) for folder in (options.local_hub,) if folder),
+        *(("report", f"{form}={file}") for form, file in reports),
+    ]
+    flags = [*CALLS[inputs.card], *(["--on-hub"] if inputs.on_hub else [])]
+    # What stands after -- is never an option, whatever a folder is called.
+    return [*flags, *(f"--{name}={value}" for name, value in values), "--", inputs.model]
+
+
+def _run(command: Sequence[str]) -> None:
+    """Run the command as a user would, except that its errors are raised; the log begins with it."""
+    from hf_lineage.cli import cli
+
+    _say(f"$ {printable(shlex.join(('hf-lineage', *command)))}")
+    try:
+        cli.main(command, prog_name="hf-lineage", standalone_mode=False)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+
+
+def _tell(environ: Environment, checked: Mapping[str, Any], folder: Path, files: Mapping[str, Path]) -> None:
+    """Set the outputs, and those that name a file that was written, and add the summary."""
+    written = {output: files.get(form) for output, form in OUTPUTS.items()}
+    named = {output: str(file) if file and file.exists() else "" for output, file in written.items()}
+    _set(environ, checked["outputs"] | {"report-path": str(folder)} | named)
     if summary := environ.get("GITHUB_STEP_SUMMARY"):
-        runner.add_summary(Path(summary), markdown.render(report) + "\n")
-    if annotated is not None and inputs.card != "never":
-        from hf_lineage.annotate import annotation
-
-        _say(annotation.TARGETS[inputs.card](annotated))
-    return report, int(report.exit_code) if report.exit_code in inputs.failing else 0
-
-
-def _judged(inputs: Inputs) -> tuple[Report, Annotation | None]:
-    """The report, and what the card is to say of it where that was asked for: weights are read once for both."""
-    source = _source(inputs)
-    if inputs.card == "never":
-        return check_source(inputs.model, source, inputs.bases, inputs.options), None
-    from hf_lineage.annotate import annotation
-
-    repo = with_weights(source, inputs.model)
-    annotated = annotation.annotate_source(inputs.model, repo, inputs.bases, inputs.options, inputs.card)
-    return annotated.report, annotated
+        runner.add_summary(Path(summary), checked["summary"] + "\n")
 
 
 def _source(inputs: Inputs) -> RepoRef | Signature:
     """Where the model is: its name is one of the Hub, or the path of a folder, as the workflow says."""
-    if inputs.on_hub:
-        return resolve(inputs.model, inputs.options.local_hub, folders=False)
-    return locate(inputs.model, inputs.options.local_hub)
-
-
-def _write(report: Report, inputs: Inputs, folder: Path) -> dict[str, str]:
-    """Write a file for each format and what belongs to it, and return the outputs that name one."""
-    asked = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
-    written: dict[str, str] = {}
-    for form in asked:
-        file = folder / f"lineage.{SUFFIXES.get(form, form)}"
-        try:
-            write_report(report, form, file)
-            written[form] = str(file)
-        except NothingToCompare as error:
-            _say(f"{file.name} was not written: {error}")
-    return {output: written.get(form, "") for output, form in OUTPUTS.items()}
-
-
-def _outcome(report: Report) -> dict[str, str]:
-    """The claim that decides: the first of the worst."""
-    row = wording.worst(report)
-    best = None if row is None else wording.best(row)
-    return {
-        "verdict": UNDECLARED if row is None else row.verdict.name,
-        "verified": "true" if row is not None and row.verdict.verified else "false",
-        "kind": "" if row is None else json.kind(row.verdict) or "",
-        "inherited": "" if best is None or best.inherited is None else f"{best.inherited.share:.2f}",
-        "score": "" if best is None else f"{best.comparison.score:.4g}",
-        "p-value": "" if best is None else f"{best.p_value:.4g}",
-        "predicate-type": intoto.PREDICATE_TYPE,
-    }
+    return locate(inputs.model, inputs.options.local_hub, inputs.on_hub)
 
 
 def _failed(environ: Environment, problem: str) -> int:

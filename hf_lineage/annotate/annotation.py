@@ -12,6 +12,7 @@ from typing import Literal
 from hf_lineage.annotate import difference, same, section
 from hf_lineage.checking.api import Report, check_source
 from hf_lineage.checking.naming import is_path, locate_weights
+from hf_lineage.checking.options import Options
 from hf_lineage.claims import card
 from hf_lineage.claims.sources import CARD
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
@@ -21,7 +22,6 @@ from hf_lineage.hub import client, commits
 from hf_lineage.hub.commits import SAME
 from hf_lineage.hub.reference import RepoRef, hub_name
 from hf_lineage.report import record
-from hf_lineage.signature.options import Options
 
 FILES = (record.FILE, CARD)
 """In the order in which they are written."""
@@ -95,19 +95,15 @@ def annotate(
     options: Options | None = None,
     target: Target = "preview",
     repair: Repair | None = None,
+    *,
+    on_hub: bool = False,
 ) -> Annotation:
     """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
 
     Raise LineageError if nothing is declared, or if the card cannot be edited; that is tested before weights are read.
     """
     options = options or Options()
-    return annotate_source(model, locate_weights(model, options.local_hub), bases, options, target, repair)
-
-
-def annotate_source(
-    model: str, repo: RepoRef, bases: Sequence[str], options: Options, target: Target, repair: Repair | None = None
-) -> Annotation:
-    """Return what `annotate` returns, for a model that was located before."""
+    repo = locate_weights(model, options.local_hub, on_hub)
     branch = model.partition("@")[2] or None if repo.remote else None
     _refuse(repo, branch, target)
     before = _files(repo)

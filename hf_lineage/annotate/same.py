@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report.numbers import drawn
 from hf_lineage.report.record import PathEvidence, Record, RecordedClaim

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hf_lineage.checking import null_models
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import OpenedModel
+from hf_lineage.checking.options import Options
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import evaluate
-from hf_lineage.signature.options import Options
 from hf_lineage.signature.values import Signature, same_recipe
+
+EARLIER = (
+    "measured by the earlier recipe {}, the only one by which a signature of the base is published: it does not weigh "
+    "dead units, so that how much is inherited is not known"
+)
+"""Why a claim is not verified by an earlier recipe."""
 
 
 def judged(
@@ -46,17 +52,17 @@ def _unlike(base: OpenedModel, candidate: OpenedModel, options: Options) -> str:
         f"{base.name} has {path} in {_layers(base_rows)}, {candidate.name} in {_layers(candidate_rows)}; "
         f"leave {what} out"
         for path, (base_rows, candidate_rows) in rows.items()
-        if base_rows and candidate_rows and (what := _obstacle(base_rows, candidate_rows, options))
+        if base_rows and candidate_rows and (what := _obstacle(base_rows, candidate_rows, options.nulls))
     )
 
 
-def _obstacle(base: Mapping[int, int], candidate: Mapping[int, int], options: Options) -> str:
+def _obstacle(base: Mapping[int, int], candidate: Mapping[int, int], nulls: Sequence[str]) -> str:
     """What the user has to leave out before two models can be compared, empty if they can be."""
     if sorted(base.values()) == sorted(candidate.values()):
         return ""
     if len({*base.values(), *candidate.values()}) > 1:
         return "this path"
-    return "--null" if options.nulls else ""
+    return "--null" if nulls else ""
 
 
 def _layers(rows: Mapping[int, int]) -> str:
@@ -76,6 +82,7 @@ def _read(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdic
         seed=options.seed,
         unit_seed=options.order_seed or 0,
         analyses=len(stops),
+        uncounted=EARLIER.format(base.earlier.option) if base.earlier else "",
         independent=null_models.empirical_nulls(base, candidate, options, functools.partial(_against, base, options)),
     )
     for read in stops:
@@ -119,7 +126,7 @@ def _clear(outcome: verdict.Verdict, read: int, layers: int, criteria: Criteria)
     """Whether the verdict stands, whatever the unread layers hold."""
     if isinstance(outcome, verdict.Related):
         bounds = [_bound(measured, read, layers) for measured in outcome.evidence.values()]
-        return outcome.verified and min(bounds) > criteria.min_share
+        return (outcome.verified or bool(criteria.uncounted)) and min(bounds) > criteria.min_share
     if all(measured.decided_by is None for measured in outcome.evidence.values()):
         return True
     doubtful = any(

@@ -1,7 +1,7 @@
 """Model: one model of a comparison, of which the headers are read; its weights are read when they are needed.
 
-There are three classes, by the source of the signature: the weights, a signature of them that this machine has cached,
-or a signature that the user gave.
+There are three classes, by the source of the signature: the weights, a signature that is cached or published in place
+of them, or a signature that the user gave.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hf_lineage.checking.opened import Opened, described, opened, with_adapter
+from hf_lineage.checking.opened import Described, Opened, described, opened, with_adapter
+from hf_lineage.checking.options import Options
 from hf_lineage.checking.reading import Reading
 from hf_lineage.checkpoint import RemoteCheckpoint, adapter_beside
-from hf_lineage.errors import SignatureError
+from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.options import Options
+from hf_lineage.signature.options import Spec
 from hf_lineage.signature.origin import CACHE, FILE, WEIGHTS, Origin
+from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.sources import cache, published
 from hf_lineage.signature.sources.verification import Model
 from hf_lineage.signature.values import Signature, some_layers
@@ -50,6 +52,8 @@ class OpenedModel(ABC):
     layers: int
     rows: Rows
     origin: Origin
+    earlier: Recipe | None = None
+    """The earlier recipe of the published signature that stands for the weights; None if it is the one asked for."""
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read."""
     variants: Mapping[str, OpenedModel | str] = field(default_factory=dict)
@@ -74,7 +78,7 @@ class FromWeights(OpenedModel):
     """A trusted published signature of all layers, which is used instead of the weights."""
 
     @classmethod
-    def of(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
+    def of(cls, model: Opened, spec: Spec, max_memory: str | None, cached: bool = True) -> FromWeights:
         """Return a model from its headers; if `cached`, its signature is cached once all layers are read."""
         repo, layout = model.described.repo, model.layout
         return cls(
@@ -88,7 +92,7 @@ class FromWeights(OpenedModel):
             origin=WEIGHTS,
             notes=model.notes,
             opened=model,
-            reading=Reading(model, options, cached),
+            reading=Reading(model, spec, max_memory, cached),
         )
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -105,15 +109,16 @@ class FromWeights(OpenedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromCache(OpenedModel):
-    """A model on the Hub whose signature this machine has cached; it equals what the weights would give."""
+class FromSignature(OpenedModel):
+    """A model on the Hub of which only a signature is read: the cached one, or a trusted published one."""
 
     stored: Signature
 
     @classmethod
-    def of(cls, stored: Signature, repo: RepoRef) -> FromCache:
-        """Return a model from its cached signature."""
-        return cls(**_described(stored), identity=repo.identity, local=False, origin=CACHE, stored=stored)
+    def of(cls, stored: Signature, repo: RepoRef, origin: Origin, earlier: Recipe | None = None) -> FromSignature:
+        """Return a model from its signature."""
+        fields = _described(stored)
+        return cls(**fields, identity=repo.identity, local=False, origin=origin, earlier=earlier, stored=stored)
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers."""
@@ -125,17 +130,17 @@ class Given(OpenedModel):
     """A signature that the user names instead of a model."""
 
     stored: Signature
-    options: Options
+    spec: Spec
 
     @classmethod
-    def of(cls, stored: Signature, options: Options) -> Given:
+    def of(cls, stored: Signature, spec: Spec) -> Given:
         """Return a model from a signature that the user gave."""
-        return cls(**_described(stored), identity=None, local=True, origin=FILE, stored=stored, options=options)
+        return cls(**_described(stored), identity=None, local=True, origin=FILE, stored=stored, spec=spec)
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; SignatureError if it lacks a path or has another recipe."""
-        missing = [path for path in self.options.paths if path not in self.stored.paths]
-        if missing or self.stored.recipe != self.options.recipe:
+        missing = [path for path in self.spec.paths if path not in self.stored.paths]
+        if missing or self.stored.recipe != self.spec.recipe:
             what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
             raise SignatureError(
                 f"{self.stored.model}: the stored signature does not hold what is asked for ({what}); extract it again"
@@ -153,15 +158,45 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     model = described(source)
     cached = None if options.recompute else cache.find(source, model.architecture, model.factorization, options)
     if cached and not adapter_beside(source):
-        return FromCache.of(cached, source)
+        return FromSignature.of(cached, source, CACHE)
+    if is_base:
+        return _base(model, options)
     headers = opened(model)
-    from_weights = FromWeights.of(headers, options)
-    if not is_base:
-        return replace(from_weights, variants=_variants(headers, options))
+    return replace(FromWeights.of(headers, options, options.max_memory), variants=_variants(headers, options))
+
+
+def _base(model: Described, options: Options) -> OpenedModel:
+    """A base: a trusted published signature stands for its weights where there is one by the recipe.
+
+    One by an earlier recipe does so only if the weights must not be downloaded, or the Hub refuses them.
+    """
+    subject = Model(model.repo, model.architecture, model.factorization, None, options)
+    try:
+        headers = opened(model)
+    except RepositoryError:
+        trusted = None if options.recompute else published.find(subject, options, earlier=True)
+        if trusted is None:
+            raise
+        signature, origin = trusted
+        return FromSignature.of(signature, model.repo, origin, _earlier(signature, options))
+    from_weights = FromWeights.of(headers, options, options.max_memory)
     if options.recompute or not isinstance(headers.checkpoint, RemoteCheckpoint):
         return from_weights
-    trusted = published.find(Model(source, model.architecture, headers.layout, options), options)
-    return replace(from_weights, stand_in=trusted[0], origin=trusted[1]) if trusted else from_weights
+    trusted = published.find(replace(subject, layout=headers.layout), options, options.published)
+    if trusted is None and options.published:
+        raise NothingToCompare(
+            f"{model.repo}: no signature of it that can be trusted is published, and --published forbids to download "
+            "its weights; leave --published out"
+        )
+    if trusted is None:
+        return from_weights
+    signature, origin = trusted
+    return replace(from_weights, stand_in=signature, origin=origin, earlier=_earlier(signature, options))
+
+
+def _earlier(signature: Signature, spec: Spec) -> Recipe | None:
+    """The recipe of a signature, None if it is the one asked for."""
+    return None if signature.recipe == spec.recipe else signature.recipe
 
 
 def _variants(model: Opened, options: Options) -> dict[str, OpenedModel | str]:
@@ -169,7 +204,7 @@ def _variants(model: Opened, options: Options) -> dict[str, OpenedModel | str]:
     return {
         variant.how: variant.opened
         if isinstance(variant.opened, str)
-        else FromWeights.of(variant.opened, options, cached=False)
+        else FromWeights.of(variant.opened, options, options.max_memory, cached=False)
         for variant in with_adapter(model)
     }
 

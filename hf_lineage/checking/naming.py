@@ -18,18 +18,19 @@ SUFFIX = ".lineage.safetensors"
 """The end of the name of the file that `extract` writes by default."""
 
 
-def locate(model: str, local_hub: Path | None = None) -> RepoRef | Signature:
-    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither."""
-    return load_signature(Path(model)) if is_file(model) else resolve(model, local_hub)
+def locate(model: str, local_hub: Path | None = None, on_hub: bool = False) -> RepoRef | Signature:
+    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
+
+    If the user says that the name is one on the Hub, no folder or file is meant.
+    """
+    if is_file(model) and not on_hub:
+        return load_signature(Path(model))
+    return resolve(model, local_hub, folders=not on_hub)
 
 
-def locate_weights(model: str, local_hub: Path | None = None) -> RepoRef:
-    """Return the repository that a name or folder means; OptionError for a signature, LineageError if there is none."""
-    return with_weights(locate(model, local_hub), model)
-
-
-def with_weights(source: RepoRef | Signature, model: str) -> RepoRef:
-    """Return a repository as it is; raise OptionError for a signature."""
+def locate_weights(model: str, local_hub: Path | None = None, on_hub: bool = False) -> RepoRef:
+    """Return the repository that a name or folder means, as `locate` does; OptionError for a signature."""
+    source = locate(model, local_hub, on_hub)
     if isinstance(source, Signature):
         raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
     return source

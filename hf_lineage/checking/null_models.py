@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from hf_lineage.checking.model import OpenedModel, open_model
 from hf_lineage.checking.naming import locate_base
+from hf_lineage.checking.options import Options
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT
@@ -18,7 +19,7 @@ from hf_lineage.evidence.empirical_null import EmpiricalNull, PublishedNull, pub
 from hf_lineage.evidence.permutations import Stop
 from hf_lineage.evidence.verdict import Related, Verdict
 from hf_lineage.hub.reference import RepoRef, hub_name
-from hf_lineage.signature.options import Options
+from hf_lineage.signature.options import Spec
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.values import Signature
 
@@ -115,10 +116,10 @@ def _dependent(outcome: Verdict) -> bool:
     )
 
 
-def _published(base: OpenedModel, name: str, published: PublishedNull, options: Options) -> Scores:
+def _published(base: OpenedModel, name: str, published: PublishedNull, spec: Spec) -> Scores:
     """The scores of a published null by model; OptionError if they are of another base, recipe or path."""
-    plain = options.recipe == replace(RECIPES[published.recipe], probes=options.recipe.probes)
-    if not plain or published.path not in options.paths:
+    plain = spec.recipe == replace(RECIPES[published.recipe], probes=spec.recipe.probes)
+    if not plain or published.path not in spec.paths:
         raise OptionError(
             f"--null {name} was measured with --recipe {published.recipe} --paths {published.path}; use both"
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hf_lineage.checking.judgement import judged
 from hf_lineage.checking.model import OpenedModel
+from hf_lineage.checking.options import Options
 from hf_lineage.evidence import verdict
-from hf_lineage.signature.options import Options
 
 
 def judged_every_way(

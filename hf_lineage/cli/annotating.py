@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from hf_lineage.cli.shared import BASES, RECIPE, TEST, make_options, with_examples, with_options
+from hf_lineage.cli.delivery import REPORTS, Reports, ready, write_reports
+from hf_lineage.cli.shared import BASES, ON_HUB, RECIPE, TEST, make_options, with_examples, with_options
 
 EPILOG = with_examples(
     "MODEL is org/name, org/name@branch, or a folder. Only a base from which more than half is inherited is written as "
@@ -27,7 +28,7 @@ EPILOG = with_examples(
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
     help="With --repair-base: declare this relation to the base.",
 )
-@with_options(BASES, *RECIPE, *TEST)
+@with_options(BASES, ON_HUB, *RECIPE, *TEST, REPORTS)
 def annotate(
     model: str,
     write: bool,
@@ -35,6 +36,8 @@ def annotate(
     repair_base: bool,
     relation: str | None,
     bases: tuple[str, ...],
+    on_hub: bool,
+    reports: Reports,
     **settings: Any,
 ) -> int:
     """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
@@ -46,9 +49,11 @@ def annotate(
         raise click.UsageError("--relation says how to declare a base, which needs --repair-base")
     from hf_lineage.annotate import annotation
 
+    ready(*(form for form, _ in reports))
     target: annotation.Target = "write" if write else "pull-request" if pull_request else "preview"
     repair = annotation.Repair(bases[0], relation) if repair_base else None
-    annotated = annotation.annotate(model, bases, make_options(**settings), target, repair)
+    annotated = annotation.annotate(model, bases, make_options(**settings), target, repair, on_hub=on_hub)
+    write_reports(annotated.report, reports)
     done = annotation.TARGETS[target](annotated)
     click.echo(f"{annotated.verdicts}{done}")
     return 0

@@ -72,8 +72,8 @@ def extract(model: str, push: bool, to: str | None, output: Path | None, **setti
 def inspect(model: str, local_hub: Path | None, form: str, output: Path | None) -> int:
     """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""
     from hf_lineage.checking import api
+    from hf_lineage.checking.options import Options
     from hf_lineage.report import single
-    from hf_lineage.signature.options import Options
 
     write(single.INSPECTIONS[form](api.inspect(model, Options(local_hub=local_hub))), output)
     return 0
@@ -111,8 +111,8 @@ def registry(
 
 def _suggest(model: str, local_hub: Path | None, form: str, output: Path | None) -> int:
     from hf_lineage.checking import api
+    from hf_lineage.checking.options import Options
     from hf_lineage.report.suggestion import SUGGESTIONS
-    from hf_lineage.signature.options import Options
 
     suggestion = api.suggest(model, Options(local_hub=local_hub))
     write(SUGGESTIONS[form](suggestion), output)

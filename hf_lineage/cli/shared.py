@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hf_lineage.architecture.paths import PATHS
-from hf_lineage.report import FORMATS
+from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS, Procedure
 from hf_lineage.signature.recipe_table import PARAMETERS
 
 if TYPE_CHECKING:
-    from hf_lineage.signature.options import Options
+    from hf_lineage.checking.options import Options
 
 ERROR, UNDECIDED, INTERRUPTED = 2, 3, 130
 
@@ -50,15 +50,6 @@ def writable(_context: click.Context, _option: click.Parameter, file: Path | Non
     return file
 
 
-def _drawable(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
-    """Refuse another suffix, and a missing matplotlib, before any weights are read."""
-    if file is not None:
-        from hf_lineage.report import plot
-
-        plot.ready(file)
-    return writable(context, option, file)
-
-
 LOCAL_HUB = click.option(
     "--local-hub",
     type=click.Path(path_type=Path),
@@ -76,6 +67,7 @@ OUTPUT = click.option(
 BASES = click.option(
     "--base", "bases", multiple=True, metavar="BASE", help="Check this base instead of the declared one; repeatable."
 )
+ON_HUB = click.option("--on-hub", is_flag=True, help="MODEL is a name on the Hub, even if a folder here bears it.")
 RECIPE = (
     click.option(
         "--recipe",
@@ -107,19 +99,21 @@ RECOMPUTE = click.option(
     "--recompute", is_flag=True, help="Read the weights, even if a signature of them is cached or published."
 )
 TEST = (
-    click.option("--alpha", type=float, default=0.01, show_default=True, help="Significance level of the test."),
+    click.option(
+        "--alpha", type=float, default=Procedure.alpha, show_default=True, help="Significance level of the test."
+    ),
     click.option(
         "--permutations",
         type=int,
-        default=999,
+        default=Procedure.permutations,
         show_default=True,
         metavar="N",
         help="Permutations that are drawn first; 20 times as many follow where the p-value is near alpha.",
     ),
-    click.option("--seed", type=int, default=0, show_default=True, help="Seed of the permutations."),
+    click.option("--seed", type=int, default=Procedure.seed, show_default=True, help="Seed of the permutations."),
     click.option(
         "--budget",
-        type=click.Choice(["quick", "full"]),
+        type=click.Choice(BUDGETS),
         help="quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null or "
         "--exact need all layers.",
     ),
@@ -132,13 +126,13 @@ TEST = (
     click.option(
         "--accept",
         multiple=True,
-        type=click.Choice(["part", "basis"]),
+        type=click.Choice(ACCEPTABLE),
         help="Return 0 for RELATED in part, or for RELATED by the basis only, as well; repeatable.",
     ),
     click.option(
         "--min-share",
         type=float,
-        default=0.5,
+        default=Procedure.min_share,
         show_default=True,
         metavar="SHARE",
         help="Verify a claim only if more than this share of the model is inherited.",
@@ -152,6 +146,12 @@ TEST = (
     ),
     RECOMPUTE,
     click.option(
+        "--published",
+        is_flag=True,
+        help="Download no weights of a base: use its published signature, if need be one by an earlier recipe, which "
+        "verifies no claim.",
+    ),
+    click.option(
         "--signatures",
         multiple=True,
         metavar="REPO",
@@ -164,54 +164,6 @@ TEST = (
         metavar="FILE",
         envvar="HF_LINEAGE_TRUST",
         help="Which published signatures are trusted; by default hf-lineage/trust.yaml in ~/.config.",
-    ),
-)
-FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(FORMATS)),
-    default="text",
-    show_default=True,
-    help="Format of the report; html is a single page, badge a small SVG image.",
-)
-PLOT = click.option(
-    "--plot",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    callback=_drawable,
-    metavar="FILE",
-    help="Also draw the similarity of all layers, into FILE.png or FILE.svg.",
-)
-
-
-def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
-    """The formats with their files; a file that cannot be written is refused at once."""
-    reports = []
-    for pair in wanted:
-        form, _, file = pair.partition("=")
-        if form not in FORMATS or not file:
-            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE with a format out of {', '.join(FORMATS)}")
-        writable(context, option, Path(file))
-        reports.append((form, Path(file)))
-    return tuple(reports)
-
-
-REPORTS = click.option(
-    "--report",
-    "reports",
-    multiple=True,
-    callback=_reports,
-    metavar="FORMAT=FILE",
-    help="Also write the report in this format into FILE; repeatable.",
-)
-REPORT = (
-    FORMAT,
-    OUTPUT,
-    REPORTS,
-    PLOT,
-    click.option(
-        "--explain",
-        is_flag=True,
-        help="Add the numbers of every layer, the null distributions, and the limits of the method.",
     ),
 )
 
@@ -231,7 +183,7 @@ def make_options(recipe: str, paths: str, probes: int, exact: bool, **rest: Any)
     """Return the Options of a command from the values of its command-line options."""
     from dataclasses import replace
 
-    from hf_lineage.signature.options import Options
+    from hf_lineage.checking.options import Options
     from hf_lineage.signature.recipe import RECIPES
 
     chosen = replace(RECIPES[recipe], probes=None if exact else probes)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hf_lineage.evidence.empirical_null import EmpiricalNull
+from hf_lineage.evidence.procedure import Procedure
 
 MINIMUM_EFFECT = 0.02
 """The least score, and the least effect on the test coordinates, that may be RELATED, however significant."""
@@ -15,16 +16,18 @@ MINIMUM_EFFECT = 0.02
 class Criteria:
     """What a verdict depends on besides the two signatures."""
 
-    alpha: float = 0.01
-    min_share: float = 0.5
+    alpha: float = Procedure.alpha
+    min_share: float = Procedure.min_share
     """A claim is verified only if more than this share of what the candidate's units write is inherited."""
     accept: tuple[str, ...] = ()
     """Identifiers of kinds of RELATED that the user accepts although they do not verify a claim."""
+    uncounted: str = ""
+    """Why the inherited share does not count, in which case no claim is verified; empty if it counts."""
     minimum_effect: float = MINIMUM_EFFECT
     paths: tuple[str, ...] = ("mlp",)
-    permutations: int = 999
+    permutations: int = Procedure.permutations
     """How many are drawn at first for each interim analysis; the rule in `permutations` says when more are drawn."""
-    seed: int = 0
+    seed: int = Procedure.seed
     """Seed of the permutations."""
     unit_seed: int = 0
     """Seed of the sample of hidden units by which the inherited share is estimated."""

@@ -71,6 +71,8 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
 def kind_of(measured: Evidence, criteria: Criteria) -> Related:
     """Return the kind of RELATED, by how much of what the candidate's units write is inherited."""
     inherited = measured.inherited
+    if criteria.uncounted:
+        return _related(Kind.UNMEASURED, criteria.uncounted, criteria)
     if inherited is None:
         return _related(Kind.UNMEASURED, "the stored signature holds no units; extract it again", criteria)
     if inherited.interval[0] > criteria.min_share:
@@ -100,7 +102,8 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
     """
     related = [verdict for verdict in verdicts if isinstance(verdict, Related)]
     paths = {tuple(verdict.evidence) for verdict in related}
-    if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1:
+    counted = all(verdict.kind is not Kind.UNMEASURED for verdict in related)
+    if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not counted:
         return list(verdicts)
     if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):
         return list(verdicts)

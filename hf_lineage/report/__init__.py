@@ -58,6 +58,7 @@ FORMATS = {
     "intoto": Format("hf_lineage.report.intoto"),
     "intoto-predicate": Format("hf_lineage.report.intoto", "render_predicate"),
     "checksums": Format("hf_lineage.report.intoto", "checksums"),
+    "github": Format("hf_lineage.report.github"),
 }
 """Name, as in `--format NAME` and `--report NAME=FILE`, -> format."""
 

@@ -12,7 +12,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from hf_lineage import __version__
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence.verdict import Evidence

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hf_lineage import __version__
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report import numbers, record, wording

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage import __version__
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Evidence, Related, Verdict
@@ -40,7 +41,7 @@ def document(report: Report) -> dict[str, Any]:
         "recipe": asdict(options.recipe),
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
-        "claims": [_claim(row) for row in report.rows],
+        "claims": [_claim(row) | {"recipe": asdict(row.recipe or options.recipe)} for row in report.rows],
     }
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from xml.etree import ElementTree as ET
 
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.report import numbers, wording

@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 import yaml
 
-from hf_lineage.checking.api import NAMED, Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.claims.sources import CARD, LORA_CONFIG
 from hf_lineage.errors import LineageError
 from hf_lineage.files import plain_yaml

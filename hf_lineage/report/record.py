@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.rows import Row
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.report import json, wording
 from hf_lineage.report.encoding import indented
-from hf_lineage.signature.options import Options
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.recipe import Recipe
 
@@ -141,7 +142,7 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
             "evidence": {path["path"]: _evidence(path) for path in claim["paths"]},
         }
         | {"signatures": {who: _origin(origin) for who, origin in claim["signatures"].items()}}
-        | {"base_commit": row.base_revision, "recipe": document["recipe"], "test": document["test"], "date": date}
+        | {"base_commit": row.base_revision, "test": document["test"], "date": date}
         | {"command": command(public["model"], commit, row, report.options, names), **_decisive(row, claim)}
         for row, claim in zip(report.rows, public["claims"], strict=True)
     ]
@@ -226,7 +227,7 @@ def command(model: str, commit: str | None, row: Row, options: Options, names: M
             words += [f"--{name.replace('_', '-')}", str(value)]
     for kind in options.accept:
         words += ["--accept", kind]
-    words += ["--recompute"] if options.recompute else []
+    words += [f"--{name}" for name in ("recompute", "published") if getattr(options, name)]
     for repository in options.signatures:
         words += ["--signatures", repository]
     for null in options.nulls:

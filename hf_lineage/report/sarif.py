@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hf_lineage import __version__
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.report import wording

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report import wording
 from hf_lineage.report.markup import Markup, tag

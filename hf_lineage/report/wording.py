@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named, spans
 from hf_lineage.evidence.verdict import SEVERITY, Evidence, Verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -65,6 +65,15 @@ class Recipe:
         """Its name for `--recipe`."""
         usual = RECIPES.get(self.name)
         return self.name if usual is None or usual.version == self.version else f"{self.name}-{self.version}"
+
+    @property
+    def earlier(self) -> tuple[Recipe, ...]:
+        """The earlier versions of this recipe, the latest first, with as many probes and the same coordinates."""
+        versions = [recipe for recipe in RECIPES.values() if recipe.name == self.name and recipe.version < self.version]
+        return tuple(
+            replace(recipe, probes=self.probes, coordinates=self.coordinates, frame=self.frame)
+            for recipe in sorted(versions, key=lambda recipe: recipe.version, reverse=True)
+        )
 
     def label(self, path: str, *besides: str) -> str:
         """Return the name, without ending, of a file for one path of this recipe that depends on `besides` as well."""

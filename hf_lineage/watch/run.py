@@ -13,6 +13,7 @@ import msgspec
 from hf_lineage import __version__
 from hf_lineage.checking.api import check_source
 from hf_lineage.checking.naming import is_path, locate_base
+from hf_lineage.checking.options import Options
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import CheckpointError, NetworkError, OptionError, RepositoryError, printable
 from hf_lineage.evidence.empirical_null import published_null
@@ -22,7 +23,6 @@ from hf_lineage.hub import listing
 from hf_lineage.hub.listing import Listing, Release
 from hf_lineage.hub.reference import hub_name, resolve
 from hf_lineage.report import record
-from hf_lineage.signature.options import Options
 from hf_lineage.watch import ledger
 from hf_lineage.watch.ledger import Claim, Entry, Ledger
 from hf_lineage.watch.rendering import Plan, Run, outcome

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -154,6 +155,28 @@ def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch
     assert "Traceback" in done.stderr
 
 
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("environ", "command"),
+        [
+            ({"LOCAL_PATH": "--help"}, ["check", "--", "--help"]),
+            ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--on-hub", "--", "a/b@v1"]),
+            (
+                {"LOCAL_PATH": ".", "BASE": "c/d ./e", "ACCEPT": "part", "BUDGET": "full", "LOCAL_HUB": "--x"},
+                ["check", "--base=c/d", "--base=./e", "--accept=part", "--budget=full", "--local-hub=--x", "--", "."],
+            ),
+            ({"MODEL": "a/b", "ANNOTATE": "pull-request"}, ["annotate", "--pull-request", "--on-hub", "--", "a/b"]),
+        ],
+    )
+    def test_every_input_is_an_option_of_the_command_and_none_is_taken_for_another(self, environ, command):
+        inputs = read_inputs({f"LINEAGE_{name}": value for name, value in environ.items()})
+        assert steps.arguments(inputs, []) == command
+
+    def test_the_token_is_none_of_them(self):
+        inputs = read_inputs({"LINEAGE_MODEL": "a/b", "LINEAGE_TOKEN": "hf_secret"})
+        assert "hf_secret" not in " ".join(steps.arguments(inputs, [("json", Path("x"))]))
+
+
 class TestFailOn:
     @pytest.mark.parametrize(
         ("model", "codes"),
@@ -235,6 +258,24 @@ class TestCard:
         code, outputs, _ = step(local_path=model, local_hub=HUB, annotate="write")
         record = json.loads((model / "lineage/claims.json").read_text())
         assert (code, outputs["verdict"], record["claims"][0]["verified"]) == (0, "RELATED", True)
+
+    def test_weights_are_read_once_for_the_reports_and_the_card(self, room, step):
+        model = room / "model"
+        shutil.copytree(HUB / "fern/llama-finetune-a", model)
+        _, outputs, _ = step(local_path=model, local_hub=HUB, annotate="write", formats="json, intoto")
+        folder = Path(outputs["report-path"])
+        report = json.loads((folder / "lineage.json").read_text())
+        (claim,) = json.loads((model / "lineage/claims.json").read_text())["claims"]
+        assert claim["score"] == float(f"{report['claims'][0]['paths'][0]['score']:.4g}")
+        assert outputs["checksums-path"] == str(folder / "lineage.sha256")
+
+    def test_a_card_that_cannot_be_written_leaves_the_reports(self, room, step):
+        model = room / "model"
+        shutil.copytree(HUB / "fern/llama-finetune-a", model)
+        (model / "lineage").write_text("in the way")
+        code, outputs, _ = step(local_path=model, local_hub=HUB, annotate="write")
+        assert (code, outputs["verdict"], outputs["score"]) == (2, "ERROR", "0.9946")
+        assert Path(outputs["report-path"]).is_dir()
 
     def test_a_proposal_for_a_folder_is_refused(self, step, tmp_path):
         code, outputs, heard = step(local_path=card(tiny_llama(tmp_path / "m"), "a/b"), annotate="pull-request")

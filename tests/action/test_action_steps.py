@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from hf_lineage.report import json as own_json
 from tests import hostile
 from tests.github import ROOT, SHELL, action, commands, installed, run_action
 from tests.models import WEIGHTS, family
+from tests.running import lineage
 
 HUB = ROOT / "examples" / "hub"
 EVERY = "text, json, markdown, sarif, junit, cyclonedx, intoto"
@@ -122,6 +124,17 @@ def test_the_summary_and_the_log_are_the_reports(honest):
     quiet, _, after = ran.log.partition(FORMATS["text"](report, False))
     assert quiet.startswith("::stop-commands::")
     assert after.splitlines()[-1].startswith("::notice ")
+
+
+@pytest.mark.parametrize(("of", "folder", "code"), [("honest", ROOT, 0), ("liar", HUB, 1)])
+def test_the_log_begins_with_a_command_that_a_user_can_run(request, of, folder, code, monkeypatch):
+    _, ran = request.getfixturevalue(of)
+    (line,) = [line for line in ran.log.splitlines() if line.startswith("$ hf-lineage check ")]
+    _, _, *command = shlex.split(line)
+    monkeypatch.chdir(folder)
+    again = lineage(*(word for word in command if not word.startswith("--report=")))
+    assert again.code == code
+    assert again.out.splitlines()[:3] == ran.log.partition(line)[2].splitlines()[1:4]
 
 
 def test_what_actions_attest_takes_is_the_statement_in_parts(honest):

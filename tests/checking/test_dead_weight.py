@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from hf_lineage.checking.api import compare
-from hf_lineage.signature.options import Options
+from hf_lineage.checking.options import Options
 from tests import attacks
 from tests.laundering import outputs
 

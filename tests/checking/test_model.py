@@ -7,9 +7,9 @@ from hf_lineage.checking.api import extract
 from hf_lineage.checking.model import open_model
 from hf_lineage.checking.naming import locate
 from hf_lineage.checking.opened import headers
+from hf_lineage.checking.options import Options
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.options import Options
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.store import save_signature
 from hf_lineage.signature.values import Signature

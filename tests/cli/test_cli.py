@@ -193,7 +193,7 @@ class TestOutput:
 
 
 def test_running_out_of_memory_is_one_line(hub, monkeypatch):
-    def exhaust(*arguments):
+    def exhaust(*arguments, **others):
         raise MemoryError
 
     monkeypatch.setattr("hf_lineage.checking.api.check", exhaust)

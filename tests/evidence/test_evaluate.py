@@ -170,6 +170,15 @@ def test_the_share_that_verifies_is_the_users():
     ]
 
 
+@pytest.mark.parametrize("shares", [(1.0,) * 4, (1.0, 0.0, 0.0, 0.0), (0.0,) * 4, ()])
+def test_a_share_that_does_not_count_verifies_nothing_however_large_and_is_not_accepted(shares):
+    criteria = Criteria(uncounted="by an earlier recipe", accept=("part", "basis"))
+    outcome = judge({"mlp": evidence(shares=shares)}, criteria)
+    assert (outcome.kind, outcome.reason, outcome.exit_code) == (Kind.UNMEASURED, "by an earlier recipe", 3)
+    assert outcome.by_path["mlp"].kind is Kind.UNMEASURED
+    assert isinstance(judge({"mlp": evidence(p=0.5, shares=shares)}, criteria), Unrelated)
+
+
 def test_several_paths_are_related_when_any_is_but_then_in_part_only():
     outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, USUAL)
     assert isinstance(outcome, Related)
@@ -192,11 +201,11 @@ def test_several_paths_are_unrelated_only_when_all_are():
     assert isinstance(judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, USUAL), Inconclusive)
 
 
-def parent(*layers, p=0.001):
+def parent(*layers, p=0.001, criteria=USUAL):
     """The verdict on a parent that gave these units of every layer, one True or False for each of ten."""
     drawn = tuple(Drawn(np.arange(10), np.full(10, 0.1), np.array(hits)) for hits in layers)
     shares = replace(inheriting(*(each.share for each in drawn)), drawn=drawn)
-    return judge({"mlp": evidence(p=p, inherited=shares)}, USUAL)
+    return judge({"mlp": evidence(p=p, inherited=shares)}, criteria)
 
 
 def first(count, start=0):
@@ -220,6 +229,10 @@ MERGES = {
     "ten copies of one parent that gave a tenth": [parent(*first(1)) for _ in range(10)],
     "a parent gave less than a quarter": [parent(*first(4)), parent(*first(2, start=4))],
     "together no more than one half": [parent(*first(3)), parent(*first(2, start=3))],
+    "the share of one does not count": [
+        parent(*first(5)),
+        parent(*first(5, start=5), criteria=Criteria(uncounted="by an earlier recipe")),
+    ],
     "one is unrelated": [parent(*first(5)), parent(*first(5, start=5), p=0.5)],
     "one cannot be had": [parent(*first(5)), Unverifiable("gated")],
     "one was stored without units": [parent(*first(5)), judge({"mlp": evidence(shares=())}, USUAL)],

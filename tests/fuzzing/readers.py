@@ -16,12 +16,12 @@ from safetensors.numpy import load_file, save
 from hf_lineage.architecture.drafting.suggestion import survey
 from hf_lineage.checking.api import extract
 from hf_lineage.checking.opened import headers
+from hf_lineage.checking.options import Options
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.claims.sources import CARD, LORA_CONFIG, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.report import record
-from hf_lineage.signature.options import Options
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources import trust
 from hf_lineage.signature.store import encode, load_signature

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage.checking.api import Row
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unreadable, Unverifiable
 from hf_lineage.report import FORMATS
 from hf_lineage.report.kinds import KINDS
-from hf_lineage.signature.options import Options
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 from tests.running import lineage
 

@@ -8,7 +8,9 @@ import jsonschema
 import numpy as np
 import pytest
 
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.empirical_null import EmpiricalNull
@@ -18,7 +20,6 @@ from hf_lineage.report import FORMATS
 from hf_lineage.report.json import SCHEMA
 from hf_lineage.report.markdown import escaped
 from hf_lineage.report.text import bar, colour
-from hf_lineage.signature.options import Options
 from tests.example_evidence import evidence, inheriting
 
 HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"

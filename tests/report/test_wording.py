@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options
-from hf_lineage.checking.api import Report, Row
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge

@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from hf_lineage.checking.api import compare
-from hf_lineage.signature.options import Options
+from hf_lineage.checking.options import Options
 from hf_lineage.signature.recipe import RECIPES
 from tests import laundering
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hf_lineage.checking.api import compare, extract
+from hf_lineage.checking.options import Options
 from hf_lineage.errors import SignatureError
 from hf_lineage.evidence.verdict import ExitCode
-from hf_lineage.signature.options import Options
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.store import load_signature, save_signature
 from hf_lineage.signature.values import PARTS

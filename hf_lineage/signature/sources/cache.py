@@ -19,7 +19,8 @@ from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import LineageError, SignatureError
 from hf_lineage.files.atomic import write_atomically
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.options import Options
+from hf_lineage.signature.options import Spec
+from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.signature.values import Signature, by_path, together
 
@@ -35,9 +36,9 @@ def root() -> Path:
     return Path(os.environ.get("HF_LINEAGE_CACHE") or Path(constants.HF_HOME) / "lineage").expanduser()
 
 
-def find(repo: RepoRef, architecture: str, factorization: Factorization, options: Options) -> Signature | None:
+def find(repo: RepoRef, architecture: str, factorization: Factorization, spec: Spec) -> Signature | None:
     """Return the cached signature of a model on the Hub along the paths asked for; None if there is none."""
-    if not _cacheable(repo, options):
+    if not _cacheable(repo, spec.recipe):
         return None
     expected = {
         "model": repo.remote,
@@ -45,25 +46,25 @@ def find(repo: RepoRef, architecture: str, factorization: Factorization, options
         "architecture": architecture,
         "factorization": factorization.name,
         "exchangeable": factorization.exchangeable,
-        "recipe": options.recipe,
+        "recipe": spec.recipe,
         "made_from": {"factorization": fingerprint(factorization)},
     }
     try:
-        signatures = [_read(_file(repo, factorization, options, path), path, expected) for path in options.paths]
+        signatures = [_read(_file(repo, factorization, spec.recipe, path), path, expected) for path in spec.paths]
     except (OSError, LineageError):
         return None
     alike = len({(signature.width, signature.layers) for signature in signatures}) == 1
     return replace(together(signatures), model=repo.name, made_from={}) if alike else None
 
 
-def write(repo: RepoRef, factorization: Factorization, options: Options, whole: Signature) -> None:
+def write(repo: RepoRef, factorization: Factorization, whole: Signature) -> None:
     """Cache the signature of a model on the Hub; if it cannot be written, a warning is logged."""
-    if not _cacheable(repo, options):
+    if not _cacheable(repo, whole.recipe):
         return
     signature = replace(whole, model=repo.remote or "", made_from={"factorization": fingerprint(factorization)})
     try:
         for path, single in by_path(signature).items():
-            content, file = encode(single), _file(repo, factorization, options, path)
+            content, file = encode(single), _file(repo, factorization, signature.recipe, path)
             if len(content) <= LARGEST:
                 root().mkdir(PRIVATE, parents=True, exist_ok=True)
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -73,13 +74,13 @@ def write(repo: RepoRef, factorization: Factorization, options: Options, whole: 
         logging.getLogger(__name__).warning("%s: its signature cannot be cached: %s", repo, error)
 
 
-def _cacheable(repo: RepoRef, options: Options) -> bool:
+def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
     """Whether a signature may be cached: not that of a folder, which may change, nor one with exact residuals."""
-    return repo.remote is not None and repo.revision is not None and options.recipe.probes is not None
+    return repo.remote is not None and repo.revision is not None and recipe.probes is not None
 
 
-def _file(repo: RepoRef, factorization: Factorization, options: Options, path: str) -> Path:
-    label = options.recipe.label(path, fingerprint(factorization), __version__)
+def _file(repo: RepoRef, factorization: Factorization, recipe: Recipe, path: str) -> Path:
+    label = recipe.label(path, fingerprint(factorization), __version__)
     model = f"models--{(repo.remote or '').replace('/', '--')}"
     return root() / "signatures" / model / str(repo.revision) / f"{label}.safetensors"
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.hub import client, trees
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.options import Options
+from hf_lineage.signature.options import Sources, Spec
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.sources import trust
-from hf_lineage.signature.sources.verification import Model, SignatureFiles, sources
+from hf_lineage.signature.sources.verification import Model, SignatureFiles, files_of
 from hf_lineage.signature.values import Signature
 
 FOLDER = "lineage"
@@ -30,18 +31,25 @@ def folder_of(model: str, commit: str) -> str:
     return f"{FOLDER}/{model}/{commit}"
 
 
-def find(model: Model, options: Options) -> tuple[Signature, Origin] | None:
+def find(model: Model, sources: Sources, earlier: bool = False) -> tuple[Signature, Origin] | None:
     """Return the published signature of a model along all paths asked for, and where it is; None if there is none.
 
-    A warning is logged for one that cannot be trusted. Raise OptionError for an invalid trust file.
+    With `earlier`, one by an earlier version of the recipe serves where there is none by the recipe itself. A warning
+    is logged for one that cannot be trusted. Raise OptionError for an invalid trust file.
     """
-    if model.repo.remote is None or options.recipe.probes is None:
+    recipes = (model.spec.recipe, *(model.spec.recipe.earlier if earlier else ()))
+    by_recipe = (_by_recipe(replace(model, spec=replace(model.spec, recipe=recipe)), sources) for recipe in recipes)
+    return next(filter(None, by_recipe), None)
+
+
+def _by_recipe(model: Model, sources: Sources) -> tuple[Signature, Origin] | None:
+    if model.repo.remote is None or model.spec.recipe.probes is None:
         return None
-    trusted = trust.load(options.trust)
-    for where in (None, *dict.fromkeys((*options.signatures, *trusted.signatures))):
+    trusted = trust.load(sources.trust)
+    for where in (None, *dict.fromkeys((*sources.signatures, *trusted.signatures))):
         shown = where or model.repo.remote
         try:
-            for place in _places(model.repo, where, options):
+            for place in _places(model.repo, where, model.spec):
                 shown = str(place)
                 return model.verified(place, trusted)
         except LineageError as error:
@@ -49,8 +57,8 @@ def find(model: Model, options: Options) -> tuple[Signature, Origin] | None:
     return None
 
 
-def _places(repo: RepoRef, where: str | None, options: Options) -> Iterator[SignatureFiles]:
-    wanted = tuple(file_name(options.recipe, path) for path in options.paths)
+def _places(repo: RepoRef, where: str | None, spec: Spec) -> Iterator[SignatureFiles]:
+    wanted = tuple(file_name(spec.recipe, path) for path in spec.paths)
     places = _own(repo, wanted) if where is None else _elsewhere(repo, where, wanted)
     return (place for place in places if len(place.entries) == len(wanted))
 
@@ -77,7 +85,7 @@ def _elsewhere(repo: RepoRef, where: str, wanted: tuple[str, ...]) -> Iterator[S
     others = sorted(other for other in named if client.COMMIT.fullmatch(other))[:OTHER_COMMITS]
     for weights in (now, *others):
         place = SignatureFiles.of(where, commit, folder_of(name, weights), files, wanted)
-        if place.entries and (weights == now or sources(repo) == sources(repo, weights)):
+        if place.entries and (weights == now or files_of(repo) == files_of(repo, weights)):
             yield place
 
 

@@ -11,7 +11,7 @@ from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import OptionError, SignatureError
 from hf_lineage.hub import commits, trees
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.options import Options
+from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.sources.published import FOLDER, current, file_name, folder_of
 from hf_lineage.signature.sources.verification import made_from
 from hf_lineage.signature.store import encode, load_signature
@@ -31,12 +31,12 @@ class Published:
     files: Mapping[str, str]
 
 
-def refuse(repo: RepoRef, options: Options, to: str | None) -> None:
+def refuse(repo: RepoRef, recipe: Recipe, to: str | None) -> None:
     """Raise OptionError for a signature that cannot be published, before anything is read."""
     branch = repo.name.partition("@")[2]
     if repo.remote is None:
         raise OptionError(f"{repo} is not a model on the Hub, where its signature would be searched; give org/model")
-    if options.recipe.probes is None:
+    if recipe.probes is None:
         raise OptionError("the signature of --exact is as large as the weights; leave it out to publish one")
     if to is None and branch not in ("", "main"):
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out, or use --to")

@@ -1,7 +1,8 @@
 """Verification: whether a signature, which is untrusted input, can stand for the weights of a model.
 
-It has to agree with the model's own headers, configuration and files. In addition the owner of its repository must have
-committed it, or the user's trust file must pin its digest.
+It has to agree with the model's own headers, configuration and files; where the Hub refuses the weights, there are no
+headers to agree with. In addition the owner of its repository must have committed it, or the user's trust file must pin
+its digest.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hf_lineage.errors import SignatureError
 from hf_lineage.hub import trees
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.hub.trees import Entry
-from hf_lineage.signature.options import Options
+from hf_lineage.signature.options import Spec
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.sources.trust import Trust
 from hf_lineage.signature.store import load_signature
@@ -28,11 +29,13 @@ from hf_lineage.signature.values import Signature, together
 
 OF_A_LAYER = 4 * 8
 """Bytes of a layer's trace and norm, of what it writes, and of how many units it has."""
+LARGEST = 2**30
+"""Bytes of a file at most, where the shapes of the model are not known."""
 BESIDES = 2**16
 """Bytes of a file besides its numbers: its metadata."""
 
 
-def sources(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
+def files_of(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
     """Return by name the digests of the files that a signature of a model is made from, at its commit or another.
 
     Raise SignatureError if the Hub does not list one of them.
@@ -45,11 +48,11 @@ def sources(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
 
 
 def made_from(repo: RepoRef, factorization: Factorization) -> dict[str, str]:
-    """Return the digests of everything that a signature of a model depends on besides the recipe; raise as `sources`.
+    """Return the digests of everything that a signature of a model depends on besides the recipe; raise as `files_of`.
 
     They are by file, and that of the factorization is among them.
     """
-    return {"factorization": fingerprint(factorization)} | sources(repo)
+    return {"factorization": fingerprint(factorization)} | files_of(repo)
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,10 @@ class Model:
 
     repo: RepoRef
     architecture: str
-    layout: Layout
-    options: Options
+    factorization: Factorization
+    layout: Layout | None
+    """None where the Hub refuses the weights, so that nothing is known of their shapes."""
+    spec: Spec
 
     @property
     def _names(self) -> tuple[str | None, ...]:
@@ -89,14 +94,14 @@ class Model:
 
     def verified(self, place: SignatureFiles, trusted: Trust) -> tuple[Signature, Origin]:
         """Return the signature in these files and its source; SignatureError says why it cannot be used."""
-        for (file, entry), path in zip(place.entries.items(), self.options.paths, strict=True):
+        for (file, entry), path in zip(place.entries.items(), self.spec.paths, strict=True):
             if len(entry.content) != 64 or entry.size > self._most(path):
                 raise SignatureError(f"{file} has {entry.size} bytes, more than a signature of this model can have")
         pinned = {file: trusted.commits(self._names, entry.content) for file, entry in place.entries.items()}
         why = "its sha256 is pinned in the trust file" if all(pinned.values()) else _committed(place)
         signatures = [
             self._agreeing(_loaded(place, file), path, pinned[file] if all(pinned.values()) else ())
-            for file, path in zip(place.entries, self.options.paths, strict=True)
+            for file, path in zip(place.entries, self.spec.paths, strict=True)
         ]
         origin = Origin(
             "published", place.repository, {path: entry.content for path, entry in place.entries.items()}, why
@@ -106,7 +111,9 @@ class Model:
 
     def _most(self, path: str) -> int:
         """The largest possible size of the signature of a path, in bytes."""
-        width, recipe = self.layout.width, self.options.recipe
+        if self.layout is None:
+            return LARGEST
+        width, recipe = self.layout.width, self.spec.recipe
         layers = self.layout.numbers(path)
         dimension = recipe.dimension(width)
         numbers = dimension * recipe.columns(width) + min(recipe.coordinates, dimension) ** 2
@@ -115,33 +122,43 @@ class Model:
 
     def _agreeing(self, signature: Signature, path: str, pinned: Collection[str]) -> Signature:
         """The signature, if its metadata agree with the model and the pin; SignatureError names what differs."""
-        layout = self.layout
-        numbers = layout.numbers(path)
         compared: dict[str, tuple[object, object]] = {
             "model": (signature.model in self._names, True),
             "commit": (signature.revision in pinned if pinned else len(signature.revision or "") == 40, True),
             "class": (signature.architecture, self.architecture),
-            "factorization": (signature.factorization, layout.factorization.name),
-            "null": (signature.exchangeable, layout.factorization.exchangeable),
-            "recipe": (signature.recipe, self.options.recipe),
+            "factorization": (signature.factorization, self.factorization.name),
+            "null": (signature.exchangeable, self.factorization.exchangeable),
+            "recipe": (signature.recipe, self.spec.recipe),
             "paths": (tuple(signature.paths), (path,)),
-            "width": (signature.width, layout.width),
-            "layers": ((signature.layers, signature.numbers(path)), (layout.layers, numbers)),
-            "files": (signature.made_from, made_from(self.repo, layout.factorization)),
+            "files": (signature.made_from, made_from(self.repo, self.factorization)),
         }
+        if self.layout is not None:
+            compared |= self._shapes(self.layout, signature, path)
         unlike = [what for what, (actual, expected) in compared.items() if actual != expected]
         if unlike:
             raise SignatureError(f"it does not fit this model at this commit: other {unlike[0]}")
-        dimension = self.options.recipe.dimension
-        widths = tuple(dimension(layout.widths[number]) for number in numbers)
         parts = signature.paths[path]
-        if (parts.widths or (dimension(layout.width),) * len(numbers)) != widths:
-            raise SignatureError("it does not fit this model at this commit: other widths")
-        if [len(codes.weight) for codes in parts.units] != [layout.parts(path, number) for number in numbers]:
-            raise SignatureError("it does not fit this model at this commit: other numbers of units")
         if not all(np.isfinite(values).all() for values in (parts.trace, parts.norm, parts.writes)):
             raise SignatureError("it holds numbers that are not finite")
         return signature
+
+    def _shapes(self, layout: Layout, signature: Signature, path: str) -> dict[str, tuple[object, object]]:
+        """What a signature says of the shapes of the model, each with what the headers of the weights say."""
+        numbers, dimension = layout.numbers(path), self.spec.recipe.dimension
+        parts = signature.paths.get(path)
+        widths, units = (parts.widths, parts.units) if parts else ((), ())
+        return {
+            "width": (signature.width, layout.width),
+            "layers": ((signature.layers, signature.numbers(path)), (layout.layers, numbers)),
+            "widths": (
+                widths or (dimension(layout.width),) * len(numbers),
+                tuple(dimension(layout.widths[number]) for number in numbers),
+            ),
+            "numbers of units": (
+                [len(codes.weight) for codes in units],
+                [layout.parts(path, number) for number in numbers],
+            ),
+        }
 
 
 def _committed(place: SignatureFiles) -> str:

@@ -1,0 +1,129 @@
+"""Rows: each claim about a model, with its verdict; an error of a base is the verdict of its row."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hf_lineage.checking.failures import VERDICTS, attempt
+from hf_lineage.checking.model import Downloads, OpenedModel, open_model
+from hf_lineage.checking.naming import locate_base
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.readings import judged_every_way
+from hf_lineage.claims.sources import Claim
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.evidence import verdict
+from hf_lineage.evidence.evaluate import judge_merge
+from hf_lineage.hub.reference import RepoRef, resolve
+from hf_lineage.signature.origin import Origin
+from hf_lineage.signature.recipe import Recipe
+from hf_lineage.signature.values import Signature
+
+NAMED = ("--base",)
+"""The sources of a claim that the user makes with --base, and the model does not."""
+Candidate = Callable[[Recipe], OpenedModel | verdict.Verdict]
+"""The candidate by a recipe, opened; or the verdict that says why there is nothing to compare."""
+MERGE = "merge"
+"""The relation that a merge of several parents declares."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One claim and its verdict."""
+
+    claim: Claim
+    verdict: verdict.Verdict
+    base_revision: str | None = None
+    """The commit of the base; None for a folder, and if the base could not be read."""
+    layers: int | None = None
+    """How many layers the model has, of which the verdict may have needed only some; None if it was not opened."""
+    traffic: Mapping[str, Downloads] = field(default_factory=dict)
+    """What was downloaded so far, by model; only models on the Hub are in it."""
+    base_origin: Origin | None = None
+    model_origin: Origin | None = None
+    """The source of each model's signature; None for a model that was not opened."""
+    notes: tuple[str, ...] = ()
+    """Sentences about files beside the weights that were not read, and about other ways to load the model."""
+    recipe: Recipe | None = None
+    """The earlier recipe by which both were measured; None if it is that of the report."""
+
+
+def open_or_verdict(
+    source: RepoRef | Signature, options: Options, is_base: bool = False
+) -> OpenedModel | verdict.Verdict:
+    """Return an opened model, or the verdict that says why there is nothing to compare."""
+    return attempt(lambda: open_model(source, options, is_base), NothingToCompare)
+
+
+def by_recipe(source: RepoRef | Signature, options: Options) -> Candidate:
+    """Return a function that opens a candidate by a recipe: once for each, or the verdict that says why it cannot."""
+
+    @functools.cache
+    def by(recipe: Recipe) -> OpenedModel | verdict.Verdict:
+        if isinstance(source, Signature) and recipe != options.recipe and recipe != source.recipe:
+            return verdict.Unverifiable(
+                f"a signature of the base is published by the recipe {recipe.option} alone, and that of the candidate "
+                f"is by {source.recipe.option}; give the candidate's weights"
+            )
+        return open_or_verdict(source, replace(options, recipe=recipe))
+
+    return by
+
+
+def judge_claim(candidate: Candidate, claim: Claim, options: Options) -> Row:
+    """Return the row of one claim: an error of the base becomes its verdict, an error of the candidate is raised."""
+    if claim.problem:
+        return Row(claim, verdict.Unverifiable(claim.problem))
+    usual = candidate(options.recipe)
+    if isinstance(usual, verdict.Verdict):
+        return Row(claim, usual)
+    source = attempt(lambda: _base(claim, options.local_hub), *VERDICTS)
+    if isinstance(source, verdict.Verdict):
+        return Row(claim, source)
+    base = attempt(lambda: open_model(source, options, is_base=True), *VERDICTS)
+    if isinstance(base, OpenedModel) and base.identity == usual.identity is not None and claim.sources != NAMED:
+        return Row(claim, verdict.Unverifiable("the model declares itself as its base"), source.revision)
+    return judge_pair(claim, base, candidate, options, source.revision)
+
+
+def as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:
+    """Return all rows, in which the parents that a merge declares are judged together."""
+    outcomes = iter(judge_merge([row.verdict for row in rows if row.claim.relation == MERGE], min_share))
+    return tuple(replace(row, verdict=next(outcomes)) if row.claim.relation == MERGE else row for row in rows)
+
+
+def judge_pair(
+    claim: Claim,
+    base: OpenedModel | verdict.Verdict,
+    candidate: Candidate,
+    options: Options,
+    revision: str | None = None,
+) -> Row:
+    """Return the row of a claim on two models; `revision` is the commit of a base that could not be opened."""
+    earlier = base.earlier if isinstance(base, OpenedModel) else None
+    options = replace(options, recipe=earlier or options.recipe)
+    other = candidate(options.recipe)
+    outcome, notes = judged_every_way(base, other, options)
+    opened_base, opened_candidate = both = [
+        model if isinstance(model, OpenedModel) else None for model in (base, other)
+    ]
+    return Row(
+        claim,
+        outcome,
+        base_revision=opened_base.revision if opened_base else revision,
+        layers=opened_candidate.layers if opened_candidate else None,
+        traffic={model.name: done for model in both if model and (done := model.downloads())},
+        base_origin=opened_base.origin if opened_base else None,
+        model_origin=opened_candidate.origin if opened_candidate else None,
+        notes=notes,
+        recipe=earlier,
+    )
+
+
+def _base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
+    """The source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
+    if claim.sources == NAMED:
+        return locate_base(claim.base, local_hub)
+    return resolve(claim.base, local_hub, folders=False)

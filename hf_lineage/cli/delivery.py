@@ -1,0 +1,128 @@
+"""What the commands that judge do with a report: its formats, the files that it goes to, and their options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hf_lineage.cli.shared import OUTPUT, writable, write
+from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.report import FORMATS
+
+if TYPE_CHECKING:
+    from hf_lineage.checking.api import Report
+
+
+Reports = tuple[tuple[str, Path], ...]
+"""Formats, each with the file that it goes to."""
+
+
+def _drawable(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
+    """Refuse another suffix, and a missing matplotlib, before any weights are read."""
+    if file is not None:
+        from hf_lineage.report import plot
+
+        plot.ready(file)
+    return writable(context, option, file)
+
+
+FORMAT = click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    show_default=True,
+    help="Format of the report; html is a single page, badge a small SVG image.",
+)
+PLOT = click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    callback=_drawable,
+    metavar="FILE",
+    help="Also draw the similarity of all layers, into FILE.png or FILE.svg.",
+)
+
+
+def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str, ...]) -> Reports:
+    """The formats with their files; a file that cannot be written is refused at once."""
+    reports = []
+    for pair in wanted:
+        form, _, file = pair.partition("=")
+        if form not in FORMATS or not file:
+            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE with a format out of {', '.join(FORMATS)}")
+        writable(context, option, Path(file))
+        reports.append((form, Path(file)))
+    return tuple(reports)
+
+
+REPORTS = click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    callback=_reports,
+    metavar="FORMAT=FILE",
+    help="Also write the report in this format into FILE; repeatable.",
+)
+REPORT = (
+    FORMAT,
+    OUTPUT,
+    REPORTS,
+    PLOT,
+    click.option(
+        "--explain",
+        is_flag=True,
+        help="Add the numbers of every layer, the null distributions, and the limits of the method.",
+    ),
+)
+
+
+def ready(*forms: str) -> None:
+    """Raise OptionError where a package is missing that one of these formats needs, before anything is read."""
+    from hf_lineage.report import renderer
+
+    for form in forms:
+        renderer(form)
+
+
+def write_reports(report: Report, reports: Reports) -> None:
+    """Write a report into each of these files, in the format beside it; a line says where one has nothing to say."""
+    from hf_lineage.report import write_report
+
+    for form, file in reports:
+        try:
+            write_report(report, form, file)
+        except NothingToCompare as error:
+            click.echo(f"hf-lineage: {printable(file.name)} was not written: {printable(str(error))}", err=True)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Where a report goes, in which formats."""
+
+    form: str
+    output: Path | None
+    reports: Reports
+    plot: Path | None
+    explain: bool
+
+    @classmethod
+    def of(cls, settings: dict[str, Any]) -> Delivery:
+        """Take the values of the REPORT options out of those of a command; OptionError where a package is missing."""
+        delivery = cls(**{field.name: settings.pop(field.name) for field in fields(cls)})
+        ready(delivery.form, *(form for form, _ in delivery.reports))
+        return delivery
+
+    def deliver(self, report: Report) -> int:
+        """Write the report everywhere and return its exit code."""
+        from hf_lineage.report import renderer
+
+        if self.plot is not None:
+            from hf_lineage.report.plot import save
+
+            save(report, self.plot)
+        write_reports(report, self.reports)
+        write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
+        return int(report.exit_code)
