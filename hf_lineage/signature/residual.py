@@ -192,4 +192,3 @@ def multiply(branch: Surveyed, probes: Probes, share: Share) -> tuple[Array, Arr
 
     share(write, targets)
     return on_host(product), on_host(corner)
-
