@@ -89,14 +89,14 @@ def exact_counts(extract: Extract, model: Path) -> Counts:
 
 
 def _tallied(extract: Extract, model: Path, probes: int | None) -> Tally:
-    from benchmarks.tally import Stored, Tally, one_thread
+    from benchmarks.tally import Stored, Tally, by_torch, one_thread
     from hf_lineage.checking.opened import headers
     from hf_lineage.hub.reference import resolve
 
     opened = headers(resolve(str(model)))
     checkpoint, layout = opened.checkpoint, opened.layout
     tally = Tally(Stored(checkpoint))
-    with one_thread(), tally:
+    with one_thread(), by_torch(), tally:
         extract(tally.stored, layout, recipe(probes), PATHS)
     return tally
 

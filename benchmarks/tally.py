@@ -1,4 +1,7 @@
-"""Tally: what torch does while something runs, in numbers that are the same on every machine."""
+"""Tally: what torch does while something runs, in numbers that are the same on every machine.
+
+Arithmetic on weights is written once for NumPy and torch, so it is counted where it can be: with torch, on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.signature import devices
 
 Result = TypeVar("Result")
 
@@ -25,30 +31,31 @@ PRODUCTS = frozenset({"mm", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_", "mv
 
 
 class Stored(Checkpoint):
-    """A checkpoint that knows which memory is mapped from its files."""
+    """A checkpoint that knows which memory holds its tensors as they are stored."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__(checkpoint.stored, checkpoint.tensors)
-        self.opening = False
-        self._mapped: set[int] = set()
+        self._read: dict[int, int] = {}
+        """Address -> size of what was read."""
 
-    def read(self, name: str, memory: Memory | None = None) -> torch.Tensor:  # noqa: ARG002 - memory used again cannot be told apart
+    def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:  # noqa: ARG002 - memory used again cannot be told apart
         """Return one tensor as stored, in memory of its own, and remember where it lies for as long as it is in use."""
-        self.opening = True
-        tensor = super().read(name)
-        self.opening = False
-        storage = tensor.untyped_storage()
-        self._mapped.add(storage.data_ptr())
-        weakref.finalize(storage, self._mapped.discard, storage.data_ptr())
-        return tensor
+        array = super().read(name)
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        self._read[owner.ctypes.data] = owner.nbytes
+        weakref.finalize(owner, self._read.pop, owner.ctypes.data)
+        return array
 
     def holds(self, tensor: torch.Tensor) -> bool:
-        """Return whether a tensor is a part of a file."""
-        return tensor.untyped_storage().data_ptr() in self._mapped
+        """Return whether a tensor is a part of what was read."""
+        place = tensor.untyped_storage().data_ptr()
+        return any(start <= place < start + size for start, size in self._read.items())
 
 
 class Tally(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts what torch does: operations, multiplications, bytes taken and given, and memory, mapped files apart."""
+    """Counts what torch does: operations, multiplications, bytes taken and given, and memory, stored tensors apart."""
 
     def __init__(self, stored: Stored) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -63,7 +70,7 @@ class Tally(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, operation: Any, types: Any, arguments: Sequence[Any] = (), named: Mapping[str, Any] | None = None
     ) -> Any:
         result = operation(*arguments, **(named or {}))
-        if not self.stored.opening and not operation.is_view:
+        if not operation.is_view:
             self._count(operation, _tensors((arguments, named)), _tensors(result))
         return result
 
@@ -97,6 +104,18 @@ class Tally(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _tensors(tree: object) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+@contextmanager
+def by_torch() -> Iterator[None]:
+    """Compute every layer with torch on the CPU, where tensors as they are stored need no copy."""
+    device = cast(devices.Device, torch.device("cpu"))
+
+    def place(layers: Sequence[int], _memory: devices.Budgets) -> list[devices.Device]:
+        return [device] * len(layers)
+
+    with patch.object(devices, "place", place):
+        yield
 
 
 @contextmanager

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from benchmarks.clock import Seconds, interleaved, peak
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hf_lineage import Recipe
     from hf_lineage.architecture.layout import Layout
     from hf_lineage.checkpoint import Checkpoint
+    from hf_lineage.signature.devices import Device
     from hf_lineage.signature.values import PathSignature
 
 PROBES = 64
@@ -70,6 +72,13 @@ def _matrices(layout: Layout) -> list[tuple[str, str]]:
     return [(found.slots["up"].tensor, found.slots["down"].tensor) for layer in layout.sets("mlp") for found in layer]
 
 
+def _device() -> Device:
+    """Where the layers are computed: the first GPU, if there is one."""
+    import torch
+
+    return 0 if torch.cuda.is_available() else "cpu"
+
+
 def _synchronize() -> None:
     """Wait for the GPU, which computes behind our back."""
     import torch
@@ -79,16 +88,16 @@ def _synchronize() -> None:
 
 
 def touch(folder: Path) -> Callable[[], None]:
-    """Return what reads every byte of the same matrices through the same memory map, to the GPU where there is one."""
-    import torch
+    """Return what reads every byte of the same matrices, to the GPU where there is one."""
+    from hf_lineage.signature.arrays import on_device
 
     checkpoint, layout = _opened(folder)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = _device()
 
     def run() -> None:
         for names in _matrices(layout):
             for name in names:
-                checkpoint.read(name).to(device).view(torch.int64).sum()
+                on_device(checkpoint.read(name).ravel().view(np.int64), device).sum()
             _synchronize()
             checkpoint.release()
 
@@ -97,17 +106,17 @@ def touch(folder: Path) -> Callable[[], None]:
 
 def multiply(folder: Path) -> Callable[[], None]:
     """Return what does the 4 d h k operations of every layer in float32, on matrices ready in memory."""
-    import torch
+    from hf_lineage.signature.arrays import on_device
 
     checkpoint, layout = _opened(folder)
     width, layers = layout.width, _matrices(layout)
     hidden = math.prod(checkpoint.shapes[layers[0][0]]) // width
-    make = functools.partial(torch.randn, device="cuda" if torch.cuda.is_available() else "cpu")
-    up, down, probes = make(hidden, width), make(width, hidden), make(width, min(PROBES, width))
+    random, shapes = np.random.default_rng(0), ((hidden, width), (width, hidden), (width, min(PROBES, width)))
+    up, down, probes = (on_device(random.standard_normal(shape, np.float32), _device()) for shape in shapes)
 
     def run() -> None:
         for _ in layers:
-            torch.mm(down, torch.mm(up, probes))
+            down @ (up @ probes)
         _synchronize()
 
     return run
@@ -115,9 +124,9 @@ def multiply(folder: Path) -> Callable[[], None]:
 
 def peak_of_extraction(folder: Path) -> int:
     """Return the bytes that extraction adds to the process at its peak, imports and headers apart."""
-    import accelerate.utils  # noqa: F401
-    import torch  # noqa: F401
+    from hf_lineage.signature.devices import budgets
 
+    budgets()  # which imports torch where there may be a GPU
     run = extraction(folder)
     before = peak()
     run()
@@ -126,11 +135,12 @@ def peak_of_extraction(folder: Path) -> int:
 
 def peak_of_exact_comparison(a: Path, b: Path, limit: str) -> int:
     """Return the bytes that comparing two models in exact mode adds at its peak under a limit such as `512MiB`."""
-    import accelerate.utils  # noqa: F401
     import scipy.optimize  # noqa: F401
 
     from hf_lineage import Options, compare
+    from hf_lineage.signature.devices import budgets
 
+    budgets(limit)  # which imports torch
     for folder in (a, b):
         _opened(folder)
     before = peak()
@@ -159,10 +169,12 @@ def permutation_test(a: Path, b: Path, permutations: int, rounds: int) -> Second
 
 def blocks(folder: Path) -> list[Block]:
     """Return W_in (h, d) and W_out (d, h) of every layer's MLP, in float32."""
+    from hf_lineage.checkpoint.numbers import single
+
     checkpoint, layout = _opened(folder)
     turned = layout.factorization.stored == "in_out"
-    read = (tuple(checkpoint.read(name).float() for name in names) for names in _matrices(layout))
-    pairs = [tuple((matrix.mT if turned else matrix).numpy() for matrix in matrices) for matrices in read]
+    read = (tuple(single(checkpoint.read(name)) for name in names) for names in _matrices(layout))
+    pairs = [tuple(matrix.mT if turned else matrix for matrix in matrices) for matrices in read]
     return [(w_in, w_out) for w_in, w_out in pairs]
 
 

@@ -57,12 +57,12 @@ def stack(blocks: Sequence[Block]) -> PathSignature:
 def signatures(count: int, recipe: Recipe, seed: int = 0) -> list[PathSignature]:
     """Return the signature of each of `count` independently trained networks."""
     w_in, w_out = train(count, seed=seed)
-    probes = Probes.of(recipe, WIDTH, torch.device("cpu"))
+    probes = Probes.of(recipe, WIDTH)
     with workers() as share:
         return [
             stack(
                 [
-                    summarise([Term(out, inn, 1)], probes, recipe, share)
+                    summarise([Term(out.numpy(), inn.numpy(), 1)], probes, recipe, share)
                     for out, inn in zip(w_out[number], w_in[number], strict=True)
                 ]
             )

@@ -3,23 +3,23 @@
 from dataclasses import replace
 from typing import Any, Literal
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from hf_lineage.signature.parallel import workers
-from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.recipe import RECIPES, Array
 from hf_lineage.signature.residual import Probes
 from hf_lineage.signature.survey import cap, survey
 from hf_lineage.signature.term import Term
 from hf_lineage.signature.units import Units
 
 WIDTH = 10
-CPU = torch.device("cpu")
 EXACT = replace(RECIPES["paper"], probes=None, coordinates=4)
 
 
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
+def random(*shape: int, seed: int = 0) -> Array:
     """Return numbers that are the same whenever they are asked for."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
 def branch(terms: int = 1, hidden: int = 7, **said: Any) -> list[Term]:
@@ -30,27 +30,28 @@ def branch(terms: int = 1, hidden: int = 7, **said: Any) -> list[Term]:
     ]
 
 
-def product(terms: list[Term]) -> Any:
+def product(terms: list[Term]) -> NDArray[np.float64]:
     """Return M, multiplied out."""
-    return torch.stack([term.out.double() @ term.inn.double() for term in terms]).sum(dim=0).numpy()
+    return np.sum([term.out.astype(np.float64) @ term.inn.astype(np.float64) for term in terms], axis=0)
 
 
 def surveyed(*terms: Term) -> list[Units]:
     """Return what is known of the units of every term."""
     with workers() as share:
-        return [survey(term, Probes.of(EXACT, WIDTH, CPU), share) for term in terms]
+        return [survey(term, Probes.of(EXACT, WIDTH), share) for term in terms]
 
 
 def capped(terms: list[Term], median: Literal["units", "norm"] = "units") -> list[float]:
     """Return the norm of every part after the cap of two medians."""
     units = surveyed(*terms)
-    cap(units, 2.0, median)
+    with np.errstate(all="ignore"):  # as in the workers
+        cap(units, 2.0, median)
     return [norm for found in units for norm in found.norm.tolist()]
 
 
 def with_norms(norms: list[float]) -> Term:
     """Return a term of units of given norms."""
-    reader, writer = torch.zeros(len(norms), WIDTH), torch.zeros(WIDTH, len(norms))
-    reader[:, 0] = torch.tensor(norms)
+    reader, writer = np.zeros((len(norms), WIDTH), np.float32), np.zeros((WIDTH, len(norms)), np.float32)
+    reader[:, 0] = norms
     writer[1] = 1.0
     return Term(writer, reader, 1)

@@ -97,6 +97,7 @@ def inspect_model(model: Opened) -> Inspection:
     )
 
 
+@np.errstate(all="ignore")  # products that are not finite are left out
 def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
     """Return the pairing experiment of one path, or why it cannot be done. Every weight is read once.
 
@@ -112,10 +113,9 @@ def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
     for kind in dict.fromkeys(kinds):
         chosen = [layer for layer, other in enumerate(kinds) if other == kind]
         block = np.ix_(chosen, chosen)
-        with np.errstate(all="ignore"):  # what is not finite is left out below
-            traces[block], norms[block] = _traces_and_norms(
-                [branches[layer] for layer in chosen], _probes(len(chosen), kind[0][1])
-            )
+        traces[block], norms[block] = _traces_and_norms(
+            [branches[layer] for layer in chosen], _probes(len(chosen), kind[0][1])
+        )
     usable = (norms > 0) & np.isfinite(norms) & np.isfinite(traces)
     scores = np.divide(np.abs(traces), norms, out=np.zeros_like(norms), where=usable)
     return Pairing(scores, np.sign(np.where(usable, traces, 0.0).diagonal()), alike, numbers)

@@ -39,8 +39,11 @@ def on_device(array: NDArray[Any], device: int | str) -> Tensor:
         return array
     import torch
 
-    tensor = torch.from_numpy(np.ascontiguousarray(array).view(np.uint8)).view(getattr(torch, array.dtype.name))
-    tensor = tensor.view(array.shape)
+    stored = np.require(
+        array, requirements="CW"
+    )  # torch warns of what cannot be written, such as heads that are shared
+    numbers = torch.from_numpy(stored.reshape(-1).view(np.uint8)).view(getattr(torch, array.dtype.name))
+    tensor = numbers.view(array.shape)
     place = torch.device(device)
     return tensor.pin_memory().to(place, non_blocking=True) if place.type == "cuda" else tensor.to(place)
 

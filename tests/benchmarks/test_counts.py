@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from benchmarks import counts
 from benchmarks.isolated import isolated
 from benchmarks.shapes import Model
 from benchmarks.writing import write_model, write_signatures
+from hf_lineage.checkpoint.numbers import single
 from hf_lineage.evidence.permutation_null import permutation_null
 from hf_lineage.signature.extraction import extract_paths
 
@@ -55,7 +57,7 @@ def test_forming_the_product_is_noticed(model):
 
 def test_holding_the_model_in_memory_is_noticed(model):
     def hoarding(checkpoint, layout, recipe, paths):
-        held = [checkpoint.read(name).float() for name in checkpoint.tensors]
+        held = [torch.from_numpy(single(checkpoint.read(name))).clone() for name in checkpoint.tensors]
         return extract_paths(checkpoint, layout, recipe, paths) if held else {}
 
     assert grown(counts.extraction_counts(hoarding, model))[-1] == (

@@ -11,6 +11,7 @@ from hf_lineage.checking.api import inspect
 from hf_lineage.checking.inspection import Pairing, pairing
 from hf_lineage.checking.opened import headers
 from hf_lineage.hub.reference import resolve
+from tests.conformance.models import tiny_model
 from tests.models import edit_json
 
 HUB = Path(__file__).parents[2] / "examples" / "hub"
@@ -89,3 +90,16 @@ def test_what_is_read_is_less_than_what_is_stored():
     inspected = inspect(str(LLAMA))
     assert inspected.bytes_stored == sum(t.nbytes for t in load_file(LLAMA / "model.safetensors").values())
     assert 0.5 < inspected.bytes_read / inspected.bytes_stored < 1
+
+
+@pytest.mark.parametrize("size", [1e25, float("nan")])
+def test_products_that_leave_the_range_of_numbers_score_nothing_and_nobody_is_warned(tmp_path, size):
+    model = tiny_model("DeepseekV3ForCausalLM", {})
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "kv_" in name and parameter.ndim == 2:
+                parameter.mul_(size)
+    model.save_pretrained(tmp_path)
+    pairings = inspect(str(tmp_path)).pairings
+    assert not pairings["value_output"].scores.any()
+    assert pairings["mlp"].scores.any()

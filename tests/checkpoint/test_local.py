@@ -1,6 +1,7 @@
 import os
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -33,20 +34,20 @@ def test_shapes_and_values_are_those_on_disk(tmp_path):
     found = opened(tmp_path)
     assert found.shapes["model.layers.1.mlp.down_proj.weight"] == (32, 48)
     assert found.stored["model.norm.weight"].size == 32 * 4
-    assert torch.equal(found.read("model.norm.weight"), torch.ones(32))
+    np.testing.assert_array_equal(found.read("model.norm.weight"), np.ones(32, np.float32), strict=True)
 
 
 def test_shards_hold_the_same_as_one_file(tmp_path):
     single, shards = opened(tiny_llama(tmp_path / "a")), opened(shard(tiny_llama(tmp_path / "b")))
     assert single.shapes == shards.shapes
-    assert all(torch.equal(single.read(name), shards.read(name)) for name in single.shapes)
+    assert all(np.array_equal(single.read(name), shards.read(name)) for name in single.shapes)
 
 
 def test_every_tensor_is_where_its_start_and_size_say(sharded):
     found = opened(sharded)
     for name, info in found.stored.items():
         there = info.file.read_bytes()[info.start : info.start + info.size]
-        assert there == found.read(name).contiguous().view(torch.uint8).numpy().tobytes()
+        assert there == found.read(name).tobytes()
 
 
 def test_prefetching_asks_the_system_for_the_bytes_of_the_tensors_alone(sharded, monkeypatch):
@@ -265,7 +266,7 @@ def test_a_file_that_changes_after_its_header_was_read_is_an_error(tmp_path, cha
 def test_what_was_read_stays_whatever_becomes_of_the_file(tmp_path):
     found = opened(tiny_llama(tmp_path)).read("model.norm.weight")
     os.truncate(tmp_path / WEIGHTS, 0)
-    assert torch.equal(found, torch.ones(32))
+    np.testing.assert_array_equal(found, np.ones(32))
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
@@ -276,5 +277,7 @@ def test_every_format_and_shape_is_read_as_safetensors_reads_it(tmp_path, dtype,
     save_file(wanted, folder / WEIGHTS)
     found = opened(folder)
     for name, tensor in wanted.items():
-        assert found.read(name).dtype == dtype
-        assert torch.equal(found.read(name), tensor)
+        array = found.read(name)
+        assert array.shape == tensor.shape
+        assert array.dtype.name == str(dtype).removeprefix("torch.")
+        assert array.tobytes() == tensor.flatten().view(torch.uint8).numpy().tobytes()

@@ -44,7 +44,7 @@ def differences(found: Specimen, path: str, recipe: Recipe) -> Iterator[float]:
         sets = [each for at, each in found.sets(path) if at == layer]
         for each, term in zip(sets, terms(found.layout, path, layer, recipe, found.read), strict=True):
             key = layer if path == "query_key" else run.exit(each)
-            products[key] = products.get(key, torch.zeros(())) + term.out @ term.inn
+            products[key] = products.get(key, torch.zeros(())) + torch.from_numpy(term.out @ term.inn)
     count = len(run.known)
     for key, product in products.items():
         if path == "query_key":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from hf_lineage.architecture.schema import Factorization, prefixes
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.branches import terms
-from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.matrices import Read
+from hf_lineage.signature.recipe import RECIPES, Array
 from tests.conformance.models import tiny_model
 
 PLAIN = RECIPES["paper"]
@@ -34,13 +35,13 @@ class Specimen:
     model: Any
     layout: Layout
     shapes: Mapping[str, tuple[int, ...]]
-    read: Callable[[str], torch.Tensor]
+    read: Read
     owners: dict[str, torch.nn.Module] = field(default_factory=dict)
 
     def owner(self, tensor: str) -> torch.nn.Module:
         """The module that holds a tensor of the file, found by its values: in memory it may be named otherwise."""
         if tensor not in self.owners:
-            self.owners[tensor] = self._holder(self.read(tensor).flatten())
+            self.owners[tensor] = self._holder(self.read(tensor).ravel())
         return self.owners[tensor]
 
     def readers(self, path: str) -> list[tuple[int, LayerSet, list[torch.nn.Module]]]:
@@ -53,7 +54,7 @@ class Specimen:
                 found.append((number, each, [self._reading(each.slots[role], rows[role]) for role in roles]))
         return found
 
-    def _reading(self, slot: Slot, row: torch.Tensor) -> torch.nn.Module:
+    def _reading(self, slot: Slot, row: Array) -> torch.nn.Module:
         if slot.latent or len(self.shapes[slot.tensor]) == KERNEL:
             return self.owner(slot.tensors[:2][-1])
         return self._holder(row)
@@ -67,10 +68,10 @@ class Specimen:
         layer = re.compile("|".join(rf"(?:(?:.*?\.|)\d+\.){{{count}}}" for count in numbers))
         return tuple({match[0] for name in names if (match := layer.match(name))})
 
-    def _holder(self, values: torch.Tensor) -> torch.nn.Module:
+    def _holder(self, values: Array) -> torch.nn.Module:
         """The first module with a parameter that holds all of the first few values."""
         modules, numbers, parameters = self._index
-        parts = values[:8].double().numpy()
+        parts = values[:8].astype(np.float64)
         ends = zip(np.searchsorted(numbers, parts, "left"), np.searchsorted(numbers, parts, "right"), strict=True)
         return modules[min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))]
 
@@ -87,7 +88,7 @@ class Specimen:
         """The plain gain, no norm's, that a set's output is multiplied with."""
         if each.output_norm is None or is_norm(owner := self.owner(each.output_norm)):
             return None
-        values = self.read(each.output_norm)
+        values = torch.from_numpy(self.read(each.output_norm))
         return next(p for p in owner.parameters(recurse=False) if same(p, values))
 
     def sets(self, path: str) -> Iterator[tuple[int, LayerSet]]:

@@ -148,9 +148,10 @@ class Units:
         return [sum(int(call.any(axis=1).sum()) for call in read) for read in calls]
 
 
-def by_token(tensor: torch.Tensor) -> Array:
+def by_token(tensor: torch.Tensor | Array) -> Array:
     """(tokens, size), whatever the tokens are arranged in."""
-    return tensor.detach().double().reshape(-1, tensor.shape[-1] if tensor.ndim else 1).numpy()
+    values = tensor.numpy(force=True) if isinstance(tensor, torch.Tensor) else tensor
+    return values.astype(np.float64).reshape(-1, values.shape[-1] if values.ndim else 1)
 
 
 def _floating(value: Any) -> bool:

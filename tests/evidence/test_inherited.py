@@ -32,10 +32,11 @@ def model(seed=0, layers=LAYERS, hidden=HIDDEN):
 
 def signature(layers, part=1):
     """The signature of a model; a layer is one matrix set, or a list of experts."""
-    probes = Probes.of(RECIPE, WIDTH, torch.device("cpu"))
+    probes = Probes.of(RECIPE, WIDTH)
     sets = [layer if isinstance(layer, list) else [layer] for layer in layers]
+    terms = [[Term(out.numpy(), inn.numpy(), part) for inn, out in layer] for layer in sets]
     with workers() as share:
-        blocks = [summarise([Term(out, inn, part) for inn, out in terms], probes, RECIPE, share) for terms in sets]
+        blocks = [summarise(branch, probes, RECIPE, share) for branch in terms]
     return replace(stack(blocks), units=tuple(block.units for block in blocks))
 
 

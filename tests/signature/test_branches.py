@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
-import torch
 
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.signature.branches import terms
-from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.recipe import RECIPES, Array
 from hf_lineage.signature.term import Term
 
 PAPER = RECIPES["paper"]
@@ -25,12 +25,12 @@ def model(mlp: Any = MLP, attention: Any = ATTENTION, **said: Any) -> Factorizat
     return msgspec.convert(content | {"branches": {"mlp": mlp, "attention": attention}}, Factorization)
 
 
-def random(*shape: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape) * 31 + len(shape)))
+def random(*shape: int) -> Array:
+    return np.random.default_rng(sum(shape) * 31 + len(shape)).standard_normal(shape, np.float32)
 
 
-def weights(**others: torch.Tensor) -> dict[str, torch.Tensor]:
-    generator = torch.Generator().manual_seed(0)
+def weights(**others: Array) -> dict[str, Array]:
+    generator = np.random.default_rng(0)
     shapes = {
         "up": (5, WIDTH),
         "gate": (5, WIDTH),
@@ -42,23 +42,23 @@ def weights(**others: torch.Tensor) -> dict[str, torch.Tensor]:
         "ln": (WIDTH,),
         "post": (WIDTH,),
     }
-    return {name: torch.randn(*shape, generator=generator) for name, shape in shapes.items()} | others
+    return {name: generator.standard_normal(shape, np.float32) for name, shape in shapes.items()} | others
 
 
-def product(found: Factorization, stored: dict[str, torch.Tensor], path: str, recipe: Any = PAPER) -> torch.Tensor:
+def product(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> Array:
     """M of the only layer."""
-    return sum((term.out @ term.inn for term in branch(found, stored, path, recipe)), torch.zeros(()))
+    return sum((term.out @ term.inn for term in branch(found, stored, path, recipe)), np.zeros((), np.float32))
 
 
-def branch(found: Factorization, stored: dict[str, torch.Tensor], path: str, recipe: Any = PAPER) -> list[Term]:
+def branch(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> list[Term]:
     named = {f"h.0.{name}.weight": tensor for name, tensor in stored.items()}
     shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
     layout: Layout = bind(found, shapes, {"num_attention_heads": HEADS})
     return list(terms(layout, path, 0, recipe, named.__getitem__))
 
 
-def equal(a: torch.Tensor, b: Any) -> bool:
-    return torch.allclose(a, b, atol=1e-5)
+def equal(a: Array, b: Any) -> bool:
+    return a.shape == b.shape and np.allclose(a, b, atol=1e-5)
 
 
 def test_the_mlp_product_is_down_times_up_and_the_gate_product_down_times_gate():
@@ -89,8 +89,8 @@ def test_the_query_key_product_is_summed_over_the_heads():
 
 def test_roles_packed_one_after_the_other_are_taken_apart_in_order():
     stored = weights()
-    stored["gate_up"] = torch.cat([stored["gate"], stored["up"]])
-    stored["qkv"] = torch.cat([stored["q"], stored["k"], stored["v"]])
+    stored["gate_up"] = np.concatenate([stored["gate"], stored["up"]])
+    stored["qkv"] = np.concatenate([stored["q"], stored["k"], stored["v"]])
     found = model(
         {"packed": {"gate_up": ["gate", "up"]}, "down": "down"},
         {"packed": {"qkv": ["query", "key", "value"]}, "output": "o"},
@@ -101,10 +101,10 @@ def test_roles_packed_one_after_the_other_are_taken_apart_in_order():
 
 def test_roles_packed_by_turns_are_taken_apart_by_row_and_by_key_head():
     stored = weights()
-    stored["gate_up"] = torch.stack([stored["gate"], stored["up"]], dim=1).flatten(0, 1)
-    query, key, value = (stored[name].unflatten(0, (2, -1)) for name in ("q", "k", "v"))
-    stored["qkv"] = torch.cat([query, key, value], dim=1).flatten(
-        0, 1
+    stored["gate_up"] = np.stack([stored["gate"], stored["up"]], axis=1).reshape(-1, WIDTH)
+    query, key, value = (stored[name].reshape(2, -1, WIDTH) for name in ("q", "k", "v"))
+    stored["qkv"] = np.concatenate([query, key, value], axis=1).reshape(
+        -1, WIDTH
     )  # two query heads, their key, their value; again
     found = model(
         {"interleaved": {"gate_up": ["gate", "up"]}, "down": "down"},
@@ -116,12 +116,12 @@ def test_roles_packed_by_turns_are_taken_apart_by_row_and_by_key_head():
 
 def test_with_one_key_head_by_turns_and_one_after_the_other_are_the_same():
     stored = weights(k=random(SIZE, WIDTH), v=2 * random(SIZE, WIDTH))
-    stored["qkv"] = torch.cat([stored["q"], stored["k"], stored["v"]])
+    stored["qkv"] = np.concatenate([stored["q"], stored["k"], stored["v"]])
     roles = {"qkv": ["query", "key", "value"]}
     by_turns = model(attention={"interleaved": roles, "output": "o"})
     in_order = model(attention={"packed": roles, "output": "o"})
     for path in ("value_output", "query_key"):
-        assert torch.equal(product(by_turns, stored, path), product(in_order, stored, path))
+        assert np.array_equal(product(by_turns, stored, path), product(in_order, stored, path))
 
 
 def test_matrices_stored_in_out_give_the_same_products():
@@ -145,7 +145,7 @@ def test_experts_by_number_and_stacked_experts_give_the_sum_over_the_experts():
 
 def test_packed_stacked_experts_are_taken_apart_expert_by_expert():
     gate, up, down = random(3, 5, WIDTH), random(3, 5, WIDTH) * 2, random(3, WIDTH, 5)
-    stored = weights(packs=torch.cat([gate, up], dim=1), downs=down)
+    stored = weights(packs=np.concatenate([gate, up], axis=1), downs=down)
     found = model({"packed": {"packs": ["gate", "up"]}, "down": "downs"})
     assert equal(product(found, stored, "mlp"), sum(down[expert] @ up[expert] for expert in range(3)))
     assert equal(product(found, stored, "mlp_gate"), sum(down[expert] @ gate[expert] for expert in range(3)))
@@ -153,7 +153,7 @@ def test_packed_stacked_experts_are_taken_apart_expert_by_expert():
 
 def test_gains_are_folded_into_what_reads_the_norm():
     stored, recipe = weights(), replace(PAPER, gains=True)
-    gain = torch.diag(stored["ln"])
+    gain = np.diag(stored["ln"])
     found = model(MLP | {"norm": "ln"}, ATTENTION | {"norm": "ln"})
     bare = {path: product(model(), stored, path) for path in ("mlp", "value_output", "query_key")}
     assert equal(product(found, stored, "mlp", recipe), bare["mlp"] @ gain)
@@ -165,12 +165,12 @@ def test_gains_are_folded_into_what_reads_the_norm():
 def test_a_gain_stored_less_one_is_one_more():
     stored, recipe = weights(), replace(PAPER, gains=True)
     found = model(MLP | {"norm": "ln"}, gain="one_plus")
-    assert equal(product(found, stored, "mlp", recipe), stored["down"] @ stored["up"] @ torch.diag(1 + stored["ln"]))
+    assert equal(product(found, stored, "mlp", recipe), stored["down"] @ stored["up"] @ np.diag(1 + stored["ln"]))
 
 
 def test_gains_of_an_output_norm_are_folded_into_what_writes():
     stored, recipe = weights(), replace(PAPER, gains=True)
-    gain = torch.diag(stored["post"])
+    gain = np.diag(stored["post"])
     found = model(MLP | {"output_norm": "post"}, ATTENTION | {"output_norm": "post"})
     for path in ("mlp", "value_output"):
         assert equal(product(found, stored, path, recipe), gain @ product(model(), stored, path))
@@ -186,7 +186,7 @@ LATENT = {
 }
 
 
-def latents() -> dict[str, torch.Tensor]:
+def latents() -> dict[str, Array]:
     """Four heads whose queries and keys have two rows of their own and one that all keys share; values have three."""
     return weights(
         q_a=random(RANK + 1, WIDTH),
@@ -202,9 +202,9 @@ def latents() -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("recipe", [PAPER, replace(PAPER, gains=True)], ids=["plain", "folded"])
 def test_what_reads_a_latent_is_multiplied_with_what_makes_it(recipe):
     stored = latents()
-    q_gain, kv_gain = (stored[name] if recipe.gains else torch.ones(len(stored[name])) for name in ("q_ln", "kv_ln"))
-    into_query, into_latent = torch.diag(q_gain) @ stored["q_a"], torch.diag(kv_gain) @ stored["kv_a"][:RANK]
-    scores, written = torch.zeros(WIDTH, WIDTH), torch.zeros(WIDTH, WIDTH)
+    q_gain, kv_gain = (stored[name] if recipe.gains else np.ones(len(stored[name])) for name in ("q_ln", "kv_ln"))
+    into_query, into_latent = np.diag(q_gain) @ stored["q_a"], np.diag(kv_gain) @ stored["kv_a"][:RANK]
+    scores, written = np.zeros((WIDTH, WIDTH)), np.zeros((WIDTH, WIDTH))
     for head in range(HEADS):
         query = stored["q_b"][head * (OWN + SHARED) : (head + 1) * (OWN + SHARED)] @ into_query
         rows = stored["kv_b"][head * (OWN + VALUE) : (head + 1) * (OWN + VALUE)] @ into_latent
@@ -232,10 +232,10 @@ def test_values_may_have_another_size_than_queries():
 
 def test_a_gate_on_attention_is_claimed_and_not_multiplied():
     stored = weights(g=random(HEADS * SIZE, WIDTH))
-    stored["gq"] = torch.cat(
-        [stored["q"].unflatten(0, (HEADS, SIZE)), stored["g"].unflatten(0, (HEADS, SIZE))], dim=1
-    ).flatten(0, 1)
-    stored["gqkv"] = torch.cat([stored["g"], stored["q"], stored["k"], stored["v"]])
+    stored["gq"] = np.concatenate([stored[name].reshape(HEADS, SIZE, WIDTH) for name in ("q", "g")], axis=1).reshape(
+        -1, WIDTH
+    )
+    stored["gqkv"] = np.concatenate([stored["g"], stored["q"], stored["k"], stored["v"]])
     alone = model(attention=ATTENTION | {"gate": "g"})
     by_turns = model(attention={"interleaved": {"gq": ["query", "gate"]}, "key": "k", "value": "v", "output": "o"})
     packed = model(attention={"packed": {"gqkv": ["gate", "query", "key", "value"]}, "output": "o"})
@@ -256,17 +256,17 @@ def test_one_tensor_may_be_stored_the_other_way():
 def test_gains_of_a_norm_inside_scale_the_hidden_units():
     stored, recipe = weights(inner=random(5), mid=random(HEADS * SIZE)), replace(PAPER, gains=True)
     found = model(MLP | {"inner_norm": "inner"}, ATTENTION | {"inner_norm": "mid"})
-    assert equal(product(found, stored, "mlp", recipe), stored["down"] @ torch.diag(stored["inner"]) @ stored["up"])
+    assert equal(product(found, stored, "mlp", recipe), stored["down"] @ np.diag(stored["inner"]) @ stored["up"])
     assert equal(product(found, stored, "mlp"), stored["down"] @ stored["up"])
-    scaled = stored | {"o": stored["o"] @ torch.diag(stored["mid"])}
+    scaled = stored | {"o": stored["o"] @ np.diag(stored["mid"])}
     assert equal(product(found, stored, "value_output", recipe), product(model(), scaled, "value_output"))
     assert equal(product(found, stored, "query_key", recipe), product(model(), stored, "query_key"))
 
 
 def test_a_packed_matrix_of_blocks_holds_a_share_of_every_role_in_each():
     stored = weights()
-    halves = [stored[name].chunk(2) for name in ("q", "v", "k")]
-    stored["qvk"] = torch.cat([half[block] for block in range(2) for half in halves])
+    halves = [np.split(stored[name], 2) for name in ("q", "v", "k")]
+    stored["qvk"] = np.concatenate([half[block] for block in range(2) for half in halves])
     found = model(attention={"packed": {"qvk": ["query", "value", "key"]}, "blocks": 2, "output": "o"})
     for path in ("value_output", "query_key"):
         assert equal(product(found, stored, path), product(model(), stored, path))
@@ -284,7 +284,7 @@ def test_stacked_experts_of_attention_share_its_keys_and_values():
 @pytest.mark.parametrize("path", ["mlp", "value_output", "query_key"])
 def test_means_are_removed_on_both_sides_where_the_norm_subtracts_them(path):
     stored, recipe = weights(), replace(PAPER, means=True)
-    centre = torch.eye(WIDTH) - torch.ones(WIDTH, WIDTH) / WIDTH
+    centre = np.eye(WIDTH) - np.ones((WIDTH, WIDTH)) / WIDTH
     bare = product(model(), stored, path)
     assert equal(product(model(normalization="layer_norm"), stored, path, recipe), centre @ bare @ centre)
     assert equal(product(model(), stored, path, recipe), bare)

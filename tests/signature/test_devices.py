@@ -1,13 +1,29 @@
 """Layers are shared out over the devices that can hold them, in runs, in proportion to their budgets."""
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
 
 from hf_lineage.errors import OptionError
+from hf_lineage.signature import devices
 from hf_lineage.signature.devices import budgets, place
 
 GIB = 2**30
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """The file of a driver of a GPU."""
+    monkeypatch.setattr(devices, "DRIVERS", [str(tmp_path / "driver")])
+    (tmp_path / "driver").touch()
+
+
+@pytest.fixture
+def no_driver(tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "DRIVERS", [str(tmp_path / "driver")])
 
 
 def test_without_a_gpu_the_cpu_does_everything():
@@ -50,9 +66,46 @@ def test_a_budget_caps_what_is_free():
     assert budgets()["cpu"] > GIB
 
 
-def test_apples_gpu_leaves_the_work_to_the_cpu(monkeypatch):
+def test_apples_gpu_leaves_the_work_to_the_cpu(driver, monkeypatch):
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"mps": 8 * GIB})
     assert budgets() == {"cpu": 8 * GIB}
+
+
+def test_accelerate_is_asked_where_there_is_a_driver(driver, monkeypatch):
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {0: 4 * GIB, "cpu": 8 * GIB})
+    assert budgets() == {0: 4 * GIB, "cpu": 8 * GIB}
+    assert budgets("6GiB") == {0: 4 * GIB, "cpu": 6 * GIB}
+
+
+def test_without_a_driver_accelerate_is_asked_for_nothing(no_driver, monkeypatch):
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {0: 4 * GIB})
+    assert budgets().keys() == {"cpu"}
+
+
+ASKED = """
+import sys
+from hf_lineage.signature import devices
+
+devices.DRIVERS = sys.argv[1:2]
+free = devices.budgets(*sys.argv[2:])
+print(sorted(free.keys()), *sorted({"accelerate", "torch"} & sys.modules.keys()))
+"""
+
+
+def asked(*arguments):
+    """The devices of a process with a driver at a path and perhaps a limit, and what it imported."""
+    return subprocess.run(
+        [sys.executable, "-c", ASKED, *map(str, arguments)],
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+
+
+def test_torch_is_imported_where_there_is_a_driver_or_a_size_to_read_and_nowhere_else(tmp_path):
+    driver = tmp_path / "driver"
+    assert asked(driver) == "['cpu']"
+    assert asked(driver, "1GiB") == "['cpu'] accelerate torch"
+    driver.touch()
+    assert asked(driver) == "['cpu'] accelerate torch"
 
 
 @pytest.mark.parametrize("size", ["much", "", "-1GiB", "0GB", "GiB", "12"])

@@ -75,7 +75,7 @@ def test_exact_residuals_that_the_budget_does_not_hold_are_made_some_columns_at_
         assert 64 <= b.sketch.room <= 70
         assert b.sketch.shape == a.sketch.shape
         np.testing.assert_allclose(b.sketch.columns(slice(3, 9)), a.sketch[:, :, 3:9], atol=1e-6)
-        np.testing.assert_allclose(b.norm, a.norm, rtol=1e-12)
+        np.testing.assert_allclose(b.norm, a.norm, rtol=1e-7)  # fewer columns are summed in another order, in float32
         np.testing.assert_array_equal(b.corner, a.corner)
         np.testing.assert_array_equal(b.trace, a.trace)
     expected, found = compare_paths(*whole), compare_paths(*parted)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,30 +17,32 @@ from tests.terms import WIDTH, branch, capped, random, surveyed, with_norms
 @pytest.mark.parametrize("count", [1, 7, 16, 40])
 def test_the_inner_product_of_every_unit_is_that_of_its_two_rows(count):
     out, inn = random(count, WIDTH), random(count, WIDTH, seed=1)
-    expected = (out * inn).sum(dim=1)
-    torch.testing.assert_close(unit_dots(out, inn), expected)
-    torch.testing.assert_close(unit_dots(out.mT.contiguous().mT, inn), expected)
+    expected = (out.astype(np.float64) * inn).sum(axis=1)
+    np.testing.assert_allclose(unit_dots(out, inn), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(unit_dots(np.asfortranarray(out), inn), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(unit_dots(np.asfortranarray(out), np.asfortranarray(inn)), expected, 1e-5, 1e-5)
 
 
 def test_the_norm_of_a_part_is_that_of_its_own_product():
     out, inn = random(8, WIDTH), random(8, WIDTH, seed=1)
-    by_hand = torch.stack([(out[:4].T @ inn[:4]).norm(), (out[4:].T @ inn[4:]).norm()]).double()
-    torch.testing.assert_close(part_norms(out, inn, 4), by_hand, rtol=1e-6, atol=0)
-    units = torch.stack([torch.outer(a, b).norm() for a, b in zip(out, inn, strict=True)]).double()
-    torch.testing.assert_close(part_norms(out, inn, 1), units, rtol=1e-6, atol=0)
+    by_hand = [np.linalg.norm(out[part].T @ inn[part]) for part in (slice(4), slice(4, 8))]
+    np.testing.assert_allclose(part_norms(out, inn, 4), by_hand, rtol=1e-6)
+    units = [np.linalg.norm(np.outer(a, b)) for a, b in zip(out, inn, strict=True)]
+    np.testing.assert_allclose(part_norms(out, inn, 1), units, rtol=1e-6)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-12, 1e12, 1e30])
 def test_the_norm_of_a_part_neither_overflows_nor_vanishes(size):
+    size = np.float32(size)
     out, inn = random(8, WIDTH), random(8, WIDTH, seed=1)
-    torch.testing.assert_close(part_norms(size * out, inn / size, 4), part_norms(out, inn, 4), rtol=1e-5, atol=0)
+    np.testing.assert_allclose(part_norms(size * out, inn / size, 4), part_norms(out, inn, 4), rtol=1e-5)
     (plain,) = branch()
     (scaled,) = surveyed(replace(plain, writer=size * plain.writer, reader=plain.reader / size))
-    torch.testing.assert_close(scaled.norm, surveyed(plain)[0].norm, rtol=1e-5, atol=0)
+    np.testing.assert_allclose(scaled.norm, surveyed(plain)[0].norm, rtol=1e-5)
 
 
 def test_the_norm_of_a_part_without_weight_is_zero():
-    assert part_norms(torch.zeros(4, WIDTH), random(4, WIDTH), 2).tolist() == [0.0, 0.0]
+    assert part_norms(np.zeros((4, WIDTH), np.float32), random(4, WIDTH), 2).tolist() == [0.0, 0.0]
 
 
 def test_a_unit_with_huge_weights_is_scaled_to_twice_the_median():
@@ -94,10 +95,10 @@ def inside(expected, **said):
 def test_a_unit_weighs_what_it_is_expected_to_write():
     (plain,) = branch(hidden=4)
     weighed, whole = surveyed(inside(lambda spread, centre: np.array([0.5, 0.0, -0.25, 1.0]))), surveyed(plain)
-    factors = torch.tensor([0.5, 0.0, -0.25, 1.0])
-    torch.testing.assert_close(weighed[0].norm, whole[0].norm * factors.abs().double())
-    torch.testing.assert_close(weighed[0].seen, whole[0].seen * factors[:, None])
-    torch.testing.assert_close(weighed[0].trace, whole[0].trace * factors)
+    factors = np.array([0.5, 0.0, -0.25, 1.0], np.float32)
+    np.testing.assert_allclose(weighed[0].norm, whole[0].norm * abs(factors), rtol=1e-7)
+    np.testing.assert_array_equal(weighed[0].seen, whole[0].seen * factors[:, None])
+    np.testing.assert_array_equal(weighed[0].trace, whole[0].trace * factors)
 
 
 def test_spread_and_centre_are_those_of_the_rows_inside():
@@ -108,16 +109,18 @@ def test_spread_and_centre_are_those_of_the_rows_inside():
         given.update(spread=spread, centre=centre)
         return np.ones(4)
 
-    surveyed(inside(expected, rows=rows, bias=torch.tensor([0.0, 1.0, 2.0, 3.0])))
-    folded = (rows.stored * rows.gain).double()
-    np.testing.assert_allclose(given["spread"], (folded - folded.mean(dim=1, keepdim=True)).norm(dim=1), rtol=1e-5)
-    np.testing.assert_allclose(given["centre"], rows.stored.double() @ rows.shift.double() + torch.arange(4), rtol=1e-5)
+    surveyed(inside(expected, rows=rows, bias=np.arange(4, dtype=np.float32)))
+    folded = rows.stored.astype(np.float64) * rows.gain
+    folded -= folded.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(given["spread"], np.linalg.norm(folded, axis=1), rtol=1e-5)
+    expected = rows.stored.astype(np.float64) @ rows.shift + np.arange(4)
+    np.testing.assert_allclose(given["centre"], expected, rtol=1e-5, atol=1e-5)
 
 
 def first_unit(size):
     """A term whose first unit never fires and has weights of a size."""
     dead = inside(lambda spread, centre: np.array([0.0, 1.0, 1.0, 1.0]))
-    writer, reader = dead.writer.clone(), dead.reader.clone()
+    writer, reader = dead.writer.copy(), dead.reader.copy()
     writer[:, 0], reader[0] = size, size
     return replace(dead, writer=writer, reader=reader)
 
@@ -131,13 +134,13 @@ def test_a_unit_that_never_fires_adds_nothing_though_its_product_is_too_large_fo
 @pytest.mark.parametrize("size", [float("inf"), float("nan")])
 def test_a_unit_that_is_no_finite_number_stays_none_though_it_never_fires(size):
     (found,) = surveyed(first_unit(size))
-    assert found.norm[0].isnan()
+    assert np.isnan(found.norm[0])
 
 
 def test_a_head_is_weighed_by_what_it_writes():
     (heads,), (writes,) = branch(hidden=6, part=3), branch(hidden=6, part=3)
     (whole,), (weighed,) = surveyed(heads), surveyed(replace(heads, weigh=replace(writes, writer=2 * writes.writer)))
-    torch.testing.assert_close(weighed.norm, whole.norm * 2 * part_norms(writes.writer.mT, writes.reader, 3))
+    np.testing.assert_allclose(weighed.norm, whole.norm * 2 * part_norms(writes.writer.mT, writes.reader, 3), rtol=1e-6)
 
 
 def test_codes_keep_what_share_of_the_layer_a_unit_writes_and_its_signs():
@@ -161,7 +164,7 @@ def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts,
     ends = np.cumsum(counts)[:-1]
     parts = {side: np.split(rows, ends) for side, rows in signs.items()}
     units = [
-        replace(units, **{side: torch.from_numpy(rows[number]) for side, rows in parts.items()})
+        replace(units, **{side: rows[number] for side, rows in parts.items()})
         for number, units in enumerate(surveyed(*(with_norms([1.0] * count) for count in counts)))
     ]
     codes = unit_codes(units)

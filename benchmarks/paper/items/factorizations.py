@@ -19,6 +19,7 @@ from hf_lineage.architecture.schema import Factorization, MatrixSet, as_sets
 from hf_lineage.checking.inspection import Pairing
 from hf_lineage.checking.naming import locate_weights
 from hf_lineage.checking.opened import headers
+from hf_lineage.checkpoint.numbers import single
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def pairings(model: str) -> tuple[Pairing, Pairing]:
     stages: dict[int, list[list[torch.Tensor]]] = {}
     for number in layout.numbers("mlp"):
         names = sorted(name for name in layout.sets("mlp")[number][0].tensors if name.endswith("convolution.weight"))
-        factors = [checkpoint.read(name).float().sum(dim=(2, 3)) for name in names]
+        factors = [torch.from_numpy(single(checkpoint.read(name)).sum(axis=(2, 3))) for name in names]
         stages.setdefault(factors[0].shape[1], []).append(factors)
     longest = max(stages.values(), key=len)
     naive = pairing([(first, third) for first, _, third in longest])

@@ -38,7 +38,8 @@ def layers(model: Path | str, path: str = "mlp") -> Iterator[Block]:
     checkpoint, layout = opened.checkpoint, opened.layout
     for number in layout.numbers(path):
         parts = list(terms(layout, path, number, EXACT, checkpoint.read))
-        yield torch.cat([part.inn for part in parts]), torch.cat([part.out for part in parts], dim=1)
+        readers, writers = np.concatenate([part.inn for part in parts]), np.hstack([part.out for part in parts])
+        yield torch.from_numpy(readers), torch.from_numpy(writers)
 
 
 def tensors(folder: Path | str, path: str = "mlp") -> list[Block]:

@@ -26,11 +26,11 @@ EXACT = replace(RECIPES["paper"], probes=None)
 def signature(blocks: Sequence[Block], recipe: Recipe = EXACT) -> PathSignature:
     """Return the signature of the products W_out W_in of some layers."""
     width = blocks[0][1].shape[0]
-    probes = Probes.of(recipe, width, blocks[0][0].device)
+    probes = Probes.of(recipe, width)
     found = empty(len(blocks), probes.shape, len(probes.coordinates))
     with workers() as share:
         for layer, (w_in, w_out) in enumerate(blocks):
-            put(found, layer, summarise([Term(w_out, w_in, part=1)], probes, recipe, share))
+            put(found, layer, summarise([Term(w_out.numpy(), w_in.numpy(), part=1)], probes, recipe, share))
     return found
 
 

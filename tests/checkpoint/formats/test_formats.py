@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -33,7 +34,7 @@ class Bytes:
 
 
 def decode(parts):
-    return parts[0] if len(parts) == 1 else parts[0].float() * parts[1]
+    return parts[0] if len(parts) == 1 else parts[0].astype(np.float32) * parts[1]
 
 
 def quantized(source, folder):
