@@ -14,15 +14,7 @@ ELSEWHERE = {
     "action/__main__.py": ENTRY,
     "cli/__main__.py": ENTRY,
     "action/steps.py": "tests/action/test_action_steps.py",
-    "cli/annotating.py": "tests/annotate/test_annotation.py and its neighbours run the command",
-    "cli/judging.py": "tests/cli/test_cli.py runs check and compare",
-    "cli/models.py": "tests/cli/test_cli.py runs extract, inspect and registry",
-    "cli/shared.py": "tests/cli/test_bad_input.py gives every option what it must refuse",
     "cli/watching.py": "tests/watch/test_watch_process.py runs the command",
-    "report/suggestion.py": "tests/architecture/drafting/test_suggestion.py reads what it prints",
-    "signature/units.py": "tests/signature/test_survey.py measures and scales them",
-    "report/tiles.py": "tests/report/test_html.py",
-    "signature/recipe_table.py": "tests/report/test_formats.py and tests/signature/test_recipe.py",
 }
 """Modules without a test file of their own name, and where their tests are instead."""
 
