@@ -13,8 +13,6 @@ ENTRY = "runs the command, as tests of the command do in a process of their own"
 ELSEWHERE = {
     "action/__main__.py": ENTRY,
     "cli/__main__.py": ENTRY,
-    "action/steps.py": "tests/action/test_action_steps.py",
-    "cli/watching.py": "tests/watch/test_watch_process.py runs the command",
 }
 """Modules without a test file of their own name, and where their tests are instead."""
 

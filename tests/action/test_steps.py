@@ -1,4 +1,4 @@
-"""The action in this process: what its inputs may be, what it caches, what becomes of the card."""
+"""The steps of the action in this process: what they put out, what they cache, what becomes of the card."""
 
 import json
 import shutil
