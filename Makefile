@@ -29,7 +29,6 @@ test: $(VENV)/.test ## run the tests
 # stated. What takes seconds and runs the same lines again is left to `make test`, so that this takes less than a minute.
 PURE := architecture claims evidence files
 LONG := architecture/test_lookup.py::test_every_listed_class architecture/test_settings.py::test_the_table_of_types \
-  claims/test_card.py::test_a_second_run claims/test_card.py::test_the_section_stands claims/test_metadata.py::test_whatever_stands \
   evidence/test_error_rate.py evidence/test_interim.py::test_a_model_of_few_layers evidence/test_nulls.py \
   evidence/test_permutation_null.py evidence/test_permutations.py::test_at_the_default \
   evidence/test_permutations.py::test_every_p_value files/test_plain_yaml.py::test_a_mebibyte
