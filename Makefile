@@ -26,9 +26,11 @@ test: $(VENV)/.test ## run the tests
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 # The rooms that need no files of a model: a line of theirs that no test of the same room runs is a rule nobody has
-# stated. What takes seconds and runs the same lines again is left to `make test`.
+# stated. What takes seconds and runs the same lines again is left to `make test`, so that this takes less than a minute.
 PURE := architecture claims evidence files
-LONG := evidence/test_error_rate.py evidence/test_nulls.py evidence/test_permutations.py::test_at_the_default \
+LONG := architecture/test_lookup.py::test_every_listed_class architecture/test_settings.py::test_the_table_of_types \
+  evidence/test_error_rate.py evidence/test_interim.py::test_a_model_of_few_layers evidence/test_nulls.py \
+  evidence/test_permutation_null.py evidence/test_permutations.py::test_at_the_default \
   evidence/test_permutations.py::test_every_p_value files/test_plain_yaml.py::test_a_mebibyte
 coverage: export OMP_NUM_THREADS = 1
 coverage: $(VENV)/.test ## how many lines of the pure rooms their own tests run; fails under 95 %

@@ -154,7 +154,7 @@ def _failed(environ: Environment, problem: str) -> int:
     """Report why there is no verdict in the outputs, the summary and an annotation, and return the exit status."""
     _set(environ, {"verdict": FAILED})
     if summary := environ.get("GITHUB_STEP_SUMMARY"):
-        runner.add_summary(Path(summary), f"### Lineage could not be checked\n\n{markdown.escaped(problem)}\n")
+        runner.add_summary(Path(summary), f"### Lineage could not be checked\n\n{markdown.paragraph(problem)}\n")
     _say(runner.command("error", problem, title="Lineage could not be checked"))
     return int(ExitCode.ERROR)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hf_lineage.report import wording
-from hf_lineage.report.markdown import escaped, table
+from hf_lineage.report.markdown import paragraph, table
 from hf_lineage.report.record import Record, RecordedClaim
 
 COLUMNS = ("Base", "Relation (as declared)", "Verdict", "Score", "Inherited", "p-value", "Commit of the base")
@@ -27,7 +27,7 @@ def _blocks(record: Record) -> Iterator[str]:
     yield table(COLUMNS, map(_cells, record.claims))
     for claim in record.claims:
         if claim.reason:
-            yield escaped(f"{claim.base}: {claim.reason.removeprefix(f'{claim.base}: ')}")
+            yield paragraph(f"{claim.base}: {claim.reason.removeprefix(f'{claim.base}: ')}")
     yield table(("Checked", ""), _settings(record))
     yield "\n".join(("Check it yourself:", "", "```console", *(f"$ {claim.command}" for claim in record.claims), "```"))
     inherited = INHERITED.format(max((claim.test.min_share for claim in record.claims), default=0.5))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from hf_lineage.errors import LineageError, NetworkError, RepositoryError, printable
+from hf_lineage.errors import printable
 
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
@@ -29,7 +29,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 """The full name of a commit."""
 
 
-class Unfinished(Exception):  # noqa: N818 - not an error before it has happened often enough
+class Unfinished(OSError):  # noqa: N818 - not an error before it has happened often enough
     """An answer that was postponed or broke off, so that the request may be repeated."""
 
     def __init__(self, why: str, pause: float | None = None) -> None:
@@ -42,7 +42,7 @@ def snapshot(name: str, revision: str | None, files: Iterable[str]) -> tuple[Pat
     """Fetch chosen files from the root of a Hub repository and return the cache's folder of them and its commit.
 
     Raise RepositoryError if there is no such repository or revision or it is gated, NetworkError if the Hub gives no
-    answer.
+    answer, or one that is not of the Hub's form.
     """
     from huggingface_hub import snapshot_download
 
@@ -87,10 +87,11 @@ def digests(name: str, commit: str | None) -> dict[str, str]:
     """
     from huggingface_hub import HfApi, RepoFile
 
-    def tree() -> list[RepoFile]:
-        return [entry for entry in HfApi().list_repo_tree(name, revision=commit) if isinstance(entry, RepoFile)]
+    def tree() -> dict[str, str]:
+        entries = HfApi().list_repo_tree(name, revision=commit)
+        return {file.path: text(file.lfs.sha256) for file in entries if isinstance(file, RepoFile) and file.lfs}
 
-    return {file.path: file.lfs.sha256 for file in ask(name, tree) if file.lfs}
+    return ask(name, tree)
 
 
 def locate(name: str, commit: str, file: str) -> HfFileMetadata:
@@ -104,7 +105,7 @@ def current_name(name: str, commit: str) -> str:
     """Return the current name of a repository; a renamed one can still be found under its old name."""
     from huggingface_hub import HfApi
 
-    return ask(name, lambda: HfApi().model_info(name, revision=commit).id)
+    return ask(name, lambda: text(HfApi().model_info(name, revision=commit).id))
 
 
 def headers(address: str) -> dict[str, str]:
@@ -121,26 +122,31 @@ def ask(name: str, question: Callable[[], Answer], stopped: threading.Event | No
 
     Setting `stopped` ends a wait between two requests.
 
-    Raise RepositoryError if the Hub refuses this repository, NetworkError if the Hub fails or cannot be reached.
+    Raise RepositoryError if the Hub refuses this repository, NetworkError if it fails, cannot be reached, or gives an
+    answer of another form than the Hub's.
     """
-    from huggingface_hub import errors
-    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
+    from hf_lineage.hub.translation import translated
 
-    try:
+    with translated(name, "reading"):
         return _repeated(name, question, stopped)
-    except errors.GatedRepoError:
-        raise RepositoryError(f"{name} is gated: ask for access on its page and set HF_TOKEN") from None
-    except errors.RevisionNotFoundError:
-        raise RepositoryError(f"{name} has no such revision on the Hub: check the part after the @") from None
-    except errors.RepositoryNotFoundError:
-        raise RepositoryError(f"{name} is not on the Hub, or is private: check the name, or set HF_TOKEN") from None
-    except errors.OIDCError as error:
-        raise NetworkError(
-            f"{name}: HF_OIDC_RESOURCE asks for a token that cannot be obtained ({first_line(error)}); give the job "
-            "`permissions: id-token: write`, make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE"
-        ) from None
-    except (OSError, ValueError, httpx.HTTPError, Unfinished) as error:
-        raise _translated(name, error) from None
+
+
+def send(name: str, question: Callable[[], Answer]) -> Answer:
+    """Return the answer to a request that needs an account, which is never repeated; a commit may have arrived.
+
+    Raise RepositoryError if the Hub refuses it, NetworkError if the Hub fails or cannot be reached.
+    """
+    from hf_lineage.hub.translation import translated
+
+    with translated(name, "writing"):
+        return question()
+
+
+def text(value: object) -> str:
+    """Return a value of an answer, which has to be text; raise TypeError, as the client does, if it is not."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.50} where a text was expected")
+    return value
 
 
 def retry_after(answer_headers: Mapping[str, str]) -> float | None:
@@ -151,11 +157,6 @@ def retry_after(answer_headers: Mapping[str, str]) -> float | None:
     if limit is not None and limit.remaining == 0:
         return limit.reset_in_seconds
     return int(after) if re.fullmatch(r"\d{1,9}", after, re.ASCII) else None
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error, without the query of any address in it: that may hold a secret signature."""
-    return re.sub(r"\?[^\s']*", "", str(error)).partition("\n")[0] or type(error).__name__
 
 
 def _repeated(name: str, question: Callable[[], Answer], stopped: threading.Event | None) -> Answer:
@@ -178,9 +179,11 @@ def _wait(seconds: float, stopped: threading.Event | None) -> None:
 
 def _pause(error: Exception) -> float | None:
     """Seconds before a request is repeated, negative if nothing says how many, None if repeating cannot help."""
-    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
+    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
 
-    cause = _cause(error)
+    from hf_lineage.hub import translation
+
+    cause = translation.cause(error)
     if isinstance(cause, Unfinished):
         return -1 if cause.pause is None else cause.pause
     if isinstance(cause, httpx.TimeoutException | httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError):
@@ -190,28 +193,3 @@ def _pause(error: Exception) -> float | None:
         return None
     pause = retry_after(response.headers)
     return -1 if pause is None else pause
-
-
-def _cause(error: BaseException) -> BaseException:
-    """The error because of which the client searched its cache instead."""
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    return error.__cause__ or error if isinstance(error, LocalEntryNotFoundError) else error
-
-
-def _translated(name: str, error: Exception) -> LineageError:
-    """The error of this package that stands for an error of the client."""
-    from huggingface_hub.errors import OfflineModeIsEnabled
-
-    cause = _cause(error)
-    if isinstance(cause, OfflineModeIsEnabled):
-        return RepositoryError(
-            f"{name} is not in the cache, or not all of it that is needed, and HF_HUB_OFFLINE forbids any request; "
-            "unset it, or download the model"
-        )
-    reason = first_line(cause)
-    status = getattr(getattr(cause, "response", None), "status_code", None)
-    about_repository = isinstance(cause, ValueError) if status is None else status < 500 and status not in TEMPORARY
-    if about_repository:
-        return RepositoryError(f"{name} cannot be got from the Hub ({reason}); check its name")
-    return NetworkError(f"{name} cannot be fetched from the Hub ({reason}); check the connection and try again")

@@ -6,15 +6,13 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
-from hf_lineage.errors import NetworkError, RepositoryError, printable
+from hf_lineage.errors import RepositoryError, printable
 from hf_lineage.hub import client, trees
 
-Answer = TypeVar("Answer")
 SAME = "Up to date already; nothing was written."
-MOVED, REFUSED = 412, (401, 403, 404)
-"""Statuses of the Hub's answer if a branch has moved, and if the account lacks the permission."""
+CARD = "README.md"
 
 
 def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **where: Any) -> str:
@@ -26,6 +24,7 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
     """
     from huggingface_hub import CommitOperationAdd, HfApi
 
+    _refuse_other_encodings(name, files.get(CARD, b""))
     operations = [CommitOperationAdd(path, content) for path, content in files.items()]
 
     def send() -> str:
@@ -34,7 +33,15 @@ def commit(name: str, files: Mapping[str, bytes], parent: str, message: str, **w
             done = HfApi().create_commit(name, operations, commit_message=message, parent_commit=parent, **where)
         return str(done.pr_url or done.commit_url)
 
-    return _write(name, send)
+    return client.send(name, send)
+
+
+def _refuse_other_encodings(name: str, content: bytes) -> None:
+    """Raise RepositoryError for a card that the client could not send."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        raise RepositoryError(f"{name}: the Hub takes {CARD} as UTF-8 only; save it as that") from None
 
 
 @contextlib.contextmanager
@@ -87,7 +94,7 @@ def open_proposal(name: str, title: str) -> int | None:
         numbers = [one.num for one in discussions if (one.author, one.title, one.status, one.is_pull_request) == wanted]
         return max(numbers, default=None)
 
-    return _write(name, find)
+    return client.send(name, find)
 
 
 def same_files(name: str, a: str, b: str, besides: Collection[str]) -> bool:
@@ -100,37 +107,3 @@ def same_files(name: str, a: str, b: str, besides: Collection[str]) -> bool:
         return files(a) == files(b)
     except RepositoryError:
         return False
-
-
-def _write(name: str, question: Callable[[], Answer]) -> Answer:
-    """Send a request that needs an account; RepositoryError says which permission is missing."""
-    from huggingface_hub import errors
-    from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
-
-    try:
-        return question()
-    except errors.LocalTokenNotFoundError:
-        raise RepositoryError(f"{name}: writing needs an account; run `hf auth login` or set HF_TOKEN") from None
-    except errors.HfHubHTTPError as error:
-        status = error.response.status_code
-        if status == MOVED:
-            raise RepositoryError(f"{name}: the branch moved while it was checked; run again") from None
-        if status in REFUSED:
-            raise RepositoryError(
-                f"{name}: the Hub refuses the change ({status}): there is no such branch, pull requests are switched "
-                "off, or the account may not write there; check the permissions of HF_TOKEN"
-            ) from None
-        raise NetworkError(f"{name}: the Hub answers {status} ({client.first_line(error)}); run again later") from None
-    except RuntimeError as error:
-        # The client raises this for every upload that fails.
-        raise NetworkError(
-            f"{name}: the upload failed ({client.first_line(error.__cause__ or error)}); run again"
-        ) from None
-    except UnicodeDecodeError:
-        raise RepositoryError(f"{name}: the Hub takes README.md as UTF-8 only; save it as that") from None
-    except ValueError as error:
-        raise RepositoryError(
-            f"{name}: the Hub refuses README.md: {' '.join(str(error).split())}; correct it and run again"
-        ) from None
-    except (OSError, httpx.HTTPError) as error:
-        raise NetworkError(f"{name}: the Hub cannot be reached ({client.first_line(error)}); run again") from None

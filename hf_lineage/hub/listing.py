@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from hf_lineage.errors import NetworkError, RepositoryError, printable
 from hf_lineage.hub import client
@@ -14,7 +13,6 @@ from hf_lineage.hub.reference import hub_name
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo
 
-Answer = TypeVar("Answer")
 MOST_LISTED = 50_000
 """Models of one author: fifty pages of the Hub."""
 _WANTED: Any = ["sha", "lastModified"]
@@ -64,26 +62,14 @@ def since(author: str, moment: datetime | None) -> Listing:
             )
         return Listing(tuple(releases), tuple(problems))
 
-    return client.ask(author, _checked(author, listed))
+    return client.ask(author, listed)
 
 
 def current(model: str) -> Release:
     """Return a model as it stands on the Hub now; raise as `since` does."""
     from huggingface_hub import HfApi
 
-    return client.ask(model, _checked(model, lambda: _release(model, HfApi().model_info(model, expand=_WANTED))))
-
-
-def _checked(name: str, question: Callable[[], Answer]) -> Callable[[], Answer]:
-    """The request, with NetworkError for an answer that does not have the form of the Hub's answers."""
-
-    def checked() -> Answer:
-        try:
-            return question()
-        except (AttributeError, KeyError, TypeError):
-            raise NetworkError(f"{name}: the answer is not one that the Hub gives; check HF_ENDPOINT") from None
-
-    return checked
+    return client.ask(model, lambda: _release(model, HfApi().model_info(model, expand=_WANTED)))
 
 
 def _release(watched: str, info: ModelInfo) -> Release:

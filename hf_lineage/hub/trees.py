@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub import client
 
-Answer = TypeVar("Answer")
 MOST_MEMBERS = 10_000
 """Members of an organisation among which an author is searched at most."""
 
@@ -36,23 +35,26 @@ def tree(name: str, commit: str, folder: str | None = None) -> Mapping[str, Entr
     def listed() -> dict[str, Entry]:
         entries = HfApi().list_repo_tree(name, folder, revision=commit, recursive=True)
         files = (entry for entry in entries if isinstance(entry, RepoFile))
-        return {file.path: Entry(file.size, file.lfs.sha256 if file.lfs else file.blob_id) for file in files}
+        return {
+            client.text(file.path): Entry(int(file.size), client.text(file.lfs.sha256 if file.lfs else file.blob_id))
+            for file in files
+        }
 
-    return _asked(name, listed)
+    return client.ask(name, listed)
 
 
 def head(name: str, branch: str = "main") -> str:
     """Return the commit at which a branch stands; raise as `client.snapshot` does."""
     from huggingface_hub import HfApi
 
-    return str(_asked(name, lambda: HfApi().model_info(name, revision=branch).sha))
+    return client.ask(name, lambda: client.text(HfApi().model_info(name, revision=branch).sha))
 
 
 def fetched(name: str, commit: str, file: str) -> Path:
     """Return a file of a repository in the Hub's cache, downloaded whole if it is not there yet."""
     from huggingface_hub import hf_hub_download
 
-    return Path(_asked(name, lambda: hf_hub_download(name, file, revision=commit, tqdm_class=client.progress())))
+    return Path(client.ask(name, lambda: hf_hub_download(name, file, revision=commit, tqdm_class=client.progress())))
 
 
 def owner_commits(name: str, commit: str, files: Sequence[str]) -> tuple[str, ...]:
@@ -64,23 +66,13 @@ def owner_commits(name: str, commit: str, files: Sequence[str]) -> tuple[str, ..
     """
     from huggingface_hub import HfApi
 
-    entries = _asked(name, lambda: HfApi().get_paths_info(name, list(files), revision=commit, expand=True))
+    entries = client.ask(name, lambda: HfApi().get_paths_info(name, list(files), revision=commit, expand=True))
     commits = sorted({entry.last_commit.oid if entry.last_commit else "" for entry in entries})
     if len(entries) != len(files) or not all(commits):
         return ()
-    authors = [_asked(name, functools.partial(_authors, name, commit)) for commit in commits]
+    authors = [client.ask(name, functools.partial(_authors, name, commit)) for commit in commits]
     owner = name.partition("/")[0]
     return tuple(commits) if all(authors) and _belong_to(owner, set().union(*authors)) else ()
-
-
-def _asked(name: str, question: Callable[[], Answer]) -> Answer:
-    """What the Hub answers; RepositoryError as well for an answer of an unexpected form."""
-    try:
-        return client.ask(name, question)
-    except (AttributeError, IndexError, KeyError, TypeError) as error:
-        raise RepositoryError(
-            f"{name}: the Hub's answer about it has an unexpected form ({type(error).__name__}); run again later"
-        ) from None
 
 
 def _authors(name: str, commit: str) -> set[str]:
@@ -98,7 +90,7 @@ def _belong_to(owner: str, people: set[str]) -> bool:
         return True
     members = itertools.islice(_pages(f"organizations/{owner}/members"), MOST_MEMBERS)
     try:
-        return _asked(owner, lambda: others <= {str(member.get("user")) for member in members})
+        return client.ask(owner, lambda: others <= {str(member.get("user")) for member in members})
     except RepositoryError:
         return False
 

@@ -17,14 +17,14 @@ def render(report: Report, explain: bool = False) -> str:
         blocks.append(f"At commit {escaped(report.revision)}.")
     if report.rows:
         blocks.append(table(wording.COLUMNS, (line for row in report.rows for line in wording.cells(row))))
-    blocks += [escaped(sentence) for sentence in wording.reasons(report)]
+    blocks += [paragraph(sentence) for sentence in wording.reasons(report)]
     if explain:
         for row in report.rows:
             for path, evidence in row.verdict.evidence.items():
                 rows = map(numbers.layer_cells, numbers.layer_rows(evidence))
                 blocks.append(f"#### {escaped(row.claim.base)}, {escaped(path)}")
                 blocks.append(table(numbers.LAYER_COLUMNS, rows))
-                blocks += [escaped(sentence) for sentence in numbers.null_sentences(evidence)]
+                blocks += [paragraph(sentence) for sentence in numbers.null_sentences(evidence)]
         blocks.append("\n".join(f"- {limit}" for limit in wording.LIMITS))
     blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING}</sub>")
     return "\n\n".join(blocks) + "\n"
@@ -37,7 +37,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text on one line that is neither Markdown nor HTML, mentions nobody, and becomes no link."""
+    """Return text within a line that is neither Markdown nor HTML, mentions nobody, and becomes no link."""
     plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     plain = re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("@", "&#64;").replace("://", "&#58;//")
     return re.sub(r"(?i)\bwww\.", lambda match: f"{match[0][:-1]}&#46;", plain)
+
+
+def paragraph(text: str) -> str:
+    """Return text escaped as a block of its own or the beginning of one: no list, heading, rule or indented code."""
+    return re.sub(r"^(\d{1,9}(?=\.( |$))|(?=[-=:]))", r"\1\\", escaped(text.strip(" ")))

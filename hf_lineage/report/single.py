@@ -25,14 +25,16 @@ def inspection_text(inspection: Inspection) -> str:
         f"{inspection.bytes_stored / 1e6:.1f} MB"
     )
     rows = [
-        (path, "-", "-", printable(result))
+        (path, "-", "-", "-")
         if isinstance(result, str)
         else (path, f"{result.accuracy:.0%}", f"{result.auc:.2f}", f"{(result.signs < 0).mean():.0%}")
         for path, result in inspection.pairings.items()
     ]
     blocks = [wrapped(head), table(("Path", "Pairing accuracy", "AUC", "Negative traces"), rows, numeric=(1, 2, 3))]
     for path, result in inspection.pairings.items():
-        if isinstance(result, Pairing):
+        if isinstance(result, str):
+            blocks.append(wrapped(f"{path}: {printable(result)}"))
+        else:
             blocks.append(f"{path}: trace concentration s = |tr M| / ‖M‖\n{_layers(result)}")
     if inspection.unclaimed:
         blocks.append(wrapped(f"Tensors of unknown purpose, not read: {printable(', '.join(inspection.unclaimed))}"))
@@ -59,10 +61,10 @@ def inspection_json(inspection: Inspection) -> str:
 
 
 def registry_text(architecture: str | None) -> str:
-    """Return the table of factorizations, or how one class is read; RegistryError if it is not there."""
+    """Return the classes of every factorization, or how one class is read; RegistryError if it is not there."""
     if architecture is None:
-        rows = [(chosen.name, ", ".join(chosen.classes)) for chosen in factorizations()]
-        return table(("Factorization", "Classes"), rows) + "\n"
+        lines = [wrapped(f"{chosen.name}: {', '.join(chosen.classes)}") for chosen in factorizations()]
+        return "\n".join(lines) + "\n"
     return "\n".join(f"{chosen.name}\n{msgspec.yaml.encode(_known(chosen)).decode()}" for chosen in _find(architecture))
 
 

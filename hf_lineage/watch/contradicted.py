@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from hf_lineage.annotate.section import NO_MORE, NONE, figures, share
 from hf_lineage.errors import printable
 from hf_lineage.report import wording
-from hf_lineage.report.markdown import escaped, table
+from hf_lineage.report.markdown import escaped, paragraph, table
 from hf_lineage.watch.ledger import Claim, Entry
 
 COLUMNS = ("Declared base", "At commit", "Declared in", "Score", "Inherited", "p")
@@ -35,7 +35,7 @@ def _issue(entry: Entry, contradicted: list[Claim]) -> Iterator[str]:
     shown, hidden = contradicted[:MOST_CLAIMS], len(contradicted[MOST_CLAIMS:])
     yield f"Lineage contradicted: {entry.model} @ {entry.commit[:12]}"
     yield (
-        f"{escaped(entry.model)} declares a base, and its weights do not show that they come from it. It was checked "
+        f"{paragraph(entry.model)} declares a base, and its weights do not show that they come from it. It was checked "
         f"at commit {escaped(entry.commit)} on {entry.checked_at:%Y-%m-%d} by hf-lineage {escaped(entry.version)}."
     )
     yield table(COLUMNS, map(_cells, shown))

@@ -121,7 +121,12 @@ def text(page: Page) -> str:
 def markdown(page: Page) -> str:
     """Return a page for a step summary."""
     table = [md.table(page.columns, page.rows)] if page.rows else []
-    blocks = ("### Lineage of what changed", *table, *map(md.escaped, page.sentences), f"<sub>{wording.MEANING}</sub>")
+    blocks = (
+        "### Lineage of what changed",
+        *table,
+        *map(md.paragraph, page.sentences),
+        f"<sub>{wording.MEANING}</sub>",
+    )
     return "\n\n".join(blocks) + "\n"
 
 

@@ -87,3 +87,9 @@ def test_figures_are_printed_as_everywhere(score, p_value, shown):
 
 def test_a_day_is_written_as_iso_8601():
     assert "| Date | 2027-01-02 |" in section.render(recorded(date=datetime.date(2027, 1, 2)))
+
+
+@pytest.mark.parametrize("base", ["- x", "1. x", "# x", "    x", "---"])
+def test_a_base_that_would_begin_a_block_begins_a_sentence(base):
+    text = section.render(recorded(base=base, reason="it is no Hub name"))
+    assert f"<p>{base.strip()}: it is no Hub name</p>" in MarkdownIt().render(text)

@@ -8,7 +8,6 @@ import pytest
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge, judge_merge, judge_path, kind_of, spans
 from hf_lineage.evidence.inherited import Drawn
-from hf_lineage.evidence.measure import holm
 from hf_lineage.evidence.permutation_null import NOT_EXCHANGEABLE
 from hf_lineage.evidence.verdict import (
     ExitCode,
@@ -257,19 +256,6 @@ def test_a_parent_that_is_verified_by_itself_leaves_the_other_its_part():
     assert [each.verified for each in (large, small)] == [True, False]
     assert [each.verified for each in judge_merge([large, small])] == [True, True]
     assert judge_merge([large, small])[0] == large
-
-
-@pytest.mark.parametrize(
-    ("raw", "adjusted"),
-    [
-        ({"a": 0.01}, {"a": 0.01}),
-        ({"a": 0.01, "b": 0.04}, {"a": 0.02, "b": 0.04}),
-        ({"a": 0.04, "b": 0.03}, {"a": 0.06, "b": 0.06}),
-        ({"a": 0.7, "b": 0.9, "c": 0.001}, {"a": 1.0, "b": 1.0, "c": 0.003}),
-    ],
-)
-def test_holm_adjusts_as_published(raw, adjusted):
-    assert holm(raw) == pytest.approx(adjusted)
 
 
 @pytest.mark.parametrize(("numbers", "words"), [((), ""), ((3,), "3"), ((0, 1, 3, 5, 6, 7), "0-1, 3, 5-7")])

@@ -4,12 +4,52 @@ import html
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from hf_lineage.errors import printable
-from hf_lineage.report.markdown import escaped, table
+from hf_lineage.report.markdown import escaped, paragraph, table
+from tests.models import card, tiny_llama
 from tests.properties import ANY_TEXT, cases
+from tests.running import lineage
 
+BEGINNINGS = (
+    "",
+    " ",
+    "\n",
+    "-",
+    "- x",
+    "+ x",
+    "* x",
+    "1. x",
+    "1) x",
+    "12345678. x",
+    "# x",
+    "###### x",
+    "> x",
+    "    x",
+    "---",
+    "- - -",
+)
+"""What would begin a list, a heading, a quotation, a rule or code if it stood at the beginning of a line."""
+MORE_BEGINNINGS = (
+    "\tx",
+    "===",
+    ": x",
+    "```",
+    "~~~ x",
+    "* * *",
+    "___",
+    "<b>",
+    "<!-- x",
+    "[x]: y",
+    "| x |",
+    "1.",
+    "#",
+    "+",
+    "0)",
+)
+TABLE = frozenset({"table_open", "thead_open", "tbody_open", "tr_open", "th_open", "td_open"})
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
@@ -46,6 +86,35 @@ def test_a_table_has_a_rule_under_its_columns():
     assert table(("Base", "Verdict"), [("a|b", "RELATED")]) == "| Base | Verdict |\n| --- | --- |\n| a\\|b | RELATED |"
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n", "-", "1. x", "> x", "    x", "---", "===", "#", "+", "* * *"])
+@pytest.mark.parametrize("text", BEGINNINGS + MORE_BEGINNINGS)
 def test_what_would_begin_a_block_begins_none_within_a_line(text):
     assert PARSER.render(f"Base: {escaped(text)}").count("<") == 2
+
+
+@cases(500)
+@given(st.tuples(st.sampled_from(BEGINNINGS + MORE_BEGINNINGS), ANY_TEXT).map("".join) | ANY_TEXT)
+def test_any_text_is_one_paragraph_of_what_is_printed(text):
+    for before, after in (
+        ("", ""),
+        ("Above\n\n", "\n\nBelow"),
+        ("| a |\n| --- |\n| b |\n\n", ""),
+        ("- a\n\n# b\n\n", "\n\n---"),
+    ):
+        rendered = PARSER.render(f"{before}{paragraph(text)}{after}")
+        wanted = f"<p>{shown(text)}</p>" if shown(text) else ""
+        expected = f"{PARSER.render(before)}{wanted}{PARSER.render(after)}"
+        assert " ".join(rendered.split()) == " ".join(expected.replace("><", "> <").split())
+
+
+def test_bases_of_a_card_that_would_begin_a_block_are_text_in_a_report(tmp_path):
+    names = ["- x", "+ x", "1. x", "1) x", "# x", "> x", "---", "***"]
+    model = card(tiny_llama(tmp_path / "model"), names)
+    result = lineage("check", model, "--format", "markdown")
+    assert result.code == 3
+    rendered = PARSER.parse(result.out)
+    kinds = {token.type for token in rendered if token.nesting >= 0 and token.type not in TABLE}
+    assert kinds == {"heading_open", "inline", "paragraph_open"}
+    (heading,) = [token for token in rendered if token.type == "heading_open"]
+    assert heading.tag == "h3"
+    for name in names:
+        assert f"<p>{shown(name)}: {shown(name)} is no Hub name" in PARSER.render(result.out)

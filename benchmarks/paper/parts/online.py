@@ -15,8 +15,8 @@ from benchmarks.paper.parts.public import Public
 from hf_lineage.checking.opened import described
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import LineageError, NetworkError, printable
-from hf_lineage.hub.client import first_line
 from hf_lineage.hub.reference import RepoRef, resolve
+from hf_lineage.hub.translation import first_line
 
 VERSION = 1
 """Raised when what is found in public models comes to mean something else."""

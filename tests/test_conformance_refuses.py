@@ -1,4 +1,4 @@
-"""The proof can fail: entries that are wrong, and what refuses each of them."""
+"""The proof of `test_conformance.py` can fail: wrong entries of the registry, and what refuses each of them."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,18 +27,18 @@ from tests.conformance import (
 
 @dataclass(frozen=True)
 class Wrong:
-    """A class, what a file says wrongly of it, and what notices that."""
+    """A class, what is changed in its entry, and what notices that."""
 
     name: str
     registered: str
     by: str
-    said: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     missing: str = ""
     """A tensor that the weights lack."""
 
 
-PROMISED = {
+NEVER_PASS = {
     "GPT-2's names for GPTBigCode": Wrong(
         "GPTBigCodeForCausalLM", "gpt2", by="binding", settings={"multi_query": False}
     ),
@@ -46,20 +46,20 @@ PROMISED = {
         "LlamaForCausalLM",
         "llama",
         by="deviations",
-        said={"mlp": {"up": "mlp.down_proj", "down": "mlp.up_proj"}},
+        changes={"mlp": {"up": "mlp.down_proj", "down": "mlp.up_proj"}},
         settings={"intermediate_size": 32},
     ),
     "value for key": Wrong(
         "LlamaForCausalLM",
         "llama",
         by="deviations",
-        said={"attention": {"key": "self_attn.v_proj", "value": "self_attn.k_proj"}},
+        changes={"attention": {"key": "self_attn.v_proj", "value": "self_attn.k_proj"}},
     ),
     "heads packed by turns said to follow one another": Wrong(
         "GPTNeoXForCausalLM",
         "gpt_neox",
         by="deviations",
-        said={"attention": {"interleaved": {}, "packed": {"attention.query_key_value": ("query", "key", "value")}}},
+        changes={"attention": {"interleaved": {}, "packed": {"attention.query_key_value": ("query", "key", "value")}}},
     ),
     "an expert of which the weights lack a tensor": Wrong(
         "FlexOlmoForCausalLM", "flex_olmo", by="binding", missing="model.layers.0.mlp.experts.1.up_proj.weight"
@@ -68,30 +68,32 @@ PROMISED = {
         "FlexOlmoForCausalLM",
         "flex_olmo",
         by="unclaimed",
-        said={"mlp": {role: f"mlp.experts.0.{role}_proj" for role in ("up", "gate", "down")}},
+        changes={"mlp": {role: f"mlp.experts.0.{role}_proj" for role in ("up", "gate", "down")}},
     ),
-    "a gain not folded": Wrong("LlamaForCausalLM", "llama", by="norms_left_out", said={"mlp": {"norm": ()}}),
+    "a gain not folded": Wrong("LlamaForCausalLM", "llama", by="norms_left_out", changes={"mlp": {"norm": ()}}),
 }
 
 
 def refused(wrong: Wrong, folder: Path) -> set[str]:
     """What refuses an entry: binding it to the weights, or faults that the proof finds."""
-    said = pretend(wrong.registered, **wrong.said)
+    entry = pretend(wrong.registered, **wrong.changes)
     try:
-        found = specimen(wrong.name, folder, required(said, wrong.name, variants(wrong.name)[0] | wrong.settings), said)
-        there = {name: shape for name, shape in found.shapes.items() if name != wrong.missing}
-        bind(said, there, found.model.config.to_dict())
+        built = specimen(
+            wrong.name, folder, required(entry, wrong.name, variants(wrong.name)[0] | wrong.settings), entry
+        )
+        there = {name: shape for name, shape in built.shapes.items() if name != wrong.missing}
+        bind(entry, there, built.model.config.to_dict())
     except CheckpointError:
         return {"binding"}
-    return set(faults(found))
+    return set(faults(built))
 
 
-@pytest.mark.parametrize("wrong", PROMISED.values(), ids=PROMISED.keys())
+@pytest.mark.parametrize("wrong", NEVER_PASS.values(), ids=NEVER_PASS.keys())
 def test_a_wrong_entry_that_must_never_pass_is_refused(wrong, tmp_path):
     assert wrong.by in refused(wrong, tmp_path)
 
 
-LIES = {
+DEVIATING = {
     "gate and up exchanged": ("LlamaForCausalLM", "llama", {"mlp": {"up": "mlp.gate_proj", "gate": "mlp.up_proj"}}),
     "query and value exchanged": (
         "GPT2LMHeadModel",
@@ -148,10 +150,10 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize(("name", "registered", "changes"), LIES.values(), ids=LIES.keys())
-def test_a_factorization_that_is_not_the_module_is_refuted(name, registered, changes, tmp_path):
-    said = pretend(registered, **changes)
-    assert deviations(specimen(name, tmp_path, required(said, name, variants(name)[0]), said))
+@pytest.mark.parametrize(("name", "registered", "changes"), DEVIATING.values(), ids=DEVIATING.keys())
+def test_a_factorization_that_is_not_the_module_deviates(name, registered, changes, tmp_path):
+    entry = pretend(registered, **changes)
+    assert deviations(specimen(name, tmp_path, required(entry, name, variants(name)[0]), entry))
 
 
 CONVOLUTION, BATCH_NORM = 4, "running_var"
@@ -165,16 +167,16 @@ MISREAD = {
 
 @pytest.mark.parametrize("misread", MISREAD.values(), ids=MISREAD.keys())
 @pytest.mark.parametrize("registered", ["resnet_basic", "resnet_bottleneck"])
-def test_a_convolution_read_otherwise_is_refuted(registered, misread, tmp_path):
+def test_a_convolution_read_otherwise_deviates(registered, misread, tmp_path):
     factorization = pretend(registered)
     wanted = required(factorization, "ResNetModel", variants("ResNetModel")[0])
-    found = specimen("ResNetModel", tmp_path, wanted, factorization)
-    assert deviations(replace(found, read=lambda name: misread(name, found.read(name))))
+    built = specimen("ResNetModel", tmp_path, wanted, factorization)
+    assert deviations(replace(built, read=lambda name: misread(name, built.read(name))))
 
 
 def test_an_output_batch_norm_left_out_is_noticed(tmp_path):
-    said = pretend("resnet_bottleneck", mlp={"output_norm": ()})
-    left_out = gains_left_out(specimen("ResNetModel", tmp_path, variants("ResNetModel")[0], said))
+    entry = pretend("resnet_bottleneck", mlp={"output_norm": ()})
+    left_out = gains_left_out(specimen("ResNetModel", tmp_path, variants("ResNetModel")[0], entry))
     assert "encoder.stages.0.layers.0.layer.2.normalization.weight" in left_out
 
 
@@ -203,51 +205,51 @@ LEFT_OUT = {
 
 @pytest.mark.parametrize(("name", "registered", "layers", "forgotten"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
 def test_a_stack_left_out_is_noticed(name, registered, layers, forgotten, tmp_path):
-    said = pretend(registered, layers=layers)
-    found = specimen(name, tmp_path, required(said, name, variants(name)[0]), said)
-    assert forgotten in layers_left_out(found)
+    entry = pretend(registered, layers=layers)
+    built = specimen(name, tmp_path, required(entry, name, variants(name)[0]), entry)
+    assert forgotten in layers_left_out(built)
 
 
 def test_a_norm_left_out_is_noticed(tmp_path):
-    said = pretend("llama", mlp={"norm": ()})
-    assert norms_left_out(specimen("LlamaForCausalLM", tmp_path, {}, said)) == [
+    entry = pretend("llama", mlp={"norm": ()})
+    assert norms_left_out(specimen("LlamaForCausalLM", tmp_path, {}, entry)) == [
         "model.layers.0.post_attention_layernorm",
         "model.layers.1.post_attention_layernorm",
     ]
 
 
 def test_an_output_norm_left_out_is_noticed(tmp_path):
-    said = pretend("gemma2", attention={"output_norm": ()})
-    assert output_norms_mistaken(specimen("Gemma2ForCausalLM", tmp_path, {}, said)) == ["value_output"]
+    entry = pretend("gemma2", attention={"output_norm": ()})
+    assert output_norms_mistaken(specimen("Gemma2ForCausalLM", tmp_path, {}, entry)) == ["value_output"]
 
 
 def test_a_gain_on_the_output_left_out_is_noticed(tmp_path):
-    said = pretend("vit", mlp={"output_norm": ()})
-    assert gains_left_out(specimen("BeitModel", tmp_path, {}, said)) == [
+    entry = pretend("vit", mlp={"output_norm": ()})
+    assert gains_left_out(specimen("BeitModel", tmp_path, {}, entry)) == [
         "encoder.layer.0.lambda_2",
         "encoder.layer.1.lambda_2",
     ]
 
 
 def test_the_wrong_kind_of_norm_is_noticed(tmp_path):
-    said = pretend("llama", normalization="layer_norm")
-    assert "model.layers.0.input_layernorm" in wrong_normalization(specimen("LlamaForCausalLM", tmp_path, {}, said))
+    entry = pretend("llama", normalization="layer_norm")
+    assert "model.layers.0.input_layernorm" in wrong_normalization(specimen("LlamaForCausalLM", tmp_path, {}, entry))
 
 
-@pytest.mark.parametrize("said", ["rms_norm", "layer_norm"])
-def test_a_batch_norm_is_told_from_other_norms(said, tmp_path):
-    found = specimen(
-        "ResNetModel", tmp_path, variants("ResNetModel")[0], pretend("resnet_bottleneck", normalization=said)
+@pytest.mark.parametrize("normalization", ["rms_norm", "layer_norm"])
+def test_a_batch_norm_is_told_from_other_norms(normalization, tmp_path):
+    built = specimen(
+        "ResNetModel", tmp_path, variants("ResNetModel")[0], pretend("resnet_bottleneck", normalization=normalization)
     )
-    assert "encoder.stages.0.layers.0.layer.2.normalization" in wrong_normalization(found)
+    assert "encoder.stages.0.layers.0.layer.2.normalization" in wrong_normalization(built)
 
 
 def test_reader_and_writer_exchanged_are_noticed_by_the_tensor_parallel_plan(tmp_path):
-    found = specimen("LlamaForCausalLM", tmp_path, {"intermediate_size": 32})
-    first = found.layout.sets("mlp")[0][0]
+    built = specimen("LlamaForCausalLM", tmp_path, {"intermediate_size": 32})
+    first = built.layout.sets("mlp")[0][0]
     exchanged = {"up": first.slots["down"], "down": first.slots["up"]}
     object.__setattr__(first, "slots", exchanged)
-    assert against_plan(found) == ["model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.up_proj.weight"]
+    assert against_plan(built) == ["model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.up_proj.weight"]
 
 
 INACTIVE = {
@@ -280,8 +282,8 @@ INACTIVE = {
 }
 
 
-@pytest.mark.parametrize(("name", "registered", "said", "settings", "by"), INACTIVE.values(), ids=INACTIVE.keys())
-def test_a_lie_about_what_makes_units_active_is_noticed(name, registered, said, settings, by, tmp_path):
-    factorization = pretend(registered, mlp=said)
+@pytest.mark.parametrize(("name", "registered", "changes", "settings", "by"), INACTIVE.values(), ids=INACTIVE.keys())
+def test_a_wrong_word_about_what_makes_units_active_is_noticed(name, registered, changes, settings, by, tmp_path):
+    factorization = pretend(registered, mlp=changes)
     wanted = required(factorization, name, variants(name)[0] | settings)
     assert by in inactive(specimen(name, tmp_path, wanted, factorization))

@@ -1,4 +1,4 @@
-"""The action in this process: what its inputs may be, what it caches, what becomes of the card."""
+"""The steps of the action in this process: what they put out, what they cache, what becomes of the card."""
 
 import json
 import shutil
@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage import Options, __version__, action
-from hf_lineage.action import runner, steps
+from hf_lineage import __version__, action
+from hf_lineage.action import steps
 from hf_lineage.action.inputs import read_inputs
-from hf_lineage.errors import OptionError
-from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.report import FORMATS
 from tests.github import ROOT, commands, outputs
 from tests.github import action as action_yml
@@ -47,59 +45,6 @@ def step(room, monkeypatch, capsys):
         return code, outputs((room / "OUTPUT").read_text("utf-8")), commands(capsys.readouterr().out)
 
     return run
-
-
-class TestInputs:
-    @pytest.mark.parametrize(
-        ("environ", "message"),
-        [
-            ({}, "give one of the inputs model and local-path"),
-            ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give one of the inputs model and local-path"),
-            ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision belongs to model; a folder has none"),
-            ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
-            (
-                {"MODEL": "a/b", "FAIL_ON": "related"},
-                "fail-on must be one of unrelated, undecided, never, not related",
-            ),
-            (
-                {"MODEL": "a/b", "ANNOTATE": "yes"},
-                "annotate must be one of never, write, pull-request, not yes",
-            ),
-            ({"MODEL": "a/b", "BUDGET": "no\n::error::x"}, r"budget must be .*not no\\n:\\x3aerror:\\x3ax"),
-            ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
-            ({"MODEL": "a/b", "ACCEPT": "unmeasured"}, "accept must be one of part, basis, not unmeasured"),
-            ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
-        ],
-    )
-    def test_a_wrong_one_is_refused_by_name(self, environ, message):
-        with pytest.raises(OptionError, match=message):
-            read_inputs({f"LINEAGE_{name}": value for name, value in environ.items()})
-
-    def test_they_mean_what_action_yml_says(self):
-        inputs = read_inputs(
-            {
-                "LINEAGE_MODEL": "org/model", "LINEAGE_REVISION": "v1", "LINEAGE_BASE": "a/b, c/d\ne/f a/b",
-                "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_ACCEPT": "part, basis",
-                "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x",
-                "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_LOCAL_HUB": "hub", "RUNNER_TEMP": "/temp",
-            }
-        )  # fmt: skip
-        assert (inputs.model, inputs.bases, list(inputs.formats)) == (
-            "org/model@v1", ("a/b", "c/d", "e/f"), ["json", "sarif", "junit"],
-        )  # fmt: skip
-        assert inputs.failing == {ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}
-        assert (inputs.card, inputs.token, str(inputs.options.local_hub)) == ("never", "hf_x", "hub")
-        assert inputs.options.accept == ("part", "basis")
-
-    def test_the_defaults_are_those_of_the_command(self):
-        inputs = read_inputs({"LINEAGE_LOCAL_PATH": "."})
-        assert (inputs.model, inputs.bases, inputs.failing) == (".", (), {ExitCode.UNRELATED, ExitCode.ERROR})
-        assert inputs.options == Options()
-
-    def test_every_input_reaches_the_check_as_a_variable_of_its_own(self):
-        (check,) = (step for step in action_yml()["runs"]["steps"] if step.get("id") == "check")
-        given = {value for name, value in check["env"].items() if name.startswith("LINEAGE_")}
-        assert given == {f"${{{{ inputs.{name} }}}}" for name in action_yml()["inputs"]}
 
 
 class TestCheckout:
@@ -281,25 +226,6 @@ class TestCard:
         code, outputs, heard = step(local_path=card(tiny_llama(tmp_path / "m"), "a/b"), annotate="pull-request")
         assert (code, outputs["verdict"]) == (2, "ERROR")
         assert "pull requests are for the Hub" in heard[0][2]
-
-
-class TestRunner:
-    def test_a_command_is_one_line_whatever_it_says(self):
-        assert runner.command("error", "50%\r\n::error::x", title="a: b,\nc") == (
-            "::error title=a%3A b%2C%0Ac::50%25%0D%0A::error::x"
-        )
-
-    def test_an_output_cannot_end_before_its_mark(self, tmp_path):
-        runner.set_outputs(tmp_path / "out", {"a": "x\nb<<EOF\ny", "b": ""})
-        assert outputs((tmp_path / "out").read_text()) == {"a": "x b<<EOF y", "b": ""}
-
-    def test_a_summary_stays_under_a_mebibyte_and_ends_with_a_whole_line(self, tmp_path):
-        runner.add_summary(tmp_path / "summary", "| é |\n" * 200_000)
-        content = (tmp_path / "summary").read_bytes()
-        assert 2**20 - 2**11 < len(content) < 2**20
-        beginning, _, rest = content.decode().rpartition("| é |\n")
-        assert set(beginning.splitlines()) == {"| é |"}
-        assert "The rest is left out" in rest
 
 
 def test_the_action_names_only_formats_that_there_are():

@@ -1,0 +1,88 @@
+"""The inputs of the action: what each may be, and what it means to the check."""
+
+import pytest
+
+from hf_lineage import Options, __version__
+from hf_lineage.action.inputs import read_inputs
+from hf_lineage.errors import OptionError
+from hf_lineage.evidence.verdict import ExitCode
+from tests.github import action as action_yml
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({}, "give one of the inputs model and local-path"),
+        ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give one of the inputs model and local-path"),
+        ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision belongs to model; a folder has none"),
+        ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
+        (
+            {"MODEL": "a/b", "FAIL_ON": "related"},
+            "fail-on must be one of unrelated, undecided, never, not related",
+        ),
+        (
+            {"MODEL": "a/b", "ANNOTATE": "yes"},
+            "annotate must be one of never, write, pull-request, not yes",
+        ),
+        ({"MODEL": "a/b", "BUDGET": "no\n::error::x"}, r"budget must be .*not no\\n:\\x3aerror:\\x3ax"),
+        ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
+        ({"MODEL": "a/b", "ACCEPT": "unmeasured"}, "accept must be one of part, basis, not unmeasured"),
+        ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
+    ],
+)
+def test_a_wrong_one_is_refused_by_name(environ, message):
+    with pytest.raises(OptionError, match=message):
+        read_inputs({f"LINEAGE_{name}": value for name, value in environ.items()})
+
+
+def test_they_mean_what_action_yml_says():
+    inputs = read_inputs(
+        {
+            "LINEAGE_MODEL": "org/model", "LINEAGE_REVISION": "v1", "LINEAGE_BASE": "a/b, c/d\ne/f a/b",
+            "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_ACCEPT": "part, basis",
+            "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x",
+            "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_LOCAL_HUB": "hub", "RUNNER_TEMP": "/temp",
+        }
+    )  # fmt: skip
+    assert (inputs.model, inputs.bases, list(inputs.formats)) == (
+        "org/model@v1", ("a/b", "c/d", "e/f"), ["json", "sarif", "junit"],
+    )  # fmt: skip
+    assert inputs.failing == {ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}
+    assert (inputs.card, inputs.token, str(inputs.options.local_hub)) == ("never", "hf_x", "hub")
+    assert inputs.options.accept == ("part", "basis")
+
+
+def test_the_defaults_are_those_of_the_command():
+    inputs = read_inputs({"LINEAGE_LOCAL_PATH": "."})
+    assert (inputs.model, inputs.bases, inputs.failing) == (".", (), {ExitCode.UNRELATED, ExitCode.ERROR})
+    assert inputs.options == Options()
+
+
+def test_every_input_reaches_the_check_as_a_variable_of_its_own():
+    (check,) = (step for step in action_yml()["runs"]["steps"] if step.get("id") == "check")
+    given = {value for name, value in check["env"].items() if name.startswith("LINEAGE_")}
+    assert given == {f"${{{{ inputs.{name} }}}}" for name in action_yml()["inputs"]}
+
+
+def test_an_input_that_is_empty_is_as_one_that_is_left_out():
+    names = ("REVISION", "BASE", "FORMATS", "FAIL_ON", "ANNOTATE", "TOKEN", "VERSION", "LOCAL_HUB", "ACCEPT", "BUDGET")
+    empty = read_inputs({"LINEAGE_MODEL": " org/model\n"} | {f"LINEAGE_{name}": "  " for name in names})
+    assert empty == read_inputs({"LINEAGE_MODEL": "org/model"})
+
+
+def test_a_model_is_one_of_the_hub_only_where_it_is_named_as_one():
+    assert read_inputs({"LINEAGE_MODEL": "org/model"}).on_hub
+    assert not read_inputs({"LINEAGE_LOCAL_PATH": "org/model"}).on_hub
+
+
+def test_a_verdict_that_never_fails_is_an_input_too():
+    assert read_inputs({"LINEAGE_LOCAL_PATH": ".", "LINEAGE_FAIL_ON": "never"}).failing == frozenset()
+
+
+def test_signatures_are_cached_where_the_runner_keeps_what_is_temporary(tmp_path):
+    inputs = read_inputs({"LINEAGE_LOCAL_PATH": ".", "RUNNER_TEMP": str(tmp_path)})
+    assert inputs.cache == tmp_path / "hf-lineage-signatures"
+
+
+def test_variables_of_others_are_no_inputs():
+    assert read_inputs({"LINEAGE_LOCAL_PATH": ".", "BASE": "a/b", "INPUT_BASE": "a/b"}).bases == ()

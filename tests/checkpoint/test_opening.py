@@ -1,0 +1,196 @@
+"""Which files hold the weights of a model: one, the shards of an index, or none that is read, and why."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.checkpoint.opening import files_beside, open_file, weight_files
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.hub.reference import RepoRef
+from tests.models import WEIGHTS, Trap, edit_json, shard, tiny_llama
+
+INDEX = "model.safetensors.index.json"
+FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+STRANGE = "names a shard that is no safetensors file of this folder"
+
+
+def repository(folder):
+    return RepoRef("org/model", folder)
+
+
+def opened(folder):
+    return open_checkpoint(repository(folder))
+
+
+@pytest.fixture
+def sharded(tmp_path):
+    return shard(tiny_llama(tmp_path))
+
+
+def test_shards_hold_the_same_as_one_file(tmp_path):
+    single, shards = opened(tiny_llama(tmp_path / "a")), opened(shard(tiny_llama(tmp_path / "b")))
+    assert single.shapes == shards.shapes
+    assert all(np.array_equal(single.read(name), shards.read(name)) for name in single.shapes)
+
+
+def test_a_single_file_beside_an_index_of_others_is_two_models(sharded, tmp_path):
+    (tmp_path / WEIGHTS).write_bytes(tiny_llama(tmp_path / "other", seed=1).joinpath(WEIGHTS).read_bytes())
+    with pytest.raises(NothingToCompare) as error:
+        opened(sharded)
+    assert str(error.value) == (
+        "org/model holds model.safetensors, and its model.safetensors.index.json names other files: transformers loads "
+        "the former, other loaders the latter; keep one of them"
+    )
+
+
+def test_an_index_of_the_single_file_alone_changes_nothing(sharded, tmp_path):
+    (tmp_path / WEIGHTS).write_bytes(tiny_llama(tmp_path / "other", seed=1).joinpath(WEIGHTS).read_bytes())
+    names = load_file(sharded / WEIGHTS)
+    edit_json(sharded / "model.safetensors.index.json", weight_map=dict.fromkeys(names, WEIGHTS))
+    assert {info.file.name for info in opened(sharded).stored.values()} == {WEIGHTS}
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: path.symlink_to("gone")])
+def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
+    make(tmp_path / WEIGHTS)
+    with pytest.raises(
+        CheckpointError, match=r"org/model: model\.safetensors is not a readable file but a folder, a pipe"
+    ):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("weight_map", "message"),
+    [
+        (None, "has no `weight_map` from tensor names to file names; download it again"),
+        ("text", "has no `weight_map` from tensor names to file names"),
+        ({"a": 7}, "has no `weight_map` from tensor names to file names"),
+        ({"a": ["x"]}, "has no `weight_map` from tensor names to file names"),
+        ({"a": "../x.safetensors"}, f"{STRANGE}: ../x.safetensors; do not trust this model"),
+        ({"a": "/etc/x.safetensors"}, f"{STRANGE}: /etc/x.safetensors"),
+        ({"a": "sub/x.safetensors"}, f"{STRANGE}: sub/x.safetensors"),
+        ({"a": "..\\x.safetensors"}, rf"{STRANGE}: ..\x.safetensors"),
+        ({"a": "C:x.safetensors"}, f"{STRANGE}: C:x.safetensors"),
+        ({"a": "x\0.safetensors"}, rf"{STRANGE}: x\x00.safetensors"),
+        ({"a": "pytorch_model.bin"}, f"{STRANGE}: pytorch_model.bin"),
+        ({"a": ""}, f"{STRANGE}: ; do not trust this model"),
+        ({"a": ".."}, f"{STRANGE}: ..; do not trust this model"),
+        ({"a": "gone.safetensors"}, "names the shard gone.safetensors, which is missing; download it again"),
+        ({"a": f"{'x' * 300}.safetensors"}, f"names the shard {'x' * 300}.safetensors, which is missing"),
+        ({"a": "\ud800.safetensors"}, r"names the shard \ud800.safetensors, which is missing"),
+        ({"a": FIRST}, "names the tensor a, which no shard holds; download them again"),
+    ],
+)
+def test_an_index_that_lies_is_refused(sharded, weight_map, message):
+    edit_json(sharded / INDEX, weight_map=weight_map)
+    with pytest.raises(CheckpointError) as error:
+        opened(sharded)
+    assert str(error.value).startswith("org/model: ")
+    assert message in str(error.value)
+
+
+def test_a_tensor_in_two_shards_is_refused(sharded):
+    (sharded / SECOND).write_bytes((sharded / FIRST).read_bytes())
+    with pytest.raises(CheckpointError, match=rf"is in both {FIRST} and {SECOND}; remove one of them"):
+        opened(sharded)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.pth", "model.ckpt"])
+def test_a_pickle_is_never_loaded(tmp_path, name):
+    trap = tmp_path / "sprung"
+    (tmp_path / name).write_bytes(pickle.dumps(Trap(trap)))
+    with pytest.raises(
+        NothingToCompare, match=rf"its weights as a pickle \({name}\), which is never loaded; convert it"
+    ):
+        opened(tmp_path)
+    assert not trap.exists()
+    pickle.loads((tmp_path / name).read_bytes())
+    assert trap.exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "org/model holds no weights (model.safetensors or model.safetensors.index.json)"),
+        (["model-q4.gguf"], "holds its weights as GGUF (model-q4.gguf), which is not decoded yet; check the safetens"),
+        (["adapter_config.json", "adapter_model.safetensors"], "holds only a LoRA adapter; merge it into its base"),
+        (["other.safetensors"], "has other.safetensors but neither model.safetensors nor model.safetensors.index.json"),
+    ],
+)
+def test_without_weights_the_reason_says_what_is_there_instead(tmp_path, files, message):
+    for file in files:
+        (tmp_path / file).touch()
+    with pytest.raises(NothingToCompare) as error:
+        opened(tmp_path)
+    assert message in str(error.value)
+
+
+def test_the_files_that_are_read_are_the_single_one_or_the_shards(tmp_path):
+    assert weight_files(repository(tiny_llama(tmp_path / "a"))) == [WEIGHTS]
+    assert weight_files(repository(shard(tiny_llama(tmp_path / "b")))) == [FIRST, SECOND]
+
+
+def test_one_file_is_opened_whatever_an_index_says(sharded):
+    names = set(open_file(repository(sharded), FIRST).stored)
+    assert names
+    assert names < set(opened(sharded).stored)
+
+
+@pytest.mark.parametrize(
+    ("files", "sentences"),
+    [
+        ([], ()),
+        (["optimizer.pt", "training_args.bin", "tokenizer.bin", "scheduler.pt", "notes.txt"], ()),
+        (["a.gguf"], ("a.gguf may hold weights too and was not read: transformers loads model.safetensors, other",)),
+        (["b.bin", "a.onnx", "c.h5"], ("a.onnx and 2 more may hold weights too and was not read",)),
+    ],
+)
+def test_other_files_that_may_hold_weights_are_named(tmp_path, files, sentences):
+    tiny_llama(tmp_path)
+    for file in files:
+        (tmp_path / file).touch()
+    found = files_beside(repository(tmp_path))
+    assert len(found) == len(sentences)
+    assert all(sentence.startswith(wanted) for sentence, wanted in zip(found, sentences, strict=True))
+
+
+class TestFileThatTheConfigNames:
+    """`transformers_weights` in config.json."""
+
+    def test_it_is_the_one_that_is_read(self, tmp_path):
+        (tiny_llama(tmp_path) / WEIGHTS).rename(tmp_path / "other.safetensors")
+        edit_json(tmp_path / "config.json", transformers_weights="other.safetensors")
+        assert weight_files(repository(tmp_path)) == ["other.safetensors"]
+        assert "model.norm.weight" in opened(tmp_path).stored
+
+    def test_it_may_be_an_index_of_shards(self, sharded):
+        (sharded / INDEX).rename(sharded / "other.safetensors.index.json")
+        edit_json(sharded / "config.json", transformers_weights="other.safetensors.index.json")
+        assert weight_files(repository(sharded)) == [FIRST, SECOND]
+
+    def test_beside_the_usual_one_it_makes_two_models(self, tmp_path):
+        edit_json(tiny_llama(tmp_path) / "config.json", transformers_weights="other.safetensors")
+        with pytest.raises(NothingToCompare, match=r"loads other\.safetensors, which config\.json names .* keep"):
+            opened(tmp_path)
+
+    def test_one_that_is_missing_is_damage(self, tmp_path):
+        (tiny_llama(tmp_path) / WEIGHTS).unlink()
+        edit_json(tmp_path / "config.json", transformers_weights="gone.safetensors")
+        with pytest.raises(CheckpointError, match=r"names the weights gone\.safetensors, which are missing"):
+            opened(tmp_path)
+
+    @pytest.mark.parametrize("name", ["../x.safetensors", "pytorch_model.bin", "", 7, ["a"], {"a": 1}])
+    def test_one_that_is_no_safetensors_file_of_the_folder_is_refused(self, tmp_path, name):
+        edit_json(tiny_llama(tmp_path) / "config.json", transformers_weights=name)
+        with pytest.raises(NothingToCompare, match=r"which is no safetensors file of this folder; leave the key out"):
+            opened(tmp_path)
+
+
+def test_a_distributed_checkpoint_is_named_and_not_read(tmp_path):
+    (tiny_llama(tmp_path) / "shard-00001-model-00001-of-00002.safetensors").touch()
+    with pytest.raises(NothingToCompare, match=r"holds a distributed checkpoint \(shard-00001-model-00001-of-00002"):
+        opened(tmp_path)

@@ -1,0 +1,203 @@
+"""Stored tensors: what the header of a file says of each, and that only its own bytes are ever read."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.numbers import DTYPES
+from hf_lineage.checkpoint.stored import StoredTensor, header
+from hf_lineage.errors import CheckpointError
+from hf_lineage.hub.reference import RepoRef
+from tests.models import WEIGHTS, raw_safetensors, shard, tiny_llama
+
+
+def opened(folder):
+    return open_checkpoint(RepoRef("org/model", folder))
+
+
+def entry(*shape, dtype="F32", offsets=(0, 4)):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}
+
+
+@pytest.fixture
+def sharded(tmp_path):
+    return shard(tiny_llama(tmp_path))
+
+
+def test_every_tensor_is_where_its_start_and_size_say(sharded):
+    found = opened(sharded)
+    for name, info in found.stored.items():
+        there = info.file.read_bytes()[info.start : info.start + info.size]
+        assert there == found.read(name).tobytes()
+
+
+def test_prefetching_asks_the_system_for_the_bytes_of_the_tensors_alone(sharded, monkeypatch):
+    found, asked = opened(sharded), []
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, *rest: asked.append(rest), raising=False)
+    monkeypatch.setattr(os, "POSIX_FADV_WILLNEED", "will need", raising=False)
+    info = found.stored["model.norm.weight"]
+    found.prefetch("model.norm.weight")
+    assert asked == [(info.start, info.size, "will need")]
+    monkeypatch.delattr(os, "posix_fadvise")
+    found.prefetch("model.norm.weight")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "data", "length"),
+    [
+        (b"{}", b"", 10**6),
+        (b"{}", b"", 0),
+        (b"{}", b"", 1),
+        (b"{}", b"", 2**63),
+        (b"{}", b"", 2**64 - 1),
+        (b"", b"", None),
+        (b"not json", b"", None),
+        (b"[1, 2]", b"", None),
+        (b"{" * 5000, b"", None),
+        (b'{"\xff": 1}', b"", None),
+        ({"a": entry(1)}, b"\0" * 3, None),
+        ({"a": entry(1)}, b"\0" * 5, None),
+        ({"a": entry(1), "b": entry(1, offsets=(2, 6))}, b"\0" * 6, None),
+        ({"a": entry(1), "b": entry(1, offsets=(8, 12))}, b"\0" * 12, None),
+        ({"a": entry(1, offsets=(4, 0))}, b"\0" * 4, None),
+        ({"a": entry(1, offsets=(-4, 0))}, b"\0" * 4, None),
+        ({"a": entry(1, offsets=(0, 2**63))}, b"\0" * 4, None),
+        ({"a": entry(2)}, b"\0" * 4, None),
+        ({"a": entry(-1)}, b"\0" * 4, None),
+        ({"a": entry(2**62, 2**62)}, b"\0" * 4, None),
+        ({"a": entry(2**70)}, b"\0" * 4, None),
+        ({"a": entry("1")}, b"\0" * 4, None),
+        ({"a": entry(1, dtype="F33")}, b"\0" * 4, None),
+        ({"a": {"shape": [1], "data_offsets": [0, 4]}}, b"\0" * 4, None),
+        ({"a": 7}, b"", None),
+    ],
+    ids=[
+        *("header beyond the file", "no length", "one byte", "2**63", "2**64 - 1", "empty", "text", "list", "nested"),
+        *("not UTF-8", "truncated", "bytes left over", "overlap", "gap", "backwards", "negative offset"),
+        *("offset 2**63", "too small", "negative shape", "2**62 by 2**62", "2**70", "text as shape", "unknown dtype"),
+        *("no dtype", "number"),
+    ],
+)
+def test_a_header_that_lies_is_refused(tmp_path, header, data, length):
+    raw_safetensors(tmp_path / WEIGHTS, header, data, length)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors.*download it again"):
+        opened(tmp_path)
+
+
+def test_of_a_name_that_comes_twice_nothing_is_trusted(tmp_path):
+    twice = (
+        b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+    )
+    raw_safetensors(tmp_path / WEIGHTS, twice, b"\0" * 8)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged: .*; download it again"):
+        opened(tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 7, 8, 100, 20_000])
+def test_a_file_cut_off_anywhere_is_refused(tmp_path, size):
+    os.truncate(tiny_llama(tmp_path) / WEIGHTS, size)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors.*download it again"):
+        opened(tmp_path)
+
+
+def test_a_pointer_of_git_lfs_says_what_to_run(tmp_path):
+    (tmp_path / WEIGHTS).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
+    with pytest.raises(CheckpointError, match=r"is a pointer of git-lfs, not the weights; run `git lfs pull`"):
+        opened(tmp_path)
+
+
+def rewritten(file):
+    """Another content of the same length, a moment later."""
+    at = file.stat()
+    content = file.read_bytes()
+    file.write_bytes(content[:-4] + b"\0\0\0\0")
+    os.utime(file, ns=(at.st_atime_ns, at.st_mtime_ns + 1))
+
+
+def exchanged(file):
+    """Another file of the same length under the same name, of the same time."""
+    at = file.stat()
+    file.with_name("other").write_bytes(file.read_bytes())
+    os.utime(file.with_name("other"), ns=(at.st_atime_ns, at.st_mtime_ns))
+    file.with_name("other").replace(file)
+
+
+CHANGES = {
+    "shortened": lambda file: os.truncate(file, file.stat().st_size - 1),
+    "emptied": lambda file: os.truncate(file, 0),
+    "longer": lambda file: os.truncate(file, file.stat().st_size + 1),
+    "rewritten": rewritten,
+    "exchanged": exchanged,
+    "gone": lambda file: file.unlink(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_file_that_changes_after_its_header_was_read_is_an_error(tmp_path, change):
+    found = opened(tiny_llama(tmp_path))
+    change(tmp_path / WEIGHTS)
+    with pytest.raises(
+        CheckpointError, match=r"^model\.norm\.weight cannot be read: .*; check that nothing changes the"
+    ):
+        found.read("model.norm.weight")
+
+
+def test_what_was_read_stays_whatever_becomes_of_the_file(tmp_path):
+    found = opened(tiny_llama(tmp_path)).read("model.norm.weight")
+    os.truncate(tmp_path / WEIGHTS, 0)
+    np.testing.assert_array_equal(found, np.ones(32, np.float32), strict=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3, 4)])
+def test_every_format_and_shape_is_read_as_safetensors_reads_it(tmp_path, dtype, shape):
+    folder = tiny_llama(tmp_path)
+    wanted = {"first": torch.randn(shape).to(dtype), "second": torch.randn(5).to(dtype)}
+    save_file(wanted, folder / WEIGHTS)
+    found = opened(folder)
+    for name, tensor in wanted.items():
+        array = found.read(name)
+        assert array.shape == tensor.shape
+        assert array.dtype.name == str(dtype).removeprefix("torch.")
+        assert array.tobytes() == tensor.flatten().view(torch.uint8).numpy().tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_number_format_has_the_size_that_torch_gives_it(dtype):
+    tensor = StoredTensor(Path("file"), dtype, (3, 5), 0)
+    assert (tensor.numbers, tensor.size) == (15, 15 * getattr(torch, DTYPES[dtype].name).itemsize)
+
+
+def test_tensors_come_in_the_order_of_their_bytes(tmp_path):
+    names = {"b": entry(1, offsets=(0, 4)), "a": entry(1, offsets=(4, 8))}
+    raw_safetensors(tmp_path / WEIGHTS, names, b"\0" * 8)
+    assert [(name, tensor.shape) for name, tensor in header(tmp_path / WEIGHTS, "m")] == [("b", (1,)), ("a", (1,))]
+
+
+def test_a_file_that_is_gone_is_called_as_its_user_knows_it(tmp_path):
+    with pytest.raises(CheckpointError, match=r"^the weights cannot be read: No such file or directory; check its"):
+        list(header(tmp_path / "gone", "the weights"))
+
+
+def test_tensors_are_read_into_memory_that_is_there_and_into_new_memory_else(sharded):
+    found = opened(sharded).stored
+    first, second = found["model.norm.weight"], found["model.layers.0.input_layernorm.weight"]
+    memory = Memory()
+    memory.reuse([first.size, second.size])
+    one, other = first.read(memory), second.read(memory)
+    assert (one == 1).all()
+    assert (other == 1).all()
+    one[:] = 0
+    assert (other == 1).all()
+
+
+def test_a_file_that_cannot_be_opened_is_not_read_ahead(tmp_path):
+    StoredTensor(tmp_path / "gone", "F32", (1,), 0).prefetch()
+    assert not (tmp_path / "gone").exists()

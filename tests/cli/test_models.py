@@ -1,0 +1,84 @@
+"""The commands about one model: where extract writes, what inspect and registry print, and what they refuse."""
+
+import json
+
+import pytest
+
+from hf_lineage.signature.store import load_signature
+from tests.models import spoil
+from tests.running import lineage
+
+MODEL = "acme/base"
+
+
+@pytest.fixture
+def here(hub, tmp_path, monkeypatch):
+    """An empty working directory beside the local hub."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def only_the_embedding(tensors):
+    for name in set(tensors) - {"model.embed_tokens.weight"}:
+        del tensors[name]
+
+
+def files(folder):
+    return sorted(file.name for file in folder.iterdir())
+
+
+class TestExtract:
+    def test_the_file_is_called_after_the_model_and_its_name_is_printed(self, hub, here):
+        found = lineage("extract", MODEL, "--local-hub", hub)
+        assert (found.code, found.out, found.err) == (0, "base.lineage.safetensors\n", "")
+        assert files(here) == ["base.lineage.safetensors"]
+        assert load_signature(here / "base.lineage.safetensors").model == MODEL
+
+    def test_a_folder_gives_it_its_own_name_wherever_one_stands(self, hub, here, monkeypatch):
+        monkeypatch.chdir(hub / MODEL)
+        assert lineage("extract", ".").out == "base.lineage.safetensors\n"
+
+    def test_the_file_that_is_named_is_the_only_one(self, hub, here):
+        assert lineage("extract", MODEL, "--local-hub", hub, "-o", "x.sig").out == "x.sig\n"
+        assert files(here) == ["x.sig"]
+
+    def test_a_failure_leaves_no_file(self, hub, here):
+        assert "probes must be between 1 and" in lineage("extract", MODEL, "--local-hub", hub, "--probes", "0").error
+        assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error
+        assert files(here) == []
+
+    def test_a_repository_of_signatures_is_for_those_that_are_published(self, hub):
+        assert "--to names the repository for --push; give both" in lineage("extract", MODEL, "--to", "a/b").error
+
+
+class TestInspect:
+    def test_text_and_json_are_about_the_same_model(self, hub, tmp_path):
+        text = lineage("inspect", MODEL, "--local-hub", hub)
+        assert text.out.startswith(f"{MODEL}: LlamaForCausalLM, factorization llama, 2 layers, width 32, 4 heads")
+        lineage("inspect", MODEL, "--local-hub", hub, "--format", "json", "-o", tmp_path / "x.json")
+        found = json.loads((tmp_path / "x.json").read_text())
+        assert (found["model"], found["layers"], found["width"]) == (MODEL, 2, 32)
+
+    def test_a_signature_has_no_weights_to_look_at(self, hub, here):
+        lineage("extract", MODEL, "--local-hub", hub)
+        assert "is a signature, which holds no weights" in lineage("inspect", "./base.lineage.safetensors").error
+
+
+class TestRegistry:
+    def test_every_class_is_listed_and_one_is_shown_as_it_is_read(self):
+        assert "\nllama: " in lineage("registry").out
+        assert "LlamaForCausalLM" in lineage("registry").out
+        assert lineage("registry", "LlamaForCausalLM").out.startswith("llama\n")
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [["LlamaForCausalLM", "--coverage"], ["--check", MODEL, "--coverage"], ["LlamaForCausalLM", "--check", MODEL]],
+    )
+    def test_only_one_thing_is_asked_for_at_a_time(self, arguments):
+        assert "give one of a CLASS, --check MODEL and --coverage" in lineage("registry", *arguments).error
+
+    def test_a_model_that_fits_is_0_and_one_that_nothing_fits_is_3(self, hub):
+        assert lineage("registry", "--check", MODEL, "--local-hub", hub).code == 0
+        spoil(hub / MODEL, only_the_embedding)
+        assert lineage("registry", "--check", MODEL, "--local-hub", hub).code == 3

@@ -1,0 +1,33 @@
+"""What a verdict depends on by default, and how many permutations several analyses take."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
+from hf_lineage.signature.options import Options
+
+
+def test_the_defaults_are_those_that_the_documentation_states():
+    criteria = Criteria()
+    assert (criteria.alpha, criteria.min_share, criteria.minimum_effect) == (0.01, 0.5, 0.02)
+    assert (criteria.permutations, criteria.seed, criteria.analyses) == (999, 0, 1)
+    assert criteria.minimum_effect == MINIMUM_EFFECT
+
+
+def test_they_are_the_defaults_of_a_check_as_well():
+    options, criteria = Options(), Criteria()
+    for name in ("alpha", "min_share", "accept", "paths", "permutations", "seed"):
+        assert getattr(options, name) == getattr(criteria, name), name
+
+
+@pytest.mark.parametrize(("permutations", "analyses"), [(999, 1), (999, 3), (99, 2), (19, 4)])
+def test_several_analyses_can_show_as_small_a_p_value_as_one(permutations, analyses):
+    drawn = Criteria(permutations=permutations, analyses=analyses).permutations_at_first
+    assert analyses / (drawn + 1) == 1 / (permutations + 1)
+
+
+def test_criteria_are_values():
+    assert Criteria(alpha=0.05) == Criteria(alpha=0.05)
+    with pytest.raises(FrozenInstanceError):
+        Criteria().alpha = 1.0

@@ -1,0 +1,177 @@
+"""What every error of the Hub's client becomes, row by row."""
+
+import json
+
+import pytest
+from huggingface_hub import errors
+from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
+
+from hf_lineage.errors import CheckpointError, LineageError, NetworkError, RepositoryError
+from hf_lineage.hub import client, translation
+
+REQUEST = httpx.Request("GET", "https://huggingface.co/api/models/fern/child")
+CDN = "https://cdn.example/x"
+
+
+def answered(status, kind=errors.HfHubHTTPError):
+    """An error with an answer, as the client raises it: some lines, and an address with a signature."""
+    text = f"{status} for url {CDN}?Signature=secret\nand more"
+    return kind(text, response=httpx.Response(status, request=REQUEST))
+
+
+def because(error, cause):
+    error.__cause__ = cause
+    return error
+
+
+def malformed(reason):
+    return f"m: the answer is not one that the Hub gives ({reason}); check HF_ENDPOINT, or run again later"
+
+
+def unfetched(reason):
+    return f"m cannot be fetched from the Hub ({reason}); check the connection and try again"
+
+
+def refused(status):
+    return (
+        f"m: the Hub refuses the change ({status}): there is no such branch, pull requests are switched off, or the "
+        "account may not write there; check the permissions of HF_TOKEN"
+    )
+
+
+GATED = "m is gated: ask for access on its page and set HF_TOKEN"
+OIDC = (
+    "m: HF_OIDC_RESOURCE asks for a token that cannot be obtained (none here); give the job `permissions: id-token: "
+    "write`, make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE"
+)
+OFFLINE = (
+    "m is not in the cache, or not all of it that is needed, and HF_HUB_OFFLINE forbids any request; unset it, or "
+    "download the model"
+)
+NOT_UTF8 = "'utf-8' codec can't decode byte 0xff in position 0: bad"
+
+EITHER = [
+    (errors.OIDCError("none here"), NetworkError, OIDC),
+    (errors.HFValidationError("a@b"), RepositoryError, "m cannot be got from the Hub (a@b); check its name"),
+    (httpx.InvalidURL("no port"), NetworkError, "m: the Hub has no valid address (no port); check HF_ENDPOINT"),
+    (errors.FileMetadataError("no ETag"), NetworkError, malformed("FileMetadataError: no ETag")),
+    (KeyError("sha"), NetworkError, malformed("KeyError: 'sha'")),
+    (IndexError("none"), NetworkError, malformed("IndexError: none")),
+    (AttributeError("no id"), NetworkError, malformed("AttributeError: no id")),
+    (TypeError("a list"), NetworkError, malformed("TypeError: a list")),
+    (ValueError("no date"), NetworkError, malformed("ValueError: no date")),
+    (OverflowError("large"), NetworkError, malformed("OverflowError: large")),
+    (AssertionError(), NetworkError, malformed("AssertionError: AssertionError")),
+    (RecursionError("deep"), NetworkError, malformed("RecursionError: deep")),
+    (json.JSONDecodeError("no", "<", 0), NetworkError, malformed("JSONDecodeError: no: line 1 column 1 (char 0)")),
+    (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), NetworkError, malformed(f"UnicodeDecodeError: {NOT_UTF8}")),
+]
+READING = [
+    (errors.OfflineModeIsEnabled("off"), RepositoryError, OFFLINE),
+    (answered(403, errors.GatedRepoError), RepositoryError, GATED),
+    (
+        answered(404, errors.RevisionNotFoundError),
+        RepositoryError,
+        "m has no such revision on the Hub: check the part after the @",
+    ),
+    (
+        answered(401, errors.RepositoryNotFoundError),
+        RepositoryError,
+        "m is not on the Hub, or is private: check the name, or set HF_TOKEN",
+    ),
+    *(
+        (answered(status), NetworkError, unfetched(f"{status} for url {CDN}"))
+        for status in (408, 429, 500, 502, 503, 504, 507)
+    ),
+    *(
+        (answered(status), RepositoryError, f"m cannot be got from the Hub ({status} for url {CDN}); check its name")
+        for status in (400, 403, 404, 451)
+    ),
+    (ConnectionError("cut"), NetworkError, unfetched("cut")),
+    (OSError(28, "No space left on device"), NetworkError, unfetched("[Errno 28] No space left on device")),
+    (httpx.ConnectError("refused"), NetworkError, unfetched("refused")),
+    (httpx.ReadTimeout(""), NetworkError, unfetched("ReadTimeout")),
+    (client.Unfinished("half"), NetworkError, unfetched("half")),
+    (errors.LocalEntryNotFoundError("none"), NetworkError, unfetched("none")),
+    (
+        because(errors.LocalEntryNotFoundError("none"), answered(403, errors.GatedRepoError)),
+        RepositoryError,
+        GATED,
+    ),
+    (
+        because(errors.LocalEntryNotFoundError("none"), errors.FileMetadataError("no ETag")),
+        NetworkError,
+        malformed("FileMetadataError: no ETag"),
+    ),
+    *EITHER,
+]
+WRITING = [
+    (
+        errors.OfflineModeIsEnabled("off"),
+        RepositoryError,
+        "m: nothing can be written, because HF_HUB_OFFLINE forbids any request; unset it",
+    ),
+    (
+        errors.LocalTokenNotFoundError("none"),
+        RepositoryError,
+        "m: writing needs an account; run `hf auth login` or set HF_TOKEN",
+    ),
+    (answered(412), RepositoryError, "m: the branch moved while it was checked; run again"),
+    *((answered(status), RepositoryError, refused(status)) for status in (401, 403, 404)),
+    (answered(403, errors.GatedRepoError), RepositoryError, refused(403)),
+    *(
+        (answered(status), NetworkError, f"m: the Hub answers {status} ({status} for url {CDN}); run again later")
+        for status in (400, 429, 500)
+    ),
+    (
+        because(ValueError("Invalid metadata.\n- is it odd? yes"), answered(400, errors.BadRequestError)),
+        RepositoryError,
+        "m: the Hub refuses README.md: Invalid metadata. - is it odd? yes; correct it and run again",
+    ),
+    (because(RuntimeError("x"), OSError("cut")), NetworkError, "m: the upload failed (cut); run again"),
+    (RuntimeError("broken"), NetworkError, "m: the upload failed (broken); run again"),
+    (httpx.ConnectError("refused"), NetworkError, "m: the Hub cannot be reached (refused); run again"),
+    (OSError("cut"), NetworkError, "m: the Hub cannot be reached (cut); run again"),
+    *EITHER,
+]
+EXAMPLES = {"reading": READING, "writing": WRITING}
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "stands", "message"),
+    [(request, *example) for request, examples in EXAMPLES.items() for example in examples],
+    ids=lambda value: f"{type(value).__name__}" if isinstance(value, Exception) else "",
+)
+def test_an_error_of_the_client_becomes_one_line_of_ours(request_, error, stands, message):
+    with pytest.raises(LineageError) as found, translation.translated("m", request_):
+        raise error
+    assert (type(found.value), str(found.value)) == (stands, message)
+    assert found.value.__suppress_context__
+
+
+@pytest.mark.parametrize("request_", translation.TABLE)
+def test_every_row_has_an_example_here(request_):
+    def row(error):
+        return next(row for row in translation.TABLE[request_] if row.holds(translation.cause(error)))
+
+    met = [row(error) for error, _, _ in EXAMPLES[request_]]
+    assert [row for row in translation.TABLE[request_] if row not in met] == []
+
+
+def test_an_answer_of_another_form_is_the_same_error_in_both_tables():
+    for error, stands, message in EITHER:
+        assert (error, stands, message) in READING
+        assert (error, stands, message) in WRITING
+
+
+@pytest.mark.parametrize("request_", translation.TABLE)
+@pytest.mark.parametrize("error", [CheckpointError("damaged"), RepositoryError("gone"), MemoryError("no memory")])
+def test_what_is_none_of_the_clients_errors_passes(request_, error):
+    with pytest.raises(type(error)) as found, translation.translated("m", request_):
+        raise error
+    assert found.value is error
+
+
+def test_an_error_of_an_upload_alone_means_nothing_while_reading():
+    with pytest.raises(RuntimeError, match="ours"), translation.translated("m", "reading"):
+        raise RuntimeError("ours")

@@ -1,0 +1,39 @@
+"""The recipes by name: those that were ever published can be asked for, and naming them needs no NumPy."""
+
+import subprocess
+import sys
+
+from hf_lineage.signature.recipe import RECIPES, Recipe
+from hf_lineage.signature.recipe_table import PARAMETERS
+
+
+def test_the_first_is_the_default_and_earlier_versions_stay():
+    assert list(PARAMETERS) == ["robust", "robust-1", "paper"]
+    assert [(recipe.name, recipe.version) for recipe in RECIPES.values()] == [
+        ("robust", 2),
+        ("robust", 1),
+        ("paper", 1),
+    ]
+
+
+def test_every_name_is_another_recipe_and_is_the_one_that_it_gives_back():
+    assert len(set(RECIPES.values())) == len(PARAMETERS)
+    for name, recipe in RECIPES.items():
+        assert recipe.option == name
+
+
+def test_every_parameter_is_one_of_a_recipe():
+    fields = Recipe.__dataclass_fields__
+    assert all(parameters.keys() <= fields.keys() for parameters in PARAMETERS.values())
+
+
+def test_the_paper_undoes_nothing_and_robust_everything_that_can_be_undone():
+    paper, robust = RECIPES["paper"], RECIPES["robust"]
+    assert (paper.gains, paper.means, paper.cap, paper.ones, paper.activity) == (False, False, None, False, False)
+    assert (robust.gains, robust.means, robust.cap, robust.ones, robust.activity) == (True, True, 2.0, True, True)
+
+
+def test_the_command_line_names_them_without_numpy():
+    code = "import sys, hf_lineage.signature.recipe_table as table; print(*table.PARAMETERS, 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["robust", "robust-1", "paper", "False"]
