@@ -39,9 +39,8 @@ def on_device(array: NDArray[Any], device: int | str) -> Tensor:
         return array
     import torch
 
-    stored = np.require(
-        array, requirements="CW"
-    )  # torch warns of what cannot be written, such as heads that are shared
+    # torch warns of what cannot be written, such as heads that are shared.
+    stored = np.require(array, requirements=("C", "W"))
     numbers = torch.from_numpy(stored.reshape(-1).view(np.uint8)).view(getattr(torch, array.dtype.name))
     tensor = numbers.view(array.shape)
     place = torch.device(device)

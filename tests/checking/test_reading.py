@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from hf_lineage.checking.opened import headers
+from hf_lineage.checking.options import Options
 from hf_lineage.checking.reading import Reading
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.options import Options
 from hf_lineage.signature.sources import cache
 from hf_lineage.signature.store import encode
 from tests.models import WEIGHTS, tiny_llama
@@ -38,7 +38,7 @@ def reads(model, monkeypatch):
 def writes(monkeypatch):
     """What is cached."""
     cached = []
-    monkeypatch.setattr(cache, "write", lambda repo, factorization, options, signature: cached.append(signature))
+    monkeypatch.setattr(cache, "write", lambda repo, factorization, signature: cached.append(signature))
     return cached
 
 
@@ -47,7 +47,7 @@ def layers_of(signature):
 
 
 def test_no_layer_is_read_twice(model, reads):
-    reading = Reading(model, Options(), cached=False)
+    reading = Reading(model, Options(), None, cached=False)
     for layers in ([2], [2, 0], None, [1], None):
         reading.of(layers)
     assert set(reads.values()) == {1}
@@ -55,20 +55,20 @@ def test_no_layer_is_read_twice(model, reads):
 
 
 def test_only_the_layers_that_are_requested_are_read(model, reads):
-    assert layers_of(Reading(model, Options(), cached=False).of([1, 3])) == (1, 3)
+    assert layers_of(Reading(model, Options(), None, cached=False).of([1, 3])) == (1, 3)
     assert {name.split(".")[2] for name in reads} == {"1", "3"}
 
 
 @pytest.mark.parametrize("order", [[[3], [1], [0, 2]], [[0], None], [None], [[1, 2], [2, 3], None]])
 def test_the_signature_is_the_same_in_whatever_order_it_was_read(model, order):
-    reading = Reading(model, Options(), cached=False)
+    reading = Reading(model, Options(), None, cached=False)
     for layers in order:
         reading.of(layers)
-    assert encode(reading.of()) == encode(Reading(model, Options(), cached=False).of())
+    assert encode(reading.of()) == encode(Reading(model, Options(), None, cached=False).of())
 
 
 def test_it_is_cached_once_and_not_before_all_layers_are_read(model, writes):
-    reading = Reading(model, Options(), cached=True)
+    reading = Reading(model, Options(), None, cached=True)
     for layers in ([0], [1, 2]):
         reading.of(layers)
     assert writes == []
@@ -78,11 +78,11 @@ def test_it_is_cached_once_and_not_before_all_layers_are_read(model, writes):
 
 
 def test_one_that_is_not_to_be_cached_is_not(model, writes):
-    Reading(model, Options(), cached=False).of()
+    Reading(model, Options(), None, cached=False).of()
     assert writes == []
 
 
 def test_a_layer_that_cannot_be_read_names_the_model(model):
     (model.described.repo.folder / WEIGHTS).unlink()
     with pytest.raises(CheckpointError, match=r"^org/model: .* cannot be read: No such file or directory"):
-        Reading(model, Options(), cached=False).of([0])
+        Reading(model, Options(), None, cached=False).of([0])

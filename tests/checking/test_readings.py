@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage.checking.model import open_model
+from hf_lineage.checking.options import Options
 from hf_lineage.checking.readings import judged_every_way
 from hf_lineage.evidence.verdict import Unreadable, Unverifiable
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.options import Options
 from tests.models import fine_tuned, tiny_llama
 
 OPTIONS = Options(order_seed=0)

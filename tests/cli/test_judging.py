@@ -1,10 +1,11 @@
 """check and compare: one judgement, and as many reports of it as were asked for."""
 
 import json
+from dataclasses import fields
 
 import pytest
 
-from hf_lineage.cli.judging import DELIVERY, Delivery
+from hf_lineage.cli.delivery import Delivery
 from tests.running import lineage
 
 BASE, CHILD = "acme/base", "fern/child"
@@ -39,7 +40,9 @@ def test_the_limits_are_explained_where_that_is_asked_for(every_kind, capsys):
 def test_both_commands_have_every_option_of_a_delivery(command):
     from hf_lineage.cli import cli
 
-    assert set(DELIVERY) <= {option.name for option in cli.get_command(None, command).params}
+    assert {field.name for field in fields(Delivery)} <= {
+        option.name for option in cli.get_command(None, command).params
+    }
 
 
 def test_check_asks_what_is_declared_and_compare_does_not(hub):

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.checking.api import Row
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Unverifiable
 from hf_lineage.report.tiles import figures, tiles
-from hf_lineage.signature.options import Options
 from tests.pages import measured, report, row
 
 

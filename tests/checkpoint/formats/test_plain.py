@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from hf_lineage.checkpoint.formats.plain import FLOATS, PLAIN
-from hf_lineage.checkpoint.stored import DTYPES, StoredTensor
+from hf_lineage.checkpoint.numbers import DTYPES
+from hf_lineage.checkpoint.stored import StoredTensor
 
 QUANTIZED = {"quantization_config": {"quant_method": "gptq"}}
 
