@@ -40,8 +40,8 @@ def on_device(array: NDArray[Any], device: int | str) -> Tensor:
     import torch
 
     stored = np.require(
-        array, requirements="CW"
-    )  # torch warns of what cannot be written, such as heads that are shared
+        array, requirements=("C", "W")
+    )  # torch warns of one that is not writable, as repeated heads are
     numbers = torch.from_numpy(stored.reshape(-1).view(np.uint8)).view(getattr(torch, array.dtype.name))
     tensor = numbers.view(array.shape)
     place = torch.device(device)

@@ -50,7 +50,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)
+@pytest.fixture(scope="module", params=MODELS.values(), ids=list(MODELS))
 def model(request, tmp_path_factory):
     opened = headers(resolve(str(request.param(tmp_path_factory.mktemp("model") / "model"))))
     return opened.checkpoint, opened.layout
