@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hf_lineage.signature.arrays import Tensor
+if TYPE_CHECKING:
+    from hf_lineage.signature.arrays import Tensor
 
 STREAM = "residual"
 """The frame that recipes name unless told otherwise."""
