@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -46,7 +45,6 @@ def _row(bench: Bench, rival: Rival, a: Path, b: Path) -> Row:
     commands = {
         "ours": lineage("compare", a, b),
         "theirs": rival.compare(found, a, b),
-        "torch": [sys.executable, "-c", "import torch"],
     }
     rounds = bench.plan.slow_rounds if rival.slow else bench.plan.rounds
     taken = interleaved({name: partial(run, name, command) for name, command in commands.items()}, rounds)
@@ -56,7 +54,6 @@ def _row(bench: Bench, rival: Rival, a: Path, b: Path) -> Row:
         TARGET,
         ratio(taken["theirs"], taken["ours"]),
         UNIT,
-        f"ours {median(taken['ours'])} and {sizes['ours']}, which reads every weight of the mlp path and spends "
-        f"{median(taken['torch'])} on importing torch; {rival.package} "
-        f"{median(taken['theirs'])} and {sizes['theirs']}; medians of {rounds}, caches empty",
+        f"ours {median(taken['ours'])} and {sizes['ours']}, which reads every weight of the mlp path; "
+        f"{rival.package} {median(taken['theirs'])} and {sizes['theirs']}; medians of {rounds}, caches empty",
     )

@@ -136,7 +136,7 @@ class TestCommand:
     def test_a_configuration_without_a_class_is_no_error(self, named, tmp_path):
         found = suggested(unlisted(tmp_path / "model", architectures=named))
         assert found.code == 0
-        assert "config.json names no class under `architectures`." in found.out
+        assert "config.json names no class under `architectures`." in found.sentences
         assert "classes: [MyModel]\n" in found.out
 
     def test_a_model_without_layers_is_no_error(self, tmp_path):
