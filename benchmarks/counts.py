@@ -103,6 +103,8 @@ def _tallied(extract: Extract, model: Path, probes: int | None) -> Tally:
 
 def comparison_counts(test: Callable[..., object], signatures: Path) -> Counts:
     """Return what comparing two stored signatures takes."""
+    import scipy.optimize  # noqa: F401 - the first permutation that needs it would count its import
+
     from hf_lineage import load_signature
     from hf_lineage.evidence.comparison import compare_paths
 

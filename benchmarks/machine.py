@@ -17,7 +17,20 @@ def machine() -> dict[str, object]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         **{name: version(name) for name in ("torch", "numpy", "scipy")},
+        "linear algebra": ", ".join(
+            sorted(
+                {f"{found['internal_api']} {found['version']} for {found['architecture']}" for found in _libraries()}
+            )
+        ),
     }
+
+
+def _libraries() -> list[dict[str, str]]:
+    """The libraries that multiply NumPy's matrices, and the processor whose instructions they use."""
+    from hf_lineage.signature.parallel import linear_algebra
+
+    found: list[dict[str, str]] = linear_algebra().info()
+    return found
 
 
 def _processor() -> str:

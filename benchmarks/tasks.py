@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,8 +53,8 @@ def times(subjects: Sequence[tuple[Path, int | None]], rounds: int) -> list[Seco
 
 
 def times_and_limits(folder: Path, rounds: int) -> dict[str, Seconds]:
-    """Return how long extraction takes, and the two things it cannot do without: reading and multiplying."""
-    return interleaved({"extract": extraction(folder), "touch": touch(folder), "multiply": multiply(folder)}, rounds)
+    """Return how long extraction takes, and the two things it cannot do without: bytes and operations."""
+    return interleaved({"extract": extraction(folder), "touch": touch(folder), "operate": operate(folder)}, rounds)
 
 
 def _opened(folder: Path) -> tuple[Checkpoint, Layout]:
@@ -104,22 +104,55 @@ def touch(folder: Path) -> Callable[[], None]:
     return run
 
 
-def multiply(folder: Path) -> Callable[[], None]:
-    """Return what does the 4 d h k operations of every layer in float32, on matrices ready in memory."""
+def operate(folder: Path) -> Callable[[], None]:
+    """Return what does in float32, on matrices that lie ready in memory, the operations that the signature needs.
+
+    They are 4 d h k for the two products of a layer, 4 h m² on the test coordinates, and an inner product for the norm
+    of every row and column, the trace and the sums; matrices lie as these operations read them fastest. On a GPU it is
+    the two products alone.
+    """
     from hf_lineage.signature.arrays import on_device
+    from hf_lineage.signature.parallel import workers
+    from hf_lineage.signature.term import pieces
 
     checkpoint, layout = _opened(folder)
     width, layers = layout.width, _matrices(layout)
     hidden = math.prod(checkpoint.shapes[layers[0][0]]) // width
-    random, shapes = np.random.default_rng(0), ((hidden, width), (width, hidden), (width, min(PROBES, width)))
-    up, down, probes = (on_device(random.standard_normal(shape, np.float32), _device()) for shape in shapes)
+    random, device = np.random.default_rng(0), _device()
+    up, columns, gate = (random.standard_normal((hidden, width), np.float32) for _ in range(3))
+    down, probes = np.ascontiguousarray(columns.T), random.standard_normal((width, min(PROBES, width)), np.float32)
+    chosen, ones = recipe(PROBES).test_coordinates(width), np.ones(width, np.float32)
+    read = [up, columns, gate] if any(found.slots.get("gate") for found in layout.sets("mlp")[0]) else [up, columns]
+    seen, corner = np.empty((hidden, probes.shape[1]), np.float32), np.empty((hidden, len(chosen)), np.float32)
 
-    def run() -> None:
+    def survey(units: Iterator[slice]) -> None:
+        for some in units:
+            seen[some], corner[some] = up[some] @ probes, up[some].take(chosen, axis=1)
+            for matrix in read:
+                np.vecdot(matrix[some], matrix[some])
+            np.vecdot(up[some], columns[some])
+            (up[some] @ ones) * (columns[some] @ ones)
+
+    def write(rows: Iterator[slice]) -> None:
+        for some in rows:
+            down[some] @ seen
+
+    def on_host() -> None:
+        with workers() as share:
+            for _ in layers:
+                share(survey, pieces(hidden, 64))
+                share(write, pieces(width, 128))
+                down[chosen] @ corner
+
+    def on_gpu() -> None:
         for _ in layers:
-            down @ (up @ probes)
+            placed[1] @ (placed[0] @ placed[2])
         _synchronize()
 
-    return run
+    if device == "cpu":
+        return on_host
+    placed = [on_device(matrix, device) for matrix in (up, down, probes)]
+    return on_gpu
 
 
 def peak_of_extraction(folder: Path) -> int:
@@ -167,6 +200,33 @@ def permutation_test(a: Path, b: Path, permutations: int, rounds: int) -> Second
     return interleaved({"test": lambda: permutation_null(ours, theirs, permutations, seed=0)}, rounds)["test"]
 
 
+def against_many(base: Path, others: Sequence[Path], rounds: int) -> Seconds:
+    """Return how long it takes to load stored signatures one after the other and to judge each against one base."""
+    from hf_lineage import load_signature
+    from hf_lineage.evidence.criteria import Criteria
+    from hf_lineage.evidence.evaluate import evaluate
+
+    loaded = load_signature(base)
+
+    def run() -> None:
+        for file in others:
+            evaluate(loaded, load_signature(file), Criteria())
+
+    return interleaved({"many": run}, rounds)["many"]
+
+
+def batch_of_scores(a: Path, child: Path, stranger: Path, pairs: int, rounds: int) -> dict[str, Seconds]:
+    """Return how long the scores of many models with one take, and those of a single pair, all signatures loaded."""
+    from hf_lineage.evidence.comparison import scores
+
+    base, *others = (extraction(folder)() for folder in (a, child, stranger))
+    # Copies, because the same signature would stay in the processor's cache.
+    many = [replace(others[number % 2], sketch=np.array(others[number % 2].sketch)) for number in range(pairs)]
+    return interleaved(
+        {"batch": lambda: list(scores(base, many)), "single": lambda: list(scores(base, many[:1]))}, rounds
+    )
+
+
 def blocks(folder: Path) -> list[Block]:
     """Return W_in (h, d) and W_out (d, h) of every layer's MLP, in float32."""
     from hf_lineage.checkpoint.numbers import single
@@ -190,13 +250,13 @@ def _against_rebasin(a: Path, b: Path, rounds: int) -> dict[str, Seconds]:
 
     models = [extraction(folder) for folder in (a, b)]
     signatures = [extract() for extract in models]
-    products = [multiply(folder) for folder in (a, b)]
+    products = [operate(folder) for folder in (a, b)]
     return interleaved(
         {
             "weights": lambda: compare_paths(*(extract() for extract in models)),
             "signatures": lambda: compare_paths(*signatures),
             "Re-Basin": lambda: rebasin.similarity(blocks(a), blocks(b)),
-            "multiply": lambda: [run() for run in products],
+            "operate": lambda: [run() for run in products],
         },
         rounds,
     )

@@ -46,6 +46,13 @@ def write_model(model: Model, folder: Path) -> None:
     write_tokenizer(folder, shape.vocabulary)
 
 
+def write_empty(shape: Shape, folder: Path) -> None:
+    """Write a folder whose configuration is a model's and whose weights are an empty file."""
+    folder.mkdir(parents=True)
+    _write_json(folder / "config.json", CONFIGS[shape.architecture](shape))
+    (folder / "model.safetensors").touch()
+
+
 def _write_shard(file: Path, sizes: Tensors, number: int, model: Model) -> None:
     shared, own = (
         np.random.Generator(np.random.SFC64([model.seed, number, stream])) for stream in (0, 1 + model.child)
@@ -84,8 +91,11 @@ def write_tokenizer(folder: Path, words: int) -> None:
     _write_json(folder / "tokenizer_config.json", said)
 
 
-def write_signatures(folder: Path, shape: Shape) -> None:
-    """Write the signatures `a.sig` and `b.sig` of two related models of a shape: random numbers, the same in part."""
+def write_signatures(folder: Path, shape: Shape, others: int = 0) -> None:
+    """Write the signatures `a.sig` and `b.sig` of two related models of a shape: random numbers, the same in part.
+
+    Those of `others` independent models are beside them, `0.sig` and so on.
+    """
     from hf_lineage import RECIPES, Signature, save_signature
     from hf_lineage.signature.values import PathSignature
 
@@ -98,14 +108,26 @@ def write_signatures(folder: Path, shape: Shape) -> None:
     }
     random = np.random.Generator(np.random.SFC64(0))
     shared = {part: _normal(random, size) for part, size in sizes.items()}
-    for name in "ab":
-        parts = {part: shared[part] + _normal(random, size) / 4 for part, size in sizes.items()}
+    inherited = tuple(_units(random, shape.hidden) for _ in range(shape.layers))
+    for name in ("a", "b", *map(str, range(others))):
+        common, own = (1, 0.25) if name in ("a", "b") else (0, 1)
+        parts = {part: common * shared[part] + own * _normal(random, size) for part, size in sizes.items()}
+        units = inherited if common else tuple(_units(random, shape.hidden) for _ in range(shape.layers))
         trace, norm, writes = (np.full(shape.layers, size) for size in (-300.0, 100.0, 1.0))
-        found = PathSignature(**parts, trace=trace, norm=norm, writes=writes)
+        found = PathSignature(**parts, trace=trace, norm=norm, writes=writes, units=units)
         signature = Signature(
             name, None, shape.architecture, "llama", True, shape.width, shape.layers, recipe, {"mlp": found}
         )
         save_signature(signature, folder / f"{name}.sig")
+
+
+def _units(random: np.random.Generator, hidden: int) -> Any:
+    """The directions of the hidden units of one layer, random ones that all write the same."""
+    from hf_lineage.signature.recipe import UNIT_SIGNS
+    from hf_lineage.signature.values import UnitCodes
+
+    inner, outer = (random.integers(256, size=(hidden, UNIT_SIGNS // 8), dtype=np.uint8) for _ in range(2))
+    return UnitCodes(np.full(hidden, 1 / hidden, np.float32), inner, outer)
 
 
 def _normal(random: np.random.Generator, size: tuple[int, ...]) -> Any:

@@ -14,13 +14,16 @@ from benchmarks.results import Row, Target
 from benchmarks.writing import write_signatures
 
 PERMUTATIONS = 999
+OTHERS = 9
+"""Signatures of independent models that are written; a hundred would take 3.4 GB."""
+HUNDRED = 100
 
 
 def rows(bench: Bench) -> Iterator[Row]:
     """Yield the seconds of both."""
     folder = bench.scratch.folder / "signatures"
     shape = bench.plan.shapes["7B"]
-    isolated(write_signatures, folder, shape)
+    isolated(write_signatures, folder, shape, OTHERS)
     files = folder / "a.sig", folder / "b.sig"
     command = lineage("compare", *files)
     taken = interleaved({"whole": lambda: succeeded(cold(command))}, bench.plan.rounds)["whole"]
@@ -31,6 +34,16 @@ def rows(bench: Bench) -> Iterator[Row]:
         statistics.median(taken),
         "s",
         f"whole command, cold process, {shape.layers} layers; peak memory {run.peak / 1e6:.0f} MB; {bench.medians()}",
+    )
+    many = [files[1], *(folder / f"{number % OTHERS}.sig" for number in range(HUNDRED - 1))]
+    taken = isolated(tasks.against_many, files[0], many, bench.plan.slow_rounds)
+    yield Row(
+        f"{HUNDRED} stored 7B signatures against one, tests included",
+        Target(high=10.0),
+        statistics.median(taken),
+        "s",
+        f"each is loaded and judged; one is related, {HUNDRED - 1} are not and end after some 40 permutations; of the "
+        f"independent ones {OTHERS} files are read in turn; medians of {bench.plan.slow_rounds}",
     )
     test = isolated(tasks.permutation_test, *files, PERMUTATIONS, bench.plan.rounds)
     yield Row(

@@ -80,7 +80,6 @@ def listing(name: str, root: Path | None = None) -> Iterator[Factorization]:
             yield factorization
 
 
-@functools.cache
 def _texts(root: Path) -> Mapping[Path, str]:
     """Every file of the registry and what it holds, by name."""
     return {path: path.read_text(encoding="utf-8") for path in sorted(root.glob("*.yaml"))}

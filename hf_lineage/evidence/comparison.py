@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.signature.parallel import linear_algebra
 from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.values import Columns, PathSignature
 
-SUMMED = 2**13
-"""Numbers of a sketch whose products are summed in float32, before these sums are added in float64."""
+AT_A_TIME = 2**17
+"""Numbers of a sketch that are widened to float64 at a time: they stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,17 @@ def _piece_products(a: Array, b: Array) -> tuple[Vector, Vector, Vector]:
     """What one pair of pieces adds to the three sums: float32, summed in float64, some rows at a time."""
     (layers, width, columns), others = a.shape, len(b)
     inner, left, right = np.zeros((layers, others)), np.zeros((layers, columns)), np.zeros((others, columns))
-    rows = max(1, SUMMED // columns)
-    for start in range(0, width, rows):
-        x, y = (sketch[:, start : start + rows] for sketch in (a, b))
-        inner += x.reshape(layers, -1) @ y.reshape(others, -1).T
-        left += np.einsum("ldk,ldk->lk", x, x)
-        right += np.einsum("ldk,ldk->lk", y, y)
+    rows = max(1, AT_A_TIME // (max(layers, others) * columns))
+    # Both buffers are used for every step: allocating them anew would cost more than the sums.
+    a_rows, b_rows = np.empty((layers, rows, columns)), np.empty((others, rows, columns))
+    # Several threads would wait for each other on a busy machine.
+    with linear_algebra().limit(limits=1):
+        for start in range(0, width, rows):
+            x, y = a_rows[:, : width - start], b_rows[:, : width - start]
+            x[...], y[...] = a[:, start : start + rows], b[:, start : start + rows]
+            inner += x.reshape(layers, -1) @ y.reshape(others, -1).T
+            left += np.einsum("ldk,ldk->lk", x, x)
+            right += np.einsum("ldk,ldk->lk", y, y)
     return inner, left, right
 
 

@@ -27,8 +27,9 @@ NOT_EXCHANGEABLE = (
 )
 FEWEST_COORDINATES = 8
 """Fewer coordinates have too few permutations for a small p-value."""
-BATCH = 256
-"""Permutations drawn at a time: a million of them would take gigabytes, and a sequence may end after about 40."""
+BATCHES = (32, 256)
+"""Permutations drawn at first, and then at a time: a million of them would take gigabytes, and most sequences of
+independent models end after some twenty."""
 TILE = 16
 """Permutations whose scores a thread computes at a time."""
 GATHERED = 2**19
@@ -176,14 +177,16 @@ def _score(similarity: Array, gates: Vector) -> float:
 
 
 def _orders(size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """The identity and then `count` permutations, (n, size) with n at most BATCH at a time.
+    """The identity and then `count` permutations, (n, size) with n by BATCHES.
 
     They are made from raw random words, so that one seed gives the same ones on every platform.
     """
     yield np.arange(size)[None]
     stream = random_stream(f"permutations {seed}")
-    for start in range(0, count, BATCH):
-        words = stream.random_raw(min(BATCH, count - start) * size).reshape(-1, size)
+    first, more = BATCHES
+    starts = [0, *range(first, count, more)]
+    for start, end in zip(starts, [*starts[1:], count], strict=True):
+        words = stream.random_raw((end - start) * size).reshape(-1, size)
         yield np.argsort(words, axis=1, kind="stable")
 
 

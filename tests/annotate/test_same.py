@@ -117,7 +117,9 @@ def test_a_record_of_the_first_schema_loses_its_word(deep):
     section = "<!-- hf-lineage:begin -->\n| acme/base | finetune | RELATED \\(verified\\) |\n<!-- hf-lineage:end -->\n"
     with (new / "README.md").open("a") as file:
         file.write(section)
-    result = lineage("annotate", "acme/new", "--local-hub", deep, "--write", "--permutations", "1999")
+    result = lineage(
+        "annotate", "acme/new", "--local-hub", deep, "--write", "--budget", "full", "--permutations", "1999"
+    )
     assert result.out.splitlines()[0] == "acme/base: RELATED in part"
     written = (new / "README.md").read_text("utf-8")
     assert "RELATED in part \\(not verified\\)" in written

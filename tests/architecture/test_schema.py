@@ -85,7 +85,8 @@ def read_by_extracting(folder, name, monkeypatch, **more):
     for names in read.values():
         names.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(lookup, "factorizations", lambda root=None: (noted,))
+        patch.setattr(lookup, "_texts", lambda root: {root: " ".join(plain.classes)})
+        patch.setattr(lookup, "_parse", lambda path, text: noted)
         extract(str(folder), Options(paths=tuple(PATHS)[:1]))
     return read
 

@@ -19,7 +19,7 @@ from hf_lineage.signature.store import save_signature
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
 
 LAYERS = 32
-QUICK = Options(budget="quick", order_seed=1)
+QUICK, FULL = Options(budget="quick", order_seed=1), Options(budget="full")
 FIRST = fewest(LAYERS, 0.5)
 
 
@@ -53,15 +53,17 @@ def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(mod
     assert (row.verdict.name, read(row)) == ("UNRELATED", {"mlp": enough(LAYERS)})
 
 
-def test_models_on_this_machine_are_read_as_a_whole_unless_asked_otherwise(models):
+def test_models_on_this_machine_are_read_until_the_verdict_is_clear_and_as_a_whole_on_request(models):
     base, child, _ = models
-    row = judged(base, child, Options())
-    assert (row.verdict.name, read(row), row.verdict.evidence["mlp"].analyses) == ("RELATED", {"mlp": LAYERS}, 1)
+    for budget, layers, analyses in ((None, FIRST, 3), ("quick", FIRST, 3), ("full", LAYERS, 1)):
+        row = judged(base, child, Options(budget=budget))
+        found = row.verdict.name, read(row), row.verdict.evidence["mlp"].analyses
+        assert found == ("RELATED", {"mlp": layers}, analyses)
 
 
 def test_the_layers_that_are_read_say_what_they_say_among_all(models):
     base, child, _ = models
-    few, everything = (judged(base, child, options).verdict.evidence["mlp"] for options in (QUICK, Options()))
+    few, everything = (judged(base, child, options).verdict.evidence["mlp"] for options in (QUICK, FULL))
     rows = [everything.layers[1].index(layer) for layer in few.layers[1]]
     np.testing.assert_allclose(few.comparison.by_layer, everything.comparison.by_layer[rows], rtol=1e-12)
 
@@ -168,7 +170,7 @@ def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path)
     base, child, _ = models
     shutil.copytree(child, tmp_path / "poisoned")
     spoil(tmp_path / "poisoned", lambda tensors: tensors["model.layers.3.mlp.up_proj.weight"].fill_(float("inf")))
-    row = judged(base, tmp_path / "poisoned", Options())
+    row = judged(base, tmp_path / "poisoned", FULL)
     assert (row.verdict.name, row.verdict.reason) == (
         "INCONCLUSIVE",
         "weights in layer 3 of the candidate are not finite, or too large for float32",

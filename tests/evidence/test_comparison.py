@@ -1,11 +1,12 @@
 """Similarity, gate, assignment and score are what the paper's equations say."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.comparison import assign, compare_paths, cosines, gate, inner_products, pieces
+from hf_lineage.evidence.comparison import assign, compare_paths, cosines, gate, inner_products, pieces, scores
 from hf_lineage.signature.values import PathSignature
 
 GENERATOR = np.random.default_rng(0)
@@ -151,3 +152,41 @@ def test_the_standard_error_is_the_scatter_of_the_score_over_probes():
 def test_an_exact_signature_has_no_standard_error():
     square = random_layers(columns=12)
     assert compare_paths(path_signature(square), path_signature(random_layers(columns=12))).standard_error == 0.0
+
+
+def drawn(layers=5, width=12, columns=4, seed=0, beside=None, noise=1.0):
+    """The signature of a path made of random numbers, or of another's with noise on it."""
+    random = np.random.default_rng(seed)
+    sketch, corner = (random.standard_normal(shape, np.float32) for shape in ((layers, width, columns), (layers, 6, 6)))
+    if beside is not None:
+        sketch = beside.sketch + noise * sketch
+    trace = 1 + random.random(layers)
+    return PathSignature(sketch=sketch, corner=corner, trace=trace, norm=np.full(layers, 5.0), writes=np.ones(layers))
+
+
+def test_the_scores_of_many_models_are_those_of_comparing_each():
+    base = drawn()
+    dead = drawn(seed=8)
+    dead.sketch[2], dead.corner[2], dead.norm[2] = 0, 0, 0
+    others = [
+        *(drawn(seed=seed, beside=base, noise=noise) for seed, noise in enumerate((0.0, 0.1, 1.0, 30.0), 1)),
+        *(drawn(layers=layers, seed=9) for layers in (3, 5, 8)),
+        dead,
+    ]
+    expected = [compare_paths(base, other).score for other in others]
+    np.testing.assert_allclose(list(scores(base, others)), expected, atol=1e-6)
+    assert expected[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (4, 7), (7, 4)])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_pairing_has_a_larger_sum_than_the_one_that_is_chosen(shape, seed):
+    """By trying them all, both where the best partners of all rows differ and where rows compete."""
+    gated = np.random.default_rng(seed).random(shape)
+    gated += np.eye(*shape) * (seed % 2) * 2
+    few, many = sorted(shape)
+    rows, columns = assign(gated)
+    assert len(set(rows.tolist())) == len(set(columns.tolist())) == few
+    turned = gated if shape[0] <= shape[1] else gated.T
+    best = max(sum(turned[range(few), order]) for order in itertools.permutations(range(many), few))
+    assert gated[rows, columns].sum() == pytest.approx(best)

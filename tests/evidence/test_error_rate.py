@@ -73,7 +73,7 @@ def pairs():
     """All of them, in less time than with the usual constants, which say how long a p-value takes and not its level."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.cpu_count", lambda: 1)
-        patch.setattr(permutation_null, "BATCH", 32)
+        patch.setattr(permutation_null, "BATCHES", (32, 32))
         patch.setattr(permutation_null, "TILE", 32)
         patch.setattr(permutations, "LONGER", 3)
         patch.setattr(permutations, "MANY", 60)

@@ -115,7 +115,7 @@ def test_permutations_in_sequence_are_the_first_of_a_longer_null(independent):
 @pytest.mark.parametrize("batch", [1, 7, 1024])
 def test_what_is_tried_at_a_time_does_not_move_the_end(independent, monkeypatch, batch):
     expected = [sequential_null(independent[0], other, 39, 5) for other in independent[1:6]]
-    monkeypatch.setattr(module, "BATCH", batch)
+    monkeypatch.setattr(module, "BATCHES", (batch, 2 * batch))
     for other, whole in zip(independent[1:6], expected, strict=True):
         null = sequential_null(independent[0], other, 39, 5)
         assert (null.p_value, null.stopped) == (whole.p_value, whole.stopped)

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from hf_lineage.checking.opened import headers
-from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature import devices
 from hf_lineage.signature.arrays import on_device
 from hf_lineage.signature.extraction import Extraction, extract_paths
+from hf_lineage.signature.parallel import alone
 from hf_lineage.signature.recipe import RECIPES
 from tests.conformance.models import tiny_model
 from tests.models import spoil, tiny_gpt2, tiny_llama
@@ -118,10 +118,10 @@ def test_layers_on_the_cpu_and_on_a_device_of_torch_make_one_signature(tmp_path,
 def test_what_a_device_holds_stays_when_the_memory_is_used_for_the_next_layer(tmp_path):
     opened = headers(resolve(str(tiny_llama(tmp_path))))
     extraction = Extraction(opened.checkpoint, opened.layout, RECIPES["robust"], ("mlp",), devices.budgets())
-    memory = Memory()
-    (term,) = extraction._load(0, "cpu:0", memory)["mlp"]
+    layers = extraction._loaded(["cpu:0", "cpu:0"], alone)
+    (term,) = next(layers)["mlp"]
     expected = term.writer.clone(), term.reader.clone()
-    extraction._load(1, "cpu:0", memory)
+    next(layers)
     assert torch.equal(term.writer, expected[0])
     assert torch.equal(term.reader, expected[1])
 
