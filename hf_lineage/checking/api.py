@@ -11,6 +11,7 @@ from hf_lineage.checking.model import open_model
 from hf_lineage.checking.naming import locate, locate_weights
 from hf_lineage.checking.opened import described, headers, model_config, open_header
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.relation import relation_notes
 from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, open_or_verdict
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import NothingToCompare
@@ -35,6 +36,8 @@ class Report:
     options: Options
     source: RepoRef | None = None
     """The repository of the model; None for a stored signature."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what is declared: what does not count, and what the stored files contradict."""
 
     @property
     def exit_code(self) -> verdict.ExitCode:
@@ -67,11 +70,14 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     options = _ordered(options)
     declared = _named(bases) if bases else _declared(source)
     rows: tuple[Row, ...] = ()
+    notes = list(declared.notes)
     if declared.claims:
         candidate = by_recipe(source, options)
-        candidate(options.recipe)
+        opened = candidate(options.recipe)
+        if isinstance(source, RepoRef):
+            notes += relation_notes(declared.claims, source, opened)
         rows = as_merge([judge_claim(candidate, claim, options) for claim in declared.claims], options.min_share)
-    return Report(model, source.revision, rows, declared.conflicts, options, _repository(source))
+    return Report(model, source.revision, rows, declared.conflicts, options, _repository(source), tuple(notes))
 
 
 def compare(a: str, b: str, options: Options | None = None) -> Report:

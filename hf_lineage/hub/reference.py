@@ -18,6 +18,7 @@ from typing import Any
 from hf_lineage.errors import CheckpointError, NetworkError, RepositoryError, printable
 from hf_lineage.files.folders import inside, is_file, is_folder
 from hf_lineage.hub import client
+from hf_lineage.hub.local import spelled
 
 LARGEST_SMALL_FILE = 64 * 2**20
 """Bytes: the index of a model with a hundred thousand tensors takes ten million."""
@@ -227,13 +228,14 @@ def _in_local_hub(model: str, named: re.Match[str] | None, local_hub: Path | Non
         return None
     if not is_folder(str(local_hub)):
         raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
-    if named is None or not is_folder(str(local_hub / named["name"])):
+    name = named and spelled(local_hub, named["name"])
+    if named is None or name is None:
         return None
     if named["revision"]:
         raise RepositoryError(f"{model}: a local hub has no revisions; leave @{named['revision']} out")
-    if inside(local_hub / named["name"], local_hub) is None:
+    if inside(local_hub / name, local_hub) is None:
         raise RepositoryError(f"{model} is a link that leaves the local hub, which is not followed; give its folder")
-    return RepoRef(model, local_hub / named["name"])
+    return RepoRef(model, local_hub / name)
 
 
 def _renamed(name: str, commit: str) -> str | None:

@@ -41,6 +41,7 @@ def document(report: Report) -> dict[str, Any]:
         "recipe": asdict(options.recipe),
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
+        "notes": list(report.notes),
         "claims": [_claim(row) | {"recipe": asdict(row.recipe or options.recipe)} for row in report.rows],
     }
 

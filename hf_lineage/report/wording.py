@@ -102,23 +102,42 @@ def figures(evidence: Evidence) -> str:
 
 
 def reasons(report: Report) -> Iterator[str]:
-    """Yield the sentences that belong under the table: why a row is undecided, what several paths say together."""
+    """Yield the sentences that belong under the table: why a row is undecided, what several paths say together.
+
+    What concerns several rows is said once.
+    """
+    shared, noted = _shared(report), set[str]()
     for row in report.rows:
         base = printable(row.claim.base, 200)
-        if row.verdict.reason:
-            yield f"{base}: {reason(row)}"
+        if row.verdict.reason and (bases := shared.pop(reason(row), None)):
+            yield f"{', '.join(bases)}: {reason(row)}"
         if len(row.verdict.evidence) > 1:
             paths = len(row.verdict.evidence)
             yield f"{base}: {row.verdict.words} over {paths} paths, p-values after Holm's correction"
         yield from measured(row)
         yield from left_out(row)
-        yield from map(printable, row.notes)
+        yield from (printable(note) for note in row.notes if note not in noted)
+        noted |= {*row.notes}
         yield from origins(row)
         yield from reading(row)
     if not report.rows:
         yield NOTHING_DECLARED
+    yield from remarks(report)
+
+
+def _shared(report: Report) -> dict[str, list[str]]:
+    """Each reason, with the bases whose rows have it."""
+    shared: dict[str, list[str]] = {}
+    for row in report.rows:
+        shared.setdefault(reason(row), []).append(printable(row.claim.base, 200))
+    return shared
+
+
+def remarks(report: Report) -> Iterator[str]:
+    """Yield the sentences that concern what is declared as a whole: files that disagree, and what does not count."""
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
+    yield from map(printable, report.notes)
 
 
 def measured(row: Row) -> Iterator[str]:
