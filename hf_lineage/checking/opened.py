@@ -65,7 +65,15 @@ def opened(model: Described) -> Opened:
     headers = bound(model)
     with about(model.repo):
         hidden = refuse_hidden(headers.layout, headers.checkpoint.shapes, model.config)
-    return replace(headers, notes=(*settings, *headers.notes, *hidden, *files_beside(model.repo)))
+    notes = (*settings, *headers.notes, *hidden, *_wrapped(headers.checkpoint), *files_beside(model.repo))
+    return replace(headers, notes=notes)
+
+
+def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """A sentence about a prefix of all names that only some loaders take off; none if there is no such prefix."""
+    if not checkpoint.wrapping:
+        return ()
+    return (f"the name of every tensor begins with {checkpoint.wrapping}, which was taken off; transformers does not",)
 
 
 def bound(model: Described) -> Opened:
