@@ -2,6 +2,7 @@
 
 LineageError
 ├── RepositoryError    no such model, or not a model repository
+│   └── NoModelError   a repository in which there is no model at all
 ├── NetworkError       the Hub cannot be reached, or its answer is not one the Hub gives: nothing is known of the model
 ├── CheckpointError    files of a model that are there but damaged, hostile or unreadable
 ├── RegistryError      a registry file that breaks the schema
@@ -37,6 +38,10 @@ class LineageError(Exception):
 
 class RepositoryError(LineageError):
     """No such model, or a folder that is not a model repository."""
+
+
+class NoModelError(RepositoryError):
+    """A repository in which there is no model at all."""
 
 
 class NetworkError(LineageError):

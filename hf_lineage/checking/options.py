@@ -21,6 +21,8 @@ class Options(Sources, Procedure, Spec):
 
     max_memory: str | None = None
     local_hub: Path | None = None
+    subfolder: str = ""
+    """The folder of the repository in which the model is; bases are searched for the same folder."""
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)

@@ -79,9 +79,7 @@ def _note(files: tuple[str, ...]) -> str:
         return f"the {len(files)} shards such as {shown} stand without an index; transformers loads none of them"
     if variant := VARIANT.fullmatch(files[0]):
         return f"{shown} was read, which transformers loads only if it is asked for the variant {variant['variant']}"
-    return (
-        f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
-    )
+    return f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
 
 
 def _listed(files: Collection[str]) -> str:

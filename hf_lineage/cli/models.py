@@ -12,6 +12,7 @@ from hf_lineage.cli.shared import (
     OUTPUT,
     RECIPE,
     RECOMPUTE,
+    SUBFOLDER,
     UNDECIDED,
     format_option,
     make_options,
@@ -44,7 +45,7 @@ FORM = format_option("text", "json")
 @click.option(
     "--to", metavar="REPO", help="With --push: publish it in this repository of signatures, not in that of MODEL."
 )
-@with_options(*RECIPE, RECOMPUTE, OUTPUT)
+@with_options(SUBFOLDER, *RECIPE, RECOMPUTE, OUTPUT)
 def extract(model: str, push: bool, to: str | None, output: Path | None, **settings: Any) -> int:
     """Write the signature of MODEL, by default into NAME.lineage.safetensors in the working directory."""
     from hf_lineage.checking import api
@@ -68,14 +69,14 @@ def extract(model: str, push: bool, to: str | None, output: Path | None, **setti
 
 @click.command(epilog=INSPECTING)
 @click.argument("model")
-@with_options(LOCAL_HUB, FORM, OUTPUT)
-def inspect(model: str, local_hub: Path | None, form: str, output: Path | None) -> int:
+@with_options(SUBFOLDER, LOCAL_HUB, FORM, OUTPUT)
+def inspect(model: str, subfolder: str, local_hub: Path | None, form: str, output: Path | None) -> int:
     """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""
     from hf_lineage.checking import api
     from hf_lineage.checking.options import Options
     from hf_lineage.report import single
 
-    write(single.INSPECTIONS[form](api.inspect(model, Options(local_hub=local_hub))), output)
+    write(single.INSPECTIONS[form](api.inspect(model, Options(local_hub=local_hub, subfolder=subfolder))), output)
     return 0
 
 

@@ -95,6 +95,12 @@ RECIPE = (
     click.option("--max-memory", metavar="SIZE", help="Memory to use on each device at most, such as 8GiB."),
     LOCAL_HUB,
 )
+SUBFOLDER = click.option(
+    "--subfolder",
+    default="",
+    metavar="DIR",
+    help="The folder of the repository in which the model is; by default the root, or every folder with a model.",
+)
 RECOMPUTE = click.option(
     "--recompute", is_flag=True, help="Read the weights, even if a signature of them is cached or published."
 )

@@ -51,6 +51,7 @@ def _claim(row: Row) -> dict[str, Any]:
         "base": row.claim.base,
         "base_revision": row.base_revision,
         "relation": row.claim.relation,
+        "part": row.part,
         "sources": list(row.claim.sources),
         "verdict": row.verdict.name,
         "kind": kind(row.verdict),

@@ -27,7 +27,7 @@ FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
 IN_SHARES = 2
 """Decimals of a share: units are drawn, and one per cent is about what the draw leaves open."""
-_BY_VALUE = ("budget", "alpha", "permutations", "seed", "min_share")
+_BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share")
 
 
 class Tool(msgspec.Struct, frozen=True):

@@ -43,13 +43,18 @@ LIMITS = (
 
 def cells(row: Row) -> Iterator[tuple[str, ...]]:
     """Yield the cells of one claim: a line for each path, or a single line where nothing was measured."""
-    base, relation = printable(row.claim.base, 200), printable(row.claim.relation or "-", 40)
+    base, relation = about(row), printable(row.claim.relation or "-", 40)
     if not row.verdict.evidence:
         yield base, relation, "-", "-", "-", "-", row.verdict.words
     for number, (path, evidence) in enumerate(row.verdict.evidence.items()):
         words = row.verdict.by_path[path].words
         first = (base, relation) if number == 0 else ("", "")
         yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
+
+
+def about(row: Row) -> str:
+    """Return the base of a row, and the folder of the model that the row is about where it is not the whole."""
+    return printable(row.claim.base, 200) + (f" ({printable(row.part, 100)})" if row.part else "")
 
 
 def score(evidence: Evidence) -> str:
@@ -90,7 +95,7 @@ def best(row: Row) -> Evidence | None:
 
 def outcome(row: Row) -> str:
     """Return what became of one claim in one sentence on one line."""
-    base, evidence = printable(row.claim.base, 200), best(row)
+    base, evidence = about(row), best(row)
     measured = "" if evidence is None else f" ({figures(evidence)})"
     return f"{base} is {row.verdict.words}{measured}" + (f": {reason(row)}" if row.verdict.reason else "")
 
@@ -108,7 +113,7 @@ def reasons(report: Report) -> Iterator[str]:
     """
     shared, noted = _shared(report), set[str]()
     for row in report.rows:
-        base = printable(row.claim.base, 200)
+        base = about(row)
         if row.verdict.reason and (bases := shared.pop(reason(row), None)):
             yield f"{', '.join(bases)}: {reason(row)}"
         if len(row.verdict.evidence) > 1:
@@ -129,7 +134,7 @@ def _shared(report: Report) -> dict[str, list[str]]:
     """Each reason, with the bases whose rows have it."""
     shared: dict[str, list[str]] = {}
     for row in report.rows:
-        shared.setdefault(reason(row), []).append(printable(row.claim.base, 200))
+        shared.setdefault(reason(row), []).append(about(row))
     return shared
 
 
@@ -145,10 +150,10 @@ def measured(row: Row) -> Iterator[str]:
     evidence = best(row)
     if evidence is None or any(evidence.not_finite):
         return
-    about = f"{printable(row.claim.base, 200)}: "
+    start = f"{about(row)}: "
     if shown := share(evidence):
-        about += f"inherited {shown}; "
-    yield about + numbers.independent(evidence)
+        start += f"inherited {shown}; "
+    yield start + numbers.independent(evidence)
 
 
 def left_out(row: Row) -> Iterator[str]:
@@ -156,22 +161,22 @@ def left_out(row: Row) -> Iterator[str]:
     for path, evidence in row.verdict.evidence.items():
         for who, layers in zip(("base", "model"), evidence.left_out, strict=True):
             if layers:
-                about = f"{printable(row.claim.base, 200)}: left out along {path}, for writing next to nothing"
-                yield f"{about}: {named(layers)} of the {who}"
+                start = f"{about(row)}: left out along {path}, for writing next to nothing"
+                yield f"{start}: {named(layers)} of the {who}"
 
 
 def origins(row: Row) -> Iterator[str]:
     """Yield where a signature came from whose weights were not read in this run."""
     for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
-        about = f"{printable(row.claim.base, 200)}: the signature of {who}"
+        start = f"{about(row)}: the signature of {who}"
         if origin and origin.kind == "cache":
-            yield f"{about} comes from the cache of this machine, made from its weights; --recompute reads them again"
+            yield f"{start} comes from the cache of this machine, made from its weights; --recompute reads them again"
         if origin and origin.kind == "file":
-            yield f"{about} was given as a file; its weights were not read"
+            yield f"{start} was given as a file; its weights were not read"
         if origin and origin.kind == "published":
             files = ", ".join(f"{printable(file, 300)} (sha256 {sha256})" for file, sha256 in origin.files.items())
             yield (
-                f"{about} is published in {printable(origin.repository, 200)}: {files}; trusted because "
+                f"{start} is published in {printable(origin.repository, 200)}: {files}; trusted because "
                 f"{printable(origin.trusted, 300)}. Its weights were not read; --recompute reads them"
             )
 
@@ -182,14 +187,14 @@ def reading(row: Row) -> Iterator[str]:
         depths = [len(layers) + len(silent) for layers, silent in zip(evidence.layers, evidence.left_out, strict=True)]
         if evidence.analyses == 1 and depths[0] != depths[1]:
             yield (
-                f"{printable(row.claim.base, 200)}: along {path} the base has {depths[0]} layers and the model "
+                f"{about(row)}: along {path} the base has {depths[0]} layers and the model "
                 f"{depths[1]}; the score is that of the {min(depths)} that are paired"
             )
     early = [evidence for evidence in row.verdict.evidence.values() if evidence.analyses > 1]
     read = max((evidence.read for evidence in early), default=0)
     if row.layers is not None and 0 < read < row.layers:
         yield (
-            f"{printable(row.claim.base, 200)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
+            f"{about(row)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
             f"drawn in a random order, at one of {early[0].analyses} interim analyses, for which p is corrected "
             "(Bonferroni); --budget full reads them all"
         )

@@ -135,6 +135,14 @@ class TestFailOn:
         outcomes = {name: step(model=model, local_hub=HUB, fail_on=name, formats="")[0] for name in codes}
         assert outcomes == codes
 
+    def test_a_repository_without_a_model_is_an_error_unless_nothing_fails(self, step, tmp_path):
+        (tmp_path / "data").mkdir()
+        card(tmp_path / "data", "acme/llama-base")
+        code, outputs, _ = step(local_path=str(tmp_path / "data"), fail_on="undecided", formats="")
+        assert (code, outputs["verdict"]) == (2, "ERROR")
+        code, outputs, heard = step(local_path=str(tmp_path / "data"), fail_on="never", formats="")
+        assert (code, outputs["verdict"], heard[0][0]) == (0, "UNVERIFIABLE", "warning")
+
     def test_what_does_not_fail_and_is_not_related_is_a_warning(self, step):
         _, _, heard = step(model="magpie/llama-liar", local_hub=HUB, fail_on="never", formats="")
         assert [name for name, _, _ in heard] == ["warning"]
