@@ -76,6 +76,10 @@ class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes 
     """There is nothing to judge: no weights, an unsupported format, a class that is not in the registry."""
 
 
+class UnlistedClass(NothingToCompare):
+    """The registry lists no class that `config.json` names."""
+
+
 def told(error: BaseException) -> str:
     """Return what went wrong on one printable line, for any exception, to be shown in place of a traceback."""
     if isinstance(error, LineageError):

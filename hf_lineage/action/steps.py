@@ -119,6 +119,9 @@ def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
         *(("accept", kind) for kind in options.accept),
         *(("budget", budget) for budget in (options.budget,) if budget),
         *(("local-hub", folder) for folder in (options.local_hub,) if folder),
+        *(("subfolder", folder) for folder in (options.subfolder,) if folder),
+        *(("as", name) for name in (options.as_class,) if name),
+        *(("registry", folder) for folder in (options.registry,) if folder),
         *(("report", f"{form}={file}") for form, file in reports),
     ]
     flags = [*CALLS[inputs.card], *(["--on-hub"] if inputs.on_hub else [])]

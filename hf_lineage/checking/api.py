@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_lineage.checking.failures import attempt
@@ -16,8 +18,9 @@ from hf_lineage.checking.parts import counterpart, only, parts_of
 from hf_lineage.checking.relation import relation_notes
 from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
 from hf_lineage.claims.sources import Claim, Claims, read_claims
-from hf_lineage.errors import NothingToCompare
+from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.evidence import interim, verdict
+from hf_lineage.files.atomic import write_atomically
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.values import Signature
 
@@ -140,7 +143,7 @@ def publish(model: str, options: Options | None = None, to: str | None = None) -
     repo = _one(model, options)
     publishing.refuse(repo, options.recipe, to)
     signature = open_model(repo, options).signature()
-    return signature, publishing.propose(repo, described(repo).factorization, signature, to)
+    return signature, publishing.propose(repo, described(repo, options.choice).factorization, signature, to)
 
 
 def inspect(model: str, options: Options | None = None) -> Inspection:
@@ -152,7 +155,7 @@ def inspect(model: str, options: Options | None = None) -> Inspection:
     """
     from hf_lineage.checking.inspection import inspect_model
 
-    return inspect_model(headers(_one(model, options)))
+    return inspect_model(headers(_one(model, options), (options or Options()).choice))
 
 
 def suggest(model: str, options: Options | None = None) -> Suggestion:
@@ -161,6 +164,25 @@ def suggest(model: str, options: Options | None = None) -> Suggestion:
 
     repo = _one(model, options)
     return survey(repo.name, *open_header(repo))
+
+
+def write_draft(suggestion: Suggestion, folder: Path) -> Path:
+    """Write the draft of a factorization into a folder that `Options.registry` may name, and return the file.
+
+    Raise OptionError if there is no draft, or the file exists already.
+    """
+    if suggestion.draft is None:
+        raise OptionError(f"there is no draft for {suggestion.model}, so there is nothing to write; leave --write out")
+    name = re.sub(r"\W", "_", suggestion.classes[0] if suggestion.classes else "draft").lower()[:100]
+    file = folder / f"{name}.yaml"
+    if file.exists():
+        raise OptionError(f"{file} exists and may have been edited; remove it, or name another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"{folder} cannot be made: {error.strerror or error}; name another folder") from None
+    write_atomically(file, suggestion.draft.text.encode())
+    return file
 
 
 def _one(model: str, options: Options | None) -> RepoRef:

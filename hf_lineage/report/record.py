@@ -225,6 +225,8 @@ def command(model: str, commit: str | None, row: Row, options: Options, names: M
     for name in _BY_VALUE:
         if (value := getattr(options, name)) != getattr(usual, name):
             words += [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--as", options.as_class] if options.as_class else []
+    words += ["--registry", str(options.registry)] if options.registry else []
     for kind in options.accept:
         words += ["--accept", kind]
     words += [f"--{name}" for name in ("recompute", "published") if getattr(options, name)]

@@ -110,6 +110,10 @@ class TestArguments:
                 {"LOCAL_PATH": ".", "BASE": "c/d ./e", "ACCEPT": "part", "BUDGET": "full", "LOCAL_HUB": "--x"},
                 ["check", "--base=c/d", "--base=./e", "--accept=part", "--budget=full", "--local-hub=--x", "--", "."],
             ),
+            (
+                {"MODEL": "a/b", "SUBFOLDER": "c", "AS": "LlamaForCausalLM", "REGISTRY": "registry"},
+                ["check", "--on-hub", "--subfolder=c", "--as=LlamaForCausalLM", "--registry=registry", "--", "a/b"],
+            ),
             ({"MODEL": "a/b", "ANNOTATE": "pull-request"}, ["annotate", "--pull-request", "--on-hub", "--", "a/b"]),
         ],
     )
