@@ -13,7 +13,7 @@ from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.ranges import Downloads, RangedFile
 from hf_lineage.checkpoint.remote import AT_ONCE, RemoteCheckpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
-from hf_lineage.checkpoint.unusual import NO_WEIGHTS, unusual, unwrapped
+from hf_lineage.checkpoint.unusual import NO_WEIGHTS, Layout, unusual, unwrapped
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.tensor_file import LARGEST_HEADER, OPEN_FILES
 from hf_lineage.hub.reference import RepoRef
@@ -57,7 +57,7 @@ def weight_files(repo: RepoRef) -> list[str]:
 def files_beside(repo: RepoRef) -> tuple[str, ...]:
     """Return sentences about other files with weights that another loader may read; raise as `open_checkpoint`."""
     read = {*_located(repo)[1]}
-    layout = None if _is_usual(repo) else unusual(repo)
+    layout = unusual_layout(repo)
     note = (layout.note,) if layout else ()
     others = [name for name in repo.files() if name.endswith(OTHER) and name not in read]
     unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
@@ -104,9 +104,10 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
     return {}, [SINGLE]
 
 
-def _is_usual(repo: RepoRef) -> bool:
-    """Whether there is a file that transformers loads, by its name or because config.json names it."""
-    return repo.offers(SINGLE) or repo.offers(INDEX) or _named(repo) is not None
+def unusual_layout(repo: RepoRef) -> Layout | None:
+    """Return the files that are read although transformers does not load them; None where there are others."""
+    usual = repo.offers(SINGLE) or repo.offers(INDEX) or _named(repo) is not None
+    return None if usual else unusual(repo)
 
 
 def _named(repo: RepoRef) -> str | None:
@@ -205,6 +206,12 @@ def other_format(repo: RepoRef) -> str | None:
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"
+    native = next((name for name in files if name.startswith("consolidated") and "params.json" in files), None)
+    if native:
+        return (
+            f"{repo} holds a model in the format of its makers ({native} and params.json), which transformers does not "
+            "load and which is not read; check the release that has a config.json"
+        )
     pickled = next((name for name in files if name.endswith((".bin", ".pt", ".pth", ".ckpt"))), None)
     if pickled:
         return f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}"
