@@ -46,7 +46,7 @@ class RemoteCheckpoint(Checkpoint):
             tensors,
         )
         self._files, self._pool, self._downloads = files, pool, downloads
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._requested: set[str] = set()
         self._pending: dict[Path, list[Future[None]]] = defaultdict(list)
         self._ordered: dict[Path, list[str]] = defaultdict(list)
@@ -65,6 +65,10 @@ class RemoteCheckpoint(Checkpoint):
 
     def prefetch(self, *names: str) -> None:
         """Fetch these tensors in the background, each once, neighbours with one request."""
+        with self._lock:
+            self._prefetch(names)
+
+    def _prefetch(self, names: Iterable[str]) -> None:
         missing: dict[Path, set[str]] = defaultdict(set)
         for name in sorted(set(self.parts(names)) - self._requested):
             missing[self.stored[name].file].add(name)

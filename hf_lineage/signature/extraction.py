@@ -19,7 +19,7 @@ from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.signature import devices
 from hf_lineage.signature.branches import numbers_made, tensors, terms
 from hf_lineage.signature.matrices import Read
-from hf_lineage.signature.parallel import Share, workers
+from hf_lineage.signature.parallel import Share, alone, workers
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, Probes, summarise
 from hf_lineage.signature.term import Term
@@ -34,6 +34,8 @@ MODELS = 2
 """Models whose residuals are in memory while they are compared."""
 BESIDES = 2**27
 """Bytes that threads, the linear algebra and the allocator need in addition."""
+SMALL = 2**25
+"""Bytes of working set up to which every thread computes layers of its own, since sharing one would cost too much."""
 FEWEST = 64
 """Columns that exact mode has to hold at a time: with fewer it would need too many passes."""
 
@@ -62,23 +64,37 @@ class Extraction:
 
         Progress is shown on standard error if that is a terminal. Raise OptionError where no device can hold a layer.
         """
-        layout, layers = self.layout, range(self.layout.layers)
-        count = len(range(self.recipe.columns(layout.width))[columns])
-        placed = devices.place([self.working_set(layer, count) for layer in layers], self.memory)
-        by_path = {path: self._empty(path, count) for path in self.paths}
-        units: dict[str, list[UnitCodes]] = {path: [] for path in self.paths}
+        count = len(range(self.recipe.columns(self.layout.width))[columns])
+        needed = [self.working_set(layer, count) for layer in range(self.layout.layers)]
+        placed = devices.place(needed, self.memory)
+        results = {path: self._empty(path, count) for path in self.paths}
+        units: dict[str, dict[int, UnitCodes]] = {path: {} for path in self.paths}
         probes = functools.cache(functools.partial(Probes.of, self.recipe, columns=columns))
-        with workers() as share:
-            loaded = self._loaded(placed, share)
-            shown = tqdm(loaded, total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
-            for layer, branches in enumerate(shown):
+        shown = tqdm(total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
+
+        def fill(layers: Iterator[int], share: Share) -> None:
+            for layer, branches in self._loaded(layers, placed, share):
                 for path, branch in branches.items():
-                    most = by_path[path].corner.shape[1]
+                    row, most = self.layout.numbers(path).index(layer), results[path].corner.shape[1]
                     through = probes(self.dimension(layer), placed[layer], most=most)
                     block = summarise(branch, through, self.recipe, share)
-                    put(by_path[path], layout.numbers(path).index(layer), block)
-                    units[path].append(block.units)
-        return {path: replace(signature, units=tuple(units[path])) for path, signature in by_path.items()}
+                    put(results[path], row, block)
+                    units[path][row] = block.units
+                shown.update()
+
+        try:
+            with shown, workers() as share:
+                if set(placed) == {devices.CPU} and max(needed) <= SMALL:
+                    share(functools.partial(fill, share=alone), range(len(placed)))
+                else:
+                    fill(iter(range(len(placed))), share)
+        finally:
+            # After an interruption, running downloads are cancelled and not waited for.
+            self.checkpoint.release()
+        return {
+            path: replace(signature, units=tuple(units[path][row] for row in sorted(units[path])))
+            for path, signature in results.items()
+        }
 
     def _empty(self, path: str, columns: int) -> PathSignature:
         """The signature of a path, filled with zeros."""
@@ -113,19 +129,19 @@ class Extraction:
         """The tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
         return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
 
-    def _loaded(self, placed: Sequence[devices.Device], share: Share) -> Iterator[Branches]:
-        """Yield every layer's branches on its device; while one is computed, the system fetches what the next needs."""
-        memory, wanted = Memory(), [self._names(layer, self.paths) for layer in range(len(placed))]
-        try:
-            self.checkpoint.prefetch(*wanted[0])
-            for layer, (names, following) in enumerate(zip(wanted, [*wanted[1:], {}], strict=True)):
-                read = self._read(names, memory, share)
-                self.checkpoint.prefetch(*following)
-                present = [path for path in self.paths if layer in self.layout.numbers(path)]
-                yield {path: self._branch(path, layer, read.__getitem__, placed[layer]) for path in present}
-        finally:
-            # After an interruption, running downloads are cancelled and not waited for.
-            self.checkpoint.release()
+    def _loaded(
+        self, layers: Iterator[int], placed: Sequence[devices.Device], share: Share
+    ) -> Iterator[tuple[int, Branches]]:
+        """Yield some layers, each with its branches on its device; meanwhile the system fetches the layer after it."""
+        memory = Memory()
+        for layer in layers:
+            names = self._names(layer, self.paths)
+            self.checkpoint.prefetch(*names)
+            read = self._read(names, memory, share)
+            if layer + 1 < len(placed):
+                self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
+            present = [path for path in self.paths if layer in self.layout.numbers(path)]
+            yield layer, {path: self._branch(path, layer, read.__getitem__, placed[layer]) for path in present}
 
     def _read(self, names: Iterable[str], memory: Memory, share: Share) -> dict[str, NDArray[Any]]:
         """Some tensors by name, in `memory`, which the layer before them no longer needs."""
