@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.ranges import LARGEST_RANGE, Downloads, RangedFile
-from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.stored import StoredRows, StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 
 if TYPE_CHECKING:
@@ -87,13 +87,22 @@ class RemoteCheckpoint(Checkpoint):
 
         Raise NetworkError if it cannot be fetched, CheckpointError if the file has changed.
         """
+        self._wait(name)
+        return super().read(name, memory)
+
+    def rows(self, name: str) -> StoredRows | None:
+        """Return a matrix that is read row by row, once it has been downloaded; otherwise as `Checkpoint.rows` does."""
+        self._wait(name)
+        return super().rows(name)
+
+    def _wait(self, name: str) -> None:
+        """Return when a tensor has been downloaded; raise NetworkError if it cannot be."""
         with self._lock:
             self.prefetch(name)
             for path in {part.file for part in self.parts([name]).values()}:
                 for part in self._pending[path]:
                     part.result()
                 self._pending[path].clear()
-        return super().read(name, memory)
 
     def release(self) -> None:
         """Cancel the downloads that are still running; the checkpoint cannot be used after that."""

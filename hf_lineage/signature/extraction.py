@@ -6,19 +6,18 @@ import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.stored import StoredRows
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.signature import devices
-from hf_lineage.signature.branches import numbers_made, tensors, terms
-from hf_lineage.signature.matrices import Read
+from hf_lineage.signature.branches import numbers_made, read_by_rows, tensors, terms
+from hf_lineage.signature.matrices import Matrix, Read
 from hf_lineage.signature.parallel import Share, alone, workers
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, Probes, summarise
@@ -135,25 +134,32 @@ class Extraction:
         """Yield some layers, each with its branches on its device; meanwhile the system fetches the layer after it."""
         memory = Memory()
         for layer in layers:
-            names = self._names(layer, self.paths)
-            self.checkpoint.prefetch(*names)
-            read = self._read(names, memory, share)
+            self.checkpoint.prefetch(*self._names(layer, self.paths))
+            read = self._read(layer, memory, share)
             if layer + 1 < len(placed):
                 self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
             present = [path for path in self.paths if layer in self.layout.numbers(path)]
             yield layer, {path: self._branch(path, layer, read.__getitem__, placed[layer]) for path in present}
 
-    def _read(self, names: Iterable[str], memory: Memory, share: Share) -> dict[str, NDArray[Any]]:
-        """Some tensors by name, in `memory`, which the layer before them no longer needs."""
-        tensors: dict[str, NDArray[Any]] = {}
-        memory.reuse(part.size for part in self.checkpoint.parts(names).values())
+    def _read(self, layer: int, memory: Memory, share: Share) -> dict[str, Matrix]:
+        """The tensors of a layer by name, in `memory`, which the layer before it no longer needs."""
+        names = self._names(layer, self.paths)
+        rows = self._rows(layer)
+        tensors: dict[str, Matrix] = {name: rows[name] for name in names if name in rows}
+        whole = [name for name in names if name not in rows]
+        memory.reuse(part.size for part in self.checkpoint.parts(whole).values())
 
         def read(wanted: Iterator[str]) -> None:
             for name in wanted:
                 tensors[name] = self.checkpoint.read(name, memory)
 
-        share(read, names)
+        share(read, whole)
         return tensors
+
+    def _rows(self, layer: int) -> dict[str, StoredRows]:
+        """The tensors of a layer that are read some rows at a time, by name."""
+        names = sorted(name for path in self.paths for name in read_by_rows(self.layout, path, layer))
+        return {name: rows for name in names if (rows := self.checkpoint.rows(name)) is not None}
 
     def _branch(self, path: str, layer: int, read: Read, device: devices.Device) -> Iterable[Term]:
         """The terms of one branch on a device; on the CPU each is made when it is needed."""
