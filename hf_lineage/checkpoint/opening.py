@@ -163,8 +163,8 @@ def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> C
     stored = _stored(here | {file.file: (file.path, str(file)) for file in remote_files}, repo)
     try:
         tensors = tensors_of(stored, config)
-    except NothingToCompare as error:
-        raise NothingToCompare(f"{repo}: {error}") from None
+    except (CheckpointError, NothingToCompare) as error:
+        raise type(error)(f"{repo}: {error}") from None
     if not remote_files:
         return Checkpoint(stored, tensors)
     return RemoteCheckpoint(stored, tensors, {file.path: file for file in remote_files}, pool, downloads)

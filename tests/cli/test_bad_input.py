@@ -131,7 +131,7 @@ def only_gguf(folder):
 
 
 def half(folder):
-    spoil(folder, lambda tensors: tensors.update({k: t.to(torch.float8_e5m2) for k, t in tensors.items()}))
+    spoil(folder, lambda tensors: tensors.update({k: t.to(torch.int8) for k, t in tensors.items()}))
 
 
 def packed(folder):
@@ -150,7 +150,7 @@ NOTHING_TO_JUDGE = {
     "pickle": (only("pytorch_model.bin"), "holds its weights as a pickle (pytorch_model.bin), which is never loaded"),
     "GGUF": (only_gguf, "holds its weights as GGUF (model-q4.gguf), which is not decoded yet"),
     "LoRA adapter": (only_adapter, "holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and ch"),
-    "8 bit floats": (half, "is stored as F8_E5M2; quantized formats are not decoded yet"),
+    "8 bit integers": (half, "is stored as I8, and config.json names no quantization that says how to decode it"),
     "GPTQ": (packed, "the weights are quantized (I32), which is not decoded yet; check the release in F16, BF16"),
     "unknown class": (configure(architectures=["NoseForCausalLM"]), "NoseForCausalLM is not in the registry"),
     "remote code": (configure(architectures=["Nose"], auto_map={"AutoModel": "nose.Nose"}), "it is remote code (auto_"),
