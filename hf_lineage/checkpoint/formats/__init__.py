@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from hf_lineage.checkpoint.formats.awq import AWQ
 from hf_lineage.checkpoint.formats.fp8 import FP8
+from hf_lineage.checkpoint.formats.gptq import GPTQ
 from hf_lineage.checkpoint.formats.plain import FLOATS, PLAIN
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -30,7 +32,7 @@ class Format(Protocol):
         """Return every tensor of the model with its stored parts; raise NothingToCompare if they do not fit."""
 
 
-FORMATS: list[Format] = [FP8, PLAIN]
+FORMATS: list[Format] = [FP8, GPTQ, AWQ, PLAIN]
 """The first that recognises a checkpoint reads it."""
 
 

@@ -25,8 +25,10 @@ class Grid:
 
     shape: tuple[int, int]
     block: tuple[int, int]
-    order: NDArray[np.intp] | None = None
-    """(columns,): the block of each column, where columns of one block do not lie side by side."""
+    rows: NDArray[np.intp] | None = None
+    """The block of each row, where the rows of one block do not lie side by side."""
+    columns: NDArray[np.intp] | None = None
+    """The block of each column, where the columns of one block do not lie side by side."""
 
     @property
     def cells(self) -> tuple[int, int]:
@@ -49,16 +51,20 @@ class Grid:
     def _slices(self) -> Iterator[slice]:
         """A few rows at a time: of one row of blocks, unless these have only one row each."""
         height, (rows, columns) = self.block[0], self.shape
-        step = height if 1 < height < rows else max(1, AT_ONCE // columns)
+        few = max(1, AT_ONCE // columns)
+        step = height if self.rows is None and 1 < height < rows else few
         return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
     def _spread(self, values: NDArray[np.float32], rows: slice) -> NDArray[np.float32]:
         """The values of the blocks in which the numbers of some rows lie, for as many rows or for all of them."""
         height, width = self.block
-        some = values[rows.start // height : (rows.stop - 1) // height + 1]
-        if self.order is not None:
-            return some[:, self.order]
-        return some if values.shape[1] == 1 else np.repeat(some, width, axis=1)[:, : self.shape[1]]
+        if self.rows is not None:
+            some = values[self.rows[rows]]
+        else:
+            some = values[rows.start // height : (rows.stop - 1) // height + 1]
+        if self.columns is not None:
+            return some[:, self.columns]
+        return some if width == 1 or values.shape[1] == 1 else np.repeat(some, width, axis=1)[:, : self.shape[1]]
 
 
 def finite(name: str, stored: NDArray[Any]) -> NDArray[np.float32]:

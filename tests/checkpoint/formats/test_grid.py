@@ -35,13 +35,15 @@ def test_every_number_has_the_scale_and_zero_point_of_its_block(shape, block, at
 
 
 def test_columns_of_one_block_need_not_lie_side_by_side():
-    blocks = Grid((2, 4), (1, 2), np.array([1, 0, 1, 0]))
+    blocks = Grid((2, 4), (1, 2), columns=np.array([1, 0, 1, 0]))
     scales = np.array([[2, 3], [5, 7]], np.float32)
 
     def unpack(rows, target):
         target[...] = 1
 
     np.testing.assert_array_equal(blocks.decoded(unpack, scales), [[3, 2, 3, 2], [7, 5, 7, 5]])
+    turned = Grid((4, 2), (2, 1), rows=np.array([1, 0, 1, 0]))
+    np.testing.assert_array_equal(turned.decoded(unpack, scales.T), [[3, 7], [2, 5], [3, 7], [2, 5]])
 
 
 @pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
