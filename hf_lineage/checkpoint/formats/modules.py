@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from numpy.typing import NDArray
+
 from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, PLAIN
+from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 Settings = Mapping[str, Any]
 """What `config.json` says under `quantization_config`; untrusted input."""
+Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]
+"""The name of a matrix without the number of its layer, and the shapes of its parts."""
+LARGEST_DESCRIPTION = 2**12
+"""Bytes of a part that describes others."""
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
@@ -23,8 +31,11 @@ def settings(config: Mapping[str, Any]) -> Settings:
 
 def method(config: Mapping[str, Any]) -> str:
     """Return the name of the quantization in `config.json`, empty if it names none."""
-    stated = settings(config).get("quant_method")
-    return stated.lower() if isinstance(stated, str) else ""
+    stated = settings(config)
+    if stated.get("load_in_4bit") or stated.get("load_in_8bit"):
+        return "bitsandbytes"
+    name = stated.get("quant_method")
+    return name.lower() if isinstance(name, str) else ""
 
 
 def count(stated: Settings, key: str, default: int | None = None) -> int:
@@ -44,6 +55,8 @@ class Module:
     start: str
     """What their names have in common."""
     parts: Mapping[str, StoredTensor]
+    described: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """The parts that describe the others, read from the first matrix with these names and shapes in any layer."""
 
     def shape(self, end: str, dtypes: frozenset[str], shape: tuple[int, ...] | None = None) -> tuple[int, ...]:
         """Return the shape of a part; raise CheckpointError if it is missing or is not as the format asks."""
@@ -68,6 +81,22 @@ class Module:
             )
         return shape[0], shape[1]
 
+    def small(self, end: str) -> None:
+        """Raise CheckpointError unless a part, if it is there, is small enough for what describes others."""
+        part = self.parts.get(end)
+        if part is not None and part.size > LARGEST_DESCRIPTION:
+            name = printable(f"{self.start}{end}", 200)
+            raise CheckpointError(f"{name} takes {part.size} bytes, too many for a description; download it again")
+
+    def read(self, end: str) -> NDArray[Any]:
+        """Return a small part as it is stored; raise CheckpointError where it cannot be read."""
+        self.small(end)
+        try:
+            return self.parts[end].read(Memory())
+        except (OSError, KeyError) as error:
+            name = printable(f"{self.start}{end}", 200)
+            raise CheckpointError(f"{name} cannot be read: {error}; check that nothing changes the file") from None
+
     def names(self, *ends: str) -> tuple[str, ...]:
         """Return the full names of some parts."""
         return tuple(f"{self.start}{end}" for end in ends)
@@ -89,6 +118,8 @@ class Quantized:
     ends: tuple[str, ...]
     """The ends of the names of all tensors of a matrix, those that are not needed among them."""
     decoded: Callable[[Module, Settings], TensorInfo]
+    described: tuple[str, ...] = ()
+    """The ends of small parts that describe the others and have to be read before anything is known of these."""
     target: str = ".weight"
     """The end of the name of the matrix itself."""
 
@@ -103,11 +134,15 @@ class Quantized:
         """
         stated, used = settings(config), set[str]()
         tensors: dict[str, TensorInfo] = {}
+        descriptions = {kind: self._described(module) for kind, module in self._kinds(stored).items()}
         for module in self._modules(stored):
             name = f"{module.start}{self.target}"
             if name in tensors:
                 raise self._twice(name)
+            for end in self.described:
+                module.small(end)
             used |= set(module.names(*module.parts))
+            module = replace(module, described=descriptions.get(self._kind(module), {}))
             tensors[name] = self.decoded(module, stated)
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
@@ -118,6 +153,26 @@ class Quantized:
                     f"{printable(name, 200)} is stored as {tensor.dtype} without its scales; download the weights again"
                 )
         return tensors | dict(PLAIN.tensors(rest, config))
+
+    def first_read(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
+        """Return the names of the stored tensors whose bytes `tensors` reads."""
+        del config
+        kinds = self._kinds(stored).values()
+        return [f"{module.start}{end}" for module in kinds for end in self.described if end in module.parts]
+
+    def _kinds(self, stored: Mapping[str, StoredTensor]) -> dict[Kind, Module]:
+        """The first matrix of each kind: one of each layer's, where the layers are alike."""
+        kinds: dict[Kind, Module] = {}
+        for module in self._modules(stored) if self.described else ():
+            kinds.setdefault(self._kind(module), module)
+        return kinds
+
+    def _kind(self, module: Module) -> Kind:
+        shapes = frozenset((end, part.shape) for end, part in module.parts.items() if end not in self.described)
+        return re.sub(r"[0-9]+", "#", module.start), shapes
+
+    def _described(self, module: Module) -> dict[str, NDArray[Any]]:
+        return {end: module.read(end) for end in self.described if end in module.parts}
 
     def _twice(self, name: str) -> NothingToCompare:
         return NothingToCompare(
