@@ -11,6 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from hf_lineage.checkpoint.formats.awq import AWQ
 from hf_lineage.checkpoint.formats.bnb import EIGHT_BITS, FOUR_BITS
+from hf_lineage.checkpoint.formats.compressed import COMPRESSED
+from hf_lineage.checkpoint.formats.fp4_matrix import GPT_OSS
 from hf_lineage.checkpoint.formats.fp8 import FP8
 from hf_lineage.checkpoint.formats.gptq import GPTQ
 from hf_lineage.checkpoint.formats.plain import FLOATS, PLAIN
@@ -41,7 +43,7 @@ class Describing(Protocol):
         """Return the names of these tensors."""
 
 
-FORMATS: list[Format] = [FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, PLAIN]
+FORMATS: list[Format] = [FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, PLAIN]
 """The first that recognises a checkpoint reads it."""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.fp4 import look_up, pairs
+from hf_lineage.checkpoint.formats.fp4 import write_pairs, pairs
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -89,7 +89,7 @@ def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArra
     whole.reshape(-1)[: packed.size] = packed.reshape(-1)
 
     def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        look_up(table, whole[rows], target)
+        write_pairs(table, whole[rows], target)
 
     values = finite(f"{name}.weight.absmax", scales)[:, None]
     return grid.decoded(unpack, values).reshape(-1)[:numbers].reshape(state.shape)
@@ -108,9 +108,9 @@ def _unnested(
 def _state(name: str, stored: NDArray[Any]) -> State:
     """What JSON says, checked; CheckpointError if it says something else."""
     try:
-        said = json.loads(stored.tobytes())
-        (rows, columns), block = said["shape"], said["blocksize"]
-        nested, offset = said.get("nested_blocksize") or 0, float(said.get("nested_offset") or 0)
+        content = json.loads(stored.tobytes())
+        (rows, columns), block = content["shape"], content["blocksize"]
+        nested, offset = content.get("nested_blocksize") or 0, float(content.get("nested_offset") or 0)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         rows, columns, block, nested, offset = (0,) * 5
     sizes = (rows, columns, block, nested or 1)

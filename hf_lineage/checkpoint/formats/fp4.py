@@ -21,7 +21,7 @@ def pairs(low_first: bool, *values: float) -> NDArray[np.float64]:
     return table
 
 
-def look_up(table: NDArray[np.float64], packed: NDArray[Any], target: NDArray[np.float32]) -> None:
+def write_pairs(table: NDArray[np.float64], packed: NDArray[Any], target: NDArray[np.float32]) -> None:
     """Write the numbers of bytes (..., n), two of each by `pairs`, into an array in float32 (..., 2 n)."""
     np.take(table, packed.view(np.uint8), out=target.view(np.float64), mode="wrap")
 

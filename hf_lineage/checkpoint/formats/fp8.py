@@ -1,7 +1,7 @@
 """FP8: eight-bit floating-point matrices with a scale for the whole, for each row, or for each block.
 
 So are DeepSeek's models, those that fbgemm and modelopt write, and MXFP8, whose scales are powers of two for 32 numbers
-each. DeepSeek's experts may be FP4 instead, two numbers to a byte.
+each. DeepSeek's experts may be FP4 instead, two numbers to a byte, and modelopt's matrices NVFP4.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.fp4 import PAIRS, exponents, look_up
+from hf_lineage.checkpoint.formats.fp4 import PAIRS, exponents, write_pairs
+from hf_lineage.checkpoint.formats.fp4_matrix import nvfp4
 from hf_lineage.checkpoint.formats.grid import Grid, finite
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
 from hf_lineage.checkpoint.numbers import widen
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
@@ -41,7 +42,11 @@ ACTIVATIONS = (
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise CheckpointError where its scales fit no kind of block."""
-    end = next(end for end in SCALE_ENDS if end in module.parts)
+    if ".weight_scale_2" in module.parts:
+        return nvfp4(module, ".weight", ".weight_scale", ".weight_scale_2", divides=False)
+    end, *others = (end for end in SCALE_ENDS if end in module.parts)
+    if others:
+        raise module.damaged(f"has scales twice, as {end} and as {others[0]}")
     rows, columns = module.matrix(".weight", EIGHT | FOUR)
     packed = module.parts[".weight"].dtype in FOUR
     shape = (rows, 2 * columns if packed else columns)
@@ -59,7 +64,7 @@ def decode(grid: Grid, name: str, packed: bool, parts: Sequence[NDArray[Any]]) -
 
     def unpack(rows: slice, target: NDArray[np.float32]) -> None:
         if packed:
-            look_up(PAIRS, stored[rows], target)
+            write_pairs(PAIRS, stored[rows], target)
         else:
             widen(target, stored[rows])
 
@@ -75,18 +80,16 @@ def _block(
         return rows, columns
     if scales in ((rows,), (rows, 1)):
         return 1, columns
-    said = stated.get("weight_block_size")
-    sizes = [(1, MX)] if module.parts[end].dtype in POWERS else []
-    if isinstance(said, list) and len(said) == 2 and all(type(size) is int and size > 0 for size in said):
-        sizes.append((said[0], said[1]))
-    block = next((size for size in sizes if Grid(shape, size).cells == scales), None)
+    size_stated = stated.get("weight_block_size")
+    sizes = ((1, MX) if module.parts[end].dtype in POWERS else None, pair(size_stated))
+    block = next((size for size in sizes if size and Grid(shape, size).cells == scales), None)
     if block is None:
         raise CheckpointError(
             f"{module.start}{end} has shape {scales}, which fits no blocks of a matrix of {shape} that config.json "
-            f"(`weight_block_size`: {str(said)[:50]}) or the format names"
+            f"(`weight_block_size`: {str(size_stated)[:50]}) or the format names"
         )
     return block
 
 
 METHODS = frozenset({"fp8", "mxfp8", "fbgemm_fp8", "modelopt"})
-FP8 = Quantized("FP8", METHODS, SCALE_ENDS, (".weight", *ACTIVATIONS), matrix)
+FP8 = Quantized("FP8", METHODS, SCALE_ENDS, (".weight", ".weight_scale_2", *ACTIVATIONS), matrix)

@@ -48,6 +48,12 @@ def count(stated: Settings, key: str, default: int | None = None) -> int:
     return value
 
 
+def pair(value: Any) -> tuple[int, int] | None:
+    """Return two positive integers of the settings; None for anything else."""
+    fits = isinstance(value, list) and len(value) == 2 and all(type(size) is int and size > 0 for size in value)
+    return (value[0], value[1]) if fits else None
+
+
 @dataclass(frozen=True)
 class Module:
     """The stored tensors of one quantized matrix, by the ends of their names."""
@@ -114,7 +120,7 @@ class Quantized:
     methods: frozenset[str]
     """The names by which `quant_method` of config.json calls it."""
     mark: tuple[str, ...]
-    """The end of the name of a tensor that every quantized matrix has; the first of several that a name ends in."""
+    """Ends of names; every quantized matrix has a tensor with one of them."""
     ends: tuple[str, ...]
     """The ends of the names of all tensors of a matrix, those that are not needed among them."""
     decoded: Callable[[Module, Settings], TensorInfo]
@@ -137,8 +143,6 @@ class Quantized:
         descriptions = {kind: self._described(module) for kind, module in self._kinds(stored).items()}
         for module in self._modules(stored):
             name = f"{module.start}{self.target}"
-            if name in tensors:
-                raise self._twice(name)
             for end in self.described:
                 module.small(end)
             used |= set(module.names(*module.parts))
@@ -181,11 +185,12 @@ class Quantized:
         )
 
     def _modules(self, stored: Mapping[str, StoredTensor]) -> Iterator[Module]:
-        for name in stored:
-            mark = next((mark for mark in self.mark if name.endswith(mark)), None)
-            if mark is None:
-                continue
-            start = name.removesuffix(mark)
-            parts = {end: stored[f"{start}{end}"] for end in (mark, *self.ends) if f"{start}{end}" in stored}
+        marked = ((name, mark) for name in stored if (mark := self._mark(name)))
+        for name, mark in {name.removesuffix(mark): mark for name, mark in marked}.items():
+            ends = (mark, *self.mark, *self.ends)
+            parts = {end: stored[f"{name}{end}"] for end in ends if f"{name}{end}" in stored}
             if any(part.dtype not in FLOATS for part in parts.values()):
-                yield Module(start, parts)
+                yield Module(name, parts)
+
+    def _mark(self, name: str) -> str | None:
+        return next((mark for mark in self.mark if name.endswith(mark)), None)

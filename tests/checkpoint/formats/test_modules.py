@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage.checkpoint.formats.modules import Module, Quantized, count, method, settings
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, count, method, pair, settings
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare
@@ -32,6 +32,11 @@ def test_the_settings_are_those_of_the_configuration_in_either_place():
     assert settings({"quantization_config": ["toy"]}) == settings({}) == {}
 
 
+@pytest.mark.parametrize("key", ["load_in_4bit", "load_in_8bit"])
+def test_the_older_settings_of_bitsandbytes_name_no_method(key):
+    assert method({"quantization_config": {key: True}}) == "bitsandbytes"
+
+
 @pytest.mark.parametrize(("said", "name"), [("toy", "toy"), ("TOY", "toy"), (None, ""), (["toy"], ""), (7, "")])
 def test_the_name_of_the_quantization_is_a_text_or_nothing(said, name):
     assert method({"quantization_config": {"quant_method": said}}) == name
@@ -43,6 +48,11 @@ def test_a_number_of_the_settings_is_a_positive_integer_or_all():
     for odd in (0, -2, True, 2.0, "4", None, 2**40, [4]):
         with pytest.raises(CheckpointError, match="`bits` of quantization_config must be a positive integer, not"):
             count({"bits": odd}, "bits")
+
+
+def test_a_pair_is_two_positive_integers_and_nothing_else():
+    assert pair([128, 64]) == (128, 64)
+    assert [pair(odd) for odd in (None, [1], [0, 1], ["1", 2], [True, 2], (1, 2), {1: 2, 2: 3})] == [None] * 7
 
 
 def test_a_format_is_recognised_by_its_name_and_by_a_packed_matrix():
