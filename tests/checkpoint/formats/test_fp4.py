@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from hf_lineage.checkpoint.formats.fp4 import E2M1, PAIRS, exponents, write_pairs, pairs
+from hf_lineage.checkpoint.formats.fp4 import E2M1, PAIRS, exponents, pairs, write_pairs
 
 BYTES = np.arange(256, dtype=np.uint8)
 
