@@ -15,10 +15,10 @@ from hf_lineage.checkpoint.formats.compressed import COMPRESSED
 from hf_lineage.checkpoint.formats.fp4_matrix import GPT_OSS
 from hf_lineage.checkpoint.formats.fp8 import FP8
 from hf_lineage.checkpoint.formats.gptq import GPTQ
-from hf_lineage.checkpoint.formats.plain import FLOATS, PLAIN
+from hf_lineage.checkpoint.formats.plain import PLAIN
+from hf_lineage.checkpoint.formats.undecoded import UNDECODED, unknown
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import NothingToCompare, printable
 
 
 class Format(Protocol):
@@ -43,7 +43,7 @@ class Describing(Protocol):
         """Return the names of these tensors."""
 
 
-FORMATS: list[Format] = [FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, PLAIN]
+FORMATS: list[Format] = [FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, UNDECODED, PLAIN]
 """The first that recognises a checkpoint reads it."""
 
 
@@ -62,8 +62,4 @@ def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) ->
     storage = _recognised(stored, config)
     if storage is not None:
         return storage.tensors(stored, config)
-    number_formats = sorted({tensor.dtype for tensor in stored.values()} - FLOATS)
-    raise NothingToCompare(
-        f"the weights are quantized ({printable(', '.join(number_formats), 200)}), which is not decoded yet; "
-        "check the release in F16, BF16 or F32 instead"
-    )
+    raise unknown(stored, config)
