@@ -63,8 +63,9 @@ def opened(model: Described) -> Opened:
     with about(model.repo):
         settings = settings_notes(model.config, model.architecture, model.factorization)
     headers = bound(model)
+    checkpoint = headers.checkpoint
     with about(model.repo):
-        hidden = refuse_hidden(headers.layout, headers.checkpoint.shapes, model.config)
+        hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
     return replace(headers, notes=(*settings, *headers.notes, *hidden, *files_beside(model.repo)))
 
 

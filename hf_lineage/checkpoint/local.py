@@ -28,6 +28,11 @@ class Checkpoint:
         return {name: tensor.shape for name, tensor in self.tensors.items()}
 
     @property
+    def decoded(self) -> frozenset[str]:
+        """The names of the tensors that are not read as they are stored, but decoded."""
+        return frozenset(name for name, tensor in self.tensors.items() if tensor.itemsize)
+
+    @property
     def requests(self) -> int:
         """How many requests were made over the network."""
         return 0

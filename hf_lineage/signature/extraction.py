@@ -121,8 +121,10 @@ class Extraction:
         stored = {path: sum(tensors[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
         hidden = max(stored[path] + made[path] for path in self.paths) // width
         seen = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
-        parts = self.checkpoint.parts(self._names(layer, self.paths))
-        return COPIES * sum(part.size for part in parts.values()) + 4 * (seen + max(made.values()))
+        names = self._names(layer, self.paths)
+        decoded = sum(tensors[name].itemsize * tensors[name].numbers for name in names)
+        read = sum(part.size for part in self.checkpoint.parts(names).values())
+        return COPIES * (read + decoded) + 4 * (seen + max(made.values()))
 
     def _names(self, layer: int, paths: Sequence[str]) -> dict[str, None]:
         """The tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
