@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,8 +40,8 @@ def _rows() -> Iterator[tuple[str, ...]]:
 
 def _cases() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
     """The name of each format, how a matrix is packed, the settings, who packs it, and whose decoding is the same."""
-    from tests.checkpoint.formats import test_awq, test_bnb, test_compressed, test_fp4_matrix, test_fp8, test_gptq
-
+    names = ("awq", "bnb", "compressed", "fp4_matrix", "fp8", "gptq")
+    test_awq, test_bnb, test_compressed, test_fp4_matrix, test_fp8, test_gptq = map(_test, names)
     for name, (pack, settings) in test_fp8.PACKS.items():
         yield (
             name if "FP8" in name else f"FP8, {name}",
@@ -59,3 +60,8 @@ def _cases() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
     for name in test_compressed.CASES:
         yield f"{CT}, {name}", *test_compressed.case(name), CT, CT
     yield "modelopt, NVFP4", test_fp4_matrix.nvfp4, test_fp4_matrix.MODELOPT, OURS, CT
+
+
+def _test(name: str) -> Any:
+    """The test of a format, which holds what writes it; it needs the format's own library."""
+    return importlib.import_module(f"tests.checkpoint.formats.test_{name}")
