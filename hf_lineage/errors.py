@@ -2,6 +2,7 @@
 
 LineageError
 ├── RepositoryError    no such model, or not a model repository
+│   └── NoModelError   a repository in which there is no model at all
 ├── NetworkError       the Hub cannot be reached, or its answer is not one the Hub gives: nothing is known of the model
 ├── CheckpointError    files of a model that are there but damaged, hostile or unreadable
 ├── RegistryError      a registry file that breaks the schema
@@ -39,6 +40,10 @@ class RepositoryError(LineageError):
     """No such model, or a folder that is not a model repository."""
 
 
+class NoModelError(RepositoryError):
+    """A repository in which there is no model at all."""
+
+
 class NetworkError(LineageError):
     """Something on the Hub cannot be fetched; this says nothing about the model."""
 
@@ -69,6 +74,10 @@ class LedgerError(LineageError):
 
 class NothingToCompare(LineageError):  # noqa: N818 - not a failure: it becomes an UNVERIFIABLE verdict
     """There is nothing to judge: no weights, an unsupported format, a class that is not in the registry."""
+
+
+class UnlistedClass(NothingToCompare):
+    """The registry lists no class that `config.json` names."""
 
 
 def told(error: BaseException) -> str:

@@ -64,6 +64,9 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         cache=Path(environ.get("RUNNER_TEMP", ".")) / "hf-lineage-signatures",
         options=Options(
             local_hub=Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None,
+            subfolder=given.get("SUBFOLDER", ""),
+            as_class=given.get("AS") or None,
+            registry=Path(given["REGISTRY"]) if given.get("REGISTRY") else None,
             accept=tuple(_one_of(word, "accept", ACCEPTABLE) for word in _words(given.get("ACCEPT", ""))),
             budget=_one_of(given["BUDGET"], "budget", BUDGETS) if given.get("BUDGET") else None,
         ),

@@ -20,8 +20,8 @@ from hf_lineage.action import runner
 from hf_lineage.action.inputs import Card, Inputs, read_inputs
 from hf_lineage.checking.naming import is_path, locate
 from hf_lineage.claims.sources import read_claims
-from hf_lineage.errors import LineageError, printable
-from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.errors import LineageError, NoModelError, printable
+from hf_lineage.evidence.verdict import ExitCode, Unverifiable
 from hf_lineage.hub.reference import RepoRef, resolve
 from hf_lineage.report import markdown
 from hf_lineage.signature.values import Signature
@@ -54,18 +54,19 @@ CALLS: dict[Card, tuple[str, ...]] = {
 
 def run_check(environ: Environment) -> int:
     """Check the model and return the exit status of the step."""
-    problem, checked = "", None
+    problem, checked, excused = "", None, False
     with runner.unheard():
         try:
             inputs = read_inputs(environ)
             checked = _checked(inputs, environ)
         except (LineageError, OSError, MemoryError) as error:
             problem = printable(str(error) or "not enough memory")
+            excused = isinstance(error, NoModelError) and not inputs.failing
         except Exception:  # a bug: its traceback must not reach the runner as a command
             traceback.print_exc()
             problem = "hf-lineage failed because of a defect of its own; the log has the traceback. Please report it."
     if checked is None:
-        return _failed(environ, problem)
+        return _without_model(environ, problem) if excused else _failed(environ, problem)
     code = checked["exit_code"] if checked["exit_code"] in inputs.failing else 0
     level = "error" if code else "notice" if checked["exit_code"] == ExitCode.RELATED else "warning"
     _say(runner.command(level, checked["message"], title=checked["title"]))
@@ -118,6 +119,9 @@ def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
         *(("accept", kind) for kind in options.accept),
         *(("budget", budget) for budget in (options.budget,) if budget),
         *(("local-hub", folder) for folder in (options.local_hub,) if folder),
+        *(("subfolder", folder) for folder in (options.subfolder,) if folder),
+        *(("as", name) for name in (options.as_class,) if name),
+        *(("registry", folder) for folder in (options.registry,) if folder),
         *(("report", f"{form}={file}") for form, file in reports),
     ]
     flags = [*CALLS[inputs.card], *(["--on-hub"] if inputs.on_hub else [])]
@@ -157,6 +161,15 @@ def _failed(environ: Environment, problem: str) -> int:
         runner.add_summary(Path(summary), f"### Lineage could not be checked\n\n{markdown.paragraph(problem)}\n")
     _say(runner.command("error", problem, title="Lineage could not be checked"))
     return int(ExitCode.ERROR)
+
+
+def _without_model(environ: Environment, problem: str) -> int:
+    """Report a repository that holds no model where no outcome fails the step: it is unverifiable, and no error."""
+    _set(environ, {"verdict": Unverifiable.kind.word, "verified": "false"})
+    if summary := environ.get("GITHUB_STEP_SUMMARY"):
+        runner.add_summary(Path(summary), f"### Lineage is unverifiable\n\n{markdown.paragraph(problem)}\n")
+    _say(runner.command("warning", problem, title="Lineage is unverifiable"))
+    return int(ExitCode.RELATED)
 
 
 def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:

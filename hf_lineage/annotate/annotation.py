@@ -103,7 +103,8 @@ def annotate(
     Raise LineageError if nothing is declared, or if the card cannot be edited; that is tested before weights are read.
     """
     options = options or Options()
-    repo = locate_weights(model, options.local_hub, on_hub)
+    source = locate_weights(model, options.local_hub, on_hub, options.subfolder)
+    repo = replace(source, subfolder="")
     branch = model.partition("@")[2] or None if repo.remote else None
     _refuse(repo, branch, target)
     before = _files(repo)
@@ -113,7 +114,7 @@ def annotate(
     if repair:
         _refuse_repair(repair, names.get(model, model), names)
         card.with_base(text, repair.base, repair.relation)
-    report = check_source(model, repo, bases, options)
+    report = check_source(model, source, bases, options)
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name one with --base")
     if repair:

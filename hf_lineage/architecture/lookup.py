@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from hf_lineage.architecture.schema import (
     prefixes,
 )
 from hf_lineage.architecture.unsupported import unsupported
-from hf_lineage.errors import NothingToCompare, RegistryError
+from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml reads the registry about eight times as fast as PyYAML does alone."""
@@ -143,24 +143,24 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     """Return the class that `config.json` names and its factorization; raise NothingToCompare if there is none."""
     named = config.get("architectures")
     if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
-        raise NothingToCompare("config.json names no class under `architectures`, so no factorization applies")
+        raise UnlistedClass("config.json names no class under `architectures`, so no factorization applies")
     candidates = [(name, factorization) for name in named for factorization in listing(name, root)]
-    fitting = [
-        (name, factorization) for name, factorization in candidates if unmet(config, factorization.requires) is None
-    ]
-    if fitting:
-        return max(fitting, key=lambda pair: len(pair[1].requires))
     if candidates:
-        conditions = " or ".join(str(dict(factorization.requires)) for _, factorization in candidates)
-        raise NothingToCompare(f"{named[0]} is supported only where config.json says {conditions}")
+        return fitting(config, candidates)
     reasons = unsupported(root or registry_root())
     if reason := next((reasons[name] for name in named if name in reasons), None):
         raise NothingToCompare(f"{named[0]} is not supported: {reason}")
     remote = "; it is remote code (auto_map), which is never run" if config.get("auto_map") else ""
-    raise NothingToCompare(
-        f"{named[0]} is not in the registry{remote}; `hf-lineage registry` lists the classes, "
-        "registry/README.md tells how to add one"
-    )
+    raise UnlistedClass(f"{named[0]} is not in the registry{remote}")
+
+
+def fitting(config: Mapping[str, Any], candidates: Sequence[tuple[str, Factorization]]) -> tuple[str, Factorization]:
+    """Return which of these, each listed for a class, `config.json` asks for; NothingToCompare if it is none."""
+    met = [(name, factorization) for name, factorization in candidates if unmet(config, factorization.requires) is None]
+    if not met:
+        conditions = " or ".join(str(dict(factorization.requires)) for _, factorization in candidates)
+        raise NothingToCompare(f"{candidates[0][0]} is supported only where config.json says {conditions}")
+    return max(met, key=lambda pair: len(pair[1].requires))
 
 
 def slots(matrices: MatrixSet) -> Iterator[Slot]:

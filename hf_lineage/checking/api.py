@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import open_model
 from hf_lineage.checking.naming import locate, locate_weights
 from hf_lineage.checking.opened import described, headers, model_config, open_header
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, open_or_verdict
+from hf_lineage.checking.parts import counterpart, only, parts_of
+from hf_lineage.checking.relation import relation_notes
+from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
 from hf_lineage.claims.sources import Claim, Claims, read_claims
-from hf_lineage.errors import NothingToCompare
+from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.evidence import interim, verdict
+from hf_lineage.files.atomic import write_atomically
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.values import Signature
 
@@ -35,6 +41,8 @@ class Report:
     options: Options
     source: RepoRef | None = None
     """The repository of the model; None for a stored signature."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what is declared: what does not count, and what the stored files contradict."""
 
     @property
     def exit_code(self) -> verdict.ExitCode:
@@ -59,7 +67,7 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None,
     <ExitCode.RELATED: 0>
     """
     options = options or Options()
-    return check_source(model, locate(model, options.local_hub, on_hub), bases, options)
+    return check_source(model, locate(model, options.local_hub, on_hub, options.subfolder), bases, options)
 
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
@@ -67,11 +75,25 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     options = _ordered(options)
     declared = _named(bases) if bases else _declared(source)
     rows: tuple[Row, ...] = ()
-    if declared.claims:
-        candidate = by_recipe(source, options)
-        candidate(options.recipe)
-        rows = as_merge([judge_claim(candidate, claim, options) for claim in declared.claims], options.min_share)
-    return Report(model, source.revision, rows, declared.conflicts, options, _repository(source))
+    notes = list(declared.notes)
+    parts = parts_of(source)
+    if declared.claims and parts.models:
+        rows = tuple(judge_parts(parts, declared.claims, options))
+    elif declared.claims:
+        candidate, part = by_recipe(source, options), _subfolder(source)
+        opened = candidate(options.recipe)
+        if isinstance(source, RepoRef):
+            notes += relation_notes(declared.claims, source, opened)
+        judged = [replace(judge_claim(candidate, claim, options, part), part=part) for claim in declared.claims]
+        rows = as_merge(judged, options.min_share)
+    return Report(model, source.revision, rows, declared.conflicts, options, _repository(source), tuple(notes))
+
+
+def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
+    """Return the report on a repository that holds no model: every claim is UNVERIFIABLE."""
+    declared = read_claims(source)
+    rows = tuple(Row(claim, verdict.Unverifiable(reason)) for claim in declared.claims)
+    return Report(model, source.revision, rows, declared.conflicts, _ordered(options), source, declared.notes)
 
 
 def compare(a: str, b: str, options: Options | None = None) -> Report:
@@ -86,10 +108,16 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     ('UNRELATED', True)
     """
     options = _ordered(options or Options())
-    sources = [locate(name, options.local_hub) for name in (a, b)]
-    base = open_or_verdict(sources[0], options, is_base=True)
-    row = judge_pair(Claim(a, None, NAMED), base, by_recipe(sources[1], options), options)
-    return Report(b, sources[1].revision, (row,), (), options, _repository(sources[1]))
+    base, source = locate(a, options.local_hub), locate(b, options.local_hub, subfolder=options.subfolder)
+    rows = tuple(_pair(a, base, model, options) for model in parts_of(source).models or (source,))
+    return Report(b, source.revision, rows, (), options, _repository(source))
+
+
+def _pair(a: str, base: RepoRef | Signature, model: RepoRef | Signature, options: Options) -> Row:
+    """The row of a model, which may be in a folder, on its counterpart in the base."""
+    part = _subfolder(model)
+    opened = attempt(lambda: open_model(counterpart(base, part), options, is_base=True), NothingToCompare)
+    return replace(judge_pair(Claim(a, None, NAMED), opened, by_recipe(model, options), options), part=part)
 
 
 def extract(model: str, options: Options | None = None) -> Signature:
@@ -101,7 +129,7 @@ def extract(model: str, options: Options | None = None) -> Signature:
     {'mlp': (6, 96, 64), 'value_output': (6, 96, 64)}
     """
     options = options or Options()
-    return open_model(locate(model, options.local_hub), options).signature()
+    return open_model(only(locate(model, options.local_hub, subfolder=options.subfolder)), options).signature()
 
 
 def publish(model: str, options: Options | None = None, to: str | None = None) -> tuple[Signature, Published]:
@@ -112,10 +140,10 @@ def publish(model: str, options: Options | None = None, to: str | None = None) -
     from hf_lineage.signature.sources import publishing
 
     options = options or Options()
-    repo = locate_weights(model, options.local_hub)
+    repo = _one(model, options)
     publishing.refuse(repo, options.recipe, to)
     signature = open_model(repo, options).signature()
-    return signature, publishing.propose(repo, described(repo).factorization, signature, to)
+    return signature, publishing.propose(repo, described(repo, options.choice).factorization, signature, to)
 
 
 def inspect(model: str, options: Options | None = None) -> Inspection:
@@ -127,16 +155,40 @@ def inspect(model: str, options: Options | None = None) -> Inspection:
     """
     from hf_lineage.checking.inspection import inspect_model
 
-    repo = locate_weights(model, (options or Options()).local_hub)
-    return inspect_model(headers(repo))
+    return inspect_model(headers(_one(model, options), (options or Options()).choice))
 
 
 def suggest(model: str, options: Options | None = None) -> Suggestion:
     """Return a draft of a factorization for a model that the registry does not list; LineageError if unreadable."""
     from hf_lineage.architecture.drafting.suggestion import survey
 
-    repo = locate_weights(model, (options or Options()).local_hub)
+    repo = _one(model, options)
     return survey(repo.name, *open_header(repo))
+
+
+def write_draft(suggestion: Suggestion, folder: Path) -> Path:
+    """Write the draft of a factorization into a folder that `Options.registry` may name, and return the file.
+
+    Raise OptionError if there is no draft, or the file exists already.
+    """
+    if suggestion.draft is None:
+        raise OptionError(f"there is no draft for {suggestion.model}, so there is nothing to write; leave --write out")
+    name = re.sub(r"\W", "_", suggestion.classes[0] if suggestion.classes else "draft").lower()[:100]
+    file = folder / f"{name}.yaml"
+    if file.exists():
+        raise OptionError(f"{file} exists and may have been edited; remove it, or name another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"{folder} cannot be made: {error.strerror or error}; name another folder") from None
+    write_atomically(file, suggestion.draft.text.encode())
+    return file
+
+
+def _one(model: str, options: Options | None) -> RepoRef:
+    """The one model that a name means, which may be in a folder of its repository."""
+    options = options or Options()
+    return only(locate_weights(model, options.local_hub, subfolder=options.subfolder))
 
 
 def _ordered(options: Options) -> Options:
@@ -159,8 +211,14 @@ def _declared(source: RepoRef | Signature) -> Claims:
     """
     if isinstance(source, Signature):
         return Claims((), ())
-    claims = read_claims(source)
-    if not claims.claims:
+    claims = read_claims(replace(source, subfolder=""))
+    if source.subfolder and not claims.claims:
+        claims = read_claims(source)
+    if not claims.claims and not parts_of(source).models:
         with contextlib.suppress(NothingToCompare):
             model_config(source)
     return claims
+
+
+def _subfolder(source: RepoRef | Signature) -> str:
+    return source.subfolder if isinstance(source, RepoRef) else ""

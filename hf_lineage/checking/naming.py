@@ -6,8 +6,10 @@ working directory may be a checkout whose author chose the names of its folders.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+from hf_lineage.checking.parts import part_of
 from hf_lineage.errors import OptionError, RepositoryError
 from hf_lineage.files.folders import is_file, is_folder
 from hf_lineage.hub.reference import RepoRef, hub_name, resolve
@@ -18,19 +20,27 @@ SUFFIX = ".lineage.safetensors"
 """The end of the name of the file that `extract` writes by default."""
 
 
-def locate(model: str, local_hub: Path | None = None, on_hub: bool = False) -> RepoRef | Signature:
+_PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
+"""A folder of a repository on the Hub, such as org/name/text_encoder."""
+
+
+def locate(model: str, local_hub: Path | None = None, on_hub: bool = False, subfolder: str = "") -> RepoRef | Signature:
     """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
 
-    If the user says that the name is one on the Hub, no folder or file is meant.
+    If the user says that the name is one on the Hub, no folder or file is meant. A folder of a repository is named by
+    `subfolder`, or behind the name of the repository.
     """
     if is_file(model) and not on_hub:
         return load_signature(Path(model))
-    return resolve(model, local_hub, folders=not on_hub)
+    if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
+        model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
+    repo = resolve(model, local_hub, folders=not on_hub)
+    return part_of(repo, subfolder) if subfolder else repo
 
 
-def locate_weights(model: str, local_hub: Path | None = None, on_hub: bool = False) -> RepoRef:
+def locate_weights(model: str, local_hub: Path | None = None, on_hub: bool = False, subfolder: str = "") -> RepoRef:
     """Return the repository that a name or folder means, as `locate` does; OptionError for a signature."""
-    source = locate(model, local_hub, on_hub)
+    source = locate(model, local_hub, on_hub, subfolder)
     if isinstance(source, Signature):
         raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
     return source

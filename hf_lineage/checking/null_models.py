@@ -86,8 +86,8 @@ def _refuse_named(
     for who, names in named.items():
         if names & _names(other):
             raise OptionError(f"--null {name} is the {who} itself; name models that are independent of both")
-    declared = () if isinstance(source, Signature) else read_claims(source).claims
-    for claim in declared:
+    declared = None if isinstance(source, Signature) else read_claims(source)
+    for claim in (*declared.claims, *declared.besides) if declared else ():
         for who, names in named.items():
             if _plain(claim.base) in names:
                 raise OptionError(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hf_lineage.architecture.choice import LISTED, Choice, choose
 from hf_lineage.architecture.fit import turned
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loading import as_loaded, refuse_hidden
-from hf_lineage.architecture.lookup import lookup
+from hf_lineage.architecture.lookup import factorizations
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.architecture.settings import settings_notes
 from hf_lineage.checkpoint import (
@@ -22,7 +24,7 @@ from hf_lineage.checkpoint import (
     open_checkpoint,
     other_format,
 )
-from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, printable
+from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass, printable
 from hf_lineage.hub.reference import RepoRef, resolve
 
 
@@ -35,6 +37,8 @@ class Described:
     architecture: str
     """The name of the class in `config.json`."""
     factorization: Factorization
+    notes: tuple[str, ...] = ()
+    """Sentences about what the user chose and nobody has proved."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,35 @@ class Opened:
     """Sentences about files beside the weights that were not read."""
 
 
-def described(repo: RepoRef) -> Described:
+def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
     """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class."""
     config = model_config(repo)
     with about(repo):
-        return Described(repo, config, *lookup(config))
+        try:
+            chosen = choose(config, choice)
+        except UnlistedClass as error:
+            raise UnlistedClass(f"{error}; {_instead(repo)}") from None
+    return Described(repo, config, chosen.architecture, chosen.factorization, chosen.notes)
+
+
+def _instead(repo: RepoRef) -> str:
+    """What a user can do with a class that the registry does not list, with the command that would work."""
+    from hf_lineage.architecture.drafting.suggestion import survey
+
+    model = shlex.quote(repo.name)
+    with contextlib.suppress(LineageError, OSError):
+        suggestion = survey(repo.name, *open_header(repo))
+        fits = {fit.factorization for fit in suggestion.fits if not fit.unread}
+        if fitting := [one for one in factorizations() if one.name in fits]:
+            name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
+            return (
+                f"its names and shapes are those of {name}: `hf-lineage check {model} --as {name}` reads it so; "
+                f"`hf-lineage registry --check {model}` shows what else fits"
+            )
+    return (
+        f"`hf-lineage registry --check {model} --write DIR` drafts a factorization, and `hf-lineage check {model} "
+        "--registry DIR` reads the model by it"
+    )
 
 
 def opened(model: Described) -> Opened:
@@ -66,7 +94,15 @@ def opened(model: Described) -> Opened:
     checkpoint = headers.checkpoint
     with about(model.repo):
         hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
-    return replace(headers, notes=(*settings, *headers.notes, *hidden, *files_beside(model.repo)))
+    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *files_beside(model.repo))
+    return replace(headers, notes=notes)
+
+
+def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """A sentence about a prefix of all names that only some loaders take off; none if there is no such prefix."""
+    if not checkpoint.wrapping:
+        return ()
+    return (f"the name of every tensor begins with {checkpoint.wrapping}, which was taken off; transformers does not",)
 
 
 def bound(model: Described) -> Opened:
@@ -78,9 +114,9 @@ def bound(model: Described) -> Opened:
     return Opened(model, checkpoint, layout, reading.notes)
 
 
-def headers(repo: RepoRef) -> Opened:
+def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
-    return bound(described(repo))
+    return bound(described(repo, choice))
 
 
 def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
@@ -105,6 +141,18 @@ def about(repo: RepoRef) -> Iterator[None]:
     except (CheckpointError, NothingToCompare) as error:
         named = str(error).startswith(f"{repo}: ")
         raise type(error)(str(error) if named else f"{repo}: {error}") from None
+
+
+def _usual(factorization: Factorization, named: Sequence[str]) -> str:
+    """The class that a factorization is called after, with the same head as the class that config.json names."""
+    heads = {name.partition("For")[2] for name in named}
+    return max(
+        factorization.classes,
+        key=lambda name: (
+            name.lower().startswith(factorization.name.partition("_")[0]),
+            name.partition("For")[2] in heads,
+        ),
+    )
 
 
 @dataclass(frozen=True)

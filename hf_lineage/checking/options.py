@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from hf_lineage.architecture.choice import Choice
+from hf_lineage.architecture.lookup import listing
 from hf_lineage.errors import OptionError
 from hf_lineage.evidence.procedure import Procedure
 from hf_lineage.signature.options import Sources, Spec
@@ -21,6 +23,18 @@ class Options(Sources, Procedure, Spec):
 
     max_memory: str | None = None
     local_hub: Path | None = None
+    subfolder: str = field(default="", kw_only=True)
+    """The folder of the repository in which the model is; bases are searched for the same folder."""
+
+    as_class: str | None = field(default=None, kw_only=True)
+    """The listed class whose layers a model has that names an unlisted one."""
+    registry: Path | None = field(default=None, kw_only=True)
+    """A folder of factorizations of the user's own, for classes that the registry does not list."""
+
+    @property
+    def choice(self) -> Choice:
+        """How a model is read whose class the registry does not list."""
+        return Choice(self.as_class, self.registry)
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)
@@ -30,6 +44,10 @@ class Options(Sources, Procedure, Spec):
             raise OptionError("--null and --exact need all layers; leave --budget quick out")
         if self.published and self.recipe.probes is None:
             raise OptionError("no signature of --exact is published; leave --published or --exact out")
+        if self.registry is not None and not self.registry.is_dir():
+            raise OptionError(f"--registry {self.registry} is no folder; give the one that holds the factorizations")
+        if self.as_class and not self.registry and not any(listing(self.as_class)):
+            raise OptionError(f"--as {self.as_class} is no class of the registry; `hf-lineage registry` lists them")
         if len(self.paths) / (self.permutations + 1) > self.alpha:
             least = -int(-len(self.paths) // self.alpha) - 1
             raise OptionError(

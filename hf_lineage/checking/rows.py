@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.model import Downloads, OpenedModel, open_model
 from hf_lineage.checking.naming import locate_base
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.parts import Parts, counterpart
 from hf_lineage.checking.readings import judged_every_way
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare
@@ -48,6 +49,8 @@ class Row:
     """Sentences about files beside the weights that were not read, and about other ways to load the model."""
     recipe: Recipe | None = None
     """The earlier recipe by which both were measured; None if it is that of the report."""
+    part: str = ""
+    """The folder of the repository that the row is about; empty for the repository itself."""
 
 
 def open_or_verdict(
@@ -72,14 +75,17 @@ def by_recipe(source: RepoRef | Signature, options: Options) -> Candidate:
     return by
 
 
-def judge_claim(candidate: Candidate, claim: Claim, options: Options) -> Row:
-    """Return the row of one claim: an error of the base becomes its verdict, an error of the candidate is raised."""
+def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str = "") -> Row:
+    """Return the row of one claim: an error of the base becomes its verdict, an error of the candidate is raised.
+
+    `part` is the folder in which the candidate is.
+    """
     if claim.problem:
         return Row(claim, verdict.Unverifiable(claim.problem))
     usual = candidate(options.recipe)
     if isinstance(usual, verdict.Verdict):
         return Row(claim, usual)
-    source = attempt(lambda: _base(claim, options.local_hub), *VERDICTS)
+    source = attempt(lambda: _base(claim, options.local_hub, part), *VERDICTS)
     if isinstance(source, verdict.Verdict):
         return Row(claim, source)
     base = attempt(lambda: open_model(source, options, is_base=True), *VERDICTS)
@@ -122,8 +128,29 @@ def judge_pair(
     )
 
 
-def _base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
+def _base(claim: Claim, local_hub: Path | None, part: str) -> RepoRef | Signature:
     """The source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
-    if claim.sources == NAMED:
-        return locate_base(claim.base, local_hub)
-    return resolve(claim.base, local_hub, folders=False)
+    named = claim.sources == NAMED
+    return counterpart(
+        locate_base(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False), part
+    )
+
+
+def judge_parts(parts: Parts, claims: Sequence[Claim], options: Options) -> Iterator[Row]:
+    """Yield the rows of every claim on the folders of a repository.
+
+    A folder that cannot be judged is a note where another one can, and what other libraries load is one row.
+    """
+    candidates = [(part, by_recipe(part, options)) for part in parts.models]
+    for claim in claims:
+        rows = [judge_claim(candidate, claim, options, part.subfolder) for part, candidate in candidates]
+        rows = [replace(row, part=part.subfolder) for row, part in zip(rows, parts.models, strict=True)]
+        judged = [row for row in rows if not isinstance(row.verdict, verdict.Unverifiable)] or rows
+        left_out = (
+            f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged)
+        )
+        notes = (*parts.notes, *left_out)
+        yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
+        if parts.unknown:
+            names = ", ".join(parts.unknown)
+            yield Row(claim, verdict.Unverifiable(f"parts of another library may come from elsewhere: {names}"))

@@ -21,6 +21,8 @@ class Checkpoint:
         """Name -> tensor as a file holds it."""
         self.tensors = tensors
         """Name -> tensor as the model loads it, which may be decoded from several stored ones."""
+        self.wrapping = ""
+        """The prefix that a tool left before the name of every stored tensor, and that `tensors` do not have."""
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

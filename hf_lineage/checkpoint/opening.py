@@ -14,6 +14,7 @@ from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.ranges import Downloads, RangedFile
 from hf_lineage.checkpoint.remote import AT_ONCE, RemoteCheckpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
+from hf_lineage.checkpoint.unusual import NO_WEIGHTS, unusual, unwrapped
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.tensor_file import LARGEST_HEADER, OPEN_FILES
 from hf_lineage.hub.reference import RepoRef
@@ -27,7 +28,6 @@ RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
 OTHER = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
 """Endings of files with weights that other loaders may read."""
-NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
@@ -42,7 +42,7 @@ def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> C
     lost = sorted(set(weight_map) - set(checkpoint.stored))
     if lost:
         raise CheckpointError(f"{repo}: {INDEX} names the tensor {lost[0]}, which no shard holds; download them again")
-    return checkpoint
+    return unwrapped(checkpoint)
 
 
 def open_file(repo: RepoRef, file: str) -> Checkpoint:
@@ -58,15 +58,15 @@ def weight_files(repo: RepoRef) -> list[str]:
 def files_beside(repo: RepoRef) -> tuple[str, ...]:
     """Return sentences about other files with weights that another loader may read; raise as `open_checkpoint`."""
     read = {*_located(repo)[1]}
+    layout = None if _is_usual(repo) else unusual(repo)
+    note = (layout.note,) if layout else ()
     others = [name for name in repo.files() if name.endswith(OTHER) and name not in read]
     unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
     if not unread:
-        return ()
+        return note
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-    return (
-        f"{printable(unread[0], 200)}{more} may hold weights too and was not read: transformers loads "
-        f"{min(read)}, other loaders may choose otherwise",
-    )
+    loads = "" if layout else f": transformers loads {min(read)}, other loaders may choose otherwise"
+    return (*note, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
 
 
 def _located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
@@ -91,15 +91,23 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
         return _in_file(repo, named)
     index = repo.read_json(INDEX) if repo.offers(INDEX) else None
     if not repo.offers(SINGLE):
-        if index is None:
+        if index is not None:
+            return _shards(repo, index)
+        layout = unusual(repo)
+        if layout is None:
             raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({SINGLE} or {INDEX})")
-        return _shards(repo, index)
+        return {}, list(layout.files)
     if index is not None and set(_listed(repo, index).values()) != {SINGLE}:
         raise NothingToCompare(
             f"{repo} holds {SINGLE}, and its {INDEX} names other files: transformers loads the former, other loaders "
             "the latter; keep one of them"
         )
     return {}, [SINGLE]
+
+
+def _is_usual(repo: RepoRef) -> bool:
+    """Whether there is a file that transformers loads, by its name or because config.json names it."""
+    return repo.offers(SINGLE) or repo.offers(INDEX) or _named(repo) is not None
 
 
 def _named(repo: RepoRef) -> str | None:
@@ -214,9 +222,6 @@ def other_format(repo: RepoRef) -> str | None:
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"
-    loose = next((name for name in files if name.endswith(".safetensors") and name != SINGLE), None)
-    if loose:
-        return f"{repo} has {loose} but neither {SINGLE} nor {INDEX}; add the index that save_pretrained writes"
     pickled = next((name for name in files if name.endswith((".bin", ".pt", ".pth", ".ckpt"))), None)
     if pickled:
         return f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}"

@@ -162,7 +162,7 @@ class RangedFile:
     def _locate(self) -> HfFileMetadata:
         self._downloads.count(requests=1)
         repo = self.repo
-        metadata = client.locate(repo.remote or repo.name, repo.revision or "main", self.file)
+        metadata = client.locate(repo.remote or repo.name, repo.revision or "main", repo.within(self.file))
         if metadata.commit_hash != repo.revision:
             raise self._changed()
         if not metadata.size:

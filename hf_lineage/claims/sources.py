@@ -5,26 +5,27 @@ To read another file that declares bases, add an entry to the table SOURCES; no 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
 
 from hf_lineage.claims.card import front_matter, opens, parted
+from hf_lineage.claims.names import NO_VALUE, WORD, Name, names_in, understood
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files import plain_yaml
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import LARGEST_CONFIG, RepoRef
 
-CARD, LORA_CONFIG, MERGE_CONFIG = "README.md", "adapter_config.json", "mergekit_config.yml"
+CARD, LORA_CONFIG, MERGE_CONFIG, CONFIG = "README.md", "adapter_config.json", "mergekit_config.yml", "config.json"
 LARGEST = 2**20
 """The most bytes of a configuration, and of the beginning of a card, that are read for claims."""
+LAST = 2
+"""The rank of what only programs write, of which a text that names no model is no claim either."""
+ORIGIN = "_name_or_path"
+"""The key under which transformers writes what a configuration was loaded from."""
 MOST_CLAIMS = 100
 """The most claims of one model, because each may cost a download."""
-NULL = frozenset({"", "~", "null", "Null", "NULL"})
-"""The texts by which YAML means that there is no value."""
-_NUMBER = re.compile(r"[-+]?[\d_.]+")
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class Claims:
-    """All claims of a repository; `conflicts` describes how its files disagree."""
+    """The claims of a repository that count; `conflicts` describes how its files disagree."""
 
     claims: tuple[Claim, ...]
     conflicts: tuple[str, ...]
-
-
-Declared = tuple[str | None, list[tuple[str, str]]]
-"""A relation, and each base with the problem of its name, empty for none."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what is declared besides and does not count."""
+    besides: tuple[Claim, ...] = ()
+    """Bases that only weaker sources name than those whose claims count."""
 
 
 @dataclass(frozen=True)
@@ -55,43 +56,121 @@ class ClaimSource:
     """One file of a repository in which bases are declared."""
 
     file: str
-    declares: Callable[[RepoRef], Declared]
+    declares: Callable[[RepoRef], Iterable[Name]]
     """Returns what the file declares; raises CheckpointError if it cannot be parsed."""
+    rank: int = 0
+    """What sources of a higher rank name counts only if those of lower ranks name no model."""
+
+
+Declared = Mapping[ClaimSource, Sequence[Name]]
+"""What each file declares, by the rank of the files."""
 
 
 def read_claims(repo: RepoRef) -> Claims:
-    """Return what a repository declares in any of its files; raise CheckpointError if one cannot be parsed."""
-    declared = {source.file: source.declares(repo) for source in SOURCES}
+    """Return what a repository declares in any of its files.
+
+    Raise CheckpointError if a file cannot be parsed, unless another of a lower rank names a model.
+    """
+    declared: dict[ClaimSource, tuple[Name, ...]] = {}
+    unread: list[str] = []
+    counting: int | None = None
+    for source in sorted(SOURCES, key=lambda source: source.rank):
+        try:
+            declared[source] = tuple(dict.fromkeys(source.declares(repo)))
+        except CheckpointError as error:
+            if counting in (None, source.rank):
+                raise
+            unread.append(str(error))
+            continue
+        if counting is None and any(not name.problem for name in declared[source]):
+            counting = source.rank
+    return _weighed(repo, declared, counting, unread)
+
+
+def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Sequence[str]) -> Claims:
+    """The claims of the rank that counts, with every file that agrees, and what else is declared."""
+    rank = (
+        next((source.rank for source in declared if _tries(declared[source])), None) if counting is None else counting
+    )
     claims: dict[str, Claim] = {}
-    for file, (relation, bases) in declared.items():
-        for base, problem in dict.fromkeys(bases):
-            claim = claims.get(base, Claim(base, relation, (), problem))
-            claims[base] = Claim(base, claim.relation or relation, (*claim.sources, file), problem)
+    besides: dict[str, Claim] = {}
+    notes = list(unread)
+    for source, name in ((source, name) for source, names in declared.items() for name in names):
+        key, shown = name.base.casefold(), f"{source.file} declares {name.base}"
+        if name.problem and (source.rank != rank or name.problem == WORD or rank == LAST):
+            notes += [f"{shown}, which is left out: {name.problem}"] if source.rank < LAST or counting is None else []
+            continue
+        known = claims if source.rank == rank or key in claims else besides
+        claim = known.get(key, Claim(name.base, None, (), name.problem))
+        sources = tuple(dict.fromkeys((*claim.sources, source.file)))
+        known[key] = replace(claim, relation=claim.relation or name.relation, sources=sources)
+        if known is besides and source.rank == LAST:
+            notes.append(f"{shown} (`{ORIGIN}`), which does not count beside what other files declare")
     if len(claims) > MOST_CLAIMS:
         raise CheckpointError(f"{repo} declares {len(claims)} bases; name those to check with --base")
-    by_file = {file: sorted({base for base, _ in bases}) for file, (_, bases) in declared.items() if bases}
-    agree = len({tuple(bases) for bases in by_file.values()}) <= 1
-    conflicts = () if agree else ("; ".join(f"{file} declares {', '.join(bases)}" for file, bases in by_file.items()),)
-    return Claims(tuple(claims.values()), conflicts)
+    return Claims(tuple(claims.values()), _conflicts(declared, counting), tuple(notes), tuple(besides.values()))
 
 
-def _in_card(repo: RepoRef) -> Declared:
+def _tries(names: Iterable[Name]) -> bool:
+    """Whether somebody tried to name a base."""
+    return any(name.problem != WORD for name in names)
+
+
+def _conflicts(declared: Declared, counting: int | None) -> tuple[str, ...]:
+    """A sentence that says which file declares what, if they disagree, and which of them counts."""
+    by_file = {
+        source: dict(sorted({name.base.casefold(): name.base for name in names if not name.problem}.items()))
+        for source, names in declared.items()
+        if source.rank < LAST
+    }
+    speaking = {source: bases for source, bases in by_file.items() if bases}
+    if len({tuple(bases) for bases in speaking.values()}) <= 1:
+        return ()
+    sentence = "; ".join(f"{source.file} declares {', '.join(bases.values())}" for source, bases in speaking.items())
+    weaker = any(source.rank != counting for source in speaking)
+    counts = ", ".join(source.file for source in speaking if source.rank == counting)
+    return (f"{sentence}; {counts} counts" if weaker else sentence,)
+
+
+def _in_card(repo: RepoRef) -> Iterable[Name]:
     metadata = _front_matter(repo)
-    relation = _text(metadata.get("base_model_relation"))
-    return relation and printable(relation, 40), list(_bases(metadata.get("base_model")))
+    relation = metadata.get("base_model_relation")
+    relation = (
+        printable(relation.strip(), 40) if isinstance(relation, str) and relation.strip() not in NO_VALUE else None
+    )
+    named = list(names_in(metadata.get("base_model"), relation))
+    return named or list(_tagged(metadata.get("tags")))
 
 
-def _in_adapter(repo: RepoRef) -> Declared:
+def _tagged(tags: object) -> Iterator[Name]:
+    """The bases among the tags of a card, in the form in which the Hub itself writes them."""
+    for tag in tags if isinstance(tags, list) else []:
+        if isinstance(tag, str) and tag.startswith("base_model:"):
+            yield understood(tag)
+
+
+def _in_adapter(repo: RepoRef) -> Iterable[Name]:
     config = repo.read_json(LORA_CONFIG, LARGEST) or {}
-    return "adapter", list(_bases(config.get("base_model_name_or_path")))
+    return names_in(config.get("base_model_name_or_path"), "adapter")
 
 
-def _in_merge(repo: RepoRef) -> Declared:
-    config = _yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST))
-    return "merge", list(dict.fromkeys(_merged(config)))
+def _in_merge(repo: RepoRef) -> Iterable[Name]:
+    return _merged(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST)))
 
 
-SOURCES = [ClaimSource(CARD, _in_card), ClaimSource(LORA_CONFIG, _in_adapter), ClaimSource(MERGE_CONFIG, _in_merge)]
+def _in_config(repo: RepoRef) -> Iterable[Name]:
+    """What the configuration was loaded from, which programs write; often the model itself."""
+    config = repo.read_json(CONFIG, LARGEST_CONFIG) or {}
+    own = {name.partition("@")[0].casefold() for name in (repo.name, repo.remote, repo.renamed) if name}
+    return [name for name in names_in(config.get(ORIGIN)) if name.base.partition("@")[0].casefold() not in own]
+
+
+SOURCES = [
+    ClaimSource(CARD, _in_card),
+    ClaimSource(LORA_CONFIG, _in_adapter, rank=1),
+    ClaimSource(MERGE_CONFIG, _in_merge, rank=1),
+    ClaimSource(CONFIG, _in_config, rank=LAST),
+]
 """In the order of reports; if several files declare one base, the first relation counts."""
 
 
@@ -125,23 +204,7 @@ def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
     return content
 
 
-def _text(value: object) -> str | None:
-    """A value without surrounding spaces; None if it is not text, or means that there is no value."""
-    return value.strip() if isinstance(value, str) and value.strip() not in NULL else None
-
-
-def _bases(value: object) -> Iterator[tuple[str, str]]:
-    """Each declared base with the problem it has, if any."""
-    for entry in value if isinstance(value, list) else [value]:
-        name = _text(entry)
-        if name is not None and name.isprintable() and not _NUMBER.fullmatch(name):
-            yield name, ""
-        elif name is not None or not (entry is None or isinstance(entry, str)):
-            shown = printable(name or type(entry).__name__, 200)
-            yield shown, f"base_model must be a model name such as org/model, not {shown}"
-
-
-def _merged(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _merged(config: dict[str, Any]) -> Iterator[Name]:
     """The parents in a mergekit configuration: `base_model`, `models`, and the `sources` of `slices`."""
     yield from _model_name(config.get("base_model"))
     for entry in _entries(config.get("models")):
@@ -155,10 +218,9 @@ def _entries(value: object) -> Iterator[dict[str, Any]]:
     yield from (entry for entry in (value if isinstance(value, list) else []) if isinstance(entry, dict))
 
 
-def _model_name(value: object) -> Iterator[tuple[str, str]]:
+def _model_name(value: object) -> Iterator[Name]:
     """What mergekit writes: `org/model`, `org/model+org/lora`, or the parts as a mapping."""
     if isinstance(value, dict):
         value = value.get("path") or value.get("model")
         value = value.get("path") if isinstance(value, dict) else value
-    for base, problem in _bases(value):
-        yield base.split("+", 1)[0], problem
+    yield from names_in(value.split("+", 1)[0] if isinstance(value, str) else value, "merge")

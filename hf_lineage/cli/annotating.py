@@ -7,7 +7,17 @@ from typing import Any
 import click
 
 from hf_lineage.cli.delivery import REPORTS, Reports, ready, write_reports
-from hf_lineage.cli.shared import BASES, ON_HUB, RECIPE, TEST, make_options, with_examples, with_options
+from hf_lineage.cli.shared import (
+    BASES,
+    CLASSES,
+    ON_HUB,
+    RECIPE,
+    SUBFOLDER,
+    TEST,
+    make_options,
+    with_examples,
+    with_options,
+)
 
 EPILOG = with_examples(
     "MODEL is org/name, org/name@branch, or a folder. Only a base from which more than half is inherited is written as "
@@ -28,7 +38,7 @@ EPILOG = with_examples(
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
     help="With --repair-base: declare this relation to the base.",
 )
-@with_options(BASES, ON_HUB, *RECIPE, *TEST, REPORTS)
+@with_options(BASES, ON_HUB, SUBFOLDER, *CLASSES, *RECIPE, *TEST, REPORTS)
 def annotate(
     model: str,
     write: bool,

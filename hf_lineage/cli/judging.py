@@ -7,7 +7,18 @@ from typing import Any
 import click
 
 from hf_lineage.cli.delivery import REPORT, Delivery
-from hf_lineage.cli.shared import BASES, EPILOG, ON_HUB, RECIPE, TEST, make_options, with_examples, with_options
+from hf_lineage.cli.shared import (
+    BASES,
+    CLASSES,
+    EPILOG,
+    ON_HUB,
+    RECIPE,
+    SUBFOLDER,
+    TEST,
+    make_options,
+    with_examples,
+    with_options,
+)
 
 CHECKING = with_examples(
     EPILOG, "hf-lineage check org/model", "hf-lineage check ./folder --base org/base --format json"
@@ -17,7 +28,7 @@ COMPARING = with_examples(EPILOG, "hf-lineage compare org/base org/model --expla
 
 @click.command(epilog=CHECKING)
 @click.argument("model")
-@with_options(BASES, ON_HUB, *RECIPE, *TEST, *REPORT)
+@with_options(BASES, ON_HUB, SUBFOLDER, *CLASSES, *RECIPE, *TEST, *REPORT)
 def check(model: str, bases: tuple[str, ...], on_hub: bool, **settings: Any) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage.checking import api
@@ -29,7 +40,7 @@ def check(model: str, bases: tuple[str, ...], on_hub: bool, **settings: Any) -> 
 @click.command(epilog=COMPARING)
 @click.argument("a")
 @click.argument("b")
-@with_options(*RECIPE, *TEST, *REPORT)
+@with_options(SUBFOLDER, *CLASSES, *RECIPE, *TEST, *REPORT)
 def compare(a: str, b: str, **settings: Any) -> int:
     """Compare the weights of two models, whatever they declare."""
     from hf_lineage.checking import api

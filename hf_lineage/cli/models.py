@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
 from hf_lineage.cli.shared import (
+    CLASSES,
     LOCAL_HUB,
     OUTPUT,
     RECIPE,
     RECOMPUTE,
+    SUBFOLDER,
     UNDECIDED,
     format_option,
     make_options,
@@ -44,7 +47,7 @@ FORM = format_option("text", "json")
 @click.option(
     "--to", metavar="REPO", help="With --push: publish it in this repository of signatures, not in that of MODEL."
 )
-@with_options(*RECIPE, RECOMPUTE, OUTPUT)
+@with_options(SUBFOLDER, *CLASSES, *RECIPE, RECOMPUTE, OUTPUT)
 def extract(model: str, push: bool, to: str | None, output: Path | None, **settings: Any) -> int:
     """Write the signature of MODEL, by default into NAME.lineage.safetensors in the working directory."""
     from hf_lineage.checking import api
@@ -68,14 +71,14 @@ def extract(model: str, push: bool, to: str | None, output: Path | None, **setti
 
 @click.command(epilog=INSPECTING)
 @click.argument("model")
-@with_options(LOCAL_HUB, FORM, OUTPUT)
-def inspect(model: str, local_hub: Path | None, form: str, output: Path | None) -> int:
+@with_options(SUBFOLDER, *CLASSES, LOCAL_HUB, FORM, OUTPUT)
+def inspect(model: str, form: str, output: Path | None, **settings: Any) -> int:
     """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""
     from hf_lineage.checking import api
     from hf_lineage.checking.options import Options
     from hf_lineage.report import single
 
-    write(single.INSPECTIONS[form](api.inspect(model, Options(local_hub=local_hub))), output)
+    write(single.INSPECTIONS[form](api.inspect(model, Options(**settings))), output)
     return 0
 
 
@@ -87,16 +90,31 @@ def inspect(model: str, local_hub: Path | None, form: str, output: Path | None) 
     metavar="MODEL",
     help="Show which factorizations the tensors of MODEL fit by names and shapes, and draft a new one.",
 )
+@click.option(
+    "--write",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="With --check: write the draft into DIR, for `--registry DIR` of the other commands; nothing is overwritten.",
+)
 @click.option("--coverage", is_flag=True, help="Count how many classes of the installed transformers are supported.")
 @with_options(LOCAL_HUB, FORM, OUTPUT)
 def registry(
-    architecture: str | None, model: str | None, coverage: bool, local_hub: Path | None, form: str, output: Path | None
+    architecture: str | None,
+    model: str | None,
+    folder: Path | None,
+    coverage: bool,
+    local_hub: Path | None,
+    form: str,
+    output: Path | None,
 ) -> int:
     """List the supported classes, or show how one CLASS is read."""
     if (architecture is not None) + (model is not None) + coverage > 1:
         raise click.UsageError("give one of a CLASS, --check MODEL and --coverage")
+    if folder is not None and model is None:
+        raise click.UsageError("--write says where the draft of --check MODEL goes; give both")
     if model is not None:
-        return _suggest(model, local_hub, form, output)
+        return _suggest(model, folder, local_hub, form, output)
     if coverage:
         from hf_lineage.architecture.drafting.coverage import coverage as measured
         from hf_lineage.report.coverage import COVERAGES
@@ -109,11 +127,18 @@ def registry(
     return 0
 
 
-def _suggest(model: str, local_hub: Path | None, form: str, output: Path | None) -> int:
+def _suggest(model: str, folder: Path | None, local_hub: Path | None, form: str, output: Path | None) -> int:
     from hf_lineage.checking import api
     from hf_lineage.checking.options import Options
     from hf_lineage.report.suggestion import SUGGESTIONS
 
     suggestion = api.suggest(model, Options(local_hub=local_hub))
+    file = api.write_draft(suggestion, folder) if folder else None
     write(SUGGESTIONS[form](suggestion), output)
+    if folder and file:
+        click.echo(
+            f"Wrote {printable(file)}, which nothing proves; --registry {shlex.quote(str(folder))} reads models by it. "
+            "Decide its lines with a ? first: until it says `exchangeable: true`, a check is INCONCLUSIVE.",
+            err=True,
+        )
     return 0 if suggestion.fits else UNDECIDED

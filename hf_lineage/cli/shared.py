@@ -95,6 +95,23 @@ RECIPE = (
     click.option("--max-memory", metavar="SIZE", help="Memory to use on each device at most, such as 8GiB."),
     LOCAL_HUB,
 )
+SUBFOLDER = click.option(
+    "--subfolder",
+    default="",
+    metavar="DIR",
+    help="The folder of the repository in which the model is; by default the root, or every folder with a model.",
+)
+CLASSES = (
+    click.option(
+        "--as", "as_class", metavar="CLASS", help="Read a model whose class the registry does not list as this class."
+    ),
+    click.option(
+        "--registry",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Read classes that the registry does not list by the factorizations in this folder, which nothing proves.",
+    ),
+)
 RECOMPUTE = click.option(
     "--recompute", is_flag=True, help="Read the weights, even if a signature of them is cached or published."
 )

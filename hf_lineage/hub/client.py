@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from hf_lineage.errors import printable
+from hf_lineage.errors import NetworkError, RepositoryError, printable
 
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
@@ -106,6 +107,16 @@ def current_name(name: str, commit: str) -> str:
     from huggingface_hub import HfApi
 
     return ask(name, lambda: text(HfApi().model_info(name, revision=commit).id))
+
+
+def renamed(name: str, commit: str) -> str | None:
+    """Return the current name of a repository if it is another one; None as well if the Hub does not say."""
+    with contextlib.suppress(RepositoryError, NetworkError):
+        current = current_name(name, commit)
+        if current != name:
+            logging.getLogger(__name__).warning("%s is called %s today", printable(name, 200), printable(current, 200))
+            return current
+    return None
 
 
 def headers(address: str) -> dict[str, str]:

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import hashlib
 import json
-import logging
 import os
 import re
 from collections.abc import Iterator
@@ -15,9 +14,10 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from hf_lineage.errors import CheckpointError, NetworkError, RepositoryError, printable
+from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
 from hf_lineage.files.folders import inside, is_file, is_folder
 from hf_lineage.hub import client
+from hf_lineage.hub.local import spelled
 
 LARGEST_SMALL_FILE = 64 * 2**20
 """Bytes: the index of a model with a hundred thousand tensors takes ten million."""
@@ -40,6 +40,8 @@ class RepoRef:
     """The Hub name whose snapshot `folder` is; None for a folder of the user's own."""
     renamed: str | None = None
     """Its current name on the Hub, where that is another one."""
+    subfolder: str = ""
+    """The folder of the repository that is meant; empty for the repository itself."""
 
     def __str__(self) -> str:
         return self.name
@@ -47,13 +49,18 @@ class RepoRef:
     @property
     def identity(self) -> tuple[str, ...]:
         """A key that all names of one model share: its folder or, on the Hub, its current name and its commit."""
+        part = (self.subfolder,) if self.subfolder else ()
         if self.remote is None:
-            return (str(self.folder.resolve()),)
-        return self.renamed or self.remote, self.revision or ""
+            return (str(self.folder.resolve()), *part)
+        return (self.renamed or self.remote, self.revision or "", *part)
+
+    def within(self, file: str) -> str:
+        """Return the name of a file as seen from the repository itself, of which this may be a folder."""
+        return f"{self.subfolder}/{file}" if self.subfolder else file
 
     def path(self, file: str) -> Path:
         """Return where a file of the repository is, or would be."""
-        return self.folder / file
+        return self.folder / self.within(file)
 
     def located(self, file: str) -> Path:
         """Return the real path of a file; CheckpointError if a link leads out of a folder of the user's own.
@@ -94,13 +101,15 @@ class RepoRef:
         return {} if self.remote is None else client.digests(self.remote, self.revision)
 
     def files(self) -> list[str]:
-        """Return the names of the files at the root of the repository, sorted."""
-        here = {entry.name for entry in os.scandir(self.folder) if entry.is_file()}
-        return sorted(here | {name for name in self.published if "/" not in name})
+        """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""
+        folder, before = self.folder / self.subfolder, self.within("")
+        here = {entry.name for entry in os.scandir(folder) if entry.is_file()} if is_folder(str(folder)) else set()
+        published = (name.removeprefix(before) for name in self.published if name.startswith(before))
+        return sorted(here | {name for name in published if "/" not in name})
 
     def offers(self, file: str) -> bool:
         """Return whether the repository has this file, here or on the Hub."""
-        return self.has(file) or file in self.published
+        return self.has(file) or self.within(file) in self.published
 
     def has_cached(self, content: str) -> bool:
         """Return whether the cache holds a complete file with this content, under this commit or another one."""
@@ -113,15 +122,15 @@ class RepoRef:
         """
         if self.remote is not None:
             # The small files are asked for as well, because the client warns if a request matches no file.
-            client.snapshot(self.remote, self.revision, (*SMALL_FILES, *files))
+            client.snapshot(self.remote, self.revision, (*SMALL_FILES, *map(self.within, files)))
 
     def sha256(self, file: str) -> str:
         """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here.
 
         Raise CheckpointError if it cannot be read, or as `fetch` does.
         """
-        if not self.has(file) and file in self._digests:
-            return self._digests[file]
+        if not self.has(file) and self.within(file) in self._digests:
+            return self._digests[self.within(file)]
         self.fetch(file)
         with self._opened(file) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -187,7 +196,7 @@ class RepoRef:
         """Return `config.json`; raise RepositoryError if there is none."""
         config = self.read_json("config.json", LARGEST_CONFIG)
         if config is None:
-            raise RepositoryError(f"{self} has no config.json, so it is no transformers model; check the path")
+            raise NoModelError(f"{self} has no config.json, so it is no transformers model; check the path")
         return config
 
 
@@ -218,7 +227,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
         raise RepositoryError(f"{shown} {why} such as org/model or org/model@revision{instead}")
     name = named["name"]
     downloaded, commit = client.snapshot(name, named["revision"], SMALL_FILES)
-    return RepoRef(model, downloaded, commit, remote=name, renamed=_renamed(name, commit))
+    return RepoRef(model, downloaded, commit, remote=name, renamed=client.renamed(name, commit))
 
 
 def _in_local_hub(model: str, named: re.Match[str] | None, local_hub: Path | None) -> RepoRef | None:
@@ -227,20 +236,11 @@ def _in_local_hub(model: str, named: re.Match[str] | None, local_hub: Path | Non
         return None
     if not is_folder(str(local_hub)):
         raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
-    if named is None or not is_folder(str(local_hub / named["name"])):
+    name = named and spelled(local_hub, named["name"])
+    if named is None or name is None:
         return None
     if named["revision"]:
         raise RepositoryError(f"{model}: a local hub has no revisions; leave @{named['revision']} out")
-    if inside(local_hub / named["name"], local_hub) is None:
+    if inside(local_hub / name, local_hub) is None:
         raise RepositoryError(f"{model} is a link that leaves the local hub, which is not followed; give its folder")
-    return RepoRef(model, local_hub / named["name"])
-
-
-def _renamed(name: str, commit: str) -> str | None:
-    """The current name of a repository if it is another one; None as well if the Hub does not say."""
-    with contextlib.suppress(RepositoryError, NetworkError):
-        current = client.current_name(name, commit)
-        if current != name:
-            logging.getLogger(__name__).warning("%s is called %s today", printable(name, 200), printable(current, 200))
-            return current
-    return None
+    return RepoRef(model, local_hub / name)

@@ -103,6 +103,8 @@ def _properties(report: Report) -> Iterator[Property]:
     yield Property(name="hf-lineage:settings", value=wording.settings(report))
     for conflict in report.conflicts:
         yield Property(name="hf-lineage:conflict", value=printable(conflict))
+    for note in report.notes:
+        yield Property(name="hf-lineage:note", value=printable(note))
     for number, row in enumerate(report.rows):
         best = wording.best(row)
         facts = {

@@ -97,9 +97,11 @@ def _verdicts(report: Report) -> str:
 def _remarks(report: Report) -> Iterator[Markup]:
     """What concerns no single claim: nothing declared, files that disagree."""
     if not report.rows:
-        yield tag("p", *wording.reasons(report), class_="remark")
+        yield tag("p", wording.NOTHING_DECLARED, class_="remark")
     for conflict in report.conflicts:
         yield tag("p", tag("strong", "Conflicting claims: "), printable(conflict), class_="remark")
+    for note in report.notes:
+        yield tag("p", printable(note), class_="remark")
 
 
 def _overview(report: Report) -> Markup:

@@ -41,6 +41,7 @@ def document(report: Report) -> dict[str, Any]:
         "recipe": asdict(options.recipe),
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
+        "notes": list(report.notes),
         "claims": [_claim(row) | {"recipe": asdict(row.recipe or options.recipe)} for row in report.rows],
     }
 
@@ -50,6 +51,7 @@ def _claim(row: Row) -> dict[str, Any]:
         "base": row.claim.base,
         "base_revision": row.base_revision,
         "relation": row.claim.relation,
+        "part": row.part,
         "sources": list(row.claim.sources),
         "verdict": row.verdict.name,
         "kind": kind(row.verdict),

@@ -12,12 +12,13 @@ import yaml
 
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import NAMED, Row
-from hf_lineage.claims.sources import CARD, LORA_CONFIG
+from hf_lineage.claims.names import understood
+from hf_lineage.claims.sources import CARD, CONFIG, LORA_CONFIG, ORIGIN
 from hf_lineage.errors import LineageError
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub.reference import RepoRef
 
-KEYS = {CARD: "base_model", LORA_CONFIG: "base_model_name_or_path"}
+KEYS = {CARD: "base_model", LORA_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
 """What stands before the base; a merge names its models in many places."""
 LOOKED_AT = 2**18
 """Bytes of a file in which a line is looked for: PyYAML's own scanner takes seconds for them."""
@@ -63,7 +64,7 @@ def _lines(source: RepoRef | None, file: str) -> dict[str, int]:
             if not isinstance(token, yaml.ScalarToken):
                 continue
             if key is None:
-                lines.setdefault(token.value.strip().split("+", 1)[0], token.start_mark.line + 1)
+                lines.setdefault(understood(token.value.strip().split("+", 1)[0]).base, token.start_mark.line + 1)
             elif token.value == key:
                 key = None
     return lines

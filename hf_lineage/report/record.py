@@ -27,7 +27,7 @@ FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
 IN_SHARES = 2
 """Decimals of a share: units are drawn, and one per cent is about what the draw leaves open."""
-_BY_VALUE = ("budget", "alpha", "permutations", "seed", "min_share")
+_BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share")
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -225,6 +225,8 @@ def command(model: str, commit: str | None, row: Row, options: Options, names: M
     for name in _BY_VALUE:
         if (value := getattr(options, name)) != getattr(usual, name):
             words += [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--as", options.as_class] if options.as_class else []
+    words += ["--registry", str(options.registry)] if options.registry else []
     for kind in options.accept:
         words += ["--accept", kind]
     words += [f"--{name}" for name in ("recompute", "published") if getattr(options, name)]

@@ -109,7 +109,7 @@ def _fingerprint(report: Report, row: Row) -> str:
 def _notifications(report: Report) -> Iterator[dict[str, Any]]:
     """What belongs to no claim: nothing is declared, or the files disagree."""
     sentences = [] if report.rows else [wording.NOTHING_DECLARED]
-    sentences += [f"Conflicting claims: {printable(conflict)}" for conflict in report.conflicts]
+    sentences += wording.remarks(report)
     for sentence in sentences:
         yield {"level": "warning", "message": {"text": _message(sentence)}}
 

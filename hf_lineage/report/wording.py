@@ -43,13 +43,18 @@ LIMITS = (
 
 def cells(row: Row) -> Iterator[tuple[str, ...]]:
     """Yield the cells of one claim: a line for each path, or a single line where nothing was measured."""
-    base, relation = printable(row.claim.base, 200), printable(row.claim.relation or "-", 40)
+    base, relation = about(row), printable(row.claim.relation or "-", 40)
     if not row.verdict.evidence:
         yield base, relation, "-", "-", "-", "-", row.verdict.words
     for number, (path, evidence) in enumerate(row.verdict.evidence.items()):
         words = row.verdict.by_path[path].words
         first = (base, relation) if number == 0 else ("", "")
         yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
+
+
+def about(row: Row) -> str:
+    """Return the base of a row, and the folder of the model that the row is about where it is not the whole."""
+    return printable(row.claim.base, 200) + (f" ({printable(row.part, 100)})" if row.part else "")
 
 
 def score(evidence: Evidence) -> str:
@@ -90,7 +95,7 @@ def best(row: Row) -> Evidence | None:
 
 def outcome(row: Row) -> str:
     """Return what became of one claim in one sentence on one line."""
-    base, evidence = printable(row.claim.base, 200), best(row)
+    base, evidence = about(row), best(row)
     measured = "" if evidence is None else f" ({figures(evidence)})"
     return f"{base} is {row.verdict.words}{measured}" + (f": {reason(row)}" if row.verdict.reason else "")
 
@@ -102,23 +107,42 @@ def figures(evidence: Evidence) -> str:
 
 
 def reasons(report: Report) -> Iterator[str]:
-    """Yield the sentences that belong under the table: why a row is undecided, what several paths say together."""
+    """Yield the sentences that belong under the table: why a row is undecided, what several paths say together.
+
+    What concerns several rows is said once.
+    """
+    shared, noted = _shared(report), set[str]()
     for row in report.rows:
-        base = printable(row.claim.base, 200)
-        if row.verdict.reason:
-            yield f"{base}: {reason(row)}"
+        base = about(row)
+        if row.verdict.reason and (bases := shared.pop(reason(row), None)):
+            yield f"{', '.join(bases)}: {reason(row)}"
         if len(row.verdict.evidence) > 1:
             paths = len(row.verdict.evidence)
             yield f"{base}: {row.verdict.words} over {paths} paths, p-values after Holm's correction"
         yield from measured(row)
         yield from left_out(row)
-        yield from map(printable, row.notes)
+        yield from (printable(note) for note in row.notes if note not in noted)
+        noted |= {*row.notes}
         yield from origins(row)
         yield from reading(row)
     if not report.rows:
         yield NOTHING_DECLARED
+    yield from remarks(report)
+
+
+def _shared(report: Report) -> dict[str, list[str]]:
+    """Each reason, with the bases whose rows have it."""
+    shared: dict[str, list[str]] = {}
+    for row in report.rows:
+        shared.setdefault(reason(row), []).append(about(row))
+    return shared
+
+
+def remarks(report: Report) -> Iterator[str]:
+    """Yield the sentences that concern what is declared as a whole: files that disagree, and what does not count."""
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
+    yield from map(printable, report.notes)
 
 
 def measured(row: Row) -> Iterator[str]:
@@ -126,10 +150,10 @@ def measured(row: Row) -> Iterator[str]:
     evidence = best(row)
     if evidence is None or any(evidence.not_finite):
         return
-    about = f"{printable(row.claim.base, 200)}: "
+    start = f"{about(row)}: "
     if shown := share(evidence):
-        about += f"inherited {shown}; "
-    yield about + numbers.independent(evidence)
+        start += f"inherited {shown}; "
+    yield start + numbers.independent(evidence)
 
 
 def left_out(row: Row) -> Iterator[str]:
@@ -137,22 +161,22 @@ def left_out(row: Row) -> Iterator[str]:
     for path, evidence in row.verdict.evidence.items():
         for who, layers in zip(("base", "model"), evidence.left_out, strict=True):
             if layers:
-                about = f"{printable(row.claim.base, 200)}: left out along {path}, for writing next to nothing"
-                yield f"{about}: {named(layers)} of the {who}"
+                start = f"{about(row)}: left out along {path}, for writing next to nothing"
+                yield f"{start}: {named(layers)} of the {who}"
 
 
 def origins(row: Row) -> Iterator[str]:
     """Yield where a signature came from whose weights were not read in this run."""
     for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
-        about = f"{printable(row.claim.base, 200)}: the signature of {who}"
+        start = f"{about(row)}: the signature of {who}"
         if origin and origin.kind == "cache":
-            yield f"{about} comes from the cache of this machine, made from its weights; --recompute reads them again"
+            yield f"{start} comes from the cache of this machine, made from its weights; --recompute reads them again"
         if origin and origin.kind == "file":
-            yield f"{about} was given as a file; its weights were not read"
+            yield f"{start} was given as a file; its weights were not read"
         if origin and origin.kind == "published":
             files = ", ".join(f"{printable(file, 300)} (sha256 {sha256})" for file, sha256 in origin.files.items())
             yield (
-                f"{about} is published in {printable(origin.repository, 200)}: {files}; trusted because "
+                f"{start} is published in {printable(origin.repository, 200)}: {files}; trusted because "
                 f"{printable(origin.trusted, 300)}. Its weights were not read; --recompute reads them"
             )
 
@@ -163,14 +187,14 @@ def reading(row: Row) -> Iterator[str]:
         depths = [len(layers) + len(silent) for layers, silent in zip(evidence.layers, evidence.left_out, strict=True)]
         if evidence.analyses == 1 and depths[0] != depths[1]:
             yield (
-                f"{printable(row.claim.base, 200)}: along {path} the base has {depths[0]} layers and the model "
+                f"{about(row)}: along {path} the base has {depths[0]} layers and the model "
                 f"{depths[1]}; the score is that of the {min(depths)} that are paired"
             )
     early = [evidence for evidence in row.verdict.evidence.values() if evidence.analyses > 1]
     read = max((evidence.read for evidence in early), default=0)
     if row.layers is not None and 0 < read < row.layers:
         yield (
-            f"{printable(row.claim.base, 200)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
+            f"{about(row)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
             f"drawn in a random order, at one of {early[0].analyses} interim analyses, for which p is corrected "
             "(Bonferroni); --budget full reads them all"
         )

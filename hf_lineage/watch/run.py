@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from hf_lineage import __version__
-from hf_lineage.checking.api import check_source
+from hf_lineage.checking.api import check_source, without_model
 from hf_lineage.checking.naming import is_path, locate_base
 from hf_lineage.checking.options import Options
 from hf_lineage.claims.sources import read_claims
-from hf_lineage.errors import CheckpointError, NetworkError, OptionError, RepositoryError, printable
+from hf_lineage.errors import CheckpointError, NetworkError, NoModelError, OptionError, RepositoryError, printable
 from hf_lineage.evidence.empirical_null import published_null
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.files.folders import is_folder
@@ -141,7 +141,10 @@ def _judged(release: Release, options: Options) -> tuple[Claim, ...]:
     repo = replace(resolve(f"{release.model}@{release.commit}", folders=False), name=release.model)
     if not read_claims(repo).claims:
         return ()
-    report = check_source(release.model, repo, (), options)
+    try:
+        report = check_source(release.model, repo, (), options)
+    except NoModelError as error:
+        report = without_model(release.model, repo, options, str(error))
     on_disk = {null: f"./{Path(null).resolve().name}" for null in options.nulls if is_path(null)}
     recorded = record.build(report, release.commit, datetime.now(UTC).date(), on_disk)
     return tuple(msgspec.convert(claim, Claim, from_attributes=True) for claim in recorded.claims)

@@ -110,6 +110,10 @@ class TestArguments:
                 {"LOCAL_PATH": ".", "BASE": "c/d ./e", "ACCEPT": "part", "BUDGET": "full", "LOCAL_HUB": "--x"},
                 ["check", "--base=c/d", "--base=./e", "--accept=part", "--budget=full", "--local-hub=--x", "--", "."],
             ),
+            (
+                {"MODEL": "a/b", "SUBFOLDER": "c", "AS": "LlamaForCausalLM", "REGISTRY": "registry"},
+                ["check", "--on-hub", "--subfolder=c", "--as=LlamaForCausalLM", "--registry=registry", "--", "a/b"],
+            ),
             ({"MODEL": "a/b", "ANNOTATE": "pull-request"}, ["annotate", "--pull-request", "--on-hub", "--", "a/b"]),
         ],
     )
@@ -134,6 +138,14 @@ class TestFailOn:
     def test_it_decides_which_verdicts_fail(self, step, model, codes):
         outcomes = {name: step(model=model, local_hub=HUB, fail_on=name, formats="")[0] for name in codes}
         assert outcomes == codes
+
+    def test_a_repository_without_a_model_is_an_error_unless_nothing_fails(self, step, tmp_path):
+        (tmp_path / "data").mkdir()
+        card(tmp_path / "data", "acme/llama-base")
+        code, outputs, _ = step(local_path=str(tmp_path / "data"), fail_on="undecided", formats="")
+        assert (code, outputs["verdict"]) == (2, "ERROR")
+        code, outputs, heard = step(local_path=str(tmp_path / "data"), fail_on="never", formats="")
+        assert (code, outputs["verdict"], heard[0][0]) == (0, "UNVERIFIABLE", "warning")
 
     def test_what_does_not_fail_and_is_not_related_is_a_warning(self, step):
         _, _, heard = step(model="magpie/llama-liar", local_hub=HUB, fail_on="never", formats="")

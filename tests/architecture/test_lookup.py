@@ -113,7 +113,7 @@ def test_what_is_required_may_stand_inside_another_setting_and_be_one_of_several
 
 
 def test_a_class_that_is_not_listed_is_nothing_to_compare():
-    with pytest.raises(NothingToCompare, match="RemoteForCausalLM is not in the registry; `hf-lineage registry` lists"):
+    with pytest.raises(NothingToCompare, match="RemoteForCausalLM is not in the registry"):
         lookup({"architectures": ["RemoteForCausalLM"]})
 
 

@@ -118,7 +118,7 @@ def test_a_pickle_is_never_loaded(tmp_path, name):
         ([], "org/model holds no weights (model.safetensors or model.safetensors.index.json)"),
         (["model-q4.gguf"], "holds its weights as GGUF (model-q4.gguf), which is not decoded yet; check the safetens"),
         (["adapter_config.json", "adapter_model.safetensors"], "holds only a LoRA adapter; merge it into its base"),
-        (["other.safetensors"], "has other.safetensors but neither model.safetensors nor model.safetensors.index.json"),
+        (["one.safetensors", "two.safetensors"], "it is not clear which file is the model, one.safetensors, two.safet"),
     ],
 )
 def test_without_weights_the_reason_says_what_is_there_instead(tmp_path, files, message):

@@ -43,13 +43,13 @@ def test_a_card_that_is_no_file_is_an_error_and_never_waited_for(hub, make):
 @pytest.mark.parametrize(
     ("base_model", "shown", "message"),
     [
-        ({"name": "acme/base"}, "dict", "base_model must be a model name such as org/model, not dict"),
+        ({"nom": "acme/base"}, "a mapping without a name", "not a mapping without a name"),
         (7, "7", "base_model must be a model name such as org/model, not 7"),
         (2.5, "2.5", "base_model must be a model name such as org/model, not 2.5"),
         (
             "/nowhere/base",
             "/nowhere/base",
-            "/nowhere/base is no Hub name such as org/model or org/model@revision",
+            "/nowhere/base: it is a path on the machine that trained it, which names nothing on the Hub",
         ),
         (
             "acme/base\n# RELATED",
@@ -62,7 +62,7 @@ def test_a_card_that_is_no_file_is_an_error_and_never_waited_for(hub, make):
         (
             "x" * 5000,
             "",
-            "is no Hub name such as org/model or org/model@revision; only --base may name a folder",
+            "base_model must be a model name such as org/model, not xxxxx",
         ),
     ],
     ids=[
@@ -126,10 +126,10 @@ def test_conflicting_claims_are_shown(hub):
     edit_json(hub / "fern/child/adapter_config.json", base_model_name_or_path="acme/other")
     (hub / "fern/child/mergekit_config.yml").write_text("models: [{model: acme/base}, {model: acme/third}]")
     result = check(hub)
-    assert [row[0] for row in result.rows] == ["acme/base", "acme/other", "acme/third"]
+    assert [row[0] for row in result.rows] == ["acme/base"]
     assert (
         "Conflicting claims: README.md declares acme/base; adapter_config.json declares acme/other; "
-        "mergekit_config.yml declares acme/base, acme/third"
+        "mergekit_config.yml declares acme/base, acme/third; README.md counts"
     ) in result.sentences
 
 

@@ -159,6 +159,15 @@ def test_a_hub_that_is_gone_stops_the_run_and_what_was_done_is_kept(hub, ledger)
     assert models(ledger) == EVERY
 
 
+def test_a_repository_without_a_model_is_undecided_and_no_error(hub, ledger, tmp_path):
+    (tmp_path / "data").mkdir()
+    hub.publish("finch/data", card(tmp_path / "data", "acme/base"))
+    result = watch(ledger, "finch")
+    assert result.code == 3
+    (entry,) = [json.loads(line) for line in ledger.read_text().splitlines()]
+    assert (entry["error"], [claim["verdict"] for claim in entry["claims"]]) == ("", ["UNVERIFIABLE"])
+
+
 def test_a_hub_that_never_answers_is_one_line(hub, ledger):
     hub.plan(faults.hung_up, times=ALWAYS)
     assert watch(ledger).error.startswith("fern cannot be fetched from the Hub (")

@@ -75,8 +75,9 @@ def write(repo: RepoRef, factorization: Factorization, whole: Signature) -> None
 
 
 def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
-    """Whether a signature may be cached: not that of a folder, which may change, nor one with exact residuals."""
-    return repo.remote is not None and repo.revision is not None and recipe.probes is not None
+    """Whether a signature may be cached: not that of a folder, here or in a repository, nor an exact one."""
+    whole = repo.remote is not None and repo.revision is not None and not repo.subfolder
+    return whole and recipe.probes is not None
 
 
 def _file(repo: RepoRef, factorization: Factorization, recipe: Recipe, path: str) -> Path:

@@ -43,7 +43,7 @@ def find(model: Model, sources: Sources, earlier: bool = False) -> tuple[Signatu
 
 
 def _by_recipe(model: Model, sources: Sources) -> tuple[Signature, Origin] | None:
-    if model.repo.remote is None or model.spec.recipe.probes is None:
+    if model.repo.remote is None or model.repo.subfolder or model.spec.recipe.probes is None:
         return None
     trusted = trust.load(sources.trust)
     for where in (None, *dict.fromkeys((*sources.signatures, *trusted.signatures))):

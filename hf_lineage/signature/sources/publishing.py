@@ -36,6 +36,10 @@ def refuse(repo: RepoRef, recipe: Recipe, to: str | None) -> None:
     branch = repo.name.partition("@")[2]
     if repo.remote is None:
         raise OptionError(f"{repo} is not a model on the Hub, where its signature would be searched; give org/model")
+    if repo.subfolder:
+        raise OptionError(
+            f"{repo} is a folder of a repository, whose signature would stand for all of it; leave it out"
+        )
     if recipe.probes is None:
         raise OptionError("the signature of --exact is as large as the weights; leave it out to publish one")
     if to is None and branch not in ("", "main"):

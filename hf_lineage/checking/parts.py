@@ -1,0 +1,161 @@
+"""Parts: models in the folders of a repository that is none itself, as other libraries and training runs write it.
+
+Sentence-transformers says in `modules.json` where its transformer is, diffusers in `model_index.json` what its parts
+are, and a training run leaves a folder for each checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from hf_lineage.errors import NothingToCompare, RepositoryError, printable
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.values import Signature
+
+MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
+CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
+FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
+"""A folder below the root of a repository, never one above it."""
+WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".onnx")
+Source = TypeVar("Source", RepoRef, RepoRef | Signature)
+MOST = 20
+"""Parts of one repository that are judged."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The models in the folders of one repository, and sentences about the folders that are left out."""
+
+    models: tuple[RepoRef, ...]
+    notes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """Parts of another library, each with its class, which may have another ancestry and are not judged."""
+
+
+def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
+    """Return a folder of a repository as the model that is meant; RepositoryError if there is no such folder."""
+    subfolder = subfolder.rstrip("/")
+    if not FOLDER.fullmatch(subfolder):
+        raise RepositoryError(
+            f"{printable(subfolder, 200)} is no folder of {repo}; give its path inside the repository"
+        )
+    name, at, revision = repo.name.partition("@")
+    part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
+    if not part.files():
+        raise RepositoryError(f"{repo} has no folder {subfolder}; check --subfolder")
+    part.fetch(CONFIG, "model.safetensors.index.json", "adapter_config.json")
+    return part
+
+
+def parts_of(repo: RepoRef | Signature) -> Parts:
+    """Return the models in the folders of a repository; none where the repository is a model itself."""
+    if isinstance(repo, Signature) or repo.subfolder or repo.has(CONFIG):
+        return Parts(())
+    layouts = (_modules, _pipeline, _checkpoints, _folders)
+    return next((parts for layout in layouts if (parts := layout(repo))), Parts(()))
+
+
+def counterpart(base: RepoRef | Signature, subfolder: str) -> RepoRef | Signature:
+    """Return what the folder of a candidate is to be compared with: the same folder, or the only model of the base.
+
+    Raise NothingToCompare if there is neither.
+    """
+    if isinstance(base, Signature):
+        return base
+    if subfolder and base.offers(f"{subfolder}/{CONFIG}"):
+        return part_of(base, subfolder)
+    if base.has(CONFIG) or base.subfolder:
+        return base
+    models = parts_of(base).models
+    if len(models) == 1:
+        return models[0]
+    if models:
+        raise NothingToCompare(
+            f"{base} holds several models, in {_listed(models)}, and none in {subfolder or 'its root'}"
+        )
+    return base
+
+
+def only(repo: Source) -> Source:
+    """Return the one model of a repository, which may be in a folder; NothingToCompare if there are several."""
+    models = parts_of(repo).models
+    if len(models) > 1:
+        raise NothingToCompare(f"{repo} holds several models, in {_listed(models)}; name one with --subfolder")
+    return models[0] if models else repo
+
+
+def _modules(repo: RepoRef) -> Parts | None:
+    """The transformer of sentence-transformers."""
+    listed = _json(repo, MODULES)
+    named = [
+        str(entry.get("path"))
+        for entry in (listed if isinstance(listed, list) else [])
+        if isinstance(entry, dict) and str(entry.get("type")).rpartition(".")[2] == "Transformer"
+    ]
+    return _parts(repo, named)
+
+
+def _pipeline(repo: RepoRef) -> Parts | None:
+    """The parts of a diffusers pipeline that transformers loads; the others are named."""
+    index = _json(repo, INDEX)
+    entries = {
+        key: value
+        for key, value in (index.items() if isinstance(index, dict) else ())
+        if isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
+    }
+    parts = _parts(repo, [key for key, (library, _) in entries.items() if library == "transformers"])
+    others = [f"{key} ({name})" for key, (library, name) in entries.items() if library != "transformers"]
+    others = [other for other in others if repo.offers(f"{other.partition(' ')[0]}/{CONFIG}")]
+    return parts and replace(parts, unknown=tuple(others))
+
+
+def _checkpoints(repo: RepoRef) -> Parts | None:
+    """The last checkpoint of a training run; the earlier ones are counted."""
+    numbered = {int(match[1]): name for name in _subfolders(repo) if (match := CHECKPOINT.fullmatch(name))}
+    held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
+    if not held or _has_weights(repo):
+        return None
+    earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; --subfolder names another",)
+    return Parts((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
+
+
+def _folders(repo: RepoRef) -> Parts | None:
+    """The models in any other folders, if the root holds no weights."""
+    return None if _has_weights(repo) else _parts(repo, _subfolders(repo))
+
+
+def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Parts | None:
+    """The folders among these that hold a configuration; None if there are none."""
+    held = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
+    notes = (f"only the first {MOST} of {len(held)} folders with models were judged",) if len(held) > MOST else ()
+    return Parts(tuple(part_of(repo, name) for name in held[:MOST]), notes) if held else None
+
+
+def _subfolders(repo: RepoRef) -> list[str]:
+    """The folders at the root of a repository, sorted."""
+    here = {entry.name for entry in os.scandir(repo.folder) if entry.is_dir()}
+    return sorted(here | {name.partition("/")[0] for name in repo.published if "/" in name})
+
+
+def _has_weights(repo: RepoRef) -> bool:
+    return any(name.endswith(WEIGHTS) for name in repo.files())
+
+
+def _json(repo: RepoRef, file: str) -> Any:
+    """What a file holds; None if there is none, or it is not JSON."""
+    if not repo.offers(file):
+        return None
+    repo.fetch(file)
+    try:
+        return json.loads(repo.read_text(file) or "null")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _listed(models: Sequence[RepoRef]) -> str:
+    return printable(", ".join(model.subfolder for model in models), 300)

@@ -1,0 +1,59 @@
+"""Relation: whether the relation to its base that a card declares agrees with what the repository stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hf_lineage.checking.model import FromWeights, OpenedModel
+from hf_lineage.checkpoint import adapter_beside
+from hf_lineage.claims.names import RELATIONS
+from hf_lineage.claims.sources import CARD, LORA_CONFIG, MERGE_CONFIG, Claim
+from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.hub.reference import RepoRef
+
+WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
+"""The types of stored numbers that are not quantized."""
+SCALES = ("quantization_config", "quantization", "compression_config")
+"""Keys of `config.json` that say how weights are quantized."""
+WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".onnx")
+
+
+def relation_notes(claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict) -> tuple[str, ...]:
+    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows.
+
+    `model` is the candidate, if it could be opened.
+    """
+    declared = [claim for claim in claims if claim.relation and CARD in claim.sources]
+    return tuple(
+        f"{CARD} declares the relation {printable(str(relation), 40)}, but {contradiction}"
+        for relation in dict.fromkeys(claim.relation for claim in declared)
+        for contradiction in _contradictions(str(relation), declared, repo, model)
+    )
+
+
+def _contradictions(
+    relation: str, declared: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict
+) -> Iterator[str]:
+    if relation not in RELATIONS:
+        yield f"the Hub knows only {', '.join(RELATIONS)}"
+    elif relation == "adapter":
+        if not adapter_beside(repo):
+            yield f"there is no adapter: {LORA_CONFIG} is missing"
+    elif adapter_beside(repo) and not _has_weights(repo):
+        yield "the repository holds only an adapter"
+    elif relation == "merge" and len(declared) == 1 and MERGE_CONFIG not in declared[0].sources:
+        yield "names one parent only"
+    elif relation == "quantized" and isinstance(model, FromWeights) and _is_whole(model):
+        yield "no tensor is quantized and config.json has no `quantization_config`"
+
+
+def _has_weights(repo: RepoRef) -> bool:
+    """Whether there are weights besides those of an adapter."""
+    return any(name.endswith(WEIGHTS) and not name.startswith("adapter_model.") for name in repo.files())
+
+
+def _is_whole(model: FromWeights) -> bool:
+    config = model.opened.described.config
+    types = {tensor.dtype for tensor in model.opened.checkpoint.stored.values()}
+    return types <= WHOLE and not any(config.get(key) for key in SCALES)

@@ -1,0 +1,147 @@
+"""Names of bases as people write them: which model of the Hub is meant, or why none is.
+
+Names, addresses of the Hub, its tags and folders of its cache are understood. A path names nothing on the Hub, and no
+other site is ever asked. All of it is untrusted input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from hf_lineage.errors import printable
+from hf_lineage.hub.reference import hub_name
+
+NO_VALUE = frozenset({"", "~", "null", "Null", "NULL"})
+"""The texts by which YAML means that there is no value."""
+NO_MODEL = frozenset({"none", "n/a", "na", "nan", "-", "undefined", "unknown", "tbd", "todo", "false", "[]", "{}"})
+"""Words, in lower case, that templates and programs leave where no base was given."""
+RELATIONS = ("adapter", "finetune", "merge", "quantized")
+"""The relations that the Hub knows."""
+KEYS = ("name", "model", "id", "repo_id", "model_id", "model_name", "base_model", "path")
+"""Keys under which a mapping may hold the name of a model."""
+LONGEST = 1000
+"""Characters of a text that may be understood; no name of the Hub, and no address of one, is as long."""
+PATH = "it is a path on the machine that trained it, which names nothing on the Hub"
+DATA_SET = "it is a data set, and not a model"
+PAGE = "it is a page of the Hub that shows no single model"
+ELSEWHERE = "it is an address of another site, which is never asked"
+
+UNLIKE = "it is no name of a model of the Hub such as org/model"
+WORD = "it is a word for no model"
+
+_NUMBER = re.compile(r"[-+]?[\d_.]+")
+_TAG = re.compile(rf"base_model:(?:(?P<relation>{'|'.join(RELATIONS)}):)?(?P<name>.+)", re.IGNORECASE)
+_LINK = re.compile(r"\[[^\]]*\]\((?P<address>[^()\s]+)\)|<(?P<bare>[^<>\s]+)>")
+_HUB = re.compile(
+    r"(?:(?:https?|ssh)://)?(?:git@|www\.)?(?:huggingface\.co|hf\.co)[/:](?P<rest>.*)|hf://(?P<file>.*)", re.I
+)
+_SCHEME = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_SITE = re.compile(r"(?:[\w-]+\.)+(?:ai|cn|co|com|dev|io|net|org)/.+/.+", re.IGNORECASE)
+_CACHED = re.compile(
+    r"(?:^|[/\\])models--(?P<name>[\w.-]+?(?:--[\w.-]+?)?)(?:[/\\](?:snapshots[/\\](?P<commit>[0-9a-f]{40}))?.*)?$"
+)
+_PATH = re.compile(r"[/~$%\\]|\.{1,2}(?:[/\\]|$)|[A-Za-z]:[/\\]|file:|.*\\|.*/.*/|(?:.*/)?checkpoint-\d+/?$")
+_NO_MODELS = frozenset({"api", "blog", "collections", "docs", "learn", "models", "papers", "posts", "spaces"})
+_PARTS = frozenset({"blob", "raw", "resolve", "tree", "commit", "commits", "discussions", "edit"})
+"""What follows the name of a model in the address of one of its pages."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """One base as it is declared: the model that is meant, or why none is."""
+
+    base: str
+    relation: str | None = None
+    problem: str = ""
+    """Why it names no model; empty if it does."""
+
+
+def names_in(value: Any, relation: str | None = None) -> Iterator[Name]:
+    """Yield every base that a value of a configuration or a card declares: text, a list of it, or a mapping."""
+    for entry in value if isinstance(value, list) else [value]:
+        if isinstance(entry, Mapping):
+            yield from _in_mapping(entry, relation)
+        elif isinstance(entry, str) and entry.strip() not in NO_VALUE:
+            yield understood(entry.strip(), relation)
+        elif entry is not None and not isinstance(entry, str):
+            yield _no_name(type(entry).__name__, relation)
+
+
+def understood(text: str, relation: str | None = None) -> Name:
+    """Return which model of the Hub a text means, and by which relation where the text says so.
+
+    >>> understood("https://huggingface.co/org/name/tree/main").base
+    'org/name'
+    >>> understood("base_model:merge:org/name")
+    Name(base='org/name', relation='merge', problem='')
+    >>> understood("C:/models/llama").problem
+    'it is a path on the machine that trained it, which names nothing on the Hub'
+    """
+    if not text.isprintable() or _NUMBER.fullmatch(text) or len(text) > LONGEST:
+        return _no_name(text, relation)
+    if tag := _TAG.fullmatch(text):
+        text, relation = tag["name"], tag["relation"].lower() if tag["relation"] else relation
+    if link := _LINK.fullmatch(text.strip("`\"' ")):
+        text = link["address"] or link["bare"]
+    meant, problem = _meaning(text.strip("`\"' "))
+    return Name(printable(text, 200), relation, problem) if problem else Name(meant, relation)
+
+
+def _meaning(text: str) -> tuple[str, str]:
+    """The name of a model on the Hub, or what the text is instead."""
+    if text.casefold() in NO_MODEL:
+        return "", WORD
+    if address := _HUB.fullmatch(text):
+        return _at_address(address["rest"] if address["rest"] is not None else address["file"])
+    if cached := _CACHED.search(text):
+        name = cached["name"].replace("--", "/", 1)
+        return _checked(f"{name}@{cached['commit']}" if cached["commit"] else name)
+    if (scheme := _SCHEME.match(text)) or _SITE.fullmatch(text):
+        return "", PATH if scheme and scheme["scheme"].lower() == "file" else ELSEWHERE
+    if re.match(r"datasets/[^/]+/[^/]+/?$", text):
+        return "", DATA_SET
+    if _PATH.match(text.rstrip("/") or "/"):
+        return "", PATH
+    return _checked(text.rstrip("/"))
+
+
+def _at_address(rest: str) -> tuple[str, str]:
+    """The model that a page of the Hub shows, by what follows the name of its host."""
+    parts = [unquote(part) for part in re.split(r"[?#]", rest)[0].split("/") if part]
+    parts = parts[1:] if parts[:1] == ["models"] and len(parts) > 2 else parts
+    if not parts or parts[0].lower() in _NO_MODELS:
+        return "", PAGE
+    if parts[0].lower() == "datasets":
+        return "", DATA_SET
+    words = 1 if len(parts) == 1 or parts[1] in _PARTS else 2
+    name, page = "/".join(parts[:words]), parts[words:]
+    revision = page[1] if len(page) > 1 and page[0] in {"tree", "blob", "raw", "resolve", "commit"} else "main"
+    name = re.sub(r"\.git$|:[\w.-]+$", "", name)
+    return _checked(name if revision == "main" else f"{name}@{revision}")
+
+
+def _checked(name: str) -> tuple[str, str]:
+    return (name, "") if hub_name(name) else ("", UNLIKE)
+
+
+def _in_mapping(entry: Mapping[str, Any], relation: str | None) -> Iterator[Name]:
+    """What a mapping declares: a name under one of the usual keys, or the list that the Hub answers with."""
+    word = str(entry.get("relation")).strip().lower()
+    relation = word if word in RELATIONS else relation
+    models = entry.get("models")
+    if isinstance(models, list) and not any(isinstance(entry.get(key), str) for key in KEYS):
+        for model in models:
+            named = model.get("id") or model.get("name") if isinstance(model, Mapping) else model
+            yield from names_in(named if isinstance(named, str) else type(model).__name__, relation)
+        return
+    named = next((entry[key] for key in KEYS if isinstance(entry.get(key), str)), None)
+    yield _no_name("a mapping without a name", relation) if named is None else understood(named.strip(), relation)
+
+
+def _no_name(text: str, relation: str | None) -> Name:
+    shown = printable(text, 200)
+    return Name(shown, relation, f"base_model must be a model name such as org/model, not {shown}")

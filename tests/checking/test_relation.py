@@ -1,0 +1,82 @@
+"""A relation that the card declares is held against what is stored; a contradiction is a note, never a verdict."""
+
+import json
+
+import pytest
+import torch
+
+from hf_lineage import Options, check
+from hf_lineage.report import FORMATS, renderer
+from tests.models import WEIGHTS, card, edit_json, family, fine_tuned, spoil, tiny_llama
+
+
+@pytest.fixture
+def child(tmp_path):
+    return family(tmp_path) / "fern/child"
+
+
+def report(child):
+    return check("fern/child", options=Options(local_hub=child.parents[1]))
+
+
+@pytest.mark.parametrize(
+    ("relation", "contradiction"),
+    [
+        ("finetune", None),
+        ("adapter", "there is no adapter: adapter_config.json is missing"),
+        ("merge", "names one parent only"),
+        ("quantized", "no tensor is quantized and config.json has no `quantization_config`"),
+        ("copy", "the Hub knows only adapter, finetune, merge, quantized"),
+    ],
+)
+def test_a_contradiction_is_a_note(child, relation, contradiction):
+    found = report(card(child, "acme/base", relation))
+    notes = (f"README.md declares the relation {relation}, but {contradiction}",) if contradiction else ()
+    assert (found.notes, found.exit_code) == (notes, 0)
+
+
+def test_every_format_that_has_sentences_says_it(child):
+    found = report(card(child, "acme/base", "quantized"))
+    for form in ("text", "json", "markdown", "html", "sarif"):
+        assert "relation quantized" in " ".join(renderer(form)(found, False).split())
+    assert set(FORMATS) >= {"text", "json", "markdown", "html", "sarif"}
+    assert json.loads(renderer("json")(found, False))["notes"] == list(found.notes)
+
+
+def test_a_merge_of_several_parents_is_one(child):
+    fine_tuned(child.parents[1] / "acme/base", child.parents[1] / "acme/second", seed=3)
+    assert report(card(child, ["acme/base", "acme/second"], "merge")).notes == ()
+
+
+def test_a_merge_whose_parents_a_file_of_mergekit_names_is_one(child):
+    (child / "mergekit_config.yml").write_text("models: [{model: acme/base}]")
+    assert report(card(child, "acme/base", "merge")).notes == ()
+
+
+def test_a_file_of_eight_bit_numbers_is_quantized(child):
+    card(child, "acme/base", "quantized")
+    spoil(child, lambda tensors: tensors.update({"lm_head.weight": torch.zeros(2, 2, dtype=torch.float8_e4m3fn)}))
+    assert report(child).notes == ()
+
+
+def test_an_adapter_alone_is_no_finetune(child):
+    card(child, "acme/base", "finetune")
+    (child / WEIGHTS).rename(child / "adapter_model.safetensors")
+    edit_json(child / "adapter_config.json", base_model_name_or_path="acme/base")
+    assert report(child).notes == (
+        "README.md declares the relation finetune, but the repository holds only an adapter",
+    )
+
+
+def test_a_base_that_the_user_names_declares_nothing(child):
+    card(child, "acme/base", "quantized")
+    hub = child.parents[1]
+    assert check("fern/child", [str(hub / "acme/base")], Options(local_hub=hub)).notes == ()
+
+
+def test_what_concerns_several_claims_is_said_once(child):
+    tiny_llama(child.parents[1] / "acme/second", seed=3)
+    edit_json(card(child, ["acme/base", "acme/second"]) / "config.json", architectures=["NobodyForCausalLM"])
+    text = " ".join(renderer("text")(report(child), False).split())
+    assert text.count("NobodyForCausalLM is not in the registry") == 1
+    assert "acme/base, acme/second: " in text

@@ -1,0 +1,118 @@
+"""Steps: what people and their tools do to a model before they publish it; each takes the folder of its repository."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.models import WEIGHTS, edit_json, shard, spoil
+
+INDEX = "model.safetensors.index.json"
+Step = Callable[[Path], object]
+
+
+def origin(folder: Path) -> None:
+    edit_json(folder / "config.json", _name_or_path="acme/base")
+
+
+def other_origin(folder: Path) -> None:
+    edit_json(folder / "config.json", _name_or_path="fern/before")
+
+
+def shards_without_index(folder: Path) -> None:
+    shard(folder)
+    (folder / INDEX).unlink()
+
+
+def variant(folder: Path) -> None:
+    (folder / WEIGHTS).rename(folder / "model.fp16.safetensors")
+
+
+def another_name(folder: Path) -> None:
+    (folder / WEIGHTS).rename(folder / "our-model.safetensors")
+
+
+def two_files(folder: Path) -> None:
+    shutil.copy(folder / WEIGHTS, folder / "first.safetensors")
+    (folder / WEIGHTS).rename(folder / "second.safetensors")
+
+
+def pickle(folder: Path) -> None:
+    (folder / "pytorch_model.bin").write_bytes(b"a pickle")
+
+
+def only_pickle(folder: Path) -> None:
+    (folder / WEIGHTS).unlink()
+    pickle(folder)
+
+
+def wrapped(prefix: str) -> Step:
+    """A step that puts a prefix before the name of every tensor."""
+
+    def change(tensors: dict) -> None:
+        for name in list(tensors):
+            tensors[prefix + name] = tensors.pop(name)
+
+    return lambda folder: spoil(folder, change)
+
+
+def into(name: str) -> Step:
+    """A step that moves the model into a folder of its repository; the card stays."""
+
+    def move(folder: Path) -> None:
+        held = [file for file in folder.iterdir() if file.name != "README.md"]
+        (folder / name).mkdir()
+        for file in held:
+            file.rename(folder / name / file.name)
+
+    return move
+
+
+def sentence_transformer(folder: Path) -> None:
+    into("0_Transformer")(folder)
+    modules = [{"idx": 0, "name": "0", "path": "0_Transformer", "type": "sentence_transformers.models.Transformer"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+
+
+def checkpoints(folder: Path) -> None:
+    into("checkpoint-10")(folder)
+    shutil.copytree(folder / "checkpoint-10", folder / "checkpoint-9")
+
+
+def pipeline(folder: Path) -> None:
+    into("text_encoder")(folder)
+    (folder / "unet").mkdir()
+    edit_json(folder / "unet/config.json", _class_name="UNet2DConditionModel")
+    parts = {"text_encoder": ["transformers", "X"], "unet": ["diffusers", "UNet2DConditionModel"]}
+    edit_json(folder / "model_index.json", _class_name="Pipeline", **parts)
+
+
+def renamed(folder: Path) -> None:
+    edit_json(folder / "config.json", architectures=["YiForCausalLM"], model_type="Yi", auto_map={"AutoModel": "yi.Yi"})
+
+
+def nameless(folder: Path) -> None:
+    edit_json(folder / "config.json", architectures=None)
+
+
+STEPS: dict[str, Step] = {
+    "another_name": another_name,
+    "checkpoints": checkpoints,
+    "compiled": wrapped("_orig_mod."),
+    "folder": into("model"),
+    "nameless": nameless,
+    "only_pickle": only_pickle,
+    "origin": origin,
+    "other_origin": other_origin,
+    "parallel": wrapped("module."),
+    "peft": wrapped("base_model.model."),
+    "pickle": pickle,
+    "pipeline": pipeline,
+    "renamed": renamed,
+    "sentence_transformer": sentence_transformer,
+    "shards": shard,
+    "shards_without_index": shards_without_index,
+    "two_files": two_files,
+    "variant": variant,
+}
+"""The name in repositories.yaml -> the step."""

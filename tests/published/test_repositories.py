@@ -1,0 +1,77 @@
+"""Every repository of repositories.yaml, built from tiny models and checked as users would, has the expected verdict."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hf_lineage.architecture.lookup import registry_root
+from tests.models import fine_tuned, tiny_llama
+from tests.published.steps import STEPS
+from tests.running import lineage
+
+CASES = yaml.safe_load(Path(__file__).with_name("repositories.yaml").read_text(encoding="utf-8"))
+KEYS = {"name", "card", "files", "steps", "base", "arguments", "notes", "undecided", "rows"}
+
+
+def publish(case, folder):
+    """Put everything into a folder that a case says of its repository."""
+    for step in case.get("steps", ()):
+        STEPS[step](folder)
+    card = case.get("card", {"base_model": "acme/base"})
+    if card is not None:
+        (folder / "README.md").write_text(f"---\n{json.dumps(card)}\n---\n# A model\n")
+    for name, content in case.get("files", {}).items():
+        (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+@pytest.fixture
+def checked(tmp_path, monkeypatch):
+    """Check a repository of a case: that of a descendant, or of an independent model."""
+    monkeypatch.chdir(tmp_path)
+    base = tiny_llama(tmp_path / "hub/acme/base")
+    fine_tuned(base, tmp_path / "hub/fern/child")
+    tiny_llama(tmp_path / "hub/fern/other", seed=5)
+    (tmp_path / "registry").mkdir()
+    _, rest = (registry_root() / "llama.yaml").read_text().split("\nlayers:", 1)
+    (tmp_path / "registry/yi.yaml").write_text(f"classes: [YiForCausalLM]\nlayers:{rest}")
+
+    def check(case, name):
+        publish(case, tmp_path / "hub/fern" / name)
+        return lineage("check", f"fern/{name}", "--local-hub", "hub", "--format", "json", *case.get("arguments", ()))
+
+    def prepared(case):
+        for step in case.get("base", ()):
+            STEPS[step](base)
+        return {name: check(case, name) for name in ("child", "other")}
+
+    return prepared
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_a_repository_has_the_verdict_that_is_expected_of_it(case, checked):
+    results = checked(case)
+    reports = {name: json.loads(result.out) for name, result in results.items()}
+    verdicts = {name: [claim["verdict"] for claim in report["claims"]] for name, report in reports.items()}
+    if "undecided" in case:
+        assert {tuple(of_one) for of_one in verdicts.values()} == {("UNVERIFIABLE",)}
+        assert all(result.code == 3 for result in results.values())
+        assert all(case["undecided"] in report["claims"][0]["reason"] for report in reports.values())
+        return
+    assert verdicts["child"] == case.get("rows", ["RELATED"])
+    assert verdicts["other"][0] == "UNRELATED"
+    assert results["child"].code == (0 if verdicts["child"] == ["RELATED"] else 3)
+    assert results["other"].code == 1
+    sentences = " ".join(
+        [*reports["child"]["notes"], *reports["child"]["conflicts"], *reports["child"]["claims"][0]["notes"]]
+    )
+    for words in case.get("notes", ()):
+        assert words in sentences
+
+
+def test_the_list_has_no_key_that_nothing_reads_and_no_step_that_no_repository_takes():
+    assert not [case["name"] for case in CASES if not case.keys() <= KEYS]
+    assert len({case["name"] for case in CASES}) == len(CASES)
+    taken = {step for case in CASES for step in (*case.get("steps", ()), *case.get("base", ()))}
+    assert taken == STEPS.keys()
