@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import listed, measured, shown
+from tools import listed, measured, shown, stored
 
 ROOT = Path(__file__).parents[1]
 README, REGISTRY = ROOT / "README.md", ROOT / "registry" / "README.md"
@@ -33,6 +33,8 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "missed": (BENCHMARKS, measured.missed_block),
     "coverage": (PAGES / "classes.md", listed.coverage_block),
     "classes": (PAGES / "classes.md", listed.classes_block),
+    "formats": (PAGES / "formats.md", stored.formats_block),
+    "undecoded": (PAGES / "formats.md", stored.undecoded_block),
     "unsupported": (REGISTRY, listed.unsupported_block),
     "mlp alone": (REGISTRY, listed.mlp_alone_block),
 }

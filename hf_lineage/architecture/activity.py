@@ -186,11 +186,10 @@ def _between(
     inner: Function, ends: tuple[float, float], reach: tuple[Vector, Vector], spread: Vector, centre: Vector
 ) -> Vector:
     middle, half = (reach[0] + reach[1]) / 2, (reach[1] - reach[0]) / 2
-    total = np.zeros_like(centre)
-    for node, weight in zip(*_nodes(FOLLOWING), strict=True):
-        z = middle + half * node
-        total += weight * inner(np.clip(centre + spread * z, *ends)) * np.exp(-0.5 * z * z)
-    return total * half / ROOT_TAU
+    nodes, weights = _nodes(FOLLOWING)
+    z = middle + half * nodes[:, None]
+    values: Vector = inner(np.clip(centre + spread * z, *ends)) * np.exp(-0.5 * z * z)
+    return weights @ values * half / ROOT_TAU
 
 
 def _staying(curve: Curve, spread: Vector, centre: Vector) -> Vector:
@@ -200,9 +199,8 @@ def _staying(curve: Curve, spread: Vector, centre: Vector) -> Vector:
         middle, half = (low + high) / 2, (high - low) / 2
         nodes, weights = _nodes(STAYING)
         places = middle + half * nodes
-        for place, factor in zip(places, half * weights * curve.inner(places), strict=True):
-            z = (place - centre) / spread
-            total += factor * np.exp(-0.5 * z * z)
+        z = (places[:, None] - centre) / spread
+        total += half * weights * curve.inner(places) @ np.exp(-0.5 * z * z)
     return total / spread / ROOT_TAU
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,8 +135,10 @@ def _count(value: Any) -> int | None:
     return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def refuse_hidden(layout: Layout, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return sentences about tensors beside the layers that are read.
+def refuse_hidden(
+    layout: Layout, shapes: Mapping[str, Shape], config: Mapping[str, Any], decoded: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return sentences about tensors beside the layers that are read, of which some are `decoded` from stored ones.
 
     Raise NothingToCompare for those that could be the model instead of them, or change what is computed with them.
     """
@@ -147,7 +149,7 @@ def refuse_hidden(layout: Layout, shapes: Mapping[str, Shape], config: Mapping[s
             f"the layers hold {len(layout.unclaimed)} more matrices that may be loaded in place of those that are "
             f"read, {printable(layout.unclaimed[0], 200)} among them; remove what does not belong to the class"
         )
-    return (*_copies(layers, matrices, shapes), *_companions(matrices, shapes, config))
+    return (*_copies(layers, matrices, shapes), *_companions(matrices, shapes, config, decoded))
 
 
 def _copies(layers: Iterable[Layer], matrices: set[str], shapes: Mapping[str, Shape]) -> Iterator[str]:
@@ -176,7 +178,9 @@ def _copies(layers: Iterable[Layer], matrices: set[str], shapes: Mapping[str, Sh
         yield f"{count} tensors like those of the layers stand under {where}; they belong elsewhere and were not read"
 
 
-def _companions(matrices: set[str], shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Iterator[str]:
+def _companions(
+    matrices: set[str], shapes: Mapping[str, Shape], config: Mapping[str, Any], decoded: Collection[str]
+) -> Iterator[str]:
     """A sentence about what is stored beside a matrix and says how to read it, if `config.json` does not use it."""
     bare = {name.removesuffix(".weight") for name in matrices}
     companions = [name for name in shapes if name not in matrices and _companion(name, bare)]
@@ -188,7 +192,7 @@ def _companions(matrices: set[str], shapes: Mapping[str, Shape], config: Mapping
         )
     if companions:
         yield f"tensors beside matrices were not read ({len(companions)}), {printable(companions[0], 200)} among them"
-    if quantized:
+    if quantized and matrices.isdisjoint(decoded):
         yield "config.json has a `quantization_config`, though the weights are plain numbers; they are judged as stored"
 
 

@@ -96,9 +96,10 @@ def opened(model: Described) -> Opened:
     with about(model.repo):
         settings = settings_notes(model.config, model.architecture, model.factorization)
     headers = bound(model)
+    checkpoint = headers.checkpoint
     with about(model.repo):
-        hidden = refuse_hidden(headers.layout, headers.checkpoint.shapes, model.config)
-    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(headers.checkpoint), *files_beside(model.repo))
+        hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
+    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *files_beside(model.repo))
     return replace(headers, notes=notes)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_file
+from hf_lineage.checkpoint.stored import StoredRows
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.reference import RepoRef
 
@@ -61,6 +62,10 @@ class Adapted(Checkpoint):
         self._plain.prefetch(*names)
         added = [self._deltas[name] for name in names if name in self._deltas]
         self._adapter.prefetch(*(name for delta in added for name in (delta.first, delta.second)))
+
+    def rows(self, name: str) -> StoredRows | None:
+        """Return a matrix to which nothing is added; None for any other tensor."""
+        return None if name in self._deltas else self._plain.rows(name)
 
     def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
         """Return one tensor plus what the adapter adds to it; raise as `Checkpoint.read` does."""

@@ -8,9 +8,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.memory import Memory
-from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.checkpoint.stored import StoredRows, StoredTensor, unreadable
+from hf_lineage.checkpoint.tensor import TensorInfo, as_stored
+from hf_lineage.errors import NothingToCompare
 
 
 class Checkpoint:
@@ -28,6 +28,11 @@ class Checkpoint:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every tensor."""
         return {name: tensor.shape for name, tensor in self.tensors.items()}
+
+    @property
+    def decoded(self) -> frozenset[str]:
+        """The names of the tensors that are not read as they are stored, but decoded."""
+        return frozenset(name for name, tensor in self.tensors.items() if tensor.itemsize)
 
     @property
     def requests(self) -> int:
@@ -51,6 +56,12 @@ class Checkpoint:
         for part in self.parts(names).values():
             part.prefetch()
 
+    def rows(self, name: str) -> StoredRows | None:
+        """Return a matrix that is read row by row; None for a tensor that is decoded, or that is no matrix of rows."""
+        tensor = self.tensors[name]
+        plain = tensor.decode is as_stored and not tensor.refusal and len(tensor.shape) == 2 and tensor.numbers
+        return StoredRows(name, self.stored[tensor.parts[0]]) if plain else None
+
     def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
         """Return one tensor, its parts read into the free part of `memory`, or into new memory.
 
@@ -63,6 +74,4 @@ class Checkpoint:
         try:
             return tensor.decode([part.read(memory or Memory()) for part in self.parts([name]).values()])
         except OSError as error:
-            raise CheckpointError(
-                f"{name} cannot be read: {error.strerror or error}; check that nothing changes the file"
-            ) from None
+            raise unreadable(name, error) from None

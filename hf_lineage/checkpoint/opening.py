@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hf_lineage.checkpoint.formats import tensors_of
+from hf_lineage.checkpoint.formats import first_read, tensors_of
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.ranges import Downloads, RangedFile
 from hf_lineage.checkpoint.remote import AT_ONCE, RemoteCheckpoint
@@ -171,12 +172,28 @@ def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> C
     here = {file: (repo.located(file), str(repo.path(file))) for file in files}
     stored = _stored(here | {file.file: (file.path, str(file)) for file in remote_files}, repo)
     try:
+        _fetch(first_read(stored, config), stored, {file.path: file for file in remote_files}, pool)
         tensors = tensors_of(stored, config)
-    except NothingToCompare as error:
-        raise NothingToCompare(f"{repo}: {error}") from None
+    except (CheckpointError, NothingToCompare) as error:
+        raise type(error)(f"{repo}: {error}") from None
     if not remote_files:
         return Checkpoint(stored, tensors)
     return RemoteCheckpoint(stored, tensors, {file.path: file for file in remote_files}, pool, downloads)
+
+
+def _fetch(
+    names: Iterable[str], stored: dict[str, StoredTensor], files: Mapping[Path, RangedFile], pool: ThreadPoolExecutor
+) -> None:
+    """Download some small tensors of files on the Hub, which are written to from here on."""
+    remote = {name: tensor for name in names if (tensor := stored[name]).file in files}
+    for name, tensor in remote.items():
+        stored[name] = replace(tensor, stamp=None)
+
+    def fetched(tensor: StoredTensor) -> None:
+        file, stop = files[tensor.file], tensor.start + tensor.size
+        file.fetch(max(tensor.start, file.head), max(stop, file.head))
+
+    list(pool.map(fetched, remote.values()))
 
 
 def _with_header(repo: RepoRef, file: str, downloads: Downloads) -> RangedFile | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.ranges import LARGEST_RANGE, Downloads, RangedFile
-from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.stored import StoredRows, StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class RemoteCheckpoint(Checkpoint):
             tensors,
         )
         self._files, self._pool, self._downloads = files, pool, downloads
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._requested: set[str] = set()
         self._pending: dict[Path, list[Future[None]]] = defaultdict(list)
         self._ordered: dict[Path, list[str]] = defaultdict(list)
@@ -65,6 +65,10 @@ class RemoteCheckpoint(Checkpoint):
 
     def prefetch(self, *names: str) -> None:
         """Fetch these tensors in the background, each once, neighbours with one request."""
+        with self._lock:
+            self._prefetch(names)
+
+    def _prefetch(self, names: Iterable[str]) -> None:
         missing: dict[Path, set[str]] = defaultdict(set)
         for name in sorted(set(self.parts(names)) - self._requested):
             missing[self.stored[name].file].add(name)
@@ -83,13 +87,22 @@ class RemoteCheckpoint(Checkpoint):
 
         Raise NetworkError if it cannot be fetched, CheckpointError if the file has changed.
         """
+        self._wait(name)
+        return super().read(name, memory)
+
+    def rows(self, name: str) -> StoredRows | None:
+        """Return a matrix that is read row by row, once it has been downloaded; otherwise as `Checkpoint.rows` does."""
+        self._wait(name)
+        return super().rows(name)
+
+    def _wait(self, name: str) -> None:
+        """Return when a tensor has been downloaded; raise NetworkError if it cannot be."""
         with self._lock:
             self.prefetch(name)
             for path in {part.file for part in self.parts([name]).values()}:
                 for part in self._pending[path]:
                     part.result()
                 self._pending[path].clear()
-        return super().read(name, memory)
 
     def release(self) -> None:
         """Cancel the downloads that are still running; the checkpoint cannot be used after that."""

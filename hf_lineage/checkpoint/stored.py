@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,48 @@ class StoredTensor:
         buffer = memory.take(self.size)
         read_into(self.file, self.start, buffer.data, self.stamp)
         return buffer.view(DTYPES[self.dtype]).reshape(self.shape)
+
+
+def unreadable(name: str, error: OSError) -> CheckpointError:
+    """Return what is raised where a tensor cannot be read any more, though its header could."""
+    return CheckpointError(f"{name} cannot be read: {error.strerror or error}; check that nothing changes the file")
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """A matrix as stored, whose rows are read from its file each time they are asked for; it takes no memory."""
+
+    name: str
+    tensor: StoredTensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)."""
+        rows, columns = self.tensor.shape
+        return rows, columns
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def read(self, chosen: slice, memory: Memory) -> NDArray[Any]:
+        """Return some consecutive rows in `memory`, of which nothing else is needed any more.
+
+        Raise CheckpointError if the file cannot be read or has changed since it was opened.
+        """
+        rows, columns = self.shape
+        start, stop, _ = chosen.indices(rows)
+        row = self.tensor.size // rows
+        part = replace(self.tensor, shape=(stop - start, columns), start=self.tensor.start + start * row)
+        memory.reuse([part.size])
+        try:
+            return part.read(memory)
+        except OSError as error:
+            raise unreadable(self.name, error) from None
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the whole matrix, as NumPy asks for it."""
+        del copy
+        return self.read(slice(None), Memory()).astype(dtype or DTYPES[self.tensor.dtype], copy=False)
 
 
 def header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:

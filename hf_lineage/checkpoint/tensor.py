@@ -27,6 +27,8 @@ class TensorInfo:
     parts: tuple[str, ...]
     """The names of the stored tensors from which it is decoded."""
     decode: Decode = as_stored
+    itemsize: int = 0
+    """Bytes of each decoded number; 0 where it is the stored part itself."""
     refusal: str = ""
     """Why it cannot be decoded, as a phrase that follows its name; empty if it can."""
 

@@ -22,8 +22,11 @@ from hf_lineage.signature.values import PathSignature, UnitCodes
 
 ALIKE = 0.5
 """A unit is inherited if the product of its two cosines, of what it reads and of what it writes, is above this."""
-DRAWN = 256
-"""The most units of a layer that are looked up in the base; of more, so many are drawn, weighted by what they write."""
+DRAWN = 2048
+"""Units of all layers together that are looked up in the base: the share is then known to 4 %, however many layers
+there are."""
+MOST, FEWEST = 256, 64
+"""Of one layer at most and at least so many of them are drawn, weighted by what they write."""
 ERROR = 0.01
 """The probability that the true share of the layers that were read lies outside its interval."""
 AT_A_TIME = 2**18
@@ -91,15 +94,16 @@ def inherited_units(
     partners = {int(row): int(partner) for partner, row in zip(*comparison.pairs, strict=True)}
     rows = range(len(candidate.units))
     drawn, errors = [NOTHING for _ in rows], np.zeros(len(rows))
+    usable = np.flatnonzero(candidate.usable).tolist()
+    count = min(MOST, max(FEWEST, DRAWN // max(len(usable), 1)))
 
     def look_up(row: int) -> None:
         partner = partners.get(row, int(comparison.similarity[:, row].argmax()))
-        drawn[row], errors[row] = _layer(
-            base.units[partner], candidate.units[row], random_stream(f"units {seed} {row}")
-        )
+        stream = random_stream(f"units {seed} {row}")
+        drawn[row], errors[row] = _layer(base.units[partner], candidate.units[row], count, stream)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(look_up, np.flatnonzero(candidate.usable).tolist()))
+        list(pool.map(look_up, usable))
     writes = np.where(candidate.usable, candidate.writes, 0.0)
     weights = writes / writes.sum() if writes.sum() > 0 else writes
     error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
@@ -122,17 +126,17 @@ def together(several: Sequence[Inherited]) -> Inherited | None:
     return replace(first, by_layer=np.array([layer.share for layer in drawn]), drawn=drawn) if drawn else None
 
 
-def _layer(base: UnitCodes, candidate: UnitCodes, stream: np.random.Philox) -> tuple[Drawn, float]:
+def _layer(base: UnitCodes, candidate: UnitCodes, count: int, stream: np.random.Philox) -> tuple[Drawn, float]:
     """The units of one layer that were looked up, and one over their number; 0 if they are all units of the layer."""
     weight = candidate.weight.astype(np.float64)
     if not weight.sum() > 0 or not len(base.weight):
         return NOTHING, 0.0
-    if len(weight) <= DRAWN:
+    if len(weight) <= count:
         counts, chosen, error = weight / weight.sum(), np.arange(len(weight)), 0.0
     else:
-        points = stream.random_raw(DRAWN) / 2**64 * weight.sum()
+        points = stream.random_raw(count) / 2**64 * weight.sum()
         chosen = np.minimum(np.searchsorted(weight.cumsum(), points, side="right"), len(weight) - 1)
-        counts, error = np.full(DRAWN, 1 / DRAWN), 1 / DRAWN
+        counts, error = np.full(count, 1 / count), 1 / count
     return Drawn(chosen, counts, have_counterparts(base, candidate, chosen)), error
 
 

@@ -89,7 +89,9 @@ def dots(one: Tensor, other: Tensor) -> Tensor:
 
 def columns(rows: Tensor, chosen: Tensor) -> Tensor:
     """Return some columns (m,) of rows (t, width), (t, m)."""
-    return rows.take(chosen, axis=1) if isinstance(rows, np.ndarray) else rows.index_select(1, chosen)
+    if not isinstance(rows, np.ndarray):
+        return rows.index_select(1, chosen)
+    return rows.mT.take(chosen, axis=0).mT if by_columns(rows) else rows.take(chosen, axis=1)
 
 
 def largest(rows: Tensor) -> NDArray[np.float64]:

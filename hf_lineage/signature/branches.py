@@ -11,10 +11,8 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_lineage.architecture import activity
 from hf_lineage.architecture.curves import Activation
@@ -22,7 +20,7 @@ from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.paths import PATHS, Path
 from hf_lineage.checkpoint.numbers import single
-from hf_lineage.signature.matrices import Read, bias, gain, reader, shift, writer
+from hf_lineage.signature.matrices import Matrix, Read, bias, by_rows, gain, reader, shift, writer
 from hf_lineage.signature.parallel import alone
 from hf_lineage.signature.recipe import Array, Recipe, Vector
 from hf_lineage.signature.term import Beside, Inside, Rows, Term
@@ -39,6 +37,16 @@ def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str,
     """Return the names of the tensors that one branch reads, each once."""
     sets = layout.sets(path)[layer]
     return tuple(dict.fromkeys(name for layer_set in sets for name in _names(layer_set, PATHS[path], recipe)))
+
+
+def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
+    """Return the names of the tensors of one branch that are read some rows at a time and never as a whole."""
+    return {
+        layer_set.slots[role].tensor
+        for layer_set in layout.sets(path)[layer]
+        for role in ("gate", "up")
+        if role in layer_set.slots and by_rows(layout, layer_set, role)
+    }
 
 
 def numbers_made(layout: Layout, path: str, layer: int) -> int:
@@ -119,11 +127,11 @@ class _Set:
     def _weighed(self, path: Path, by: Path) -> Term:
         """The term of a path both of whose matrices read the stream."""
         norm, size = self._folded(self.layer_set.norm), self.layer_set.heads[path.writer].size
-        out, inn = self._reads(path.writer).mT, self._reads(path.reader)
+        out, inn = (np.asarray(self._reads(role)) for role in (path.writer, path.reader))
         weigh = self.term(by) if self.recipe.activity else None
-        return Term(out, inn, size, norm, norm, centred=self._centred, weigh=weigh)
+        return Term(out.mT, inn, size, norm, norm, centred=self._centred, weigh=weigh)
 
-    def _reads(self, role: str) -> NDArray[Any]:
+    def _reads(self, role: str) -> Matrix:
         return reader(self.layout, self.layer_set, role, self.read, self.recipe.gains)
 
     def _folded(self, norm: str | None) -> Array | None:
@@ -170,7 +178,7 @@ class _Set:
         """The rows of a role with the gain of the norm in front folded in, so that their input is standard normal."""
         return self._fed(reader(self.layout, self.layer_set, role, self.read, gains=True))
 
-    def _fed(self, rows: NDArray[Any]) -> Rows:
+    def _fed(self, rows: Matrix) -> Rows:
         norm = self.layer_set.fed_by or self.layer_set.norm
         folded = gain(self.layout, self.layer_set, norm, self.read) if norm else None
         return Rows(rows, folded, self._layer_norm, shift(self.layer_set, norm, self.read))

@@ -6,20 +6,19 @@ import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.stored import StoredRows
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.signature import devices
-from hf_lineage.signature.branches import numbers_made, tensors, terms
-from hf_lineage.signature.matrices import Read
-from hf_lineage.signature.parallel import Share, workers
+from hf_lineage.signature.branches import numbers_made, read_by_rows, tensors, terms
+from hf_lineage.signature.matrices import Matrix, Read
+from hf_lineage.signature.parallel import Share, alone, workers
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.residual import Block, Probes, summarise
 from hf_lineage.signature.term import Term
@@ -34,6 +33,8 @@ MODELS = 2
 """Models whose residuals are in memory while they are compared."""
 BESIDES = 2**27
 """Bytes that threads, the linear algebra and the allocator need in addition."""
+SMALL = 2**25
+"""Bytes of working set up to which every thread computes layers of its own, since sharing one would cost too much."""
 FEWEST = 64
 """Columns that exact mode has to hold at a time: with fewer it would need too many passes."""
 
@@ -62,23 +63,37 @@ class Extraction:
 
         Progress is shown on standard error if that is a terminal. Raise OptionError where no device can hold a layer.
         """
-        layout, layers = self.layout, range(self.layout.layers)
-        count = len(range(self.recipe.columns(layout.width))[columns])
-        placed = devices.place([self.working_set(layer, count) for layer in layers], self.memory)
-        by_path = {path: self._empty(path, count) for path in self.paths}
-        units: dict[str, list[UnitCodes]] = {path: [] for path in self.paths}
+        count = len(range(self.recipe.columns(self.layout.width))[columns])
+        needed = [self.working_set(layer, count) for layer in range(self.layout.layers)]
+        placed = devices.place(needed, self.memory)
+        results = {path: self._empty(path, count) for path in self.paths}
+        units: dict[str, dict[int, UnitCodes]] = {path: {} for path in self.paths}
         probes = functools.cache(functools.partial(Probes.of, self.recipe, columns=columns))
-        with workers() as share:
-            loaded = self._loaded(placed, share)
-            shown = tqdm(loaded, total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
-            for layer, branches in enumerate(shown):
+        shown = tqdm(total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
+
+        def fill(layers: Iterator[int], share: Share) -> None:
+            for layer, branches in self._loaded(layers, placed, share):
                 for path, branch in branches.items():
-                    most = by_path[path].corner.shape[1]
+                    row, most = self.layout.numbers(path).index(layer), results[path].corner.shape[1]
                     through = probes(self.dimension(layer), placed[layer], most=most)
                     block = summarise(branch, through, self.recipe, share)
-                    put(by_path[path], layout.numbers(path).index(layer), block)
-                    units[path].append(block.units)
-        return {path: replace(signature, units=tuple(units[path])) for path, signature in by_path.items()}
+                    put(results[path], row, block)
+                    units[path][row] = block.units
+                shown.update()
+
+        try:
+            with shown, workers() as share:
+                if set(placed) == {devices.CPU} and max(needed) <= SMALL:
+                    share(functools.partial(fill, share=alone), range(len(placed)))
+                else:
+                    fill(iter(range(len(placed))), share)
+        finally:
+            # After an interruption, running downloads are cancelled and not waited for.
+            self.checkpoint.release()
+        return {
+            path: replace(signature, units=tuple(units[path][row] for row in sorted(units[path])))
+            for path, signature in results.items()
+        }
 
     def _empty(self, path: str, columns: int) -> PathSignature:
         """The signature of a path, filled with zeros."""
@@ -106,38 +121,47 @@ class Extraction:
         stored = {path: sum(tensors[name].numbers for name in self._names(layer, (path,))) for path in self.paths}
         hidden = max(stored[path] + made[path] for path in self.paths) // width
         seen = hidden // 2 * (columns + self.recipe.coordinates) + 2 * width * columns
-        parts = self.checkpoint.parts(self._names(layer, self.paths))
-        return COPIES * sum(part.size for part in parts.values()) + 4 * (seen + max(made.values()))
+        names = self._names(layer, self.paths)
+        decoded = sum(tensors[name].itemsize * tensors[name].numbers for name in names)
+        read = sum(part.size for part in self.checkpoint.parts(names).values())
+        return COPIES * (read + decoded) + 4 * (seen + max(made.values()))
 
     def _names(self, layer: int, paths: Sequence[str]) -> dict[str, None]:
         """The tensors of a layer, each once and in a fixed order, so that an error always names the same one."""
         return {name: None for path in paths for name in tensors(self.layout, path, layer, self.recipe)}
 
-    def _loaded(self, placed: Sequence[devices.Device], share: Share) -> Iterator[Branches]:
-        """Yield every layer's branches on its device; while one is computed, the system fetches what the next needs."""
-        memory, wanted = Memory(), [self._names(layer, self.paths) for layer in range(len(placed))]
-        try:
-            self.checkpoint.prefetch(*wanted[0])
-            for layer, (names, following) in enumerate(zip(wanted, [*wanted[1:], {}], strict=True)):
-                read = self._read(names, memory, share)
-                self.checkpoint.prefetch(*following)
-                present = [path for path in self.paths if layer in self.layout.numbers(path)]
-                yield {path: self._branch(path, layer, read.__getitem__, placed[layer]) for path in present}
-        finally:
-            # After an interruption, running downloads are cancelled and not waited for.
-            self.checkpoint.release()
+    def _loaded(
+        self, layers: Iterator[int], placed: Sequence[devices.Device], share: Share
+    ) -> Iterator[tuple[int, Branches]]:
+        """Yield some layers, each with its branches on its device; meanwhile the system fetches the layer after it."""
+        memory = Memory()
+        for layer in layers:
+            self.checkpoint.prefetch(*self._names(layer, self.paths))
+            read = self._read(layer, memory, share)
+            if layer + 1 < len(placed):
+                self.checkpoint.prefetch(*self._names(layer + 1, self.paths))
+            present = [path for path in self.paths if layer in self.layout.numbers(path)]
+            yield layer, {path: self._branch(path, layer, read.__getitem__, placed[layer]) for path in present}
 
-    def _read(self, names: Iterable[str], memory: Memory, share: Share) -> dict[str, NDArray[Any]]:
-        """Some tensors by name, in `memory`, which the layer before them no longer needs."""
-        tensors: dict[str, NDArray[Any]] = {}
-        memory.reuse(part.size for part in self.checkpoint.parts(names).values())
+    def _read(self, layer: int, memory: Memory, share: Share) -> dict[str, Matrix]:
+        """The tensors of a layer by name, in `memory`, which the layer before it no longer needs."""
+        names = self._names(layer, self.paths)
+        rows = self._rows(layer)
+        tensors: dict[str, Matrix] = {name: rows[name] for name in names if name in rows}
+        whole = [name for name in names if name not in rows]
+        memory.reuse(part.size for part in self.checkpoint.parts(whole).values())
 
         def read(wanted: Iterator[str]) -> None:
             for name in wanted:
                 tensors[name] = self.checkpoint.read(name, memory)
 
-        share(read, names)
+        share(read, whole)
         return tensors
+
+    def _rows(self, layer: int) -> dict[str, StoredRows]:
+        """The tensors of a layer that are read some rows at a time, by name."""
+        names = sorted(name for path in self.paths for name in read_by_rows(self.layout, path, layer))
+        return {name: rows for name in names if (rows := self.checkpoint.rows(name)) is not None}
 
     def _branch(self, path: str, layer: int, read: Read, device: devices.Device) -> Iterable[Term]:
         """The terms of one branch on a device; on the CPU each is made when it is needed."""

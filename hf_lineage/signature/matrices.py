@@ -14,10 +14,12 @@ from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.lookup import Slot
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.checkpoint.numbers import single
+from hf_lineage.checkpoint.stored import StoredRows
 from hf_lineage.signature.recipe import Array
 
-Read = Callable[[str], NDArray[Any]]
-"""Name of a tensor -> its values as stored."""
+Matrix = NDArray[Any] | StoredRows
+Read = Callable[[str], Any]
+"""Name of a tensor -> its values as stored, or what reads its rows."""
 
 EPSILON = 1e-5
 """What every batch norm of torch adds to the variance unless told otherwise; no checkpoint holds it."""
@@ -29,12 +31,14 @@ def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArra
     return matrix if matrix.ndim == 2 else matrix.swapaxes(0, 1).reshape(matrix.shape[-2], -1)
 
 
-def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bool) -> NDArray[Any]:
+def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bool) -> Matrix:
     """Return the reader factor (units, width), stacked experts one after the other.
 
     A head of keys or values is repeated for every query head that it serves.
     """
     slot, heads = layer_set.slots[role], layer_set.heads[role]
+    if isinstance(rows := read(slot.tensor), StoredRows):
+        return rows
     matrix = _unpacked(_oriented(layout, slot, read), layer_set, slot)
     if slot.latent:
         matrix = _through(layout, layer_set, slot, matrix, read, gains)
@@ -42,6 +46,13 @@ def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bo
         matrix = np.repeat(matrix, layer_set.heads["query"].count // heads.count, axis=0)
         matrix = np.broadcast_to(matrix, (*layer_set.stacked, *matrix.shape))
     return matrix.reshape(-1, layer_set.width)
+
+
+def by_rows(layout: Layout, layer_set: LayerSet, role: str) -> bool:
+    """Return whether a reader is a stored matrix as it is, so that its rows can be read some at a time."""
+    slot = layer_set.slots[role]
+    whole = len(slot.roles) == 1 and not slot.latent and not layer_set.stacked and role in ("up", "gate")
+    return whole and not turned(layout.factorization, slot)
 
 
 def gain(layout: Layout, layer_set: LayerSet, norm: str, read: Read) -> Array:
@@ -70,7 +81,7 @@ def shift(layer_set: LayerSet, norm: str | None, read: Read) -> Array | None:
 
 def _oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> NDArray[Any]:
     """A slot's tensor, or its latent one, as (..., out, in), the taps of a convolution summed."""
-    stored = read(name or slot.tensor)
+    stored: NDArray[Any] = read(name or slot.tensor)
     stored = single(stored).sum(axis=(2, 3)) if stored.ndim == KERNEL else stored
     return stored.mT if turned(layout.factorization, slot) else stored
 

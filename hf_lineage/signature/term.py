@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.stored import StoredRows
 from hf_lineage.signature.arrays import Tensor, by_columns, dots, empty, fill, on_device, on_host, zeros
 from hf_lineage.signature.devices import Device
 from hf_lineage.signature.parallel import Share
@@ -61,7 +63,7 @@ def row_norms(rows: Tensor) -> Vector:
 class Rows:
     """Rows that read the stream, (h, width) as stored, and how to prepare them."""
 
-    stored: Tensor
+    stored: Tensor | StoredRows
     gain: Tensor | None = None
     centred: bool = False
     shift: Tensor | None = None
@@ -88,7 +90,7 @@ class Rows:
 
     def prepared(self, units: slice, scratch: Scratch) -> tuple[Tensor, Tensor, Vector]:
         """Return some rows (t, width), the gain folded in and the mean removed, that mean, and their product with β."""
-        rows = scratch.widened(self.stored[units])
+        rows = scratch.rows(self.stored, units)
         offset = np.zeros(len(rows)) if self.shift is None else on_host(rows @ self.shift).astype(np.float64)
         if self.gain is not None:
             rows *= self.gain
@@ -135,7 +137,7 @@ class Term:
 
     writer: Tensor
     """(width, h)"""
-    reader: Tensor
+    reader: Tensor | StoredRows
     """(h, width)"""
     part: int
     """How many consecutive hidden units are interchangeable together: 1 for an MLP's, the head size for attention."""
@@ -174,7 +176,7 @@ class Term:
     def tiles(self, starts: Iterable[int] | None = None) -> Iterator[Tile]:
         """Yield the hidden units of every tile, or of those named by their starts, prepared."""
         size = min(self._size, len(self.reader))
-        writers, readers, others = (Scratch(size * self.reader.shape[1], self.reader) for _ in range(3))
+        writers, readers, others = (Scratch(size * self.reader.shape[1], self.writer) for _ in range(3))
         outs = Rows(self.writer.mT, self.writer_gain, self.centred)
         inns = Rows(self.reader, self.reader_gain, self.centred, self.reader_shift)
         for start in self.starts if starts is None else starts:
@@ -214,7 +216,9 @@ def _on(part: Any, device: Device) -> Any:
     moved: dict[str, Any] = {}
     for field in fields(part):
         value = getattr(part, field.name)
-        if isinstance(value, np.ndarray) and field.name not in ON_HOST:
+        if isinstance(value, StoredRows):
+            moved[field.name] = on_device(np.asarray(value), device)
+        elif isinstance(value, np.ndarray) and field.name not in ON_HOST:
             moved[field.name] = on_device(value, device)
         elif isinstance(value, (Rows, Beside, Inside, Term)):
             moved[field.name] = _on(value, device)
@@ -224,8 +228,13 @@ def _on(part: Any, device: Device) -> Any:
 class Scratch:
     """Memory for pieces of a stored matrix in float32, at most `size` numbers each, used again for every piece."""
 
-    def __init__(self, size: int, like: Tensor) -> None:
-        self._memory = empty((size,), like)
+    def __init__(self, size: int, like: Tensor | StoredRows) -> None:
+        self._memory = empty((size,), np.empty(0) if isinstance(like, StoredRows) else like)
+        self._read = Memory()
+
+    def rows(self, matrix: Tensor | StoredRows, chosen: slice) -> Tensor:
+        """Return some rows of a matrix as float32."""
+        return self.widened(matrix.read(chosen, self._read) if isinstance(matrix, StoredRows) else matrix[chosen])
 
     def widened(self, stored: Tensor) -> Tensor:
         """Return a piece (r, c) as float32, in the order in which it is stored: transposing it would cost far more."""

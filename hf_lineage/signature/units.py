@@ -79,9 +79,9 @@ class Units:
         size = len(probes.coordinates)
         inner, outer = (UNIT_SIGNS, UNIT_SIGNS) if term.part == 1 else (min(size, HEAD_COORDINATES) ** 2, 0)
         return cls(
-            seen=empty((hidden, columns), term.reader),
-            corner=empty((hidden, size), term.reader),
-            mean=empty((hidden,), term.reader),
+            seen=empty((hidden, columns), term.writer),
+            corner=empty((hidden, size), term.writer),
+            mean=empty((hidden,), term.writer),
             trace=np.empty(hidden, np.float32),
             total=np.empty(hidden, np.float32),
             norm=np.empty(parts),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hf_lineage.evidence.inherited import DRAWN
+from hf_lineage.evidence.inherited import MOST
 from hf_lineage.report import record
 from tests import models
 from tests.models import card, fine_tuned, tiny_llama
@@ -18,7 +18,7 @@ RECORD = "fern/child/lineage/claims.json"
 def deep(tmp_path, monkeypatch):
     """A local hub of models of many layers, with more units in a layer than are looked up."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(models, "HIDDEN", 2 * DRAWN)
+    monkeypatch.setattr(models, "HIDDEN", 2 * MOST)
     base = tiny_llama(tmp_path / "acme/base", layers=LAYERS)
     card(fine_tuned(base, tmp_path / "fern/child", noise=0.6), "acme/base", "finetune")
     return tmp_path

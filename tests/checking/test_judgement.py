@@ -144,7 +144,7 @@ def test_whoever_copies_the_layers_that_were_read_first_of_old_is_not_verified(m
 
 def test_one_copied_layer_is_never_more_than_one_layer(models, tmp_path):
     base, _, other = models
-    row = judged(base, with_layers(base, other, tmp_path / "one", [5]), Options())
+    row = judged(base, with_layers(base, other, tmp_path / "one", [5]), FULL)
     assert row.verdict.words == "RELATED in part"
     assert row.verdict.reason == "3% of what its units write is inherited, in layer 5"
 

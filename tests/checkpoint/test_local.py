@@ -1,10 +1,12 @@
 """The checkpoint of a folder: its tensors by name, and what it says of one that it cannot give."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
 
 from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.checkpoint.numbers import single
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 from tests.models import spoil, tiny_llama
@@ -24,11 +26,24 @@ def test_shapes_and_values_are_those_on_disk(tmp_path):
 
 def test_a_number_format_that_is_not_decoded_is_nothing_to_compare(tmp_path):
     def round_all(tensors):
-        tensors.update({name: tensor.to(torch.float8_e4m3fn) for name, tensor in tensors.items()})
+        tensors.update({name: tensor.to(torch.int8) for name, tensor in tensors.items()})
 
     found = opened(spoil(tiny_llama(tmp_path), round_all))
-    with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as F8_E4M3; quantized formats are not"):
+    with pytest.raises(NothingToCompare, match=r"model\.norm\.weight is stored as I8, and config.json names no"):
         found.read("model.norm.weight")
+    assert found.decoded == frozenset()
+
+
+def test_eight_bit_floats_without_scales_are_read_as_they_are(tmp_path):
+    def round_all(tensors):
+        tensors.update({name: tensor.to(torch.float8_e5m2) for name, tensor in tensors.items()})
+
+    folder = tiny_llama(tmp_path)
+    name = "model.layers.0.mlp.up_proj.weight"
+    expected = opened(folder).read(name).astype(ml_dtypes.float8_e5m2)
+    stored = opened(spoil(folder, round_all)).read(name)
+    assert stored.dtype == expected.dtype
+    np.testing.assert_array_equal(single(stored), single(expected))
 
 
 def test_a_checkpoint_of_a_folder_moves_nothing_over_a_network(tmp_path):

@@ -201,3 +201,39 @@ def test_tensors_are_read_into_memory_that_is_there_and_into_new_memory_else(sha
 def test_a_file_that_cannot_be_opened_is_not_read_ahead(tmp_path):
     StoredTensor(tmp_path / "gone", "F32", (1,), 0).prefetch()
     assert not (tmp_path / "gone").exists()
+
+
+class TestRows:
+    @pytest.fixture
+    def matrix(self, tmp_path):
+        found = opened(tiny_llama(tmp_path))
+        return found.rows("model.layers.0.mlp.up_proj.weight"), found.read("model.layers.0.mlp.up_proj.weight")
+
+    @pytest.mark.parametrize("chosen", [slice(0, 5), slice(7, 8), slice(40, 99), slice(None), slice(3, 3)])
+    def test_some_rows_are_those_of_the_whole_matrix(self, matrix, chosen):
+        rows, whole = matrix
+        np.testing.assert_array_equal(rows.read(chosen, Memory()), whole[chosen], strict=True)
+        assert (len(rows), rows.shape) == (len(whole), whole.shape)
+
+    def test_the_same_memory_serves_for_one_piece_after_the_other(self, matrix):
+        rows, whole = matrix
+        memory = Memory()
+        first = rows.read(slice(0, 8), memory)
+        np.testing.assert_array_equal(rows.read(slice(8, 16), memory), whole[8:16])
+        np.testing.assert_array_equal(first, whole[8:16])
+
+    def test_as_an_array_it_is_the_whole_matrix(self, matrix):
+        rows, whole = matrix
+        np.testing.assert_array_equal(np.asarray(rows), whole, strict=True)
+
+    def test_a_file_that_changes_between_two_pieces_is_an_error_that_names_the_tensor(self, matrix, tmp_path):
+        rows, _ = matrix
+        rows.read(slice(0, 4), Memory())
+        os.truncate(tmp_path / WEIGHTS, 100)
+        with pytest.raises(
+            CheckpointError, match=r"^model\.layers\.0\.mlp\.up_proj\.weight cannot be read: the file has"
+        ):
+            rows.read(slice(4, 8), Memory())
+
+    def test_what_is_no_matrix_is_read_as_a_whole(self, tmp_path):
+        assert opened(tiny_llama(tmp_path)).rows("model.norm.weight") is None

@@ -60,6 +60,17 @@ def missing_shard(folder):
     (shard(folder) / "model-00002-of-00002.safetensors").unlink()
 
 
+def without_scales(folder):
+    """GPTQ stores three tensors for each matrix."""
+
+    def pack(tensors):
+        for name in [name for name in tensors if "_proj" in name]:
+            tensors[name.replace("weight", "qweight")] = tensors.pop(name).to(torch.int32)
+
+    spoil(folder, pack)
+    edit_json(folder / "config.json", quantization_config={"quant_method": "gptq", "bits": 4})
+
+
 DAMAGED = {
     "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json, so it is no transformers mod"),
     "config is text": (write("config.json", b"hello"), "config.json is not JSON: Expecting value: line 1 column 1"),
@@ -95,6 +106,7 @@ DAMAGED = {
         lambda folder: spoil(folder, lambda t: t.update({"model.layers.1.mlp.up_proj.weight": torch.ones(7, 32)})),
         "model.layers.1.mlp.up_proj.weight has shape (7, 32), the rest of the model asks for (48, 32)",
     ),
+    "GPTQ without scales": (without_scales, ".scales is missing, without which"),
 }  # fmt: skip
 
 
@@ -131,18 +143,18 @@ def only_gguf(folder):
 
 
 def half(folder):
-    spoil(folder, lambda tensors: tensors.update({k: t.to(torch.float8_e5m2) for k, t in tensors.items()}))
+    spoil(folder, lambda tensors: tensors.update({k: t.to(torch.int8) for k, t in tensors.items()}))
 
 
 def packed(folder):
-    """GPTQ stores integers under another name."""
+    """EXL2 stores integers under another name."""
 
     def pack(tensors):
         for name in [name for name in tensors if "_proj" in name]:
-            tensors[name.replace("weight", "qweight")] = tensors.pop(name).to(torch.int32)
+            tensors[name.replace("weight", "q_weight")] = tensors.pop(name).to(torch.int32)
 
     spoil(folder, pack)
-    edit_json(folder / "config.json", quantization_config={"quant_method": "gptq", "bits": 4})
+    edit_json(folder / "config.json", quantization_config={"quant_method": "exl2", "bits": 4})
 
 
 NOTHING_TO_JUDGE = {
@@ -150,8 +162,8 @@ NOTHING_TO_JUDGE = {
     "pickle": (only("pytorch_model.bin"), "holds its weights as a pickle (pytorch_model.bin), which is never loaded"),
     "GGUF": (only_gguf, "holds its weights as GGUF (model-q4.gguf), which is not decoded yet"),
     "LoRA adapter": (only_adapter, "holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and ch"),
-    "8 bit floats": (half, "is stored as F8_E5M2; quantized formats are not decoded yet"),
-    "GPTQ": (packed, "the weights are quantized (I32), which is not decoded yet; check the release in F16, BF16"),
+    "8 bit integers": (half, "is stored as I8, and config.json names no quantization that says how to decode it"),
+    "EXL2": (packed, "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32"),
     "unknown class": (configure(architectures=["NoseForCausalLM"]), "NoseForCausalLM is not in the registry"),
     "remote code": (configure(architectures=["Nose"], auto_map={"AutoModel": "nose.Nose"}), "it is remote code (auto_"),
     "no class": (configure(architectures=None), "config.json names no class under `architectures`"),

@@ -118,7 +118,7 @@ class Units:
 
     def __init__(self, found: Specimen, traffic: Traffic, each: LayerSet) -> None:
         self.rows = {
-            role: by_token(reader(found.layout, each, role, found.read, gains=False))
+            role: by_token(np.asarray(reader(found.layout, each, role, found.read, gains=False)))
             for role in ("gate", "up")
             if role in each.slots
         }

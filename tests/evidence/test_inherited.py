@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hf_lineage.evidence import inherited as module
 from hf_lineage.evidence.comparison import compare_paths
-from hf_lineage.evidence.inherited import ALIKE, DRAWN, have_counterparts, inherited_units, together
+from hf_lineage.evidence.inherited import ALIKE, MOST, have_counterparts, inherited_units, together
 from hf_lineage.signature.parallel import workers
 from hf_lineage.signature.recipe import RECIPES, random_stream
 from hf_lineage.signature.residual import Probes, summarise
@@ -77,7 +77,7 @@ def test_a_copy_inherits_everything():
     assert result.layers == (0, 1, 2)
 
 
-@pytest.mark.parametrize("hidden", [100, DRAWN, HIDDEN])
+@pytest.mark.parametrize("hidden", [100, MOST, HIDDEN])
 def test_no_share_is_larger_than_everything(hidden):
     """Reports are refused by their schema if one is, be it by the last digit of a sum."""
     result = inherited(model(hidden=hidden, layers=12), model(hidden=hidden, layers=12))
@@ -136,7 +136,7 @@ def test_the_interval_covers_the_share_as_often_as_it_says():
 
 
 def test_layers_of_no_more_units_than_are_drawn_are_looked_up_whole_and_leave_no_error():
-    result = inherited(model(hidden=DRAWN), mixed(model(1, hidden=DRAWN), model(hidden=DRAWN), slice(0, 64)))
+    result = inherited(model(hidden=MOST), mixed(model(1, hidden=MOST), model(hidden=MOST), slice(0, 64)))
     assert result.error == 0
     assert result.interval == (result.share, result.share)
     assert result.share == pytest.approx(0.25, abs=0.02)
@@ -274,10 +274,10 @@ def test_a_layer_of_more_units_than_are_compared_at_a_time_is_looked_up_whole():
     """As many hidden units as a model of 70 billion weights has in a layer; the counterparts stand at its end."""
     random = np.random.default_rng(1)
     base = UnitCodes(np.ones(28672, np.float32), *random.integers(0, 256, (2, 28672, 16), dtype=np.uint8))
-    assert len(base.weight) > module.AT_A_TIME // DRAWN
-    last = np.arange(28672 - DRAWN, 28672)
+    assert len(base.weight) > module.AT_A_TIME // MOST
+    last = np.arange(28672 - MOST, 28672)
     candidate = UnitCodes(*(part[last] for part in (base.weight, base.inner, base.outer)))
-    assert have_counterparts(base, candidate, np.arange(DRAWN)).all()
+    assert have_counterparts(base, candidate, np.arange(MOST)).all()
 
 
 @cases(100)

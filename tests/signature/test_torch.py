@@ -118,8 +118,8 @@ def test_layers_on_the_cpu_and_on_a_device_of_torch_make_one_signature(tmp_path,
 def test_what_a_device_holds_stays_when_the_memory_is_used_for_the_next_layer(tmp_path):
     opened = headers(resolve(str(tiny_llama(tmp_path))))
     extraction = Extraction(opened.checkpoint, opened.layout, RECIPES["robust"], ("mlp",), devices.budgets())
-    layers = extraction._loaded(["cpu:0", "cpu:0"], alone)
-    (term,) = next(layers)["mlp"]
+    layers = extraction._loaded(iter(range(2)), ["cpu:0", "cpu:0"], alone)
+    (term,) = next(layers)[1]["mlp"]
     expected = term.writer.clone(), term.reader.clone()
     next(layers)
     assert torch.equal(term.writer, expected[0])

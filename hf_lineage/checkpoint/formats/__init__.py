@@ -7,12 +7,18 @@ model is decoded, and how. A new format is a new entry of the table, and nothing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from hf_lineage.checkpoint.formats.plain import FLOATS, PLAIN
+from hf_lineage.checkpoint.formats.awq import AWQ
+from hf_lineage.checkpoint.formats.bnb import EIGHT_BITS, FOUR_BITS
+from hf_lineage.checkpoint.formats.compressed import COMPRESSED
+from hf_lineage.checkpoint.formats.fp4_matrix import GPT_OSS
+from hf_lineage.checkpoint.formats.fp8 import FP8
+from hf_lineage.checkpoint.formats.gptq import GPTQ
+from hf_lineage.checkpoint.formats.plain import PLAIN
+from hf_lineage.checkpoint.formats.undecoded import UNDECODED, unknown
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import NothingToCompare, printable
 
 
 class Format(Protocol):
@@ -29,17 +35,31 @@ class Format(Protocol):
         """Return every tensor of the model with its stored parts; raise NothingToCompare if they do not fit."""
 
 
-FORMATS: list[Format] = [PLAIN]
+@runtime_checkable
+class Describing(Protocol):
+    """A format in which some stored tensors describe others, so that they have to be read with the headers."""
+
+    def first_read(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
+        """Return the names of these tensors."""
+
+
+FORMATS: list[Format] = [FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, UNDECODED, PLAIN]
 """The first that recognises a checkpoint reads it."""
+
+
+def first_read(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
+    """Return the names of the stored tensors whose bytes `tensors_of` reads; of most formats there are none."""
+    storage = _recognised(stored, config)
+    return storage.first_read(stored, config) if isinstance(storage, Describing) else []
+
+
+def _recognised(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> Format | None:
+    return next((entry for entry in FORMATS if entry.recognises(stored, config)), None)
 
 
 def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
     """Return the tensors of a model; raise NothingToCompare where no format recognises how they are stored."""
-    storage = next((entry for entry in FORMATS if entry.recognises(stored, config)), None)
+    storage = _recognised(stored, config)
     if storage is not None:
         return storage.tensors(stored, config)
-    number_formats = sorted({tensor.dtype for tensor in stored.values()} - FLOATS)
-    raise NothingToCompare(
-        f"the weights are quantized ({printable(', '.join(number_formats), 200)}), which is not decoded yet; "
-        "check the release in F16, BF16 or F32 instead"
-    )
+    raise unknown(stored, config)

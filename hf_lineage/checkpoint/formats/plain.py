@@ -10,6 +10,8 @@ from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
+CAST = frozenset({"F8_E4M3", "F8_E5M2"})
+"""Eight bits, without scales; where `config.json` names a quantization, its format reads them."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,14 @@ class Plain:
         """Return every stored tensor as itself."""
         del config
         return {
-            name: TensorInfo(tensor.shape, (name,), refusal="" if tensor.dtype in FLOATS else _refusal(tensor))
+            name: TensorInfo(tensor.shape, (name,), refusal="" if tensor.dtype in FLOATS | CAST else _refusal(tensor))
             for name, tensor in stored.items()
         }
 
 
 def _refusal(tensor: StoredTensor) -> str:
     return (
-        f"is stored as {tensor.dtype}; quantized formats are not decoded yet, "
+        f"is stored as {tensor.dtype}, and config.json names no quantization that says how to decode it; "
         "check the release in F16, BF16 or F32 instead"
     )
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage.checkpoint.formats.plain import FLOATS, PLAIN
+from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, PLAIN
 from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.checkpoint.stored import StoredTensor
 
@@ -34,7 +34,7 @@ def test_it_is_any_checkpoint_but_one_that_says_it_is_quantized_and_is(tensors, 
 def test_floating_point_numbers_are_read_and_others_are_refused(dtype):
     (info,) = PLAIN.tensors(stored(a=dtype), {}).values()
     assert (info.shape, info.parts) == ((2, 3), ("a",))
-    if dtype in FLOATS:
+    if dtype in FLOATS | CAST:
         assert info.refusal == ""
     else:
-        assert info.refusal.startswith(f"is stored as {dtype}; quantized formats are not decoded yet")
+        assert info.refusal.startswith(f"is stored as {dtype}, and config.json names no quantization")

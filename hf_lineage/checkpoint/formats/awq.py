@@ -1,0 +1,57 @@
+"""AWQ in the layout of its matrix products, `gemm`: integers of 4 bits packed as (in, out), eight outputs to a word."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count
+from hf_lineage.checkpoint.formats.packing import across
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+
+INTEGERS, FLOATS = frozenset({"I32"}), frozenset({"F16", "BF16", "F32"})
+BITS, TO_A_WORD = 4, 8
+ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+"""The outputs of a word, from its lowest bits to its highest."""
+
+
+def matrix(module: Module, stated: Settings) -> TensorInfo:
+    """Return the tensor of one matrix; raise NothingToCompare for a layout other than `gemm`."""
+    layout = stated.get("version", "gemm")
+    if not isinstance(layout, str) or layout.lower() != "gemm":
+        raise NothingToCompare(
+            f"the weights are stored as AWQ in the layout {printable(str(layout), 50)}, of which only `gemm` is "
+            "decoded; check the release in F16, BF16 or F32 instead"
+        )
+    bits, size = count(stated, "bits", BITS), count(stated, "group_size", 128)
+    if bits != BITS:
+        raise CheckpointError(
+            f"config.json: AWQ packs integers of {BITS} bits, and `bits` of quantization_config says {bits}"
+        )
+    inputs, width = module.matrix(".qweight", INTEGERS)
+    shape = inputs, TO_A_WORD * width
+    grid = Grid(shape, (inputs if size == -1 else size, 1))
+    module.shape(".scales", FLOATS, grid.cells)
+    ends = (".qweight", ".scales", *([".qzeros"] if stated.get("zero_point", True) else []))
+    if ".qzeros" in ends:
+        module.shape(".qzeros", INTEGERS, (grid.cells[0], width))
+    names = module.names(*ends)
+    return TensorInfo(shape[::-1], names, functools.partial(decode, grid, names[1]), itemsize=4)
+
+
+def decode(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    """Return the matrix (out, in), where `name` is that of the scales; without zero points they are in the middle."""
+    weights, scales, *zero_points = parts
+    zeros = np.full(grid.cells, 2 ** (BITS - 1), np.float32)
+    for stored in zero_points:
+        across(stored, BITS, ORDER)(slice(0, len(zeros)), zeros)
+    return grid.decoded(across(weights, BITS, ORDER), finite(name, scales), zeros).T
+
+
+AWQ = Quantized("AWQ", frozenset({"awq"}), (".qweight",), (".qzeros", ".scales"), matrix)

@@ -1,0 +1,146 @@
+"""bitsandbytes: matrices of four bits (NF4 and FP4, their scales perhaps quantized in turn), and of eight.
+
+The numbers of a matrix of four bits are packed one after another, without its shape; that is in JSON beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint.formats.fp4 import pairs, write_pairs
+from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import CheckpointError
+
+BYTES, INTEGERS, SINGLE = frozenset({"U8"}), frozenset({"I8"}), frozenset({"F32"})
+NF4 = (
+    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
+    *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
+    *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
+    *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+)
+"""Quantiles of the normal distribution, by their bits."""
+_FP4 = (0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0)
+FP4 = (*(value / 12 for value in _FP4), *(-value / 12 for value in _FP4))
+CODES = {"nf4": NF4, "fp4": FP4}
+STATES = {f".weight.quant_state.bitsandbytes__{kind}": kind for kind in CODES}
+NESTED = (".weight.nested_absmax", ".weight.nested_quant_map")
+CLOSE = 1e-6
+"""How far a stored code may be from the documented one, by rounding."""
+LEVELS = 127
+"""The largest integer of eight bits stands for the largest number of a row."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What the JSON beside a matrix of four bits says."""
+
+    shape: tuple[int, int]
+    block: int
+    """Numbers that share a scale."""
+    nested_block: int
+    """Scales that share a scale in turn; 0 where they do not."""
+    offset: float
+    """What is added to scales that are quantized in turn."""
+
+
+def four_bits(module: Module, stated: Settings) -> TensorInfo:
+    """Return the tensor of one matrix of four bits; raise CheckpointError where its parts do not fit its shape."""
+    del stated
+    end = next(end for end in STATES if end in module.parts)
+    state = _state(module.start, module.described[end])
+    numbers = math.prod(state.shape)
+    if math.prod(module.shape(".weight", BYTES)) != -(-numbers // 2):
+        raise module.damaged(f"does not hold as many numbers as its shape {state.shape} asks for")
+    blocks = -(-numbers // state.block)
+    ends = [end, ".weight", ".weight.absmax", ".weight.quant_map"]
+    module.shape(".weight.absmax", BYTES if state.nested_block else SINGLE, (blocks,))
+    module.shape(".weight.quant_map", SINGLE, (len(NF4),))
+    if state.nested_block:
+        module.shape(NESTED[0], SINGLE, (-(-blocks // state.nested_block),))
+        module.shape(NESTED[1], SINGLE, (256,))
+        ends += NESTED
+    decode = functools.partial(_decode_four_bits, module.start, STATES[end], state)
+    return TensorInfo(state.shape, module.names(*ends), decode, itemsize=4)
+
+
+def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    stored, packed, scales, code, *nested = parts
+    own = _state(name, stored)
+    if replace(own, offset=state.offset) != state:
+        raise CheckpointError(f"{name} has another shape or other blocks than matrices of that name in other layers")
+    if not np.allclose(code, CODES[kind], rtol=0, atol=CLOSE):
+        raise CheckpointError(f"{name}.weight.quant_map is not the code of {kind}; download the weights again")
+    if nested:
+        scales = _unnested(name, own, scales, *nested)
+    numbers = math.prod(state.shape)
+    grid = Grid((len(scales), state.block), (1, state.block))
+    table, half = pairs(False, *CODES[kind]), state.block // 2
+    whole = np.zeros((len(scales), half), np.uint8)
+    whole.reshape(-1)[: packed.size] = packed.reshape(-1)
+
+    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+        write_pairs(table, whole[rows], target)
+
+    values = finite(f"{name}.weight.absmax", scales)[:, None]
+    return grid.decoded(unpack, values).reshape(-1)[:numbers].reshape(state.shape)
+
+
+def _unnested(
+    name: str, state: State, scales: NDArray[Any], nested: NDArray[np.float32], code: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Scales that are stored as bytes, with a scale for each block of them."""
+    by_block = np.repeat(finite(f"{name}{NESTED[0]}", nested), state.nested_block)[: len(scales)]
+    with np.errstate(over="ignore"):
+        unnested: NDArray[np.float32] = finite(f"{name}{NESTED[1]}", code)[scales] * by_block
+        return unnested + np.float32(state.offset)
+
+
+def _state(name: str, stored: NDArray[Any]) -> State:
+    """What JSON says, checked; CheckpointError if it says something else."""
+    try:
+        content = json.loads(stored.tobytes())
+        (rows, columns), block = content["shape"], content["blocksize"]
+        nested, offset = content.get("nested_blocksize") or 0, float(content.get("nested_offset") or 0)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        rows, columns, block, nested, offset = (0,) * 5
+    sizes = (rows, columns, block, nested or 1)
+    if not all(type(size) is int and 0 < size < 2**31 for size in sizes) or block % 2 or not math.isfinite(offset):
+        raise CheckpointError(
+            f"{name}.weight.quant_state does not say the shape and the blocks of a matrix; download the weights again"
+        )
+    return State((rows, columns), block, nested, offset)
+
+
+def eight_bits(module: Module, stated: Settings) -> TensorInfo:
+    """Return the tensor of one matrix of eight bits; raise CheckpointError where its scales do not fit it."""
+    del stated
+    shape = module.matrix(".weight", INTEGERS)
+    module.shape(".SCB", SINGLE, (shape[0],))
+    names = module.names(".weight", ".SCB")
+    return TensorInfo(shape, names, functools.partial(_decode_eight_bits, names[1]), itemsize=4)
+
+
+def _decode_eight_bits(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    stored, scales = parts
+
+    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+        target[...] = stored[rows]
+
+    values = finite(name, scales)[:, None] * np.float32(1 / LEVELS)
+    return Grid(stored.shape, (1, stored.shape[1])).decoded(unpack, values)
+
+
+METHODS = frozenset({"bitsandbytes"})
+PARTS = (".weight", ".weight.absmax", ".weight.quant_map", *NESTED)
+FOUR_BITS = Quantized("bitsandbytes, 4 bits", METHODS, tuple(STATES), PARTS, four_bits, described=tuple(STATES))
+EIGHT_BITS = Quantized("bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", ".weight_format"), eight_bits)

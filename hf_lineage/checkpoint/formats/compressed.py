@@ -1,0 +1,191 @@
+"""compressed-tensors: integers packed in words or one to a byte, and floating-point numbers of eight and four bits.
+
+How a matrix is stored shows in its parts; config.json says in groups how many bits there are and how many numbers share
+a scale, and one of the groups has to fit.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint.formats.fp4 import exponents
+from hf_lineage.checkpoint.formats.fp4_matrix import mxfp4, nvfp4
+from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
+from hf_lineage.checkpoint.formats.packing import across, down, words
+from hf_lineage.checkpoint.numbers import widen
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import CheckpointError
+
+WORDS, BYTES, EIGHT = frozenset({"I32"}), frozenset({"I8"}), frozenset({"F8_E4M3", "F8_E5M2", "I8"})
+POWERS = frozenset({"U8", "F8_E8M0"})
+SCALES = POWERS | {"F32", "F16", "BF16"}
+INDICES = frozenset({"I32", "I64"})
+PACKED, SCALE, ZERO, ORDER, SHAPE = (
+    ".weight_packed",
+    ".weight_scale",
+    ".weight_zero_point",
+    ".weight_g_idx",
+    ".weight_shape",
+)
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How the weights of one group of matrices are quantized, as config.json says."""
+
+    bits: Any
+    symmetric: bool
+    strategy: Any
+    size: Any
+    """Numbers of a row that share a scale, or None."""
+    structure: Any
+
+    def block(self, shape: tuple[int, int]) -> tuple[int, int] | None:
+        """Return the size of the blocks of a matrix that share a scale; None where the scheme does not say it."""
+        grouped = type(self.size) is int and self.size > 0
+        strategy = self.strategy or ("group" if grouped else "channel" if self.size == -1 else "tensor")
+        if strategy in ("group", "tensor_group"):
+            return (1, self.size) if grouped else None
+        if strategy == "block":
+            return pair(self.structure)
+        return {"tensor": shape, "channel": (1, shape[1])}.get(strategy) if isinstance(strategy, str) else None
+
+
+def schemes(stated: Settings) -> Iterator[Scheme]:
+    """Yield how the weights of each group are quantized."""
+    groups = stated.get("config_groups")
+    for group in groups.values() if isinstance(groups, dict) else ():
+        weights = group.get("weights") if isinstance(group, dict) else None
+        if isinstance(weights, dict):
+            yield Scheme(
+                weights.get("num_bits", 8),
+                weights.get("symmetric", True) is not False,
+                weights.get("strategy"),
+                weights.get("group_size"),
+                weights.get("block_structure"),
+            )
+
+
+def matrix(module: Module, stated: Settings) -> TensorInfo:
+    """Return the tensor of one matrix; raise CheckpointError where its parts fit no group of config.json."""
+    if PACKED not in module.parts:
+        return _plain(module, stated)
+    if module.parts[PACKED].dtype in WORDS:
+        return _words(module, stated)
+    if ".weight_global_scale" in module.parts:
+        return nvfp4(module, PACKED, SCALE, ".weight_global_scale", divides=True)
+    return mxfp4(module, PACKED, SCALE)
+
+
+def _plain(module: Module, stated: Settings) -> TensorInfo:
+    """A matrix of one byte to a number."""
+    shape = module.matrix(".weight", EIGHT)
+    scheme, grid = _fitting(module, shape, 8, stated)
+    ends = [".weight", SCALE]
+    if not scheme.symmetric:
+        module.shape(ZERO, BYTES, module.parts[SCALE].shape)
+        ends.append(ZERO)
+    decode = functools.partial(_decode_plain, module.start, grid)
+    return TensorInfo(shape, module.names(*ends), decode, itemsize=4)
+
+
+def _decode_plain(name: str, grid: Grid, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    stored, scales, *zero_points = parts
+
+    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+        widen(target, stored[rows])
+
+    zeros = zero_points[0].astype(np.float32).reshape(grid.cells) if zero_points else None
+    return grid.decoded(unpack, _scales(name, grid, scales), zeros)
+
+
+def _words(module: Module, stated: Settings) -> TensorInfo:
+    """A matrix of integers packed in words."""
+    rows, width = module.matrix(PACKED, WORDS)
+    module.shape(SHAPE, INDICES, (2,))
+    shape = _shape(module.start, module.described[SHAPE])
+    bits = next((bits for bits in range(1, 9) if (rows, words(shape[1], bits)) == (shape[0], width)), 0)
+    if not bits:
+        raise module.damaged(f"is packed in ({rows}, {width}) words, in which no matrix of {shape} fits")
+    scheme, grid = _fitting(module, shape, bits, stated)
+    ends = [PACKED, SHAPE, SCALE]
+    if ORDER in module.parts:
+        module.shape(ORDER, INDICES, (shape[1],))
+        ends.append(ORDER)
+    if not scheme.symmetric:
+        whole = grid.cells[0] == 1 < shape[0]
+        module.shape(ZERO, BYTES if whole else WORDS, (1,) if whole else (words(shape[0], bits), grid.cells[1]))
+        ends.append(ZERO)
+    decode = functools.partial(_decode_words, module.start, grid, bits, ORDER in ends)
+    return TensorInfo(shape, module.names(*ends), decode, itemsize=4)
+
+
+def _decode_words(
+    name: str, grid: Grid, bits: int, ordered: bool, parts: Sequence[NDArray[Any]]
+) -> NDArray[np.float32]:
+    packed, shape, scales, *others = parts
+    if _shape(name, shape) != grid.shape:
+        raise CheckpointError(f"{name}{SHAPE} says another shape than those of that name in other layers")
+    if ordered:
+        grid = _reordered(name, grid, others.pop(0))
+    middle = 2 ** (bits - 1)
+    zeros = np.full(grid.cells, middle, np.float32)
+    for zero_points in others:
+        if zero_points.dtype == np.int8:
+            zeros += zero_points.astype(np.float32)
+        else:
+            down(zero_points, bits)(slice(0, len(zeros)), zeros)
+    return grid.decoded(across(packed, bits), _scales(name, grid, scales), zeros)
+
+
+def _reordered(name: str, grid: Grid, groups: NDArray[Any]) -> Grid:
+    """The grid with the group of each column; -1 stands for columns that lie side by side."""
+    if (groups == -1).any():
+        return grid
+    if groups.min() < 0 or groups.max() >= grid.cells[1]:
+        raise CheckpointError(f"{name}{ORDER} names a group that is not among its {grid.cells[1]}; download it again")
+    return Grid(grid.shape, grid.block, columns=groups.astype(np.intp))
+
+
+def _fitting(module: Module, shape: tuple[int, int], bits: int, stated: Settings) -> tuple[Scheme, Grid]:
+    """The first group of config.json that fits a matrix of this shape, and its blocks."""
+    scales = module.shape(SCALE, SCALES)
+    for scheme in schemes(stated):
+        block = scheme.block(shape)
+        if scheme.bits == bits and block is not None:
+            grid = Grid(shape, block)
+            if (
+                scales == grid.cells
+                or (grid.cells[1] == 1 and scales == grid.cells[:1])
+                or (block == shape and not scales)
+            ):
+                return scheme, grid
+    raise CheckpointError(
+        f"{module.start} has {bits} bits, shape {shape} and scales of shape {scales}, which no group of "
+        "`config_groups` in config.json describes; download the weights and config.json again"
+    )
+
+
+def _scales(name: str, grid: Grid, stored: NDArray[Any]) -> NDArray[np.float32]:
+    return finite(f"{name}{SCALE}", exponents(stored) if stored.dtype.itemsize == 1 else stored).reshape(grid.cells)
+
+
+def _shape(name: str, stored: NDArray[Any]) -> tuple[int, int]:
+    rows, columns = (int(size) for size in stored)
+    if not (0 < rows < 2**31 and 0 < columns < 2**31):
+        raise CheckpointError(f"{name}{SHAPE} says {rows} x {columns}, which is not the shape of a matrix")
+    return rows, columns
+
+
+ACTIVATIONS = (".input_scale", ".input_zero_point", ".input_global_scale", ".output_scale", ".output_zero_point")
+PARTS = (".weight", SCALE, ZERO, ORDER, SHAPE, ".weight_global_scale", ".k_scale", ".v_scale", *ACTIVATIONS)
+COMPRESSED = Quantized(
+    "compressed-tensors", frozenset({"compressed-tensors"}), (PACKED, SCALE), PARTS, matrix, described=(SHAPE,)
+)

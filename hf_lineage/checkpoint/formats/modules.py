@@ -1,0 +1,196 @@
+"""Modules: the stored tensors of one quantized matrix, found by the ends of their names, checked against each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, PLAIN
+from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+
+Settings = Mapping[str, Any]
+"""What `config.json` says under `quantization_config`; untrusted input."""
+Kind = tuple[str, frozenset[tuple[str, tuple[int, ...]]]]
+"""The name of a matrix without the number of its layer, and the shapes of its parts."""
+LARGEST_DESCRIPTION = 2**12
+"""Bytes of a part that describes others."""
+
+
+def settings(config: Mapping[str, Any]) -> Settings:
+    """Return what `config.json` says of the quantization; nothing where it says nothing that can be understood."""
+    stated = config.get("quantization_config") or config.get("compression_config")
+    return stated if isinstance(stated, dict) else {}
+
+
+def method(config: Mapping[str, Any]) -> str:
+    """Return the name of the quantization in `config.json`, empty if it names none."""
+    stated = settings(config)
+    if stated.get("load_in_4bit") or stated.get("load_in_8bit"):
+        return "bitsandbytes"
+    name = stated.get("quant_method")
+    return name.lower() if isinstance(name, str) else ""
+
+
+def count(stated: Settings, key: str, default: int | None = None) -> int:
+    """Return a positive number of the settings, or -1; raise CheckpointError for anything else."""
+    value = stated.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not (value == -1 or 1 <= value < 2**31):
+        raise CheckpointError(
+            f"config.json: `{key}` of quantization_config must be a positive integer, not {printable(repr(value), 50)}"
+        )
+    return value
+
+
+def pair(value: Any) -> tuple[int, int] | None:
+    """Return two positive integers of the settings; None for anything else."""
+    fits = isinstance(value, list) and len(value) == 2 and all(type(size) is int and size > 0 for size in value)
+    return (value[0], value[1]) if fits else None
+
+
+@dataclass(frozen=True)
+class Module:
+    """The stored tensors of one quantized matrix, by the ends of their names."""
+
+    start: str
+    """What their names have in common."""
+    parts: Mapping[str, StoredTensor]
+    described: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """The parts that describe the others, read from the first matrix with these names and shapes in any layer."""
+
+    def shape(self, end: str, dtypes: frozenset[str], shape: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """Return the shape of a part; raise CheckpointError if it is missing or is not as the format asks."""
+        part, name = self.parts.get(end), printable(f"{self.start}{end}", 200)
+        if part is None:
+            beside = printable(f"{self.start}{next(iter(self.parts))}", 200)
+            raise CheckpointError(f"{name} is missing, without which {beside} cannot be decoded; download it again")
+        if part.dtype not in dtypes:
+            raise CheckpointError(
+                f"{name} is stored as {part.dtype}, its format asks for {' or '.join(sorted(dtypes))}"
+            )
+        if shape is not None and part.shape != shape:
+            raise CheckpointError(f"{name} has shape {part.shape}, the rest of its matrix asks for {shape}")
+        return part.shape
+
+    def matrix(self, end: str, dtypes: frozenset[str]) -> tuple[int, int]:
+        """Return the shape of a part that is a matrix; raise as `shape` does."""
+        shape = self.shape(end, dtypes)
+        if len(shape) != 2 or 0 in shape:
+            raise CheckpointError(
+                f"{printable(f'{self.start}{end}', 200)} has shape {shape}, which is not the shape of a matrix"
+            )
+        return shape[0], shape[1]
+
+    def small(self, end: str) -> None:
+        """Raise CheckpointError unless a part, if it is there, is small enough for what describes others."""
+        part = self.parts.get(end)
+        if part is not None and part.size > LARGEST_DESCRIPTION:
+            name = printable(f"{self.start}{end}", 200)
+            raise CheckpointError(f"{name} takes {part.size} bytes, too many for a description; download it again")
+
+    def read(self, end: str) -> NDArray[Any]:
+        """Return a small part as it is stored; raise CheckpointError where it cannot be read."""
+        self.small(end)
+        try:
+            return self.parts[end].read(Memory())
+        except (OSError, KeyError) as error:
+            name = printable(f"{self.start}{end}", 200)
+            raise CheckpointError(f"{name} cannot be read: {error}; check that nothing changes the file") from None
+
+    def names(self, *ends: str) -> tuple[str, ...]:
+        """Return the full names of some parts."""
+        return tuple(f"{self.start}{end}" for end in ends)
+
+    def damaged(self, what: str) -> CheckpointError:
+        """Return an error about this matrix."""
+        return CheckpointError(f"{printable(self.start, 200)} {what}; download the weights again")
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A format in which every quantized matrix is stored as several tensors, whose names begin alike."""
+
+    name: str
+    methods: frozenset[str]
+    """The names by which `quant_method` of config.json calls it."""
+    mark: tuple[str, ...]
+    """Ends of names; every quantized matrix has a tensor with one of them."""
+    ends: tuple[str, ...]
+    """The ends of the names of all tensors of a matrix, those that are not needed among them."""
+    decoded: Callable[[Module, Settings], TensorInfo]
+    described: tuple[str, ...] = ()
+    """The ends of small parts that describe the others and have to be read before anything is known of these."""
+    target: str = ".weight"
+    """The end of the name of the matrix itself."""
+
+    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
+        """Return whether `config.json` names this format and some matrix is stored in it."""
+        return method(config) in self.methods and any(True for _ in self._modules(stored))
+
+    def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
+        """Return every tensor of the model, the quantized ones first.
+
+        Raise CheckpointError where the parts of one do not fit each other, NothingToCompare where it is stored twice.
+        """
+        stated, used = settings(config), set[str]()
+        tensors: dict[str, TensorInfo] = {}
+        descriptions = {kind: self._described(module) for kind, module in self._kinds(stored).items()}
+        for module in self._modules(stored):
+            name = f"{module.start}{self.target}"
+            for end in self.described:
+                module.small(end)
+            used |= set(module.names(*module.parts))
+            module = replace(module, described=descriptions.get(self._kind(module), {}))
+            tensors[name] = self.decoded(module, stated)
+        rest = {name: tensor for name, tensor in stored.items() if name not in used}
+        for name, tensor in rest.items():
+            if name in tensors:
+                raise self._twice(name)
+            if tensor.dtype in CAST:
+                raise CheckpointError(
+                    f"{printable(name, 200)} is stored as {tensor.dtype} without its scales; download the weights again"
+                )
+        return tensors | dict(PLAIN.tensors(rest, config))
+
+    def first_read(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> list[str]:
+        """Return the names of the stored tensors whose bytes `tensors` reads."""
+        del config
+        kinds = self._kinds(stored).values()
+        return [f"{module.start}{end}" for module in kinds for end in self.described if end in module.parts]
+
+    def _kinds(self, stored: Mapping[str, StoredTensor]) -> dict[Kind, Module]:
+        """The first matrix of each kind: one of each layer's, where the layers are alike."""
+        kinds: dict[Kind, Module] = {}
+        for module in self._modules(stored) if self.described else ():
+            kinds.setdefault(self._kind(module), module)
+        return kinds
+
+    def _kind(self, module: Module) -> Kind:
+        shapes = frozenset((end, part.shape) for end, part in module.parts.items() if end not in self.described)
+        return re.sub(r"[0-9]+", "#", module.start), shapes
+
+    def _described(self, module: Module) -> dict[str, NDArray[Any]]:
+        return {end: module.read(end) for end in self.described if end in module.parts}
+
+    def _twice(self, name: str) -> NothingToCompare:
+        return NothingToCompare(
+            f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree which of them "
+            "counts; remove one of them"
+        )
+
+    def _modules(self, stored: Mapping[str, StoredTensor]) -> Iterator[Module]:
+        marked = ((name, mark) for name in stored if (mark := self._mark(name)))
+        for name, mark in {name.removesuffix(mark): mark for name, mark in marked}.items():
+            ends = (mark, *self.mark, *self.ends)
+            parts = {end: stored[f"{name}{end}"] for end in ends if f"{name}{end}" in stored}
+            if any(part.dtype not in FLOATS for part in parts.values()):
+                yield Module(name, parts)
+
+    def _mark(self, name: str) -> str | None:
+        return next((mark for mark in self.mark if name.endswith(mark)), None)

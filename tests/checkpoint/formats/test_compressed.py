@@ -1,0 +1,244 @@
+"""compressed-tensors: written and decoded by the library itself."""
+
+import numpy as np
+import pytest
+import torch
+from compressed_tensors.compressors import BaseCompressor
+from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
+from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
+from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
+from compressed_tensors.quantization.lifecycle.forward import dequantize
+from compressed_tensors.quantization.utils import calculate_qparams
+
+from tests.models import spoil
+from tests.quantizing import BASE, decoded, judged, matrices, refused, repacked
+
+
+def scheme(**weights):
+    return QuantizationScheme(targets=["Linear"], weights=QuantizationArgs(**weights))
+
+
+def extremes(matrix, args):
+    """The smallest and the largest number of every block, in the shape of the scales."""
+    rows, columns = matrix.shape
+    if args.strategy == "tensor":
+        return matrix.amin().reshape(1), matrix.amax().reshape(1)
+    if args.strategy == "block":
+        tall, wide = args.block_structure
+        cells = matrix.reshape(rows // tall, tall, columns // wide, wide)
+        return cells.amin(dim=(1, 3)), cells.amax(dim=(1, 3))
+    cells = matrix.reshape(rows, -1, args.group_size if args.strategy in ("group", "tensor_group") else columns)
+    return cells.amin(dim=2), cells.amax(dim=2)
+
+
+def compressed(form, whole=None, **weights):
+    """A packing in a format of the library; `whole` is the scale of the matrix in NVFP4."""
+    args = scheme(**weights)
+
+    def pack(matrix):
+        state = {"weight": matrix}
+        if whole:
+            state["weight_global_scale"] = whole / matrix.abs().amax().reshape(1)
+        scale, zero = calculate_qparams(*extremes(matrix, args.weights), args.weights, state.get("weight_global_scale"))
+        state |= {"weight_scale": scale.float() if not whole else scale, "weight_zero_point": zero}
+        packed = library(form).compress(state, args)
+        return {f".{end}": part for end, part in packed.items() if part is not None}
+
+    return pack
+
+
+def library(form):
+    return BaseCompressor.get_value_from_registry(form)
+
+
+def settings(form, **weights):
+    group = {"targets": ["Linear"], "weights": scheme(**weights).weights.model_dump(mode="json")}
+    return {"quant_method": "compressed-tensors", "format": form, "config_groups": {"group_0": group}}
+
+
+def dequantized(parts, form, **weights):
+    """Decompressed, in float32 where the library says bfloat16."""
+    args = scheme(**weights)
+    state = {end.removeprefix("."): part for end, part in parts.items()}
+    if not form.endswith("fp4-pack-quantized"):
+        return library(form).decompress(state, args)["weight"].float()
+    packed = state["weight_packed"]
+    numbers = unpack_fp4_from_uint8(packed, len(packed), 2 * packed.shape[1], torch.float32)
+    scale = library(form)._decompress_scale(state["weight_scale"], torch.float32)
+    return dequantize(numbers, scale, args=args.weights, global_scale=state.get("weight_global_scale"))
+
+
+FLOAT8 = {"num_bits": 8, "type": "float"}
+PACK, INT, FLOAT, NVFP4, MXFP4 = (f"{name}-quantized" for name in ("pack", "int", "float", "nvfp4-pack", "mxfp4-pack"))
+CASES = {
+    "4 bits, groups": (PACK, {"num_bits": 4, "group_size": 32, "strategy": "group"}),
+    "4 bits, groups, zero points": (PACK, {"num_bits": 4, "group_size": 32, "strategy": "group", "symmetric": False}),
+    "4 bits, rows": (PACK, {"num_bits": 4, "strategy": "channel"}),
+    "4 bits, rows, zero points": (PACK, {"num_bits": 4, "strategy": "channel", "symmetric": False}),
+    "8 bits packed": (PACK, {"num_bits": 8, "group_size": 16, "strategy": "group"}),
+    "3 bits": (PACK, {"num_bits": 3, "group_size": 32, "strategy": "group", "symmetric": False}),
+    "int8, rows": (INT, {"num_bits": 8, "strategy": "channel"}),
+    "int8, whole": (INT, {"num_bits": 8, "strategy": "tensor"}),
+    "int8, zero points": (INT, {"num_bits": 8, "strategy": "channel", "symmetric": False}),
+    "FP8, rows": (FLOAT, {**FLOAT8, "strategy": "channel"}),
+    "FP8, whole": (FLOAT, {**FLOAT8, "strategy": "tensor"}),
+    "FP8, blocks": (FLOAT, {**FLOAT8, "strategy": "block", "block_structure": [16, 32]}),
+    "FP8, naive": ("naive-quantized", {**FLOAT8, "strategy": "channel"}),
+    "MXFP8": ("mxfp8-quantized", {**FLOAT8, "strategy": "group", "group_size": 32, "scale_dtype": torch.uint8}),
+    "MXFP4": (
+        MXFP4,
+        {"num_bits": 4, "type": "float", "strategy": "group", "group_size": 32, "scale_dtype": torch.uint8},
+    ),
+    "NVFP4": (NVFP4, {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16}),
+}
+
+
+def case(name):
+    form, weights = CASES[name]
+    return compressed(form, 448.0 * 6 if form == NVFP4 else None, **weights), settings(form, **weights)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_decoded_matrices_are_those_of_the_library(name, tmp_path):
+    pack, stated = case(name)
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **stated))
+    for module, matrix in matrices(BASE).items():
+        expected = dequantized(pack(matrix), CASES[name][0], **CASES[name][1])
+        assert stored[module].dtype == np.float32
+        np.testing.assert_allclose(stored[module], expected.numpy(), rtol=3e-7, atol=0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_quantized_copy_is_related_and_an_independent_model_is_not(name, tmp_path):
+    pack, stated = case(name)
+    score, other = judged(tmp_path, pack, **stated)
+    assert score > 0.9
+    assert other == "UNRELATED"
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_columns_may_be_in_another_order_than_their_groups(ordered, tmp_path):
+    """So older versions of the library wrote it; -1 stands for no order."""
+    made = []
+
+    def pack(matrix):
+        random = torch.Generator().manual_seed(len(made))
+        rows, columns = matrix.shape
+        groups = torch.randperm(columns, generator=random) // 32 if ordered else torch.arange(columns) // 32
+        numbers = torch.randint(-8, 8, matrix.shape, generator=random, dtype=torch.int8)
+        zeros = torch.randint(-8, 8, (rows, columns // 32), generator=random, dtype=torch.int8)
+        scales = torch.rand(zeros.shape, generator=random)
+        made.append((numbers - zeros[:, groups]) * scales[:, groups])
+        return {
+            ".weight_packed": pack_to_int32(numbers, 4),
+            ".weight_scale": scales,
+            ".weight_zero_point": pack_to_int32(zeros, 4, packed_dim=0),
+            ".weight_shape": torch.tensor(matrix.shape),
+            ".weight_g_idx": groups.int() if ordered else torch.full((columns,), -1, dtype=torch.int32),
+        }
+
+    _, stated = case("4 bits, groups, zero points")
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **stated))
+    for module, expected in zip(matrices(BASE), made, strict=True):
+        np.testing.assert_array_equal(stored[module], expected.numpy())
+
+
+UP = "model.layers.1.mlp.up_proj"
+
+
+def put(end, part):
+    """Replace a part of one matrix; None removes it."""
+
+    def change(tensors):
+        tensors.pop(f"{UP}.{end}", None)
+        tensors.update({} if part is None else {f"{UP}.{end}": part})
+
+    return change
+
+
+PACKED, BYTES, NV = "4 bits, groups, zero points", "int8, rows", "NVFP4"
+DAMAGE = {
+    "no scales": (PACKED, put("weight_scale", None), f"{UP}.weight_scale is missing, without which {UP}.weight_packed"),
+    "no shape": (PACKED, put("weight_shape", None), f"{UP}.weight_shape is missing"),
+    "no zero points": (PACKED, put("weight_zero_point", None), f"{UP}.weight_zero_point is missing"),
+    "another shape": (PACKED, put("weight_shape", torch.tensor([96, 256])), f"{UP}.weight_shape says another shape"),
+    "no sizes": (PACKED, put("weight_shape", torch.tensor([0, -1])), f"{UP}.weight_shape says 0 x -1, which is not"),
+    "too many sizes": (PACKED, put("weight_shape", torch.tensor([1, 2, 3])), f"{UP}.weight_shape has shape (3,), the"),
+    "too few words": (
+        PACKED,
+        put("weight_packed", torch.zeros(256, 3, dtype=torch.int32)),
+        f"{UP} has 1 bits, shape (256, 96) and scales of shape (256, 3), which no group",
+    ),
+    "too few scales": (PACKED, put("weight_scale", torch.ones(256, 2)), "scales of shape (256, 2), which no group"),
+    "scales that are no numbers": (
+        PACKED,
+        put("weight_scale", torch.full((256, 3), torch.nan)),
+        f"{UP}.weight_scale holds scales that are not finite",
+    ),
+    "a group that is not there": (
+        PACKED,
+        put("weight_g_idx", torch.full((96,), 3, dtype=torch.int32)),
+        f"{UP}.weight_g_idx names a group that is not among its 3",
+    ),
+    "too few scales of bytes": (BYTES, put("weight_scale", torch.ones(255, 1)), "scales of shape (255, 1), which no g"),
+    "two scales of the whole": (
+        NV,
+        put("weight_global_scale", torch.ones(2)),
+        f"{UP} has 2 scales of the whole matrix",
+    ),
+    "a scale of nothing": (
+        NV,
+        put("weight_global_scale", torch.zeros(1)),
+        f"{UP}.weight_scale holds scales that are n",
+    ),
+    "scales of another number": (NV, put("weight_scale", torch.ones(256, 6)), f"{UP}.weight_scale is stored as F32"),
+    "an odd row": (NV, put("weight_packed", torch.zeros(256, 47, dtype=torch.uint8)), "has 94 numbers in a row, which"),
+}
+
+
+@pytest.mark.parametrize(("name", "damage", "message"), DAMAGE.values(), ids=DAMAGE)
+def test_what_does_not_fit_is_one_clear_line(name, damage, message, tmp_path):
+    pack, stated = case(name)
+    error = refused(spoil(repacked(BASE, tmp_path / "model", pack, **stated), damage))
+    assert error.startswith("CheckpointError: ")
+    assert message in error
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        None,
+        {},
+        [],
+        {"group_0": None},
+        {"group_0": {"weights": None}},
+        {"group_0": {"weights": {"num_bits": 8, "strategy": "group", "group_size": 32}}},
+        {"group_0": {"weights": {"num_bits": 4, "strategy": "group", "group_size": 64}}},
+        {"group_0": {"weights": {"num_bits": 4, "strategy": "group", "group_size": -1}}},
+        {"group_0": {"weights": {"num_bits": 4, "strategy": "tensor"}}},
+        {"group_0": {"weights": {"num_bits": 4, "strategy": "block", "block_structure": [0, 0]}}},
+        {"group_0": {"weights": {"num_bits": 4, "strategy": ["group"], "group_size": 32}}},
+        {"group_0": {"weights": {"num_bits": "4", "group_size": 32}}},
+    ],
+)
+def test_settings_that_do_not_fit_are_one_clear_line(groups, tmp_path):
+    pack, stated = case("4 bits, groups")
+    error = refused(repacked(BASE, tmp_path / "model", pack, **stated | {"config_groups": groups}))
+    assert error.startswith("CheckpointError: org/model: model.layers.0.")
+    assert "which no group of `config_groups` in config.json describes" in error
+
+
+def test_of_several_groups_the_one_that_fits_describes_a_matrix(tmp_path):
+    four, stated = case("4 bits, groups")
+    eight, other = case("int8, rows")
+
+    def pack(matrix):
+        return four(matrix) if matrix.shape[0] == 256 else eight(matrix)
+
+    both = {"group_0": other["config_groups"]["group_0"], "group_1": stated["config_groups"]["group_0"]}
+    folder = repacked(BASE, tmp_path / "model", pack, **stated | {"format": "mixed-precision", "config_groups": both})
+    stored = decoded(folder)
+    for module, matrix in matrices(BASE).items():
+        name = "4 bits, groups" if matrix.shape[0] == 256 else "int8, rows"
+        expected = dequantized(pack(matrix), CASES[name][0], **CASES[name][1])
+        np.testing.assert_allclose(stored[module], expected.numpy(), rtol=3e-7)

@@ -1,0 +1,145 @@
+"""Whatever stands in the header, the configuration or the bytes of a quantized model, one of our errors comes out."""
+
+import json
+import math
+import tracemalloc
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import save
+
+from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.hub.reference import RepoRef
+from tests.checkpoint.formats import test_awq, test_bnb, test_compressed, test_fp4_matrix, test_fp8, test_gptq
+from tests.fuzzing.changes import changed
+from tests.fuzzing.readers import only_ours, parted
+from tests.models import WEIGHTS, raw_safetensors
+from tests.properties import cases
+
+MOST_MEMORY = 2**22
+"""Bytes that may be held at a time for matrices of a few thousand numbers."""
+MATRIX = torch.randn(64, 96, generator=torch.Generator().manual_seed(0)) / 10
+SIZES = {
+    "F64": 8,
+    "I64": 8,
+    "F32": 4,
+    "I32": 4,
+    "F16": 2,
+    "BF16": 2,
+    "I16": 2,
+    "F8_E4M3": 1,
+    "F8_E8M0": 1,
+    "I8": 1,
+    "U8": 1,
+}
+
+
+def experts():
+    stack = torch.stack([MATRIX, 2 * MATRIX])
+    blocks, scales = test_fp4_matrix.blocks(stack.mT)
+    return {"_blocks": blocks, "_scales": scales}, {"quant_method": "mxfp4"}
+
+
+def packed(pack, settings):
+    return pack(MATRIX), settings
+
+
+MODELS = {
+    "FP8 blocks": packed(*test_fp8.PACKS["blocks"]),
+    "MXFP8": packed(*test_fp8.PACKS["MXFP8"]),
+    "GPTQ": packed(test_gptq.gptq(order=True), test_gptq.settings(order=True)),
+    "GPTQ, 3 bits": packed(test_gptq.gptq(bits=3), test_gptq.settings(bits=3) | {"dynamic": {}}),
+    "AWQ": packed(test_awq.awq(), test_awq.AWQ),
+    "NF4": packed(test_bnb.four_bits(nested=True), test_bnb.FOUR),
+    "int8": packed(test_bnb.eight_bits, test_bnb.EIGHT),
+    "pack-quantized": packed(*test_compressed.case("4 bits, groups, zero points")),
+    "float-quantized": packed(*test_compressed.case("FP8, rows")),
+    "NVFP4": packed(*test_compressed.case("NVFP4")),
+    "NVFP4 of modelopt": packed(test_fp4_matrix.nvfp4, test_fp4_matrix.MODELOPT),
+    "gpt-oss": experts(),
+}
+
+
+def written(header, data, random):
+    """A few changes to the tensors of a model: to their names, number formats, shapes and bytes."""
+    tensors = {
+        key: (entry["dtype"], entry["shape"], data[slice(*entry["data_offsets"])])
+        for key, entry in header.items()
+        if key != "__metadata__"
+    }
+    for _ in range(random.randrange(3)):
+        key = random.choice(sorted(tensors))
+        dtype, shape, content = tensors.pop(key)
+        how = random.randrange(6)
+        if how == 0 and tensors:
+            continue
+        if how == 1:
+            key = random.choice((key.replace(".0.", ".1."), key + "x", key.replace("weight", "qweight"), key[:-1]))
+        elif how == 2:
+            dtype = random.choice([other for other, size in SIZES.items() if size == SIZES[dtype]])
+        elif how == 3:
+            shape = random.choice((shape[::-1], [math.prod(shape)], [1, *shape], [*shape, 1]))
+        elif how == 4:
+            shape = [random.choice((0, 1, 2, 3, 8, 32, 64, 96, 97)) for _ in range(random.choice((0, 1, 2, 2)))]
+            content = np.random.default_rng(0).bytes(math.prod(shape) * SIZES[dtype])
+        else:
+            content = random.choice((random.randbytes(len(content)), b"\xff" * len(content), bytes(len(content))))
+        tensors[key] = (dtype, shape, content)
+    made, begin = {}, 0
+    for key, (dtype, shape, content) in sorted(tensors.items(), key=lambda item: -SIZES[item[1][0]]):
+        made[key] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, begin + len(content)]}
+        begin += len(content)
+    return made, b"".join(content for _, _, content in sorted(tensors.values(), key=lambda entry: -SIZES[entry[0]]))
+
+
+class Case:
+    """A quantized model in a folder, changed a little by what a generator says, and read."""
+
+    def __init__(self, folder, name):
+        parts, self.settings = MODELS[name]
+        start = f"model.layers.0.mlp.{'experts.down' if '_blocks' in parts else 'up'}_proj"
+        tensors = {f"{start}{end}": part.contiguous() for end, part in parts.items()}
+        self.header, self.data = parted(save({**tensors, "model.norm.weight": torch.ones(96)}))
+        self.folder = folder
+
+    def change(self, random):
+        stated = changed(random, self.settings) if random.randrange(3) == 0 else self.settings
+        (self.folder / "config.json").write_text(json.dumps({"quantization_config": stated}))
+        raw_safetensors(self.folder / WEIGHTS, *written(self.header, self.data, random))
+
+    def read(self, _=b""):
+        config = json.loads((self.folder / "config.json").read_text())
+        checkpoint = open_checkpoint(RepoRef("org/model", self.folder), config)
+        for tensor, info in checkpoint.tensors.items():
+            if not info.refusal:
+                assert checkpoint.read(tensor).shape == info.shape
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_of_our_errors_comes_out_or_a_tensor_of_its_shape(name, tmp_path):
+    case, outcomes = Case(tmp_path, name), set()
+
+    @cases(120)
+    @given(st.randoms(use_true_random=True))
+    def run(random: Random):
+        case.change(random)
+        outcomes.add(only_ours(case.read, b""))
+
+    run()
+    assert outcomes == {"value", "CheckpointError", "NothingToCompare"}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_little_memory_is_taken(name, tmp_path):
+    case = Case(tmp_path, name)
+    for seed in range(20):
+        case.change(Random(seed))
+        tracemalloc.start()
+        only_ours(case.read, b"")
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < MOST_MEMORY

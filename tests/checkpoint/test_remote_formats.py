@@ -1,0 +1,59 @@
+"""Quantized models on the Hub: only the stored parts of what is compared are downloaded, and what describes them."""
+
+import pytest
+
+from hf_lineage import Options, compare
+from hf_lineage.checkpoint import open_checkpoint, ranges
+from hf_lineage.checkpoint import remote as reading
+from hf_lineage.checkpoint.stored import header
+from hf_lineage.hub.reference import resolve
+from tests.checkpoint.formats.test_awq import AWQ, awq
+from tests.checkpoint.formats.test_bnb import FOUR, four_bits
+from tests.models import WEIGHTS
+from tests.quantizing import BASE, opened, repacked
+
+CHILD = "fern/quantized"
+MODELS = {"AWQ": (awq(), AWQ), "NF4": (four_bits(nested=True), FOUR)}
+
+
+@pytest.fixture(params=MODELS)
+def folder(request, online, tmp_path, monkeypatch):
+    """A quantized model on the Hub, of which nothing more is read than what is asked for."""
+    monkeypatch.setattr(ranges, "HEAD", 8)
+    monkeypatch.setattr(reading, "GAP", 0)
+    pack, settings = MODELS[request.param]
+    made = repacked(BASE, tmp_path / "model", pack, **settings)
+    online.publish(CHILD, made)
+    return made
+
+
+def touched(hub, folder):
+    """The stored tensors of which any byte was sent."""
+    parts = [part for part in hub.parts if part.file == f"{CHILD}/{WEIGHTS}"]
+    return {
+        name
+        for name, tensor in header(folder / WEIGHTS, WEIGHTS)
+        if any(part.start < tensor.start + tensor.size and tensor.start < part.stop for part in parts)
+    }
+
+
+def test_only_the_parts_of_what_is_compared_are_downloaded(online, folder):
+    outcome = compare(CHILD, str(BASE), Options(order_seed=0, recompute=True)).rows[0].verdict
+    assert outcome.name == "RELATED"
+    names = touched(online, folder)
+    assert {name for name in names if ".mlp." in name} == {
+        name for name, _ in header(folder / WEIGHTS, WEIGHTS) if ".mlp." in name
+    }
+    rest = {name for name in names if ".mlp." not in name and "norm" not in name}
+    assert all(".layers.0." in name and "quant_state" in name for name in rest)
+
+
+def test_one_matrix_is_that_on_disk(online, folder):
+    repo = resolve(CHILD)
+    checkpoint = open_checkpoint(repo, repo.config())
+    name = "model.layers.3.mlp.down_proj.weight"
+    assert (checkpoint.read(name) == opened(folder).read(name)).all()
+    checkpoint.release()
+    described = {part for part in touched(online, folder) if "quant_state" in part and ".layers.0." in part}
+    assert touched(online, folder) - described == set(checkpoint.tensors[name].parts)
+    assert len(described) in (0, 7)

@@ -1,0 +1,67 @@
+"""Stored: the blocks that tell of storage formats, each measured on a model of examples/hub written in it."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hf_lineage.checkpoint.formats.undecoded import BY_END, BY_METHOD
+from tools.tables import table
+
+COLUMNS = ("format", "bits", "score against its original", "an independent model", "written by", "decoded as")
+OURS = "the tests"
+CT = "compressed-tensors"
+
+
+def formats_block() -> str:
+    """Every format that is decoded: its bits, its score, and what it is held against."""
+    return table(COLUMNS, _rows())
+
+
+def undecoded_block() -> str:
+    """The formats that are known and refused."""
+    return ", ".join(sorted({*BY_METHOD.values(), *BY_END.values()} - {CT, "GGUF"})) + "."
+
+
+def _rows() -> Iterator[tuple[str, ...]]:
+    from tests.quantizing import BASE, judged, matrices
+
+    for name, pack, settings, writer, oracle in _cases():
+        packed = [(matrix, parts) for matrix in matrices(BASE).values() if len(parts := pack(matrix)) > 1]
+        stored = sum(part.nbytes for _, parts in packed for part in parts.values())
+        bits = 8 * stored / sum(matrix.numel() for matrix, _ in packed)
+        with tempfile.TemporaryDirectory() as folder:
+            score, other = judged(Path(folder), pack, **settings)
+        yield name, f"{bits:.1f}", f"{score:.3f}", other, writer, oracle
+
+
+def _cases() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
+    """The name of each format, how a matrix is packed, the settings, who packs it, and whose decoding is the same."""
+    names = ("awq", "bnb", "compressed", "fp4_matrix", "fp8", "gptq")
+    test_awq, test_bnb, test_compressed, test_fp4_matrix, test_fp8, test_gptq = map(_test, names)
+    for name, (pack, settings) in test_fp8.PACKS.items():
+        yield (
+            name if "FP8" in name else f"FP8, {name}",
+            pack,
+            settings,
+            OURS,
+            CT if "ragged" in name else "transformers",
+        )
+    for name, variant in test_gptq.VARIANTS.items():
+        yield f"GPTQ, {name}", test_gptq.gptq(**variant), test_gptq.settings(**variant), OURS, "gptqmodel (its code)"
+    for name, (variant, settings) in test_awq.VARIANTS.items():
+        if name != "upper case":
+            yield f"AWQ (gemm), {name}", test_awq.awq(**variant), settings, OURS, CT
+    for name, (pack, settings) in test_bnb.PACKS.items():
+        yield f"bitsandbytes, {name}", pack, settings, "bitsandbytes", "bitsandbytes"
+    for name in test_compressed.CASES:
+        yield f"{CT}, {name}", *test_compressed.case(name), CT, CT
+    yield "modelopt, NVFP4", test_fp4_matrix.nvfp4, test_fp4_matrix.MODELOPT, OURS, CT
+
+
+def _test(name: str) -> Any:
+    """The test of a format, which holds what writes it; it needs the format's own library."""
+    return importlib.import_module(f"tests.checkpoint.formats.test_{name}")
