@@ -1,4 +1,4 @@
-"""Left out: the modules that config.json says are not quantized, whatever their tensors look like."""
+"""Modules that config.json leaves out of the quantization, whatever their tensors are."""
 
 from __future__ import annotations
 
