@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from hf_lineage.checkpoint.formats.awq import AWQ
+from hf_lineage.checkpoint.formats.bitnet import BITNET
 from hf_lineage.checkpoint.formats.bnb import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed import COMPRESSED
 from hf_lineage.checkpoint.formats.fp4_matrix import GPT_OSS
 from hf_lineage.checkpoint.formats.fp8 import FP8
 from hf_lineage.checkpoint.formats.gptq import GPTQ
 from hf_lineage.checkpoint.formats.plain import PLAIN
+from hf_lineage.checkpoint.formats.torchao import TORCHAO
 from hf_lineage.checkpoint.formats.undecoded import UNDECODED, unknown
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -43,7 +45,7 @@ class Describing(Protocol):
         """Return the names of these tensors."""
 
 
-FORMATS: list[Format] = [FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, UNDECODED, PLAIN]
+FORMATS: list[Format] = [FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, UNDECODED, PLAIN]
 """The first that recognises a checkpoint reads it."""
 
 
