@@ -21,8 +21,8 @@ from benchmarks.isolated import ROOT
 from benchmarks.results import Row, Target, show
 from benchmarks.shapes import SHAPES, Model, Shape
 from benchmarks.writing import INDEX, write_model
-from hf_lineage.checkpoint.ranges import HEAD
 from hf_lineage.checkpoint.stored import header
+from hf_lineage.hub.ranges import HEAD
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.published import FOLDER
 from tests.server import Hub, serving

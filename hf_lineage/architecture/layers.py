@@ -111,7 +111,7 @@ def _stack(
     factorization: Factorization, stack: Stack, prefixes: tuple[str, ...], shapes: Mapping[str, Shape]
 ) -> list[Layer]:
     patterns = [stack.named(prefix) for prefix in prefixes]
-    beside = {name.partition("{layer}")[0] + "{layer}" for name in _names(factorization) if "{layer}" in name}
+    beside = {name.partition("{layer}")[0] + "{layer}" for name in _in_branches(factorization) if "{layer}" in name}
     for pattern in patterns:
         outside = re.sub(r"[^.]*\.?\{layer\}.*", "", pattern)
         starts = "|".join(re.escape(start) for start in (pattern, *(outside + name for name in sorted(beside))))
@@ -129,7 +129,15 @@ def _stack(
     )
 
 
-def _names(factorization: Factorization) -> Iterator[str]:
+def named_tensors(factorization: Factorization) -> Iterator[str]:
+    """Yield every tensor that a factorization names, relative to the layer."""
+    yield from _in_branches(factorization)
+    for matrices in factorization.branches.everything():
+        others = map(as_names, (matrices.router, matrices.correction, matrices.where, matrices.unless))
+        yield from (name for names in others for name in names if name)
+
+
+def _in_branches(factorization: Factorization) -> Iterator[str]:
     """Every tensor name in the branches of a factorization."""
     for matrices in factorization.branches.everything():
         yield from (name for slot in slots(matrices) for name in slot.tensors)

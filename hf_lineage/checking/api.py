@@ -67,7 +67,9 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None,
     <ExitCode.RELATED: 0>
     """
     options = options or Options()
-    return check_source(model, locate(model, options.local_hub, on_hub, options.subfolder), bases, options)
+    return check_source(
+        model, locate(model, options.local_hub, on_hub, options.subfolder, options.file), bases, options
+    )
 
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
@@ -108,7 +110,8 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     ('UNRELATED', True)
     """
     options = _ordered(options or Options())
-    base, source = locate(a, options.local_hub), locate(b, options.local_hub, subfolder=options.subfolder)
+    base = locate(a, options.local_hub)
+    source = locate(b, options.local_hub, subfolder=options.subfolder, file=options.file)
     rows = tuple(_pair(a, base, model, options) for model in parts_of(source).models or (source,))
     return Report(b, source.revision, rows, (), options, _repository(source))
 
@@ -129,7 +132,8 @@ def extract(model: str, options: Options | None = None) -> Signature:
     {'mlp': (6, 96, 64), 'value_output': (6, 96, 64)}
     """
     options = options or Options()
-    return open_model(only(locate(model, options.local_hub, subfolder=options.subfolder)), options).signature()
+    source = locate(model, options.local_hub, subfolder=options.subfolder, file=options.file)
+    return open_model(only(source), options).signature()
 
 
 def publish(model: str, options: Options | None = None, to: str | None = None) -> tuple[Signature, Published]:
@@ -188,7 +192,7 @@ def write_draft(suggestion: Suggestion, folder: Path) -> Path:
 def _one(model: str, options: Options | None) -> RepoRef:
     """The one model that a name means, which may be in a folder of its repository."""
     options = options or Options()
-    return only(locate_weights(model, options.local_hub, subfolder=options.subfolder))
+    return only(locate_weights(model, options.local_hub, subfolder=options.subfolder, file=options.file))
 
 
 def _ordered(options: Options) -> Options:

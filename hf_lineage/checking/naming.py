@@ -7,11 +7,13 @@ working directory may be a checkout whose author chose the names of its folders.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage.checking.parts import part_of
 from hf_lineage.errors import OptionError, RepositoryError
 from hf_lineage.files.folders import is_file, is_folder
+from hf_lineage.hub.gguf_files import SUFFIX as GGUF
 from hf_lineage.hub.reference import RepoRef, hub_name, resolve
 from hf_lineage.signature.store import load_signature
 from hf_lineage.signature.values import Signature
@@ -24,23 +26,30 @@ _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.
 """A folder of a repository on the Hub, such as org/name/text_encoder."""
 
 
-def locate(model: str, local_hub: Path | None = None, on_hub: bool = False, subfolder: str = "") -> RepoRef | Signature:
+def locate(
+    model: str, local_hub: Path | None = None, on_hub: bool = False, subfolder: str = "", file: str | None = None
+) -> RepoRef | Signature:
     """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
 
     If the user says that the name is one on the Hub, no folder or file is meant. A folder of a repository is named by
-    `subfolder`, or behind the name of the repository.
+    `subfolder`, or behind the name of the repository. `file` names a GGUF file of the repository; the path of one may
+    also stand for the model itself.
     """
     if is_file(model) and not on_hub:
-        return load_signature(Path(model))
+        path = Path(model)
+        return RepoRef(model, path.parent, file=path.name) if model.endswith(GGUF) else load_signature(path)
     if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
     repo = resolve(model, local_hub, folders=not on_hub)
-    return part_of(repo, subfolder) if subfolder else repo
+    repo = part_of(repo, subfolder) if subfolder else repo
+    return replace(repo, file=file) if file is not None else repo
 
 
-def locate_weights(model: str, local_hub: Path | None = None, on_hub: bool = False, subfolder: str = "") -> RepoRef:
+def locate_weights(
+    model: str, local_hub: Path | None = None, on_hub: bool = False, subfolder: str = "", file: str | None = None
+) -> RepoRef:
     """Return the repository that a name or folder means, as `locate` does; OptionError for a signature."""
-    source = locate(model, local_hub, on_hub, subfolder)
+    source = locate(model, local_hub, on_hub, subfolder, file)
     if isinstance(source, Signature):
         raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
     return source
@@ -63,6 +72,6 @@ def locate_base(name: str, local_hub: Path | None = None) -> RepoRef | Signature
 def is_path(name: str) -> bool:
     """Return whether a base or a null that the user typed means a folder or a file, such as ./x.
 
-    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives.
+    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives, or a GGUF file.
     """
-    return hub_name(name) is None or ("/" not in name and name.endswith(SUFFIX) and is_file(name))
+    return hub_name(name) is None or ("/" not in name and name.endswith((SUFFIX, GGUF)) and is_file(name))

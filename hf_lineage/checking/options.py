@@ -26,6 +26,8 @@ class Options(Sources, Procedure, Spec):
     subfolder: str = field(default="", kw_only=True)
     """The folder of the repository in which the model is; bases are searched for the same folder."""
 
+    file: str | None = field(default=None, kw_only=True)
+    """The GGUF file from which the model is read, where its repository has several; bases are not concerned."""
     as_class: str | None = field(default=None, kw_only=True)
     """The listed class whose layers a model has that names an unlisted one."""
     registry: Path | None = field(default=None, kw_only=True)

@@ -1,6 +1,8 @@
 """Checkpoint: the names, shapes and values of a model's tensors, read one at a time from a disk or from the Hub."""
 
 from hf_lineage.checkpoint.adapter import adapted, adapter_base, adapter_beside
+from hf_lineage.checkpoint.gguf import renamed
+from hf_lineage.checkpoint.gguf_undo import Heads
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.opening import files_beside, open_checkpoint, other_format, unusual_layout, weight_files
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
@@ -8,6 +10,7 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 
 __all__ = [
     "Checkpoint",
+    "Heads",
     "RemoteCheckpoint",
     "TensorInfo",
     "adapted",
@@ -16,6 +19,7 @@ __all__ = [
     "files_beside",
     "open_checkpoint",
     "other_format",
+    "renamed",
     "unusual_layout",
     "weight_files",
 ]

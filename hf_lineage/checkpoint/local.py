@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -47,6 +48,12 @@ class Checkpoint:
     def parts(self, names: Iterable[str]) -> dict[str, StoredTensor]:
         """Return the stored tensors from which some tensors of the model are decoded, each once."""
         return {part: self.stored[part] for name in names for part in self.tensors[name].parts}
+
+    def with_tensors(self, tensors: Mapping[str, TensorInfo]) -> Checkpoint:
+        """Return the same files with other tensors decoded from them."""
+        other = copy.copy(self)
+        other.tensors = tensors
+        return other
 
     def release(self) -> None:
         """Cancel the downloads that are still running."""

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hf_lineage.checkpoint.formats import first_read, tensors_of
+from hf_lineage.checkpoint.gguf import open_gguf
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.ranges import Downloads, RangedFile
-from hf_lineage.checkpoint.remote import AT_ONCE, RemoteCheckpoint
+from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.checkpoint.unusual import NO_WEIGHTS, Layout, unusual, unwrapped
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.files.tensor_file import LARGEST_HEADER, OPEN_FILES
+from hf_lineage.files.tensor_file import LARGEST_HEADER
+from hf_lineage.hub.gguf_files import gguf_files, offered
+from hf_lineage.hub.ranges import RangedFile
 from hf_lineage.hub.reference import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -37,6 +39,8 @@ def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> C
     Raise NothingToCompare if it holds no safetensors weights, or in a format that is not read, CheckpointError if they
     are damaged or contradict each other.
     """
+    if parts := gguf_files(repo):
+        return open_gguf(repo, parts)
     weight_map, files = _located(repo)
     checkpoint = _opened(repo, files, config or {})
     lost = sorted(set(weight_map) - set(checkpoint.stored))
@@ -52,11 +56,13 @@ def open_file(repo: RepoRef, file: str) -> Checkpoint:
 
 def weight_files(repo: RepoRef) -> list[str]:
     """Return the names of the files that `open_checkpoint` reads; raise as it does."""
-    return _located(repo)[1]
+    return list(gguf_files(repo)) or _located(repo)[1]
 
 
 def files_beside(repo: RepoRef) -> tuple[str, ...]:
     """Return sentences about other files with weights that another loader may read; raise as `open_checkpoint`."""
+    if parts := gguf_files(repo):
+        return _beside_gguf(repo, parts)
     read = {*_located(repo)[1]}
     layout = unusual_layout(repo)
     note = (layout.note,) if layout else ()
@@ -67,6 +73,17 @@ def files_beside(repo: RepoRef) -> tuple[str, ...]:
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
     loads = "" if layout else f": transformers loads {min(read)}, other loaders may choose otherwise"
     return (*note, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
+
+
+def _beside_gguf(repo: RepoRef, parts: Sequence[str]) -> tuple[str, ...]:
+    """A sentence about the file that was read, where the repository has others."""
+    others = [name for name in offered(repo) if name not in parts]
+    others += [name for name in repo.files() if name.endswith(OTHER) and name not in {*parts, *others}]
+    others = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
+    if not others:
+        return ()
+    how = "which --file names" if repo.file else "by its name the most precise of the GGUF files; --file names another"
+    return (f"{printable(parts[0], 200)} was read, {how}; {len(others)} more files may hold weights too",)
 
 
 def _located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
@@ -158,17 +175,7 @@ def _shards(repo: RepoRef, index: Mapping[str, object]) -> tuple[dict[str, str],
 
 def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> Checkpoint:
     """The checkpoint in these files: those on this disk are read there; of the others only ranges are downloaded."""
-    absent = [file for file in files if not repo.has(file)]
-    if absent and not OPEN_FILES.is_dir():
-        repo.fetch(*absent)
-        absent = []
-    downloads, pool = Downloads(), ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ranges")
-    try:
-        remote_files = [file for file in pool.map(lambda file: _with_header(repo, file, downloads), absent) if file]
-    except BaseException:
-        downloads.stopped.set()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
+    remote_files, pool, downloads = ranged(repo, files, lambda file: file.read_head(8 + LARGEST_HEADER))
     here = {file: (repo.located(file), str(repo.path(file))) for file in files}
     stored = _stored(here | {file.file: (file.path, str(file)) for file in remote_files}, repo)
     try:
@@ -182,7 +189,7 @@ def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> C
 
 
 def _fetch(
-    names: Iterable[str], stored: dict[str, StoredTensor], files: Mapping[Path, RangedFile], pool: ThreadPoolExecutor
+    names: Iterable[str], stored: dict[str, StoredTensor], files: Mapping[Path, RangedFile], pool: Executor
 ) -> None:
     """Download some small tensors of files on the Hub, which are written to from here on."""
     remote = {name: tensor for name in names if (tensor := stored[name]).file in files}
@@ -194,16 +201,6 @@ def _fetch(
         file.fetch(max(tensor.start, file.head), max(stop, file.head))
 
     list(pool.map(fetched, remote.values()))
-
-
-def _with_header(repo: RepoRef, file: str, downloads: Downloads) -> RangedFile | None:
-    """A file on the Hub with its header fetched; None if the cache holds it, which then has it for this commit too."""
-    remote_file = RangedFile(repo, file, downloads)
-    if repo.has_cached(remote_file.content):
-        repo.fetch(file)
-        return None
-    remote_file.read_head(8 + LARGEST_HEADER)
-    return remote_file
 
 
 def _stored(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, StoredTensor]:
@@ -232,7 +229,4 @@ def other_format(repo: RepoRef) -> str | None:
     pickled = next((name for name in files if name.endswith((".bin", ".pt", ".pth", ".ckpt"))), None)
     if pickled:
         return f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}"
-    gguf = next((name for name in files if name.endswith(".gguf")), None)
-    if gguf:
-        return f"{repo} holds its weights as GGUF ({gguf}), which is not decoded yet; check the safetensors release"
     return None

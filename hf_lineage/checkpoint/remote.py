@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.ranges import LARGEST_RANGE, Downloads, RangedFile
 from hf_lineage.checkpoint.stored import StoredRows, StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.files.tensor_file import OPEN_FILES
+from hf_lineage.hub.ranges import LARGEST_RANGE, Downloads, RangedFile
+from hf_lineage.hub.reference import RepoRef
 
 if TYPE_CHECKING:
     from hf_lineage.checkpoint.memory import Memory
@@ -24,6 +26,36 @@ AT_ONCE = 8
 """Requests at a time; with more, the Hub's limits are reached before the bandwidth is used up."""
 GAP = 2**18
 """Bytes between two wanted tensors up to which both are fetched with one request."""
+
+
+def ranged(
+    repo: RepoRef, files: Iterable[str], head: Callable[[RangedFile], None]
+) -> tuple[list[RangedFile], Executor, Downloads]:
+    """Return those of some files of which only ranges are downloaded, and who downloads them.
+
+    `head` fetches the header of each. The others are on this disk afterwards: what the cache holds, under this commit
+    or another, is not fetched again, and a system without files that have no name fetches all of it.
+    """
+    absent = [file for file in files if not repo.has(file)]
+    if absent and not OPEN_FILES.is_dir():
+        repo.fetch(*absent)
+        absent = []
+    downloads, pool = Downloads(), ThreadPoolExecutor(AT_ONCE, thread_name_prefix="ranges")
+
+    def opened(file: str) -> RangedFile | None:
+        remote_file = RangedFile(repo, file, downloads)
+        if repo.has_cached(remote_file.content):
+            repo.fetch(file)
+            return None
+        head(remote_file)
+        return remote_file
+
+    try:
+        return [file for file in pool.map(opened, absent) if file], pool, downloads
+    except BaseException:
+        downloads.stopped.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
 
 
 class RemoteCheckpoint(Checkpoint):

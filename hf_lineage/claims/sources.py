@@ -15,9 +15,13 @@ from hf_lineage.claims.card import front_matter, opens, parted
 from hf_lineage.claims.names import NO_VALUE, WORD, Name, names_in, understood
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files import plain_yaml
+from hf_lineage.hub.gguf_files import gguf_files, head
 from hf_lineage.hub.reference import LARGEST_CONFIG, RepoRef
 
 CARD, LORA_CONFIG, MERGE_CONFIG, CONFIG = "README.md", "adapter_config.json", "mergekit_config.yml", "config.json"
+GGUF = "GGUF metadata"
+GGUF_SOURCE = ("general.source.repo_url", "general.source.huggingface.repository", "general.source.url")
+"""The keys of metadata that name the model from which a file was made; the first that is there counts."""
 LARGEST = 2**20
 """The most bytes of a configuration, and of the beginning of a card, that are read for claims."""
 LAST = 2
@@ -161,14 +165,29 @@ def _in_merge(repo: RepoRef) -> Iterable[Name]:
 def _in_config(repo: RepoRef) -> Iterable[Name]:
     """What the configuration was loaded from, which programs write; often the model itself."""
     config = repo.read_json(CONFIG, LARGEST_CONFIG) or {}
-    own = {name.partition("@")[0].casefold() for name in (repo.name, repo.remote, repo.renamed) if name}
-    return [name for name in names_in(config.get(ORIGIN)) if name.base.partition("@")[0].casefold() not in own]
+    return [name for name in names_in(config.get(ORIGIN)) if name.base.partition("@")[0].casefold() not in _own(repo)]
+
+
+def _in_gguf(repo: RepoRef) -> Iterable[Name]:
+    """The base models that metadata name or, where they name none, the model that was converted."""
+    files = gguf_files(repo)
+    metadata = head(repo, files[0]).header.metadata if files else {}
+    keys = [f"general.base_model.{number}.repo_url" for number in range(MOST_CLAIMS + 1)]
+    bases = [name for key in keys for name in names_in(metadata.get(key))]
+    source = next(filter(None, map(metadata.get, GGUF_SOURCE)), None)
+    return bases or [name for name in names_in(source, "quantized") if name.base.casefold() not in _own(repo)]
+
+
+def _own(repo: RepoRef) -> set[str]:
+    """The names of a repository itself, in lower case."""
+    return {name.partition("@")[0].casefold() for name in (repo.name, repo.remote, repo.renamed) if name}
 
 
 SOURCES = [
     ClaimSource(CARD, _in_card),
     ClaimSource(LORA_CONFIG, _in_adapter, rank=1),
     ClaimSource(MERGE_CONFIG, _in_merge, rank=1),
+    ClaimSource(GGUF, _in_gguf, rank=1),
     ClaimSource(CONFIG, _in_config, rank=LAST),
 ]
 """In the order of reports; if several files declare one base, the first relation counts."""

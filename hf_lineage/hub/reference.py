@@ -42,6 +42,8 @@ class RepoRef:
     """Its current name on the Hub, where that is another one."""
     subfolder: str = ""
     """The folder of the repository that is meant; empty for the repository itself."""
+    file: str | None = None
+    """The GGUF file that the user names."""
 
     def __str__(self) -> str:
         return self.name
@@ -49,10 +51,9 @@ class RepoRef:
     @property
     def identity(self) -> tuple[str, ...]:
         """A key that all names of one model share: its folder or, on the Hub, its current name and its commit."""
-        part = (self.subfolder,) if self.subfolder else ()
-        if self.remote is None:
-            return (str(self.folder.resolve()), *part)
-        return (self.renamed or self.remote, self.revision or "", *part)
+        part = tuple(filter(None, (self.subfolder, self.file)))
+        place = (self.renamed or self.remote, self.revision or "") if self.remote else (str(self.folder.resolve()),)
+        return *place, *part
 
     def within(self, file: str) -> str:
         """Return the name of a file as seen from the repository itself, of which this may be a folder."""
@@ -91,10 +92,14 @@ class RepoRef:
     @functools.cached_property
     def published(self) -> frozenset[str]:
         """The names of the files on the Hub; none of a folder, or offline."""
-        if self.remote is not None:
-            with contextlib.suppress(RepositoryError):
-                return frozenset(client.listing(self.remote, self.revision))
+        with contextlib.suppress(RepositoryError):
+            return frozenset(client.listing(self.remote, self.revision) if self.remote else ())
         return frozenset()
+
+    @functools.cached_property
+    def heads(self) -> dict[str, Any]:
+        """The headers of its GGUF files that were read, by the name of the file."""
+        return {}
 
     @functools.cached_property
     def _digests(self) -> dict[str, str]:
@@ -221,10 +226,9 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     if folders and is_file(model):
         raise RepositoryError(f"{model} is a file; give the folder that holds config.json and the weights")
     if named is None:
-        shown = printable(model, 200)
         why = "is neither a folder nor a Hub name" if folders else "is no Hub name"
         instead = "" if folders else "; only --base may name a folder"
-        raise RepositoryError(f"{shown} {why} such as org/model or org/model@revision{instead}")
+        raise RepositoryError(f"{printable(model, 200)} {why} such as org/model or org/model@revision{instead}")
     name = named["name"]
     downloaded, commit = client.snapshot(name, named["revision"], SMALL_FILES)
     return RepoRef(model, downloaded, commit, remote=name, renamed=client.renamed(name, commit))

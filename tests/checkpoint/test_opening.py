@@ -116,7 +116,6 @@ def test_a_pickle_is_never_loaded(tmp_path, name):
     ("files", "message"),
     [
         ([], "org/model holds no weights (model.safetensors or model.safetensors.index.json)"),
-        (["model-q4.gguf"], "holds its weights as GGUF (model-q4.gguf), which is not decoded yet; check the safetens"),
         (["adapter_config.json", "adapter_model.safetensors"], "holds only a LoRA adapter; merge it into its base"),
         (["one.safetensors", "two.safetensors"], "it is not clear which file is the model, one.safetensors, two.safet"),
     ],

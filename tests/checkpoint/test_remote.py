@@ -7,11 +7,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_lineage.checkpoint import open_checkpoint, ranges
+from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.checkpoint import remote as reading
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.errors import CheckpointError
+from hf_lineage.hub import ranges
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature import extraction
 from tests.models import EXAMPLES, SMALL, WEIGHTS, raw_safetensors, shard, tiny_llama

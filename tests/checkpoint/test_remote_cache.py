@@ -66,7 +66,7 @@ def test_nothing_is_written_to_the_cache_that_is_not_a_whole_file(online, tmp_pa
 
 
 def test_without_files_that_can_be_opened_by_number_whole_files_are_fetched(online, monkeypatch, tmp_path):
-    monkeypatch.setattr("hf_lineage.checkpoint.opening.OPEN_FILES", tmp_path / "nowhere")
+    monkeypatch.setattr("hf_lineage.checkpoint.remote.OPEN_FILES", tmp_path / "nowhere")
     assert lineage("check", "fern/llama-finetune-a").code == 0
     assert {part.file for part in online.parts if part.start == 0} == {f"{name}/{WEIGHTS}" for name in SMALL}
 

@@ -6,6 +6,8 @@ from hf_lineage.claims import names, sources
 from hf_lineage.claims.names import Name
 from hf_lineage.claims.sources import Claim, Claims, ClaimSource, read_claims
 from hf_lineage.errors import CheckpointError
+from hf_lineage.files.gguf_header import GgufHeader
+from hf_lineage.hub.gguf_files import Head
 from hf_lineage.hub.reference import RepoRef
 
 CARD, LORA, MERGE = "README.md", "adapter_config.json", "mergekit_config.yml"
@@ -309,3 +311,54 @@ def test_a_file_that_is_added_to_the_table_declares_bases(model, monkeypatch):
     monkeypatch.setattr(sources, "SOURCES", [*sources.SOURCES, toy])
     model.path("PARENT").write_text("org/parent\n")
     assert declared(model) == Claims((Claim("org/parent", "copy", ("PARENT",)),), ())
+
+
+NOT_A_NAME = "base_model must be a model name such as org/model, not "
+ADDRESS = "https://huggingface.co/org/base"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "claims"),
+    [
+        ({}, []),
+        ({"general.base_model.0.repo_url": ADDRESS}, [("org/base", None, "")]),
+        ({"general.base_model.0.repo_url": f"{ADDRESS}/tree/main"}, [("org/base", None, "")]),
+        ({"general.base_model.0.repo_url": "https://hf.co/org/base/"}, [("org/base", None, "")]),
+        ({"general.base_model.0.repo_url": "org/base"}, [("org/base", None, "")]),
+        (
+            {"general.base_model.0.repo_url": ADDRESS, "general.base_model.1.repo_url": "org/two"},
+            [("org/base", None, ""), ("org/two", None, "")],
+        ),
+        ({"general.source.repo_url": ADDRESS}, [("org/base", "quantized", "")]),
+        ({"general.source.huggingface.repository": "org/base"}, [("org/base", "quantized", "")]),
+        ({"general.source.url": ADDRESS, "general.base_model.0.repo_url": "org/one"}, [("org/one", None, "")]),
+        ({"general.source.repo_url": "org/model"}, []),
+        ({"general.base_model.0.name": "A Base", "general.name": "A Name"}, []),
+        (
+            {"general.base_model.0.repo_url": 7},
+            [("int", None, f"{NOT_A_NAME}int")],
+        ),
+        (
+            {"general.source.url": "https://example.org/a/b"},
+            [
+                (
+                    "https://example.org/a/b",
+                    "quantized",
+                    "the address is none of a model on the Hub: https://example.org/a/b",
+                )
+            ],
+        ),
+    ],
+)
+def test_metadata_of_a_gguf_file_declare_a_base(model, monkeypatch, metadata, claims):
+    model.path("a-Q8_0.gguf").touch()
+    model.heads["a-Q8_0.gguf"] = Head(GgufHeader(metadata, ()), None)
+    assert [(claim.base, claim.relation, claim.problem) for claim in read_claims(model).claims] == claims
+    assert all(claim.sources == ("GGUF metadata",) for claim in read_claims(model).claims)
+
+
+def test_where_the_weights_are_no_gguf_file_its_metadata_are_not_read(model):
+    for file in ("a.gguf", "model.safetensors"):
+        model.path(file).touch()
+    assert read_claims(model) == NOTHING
+    assert model.heads == {}

@@ -3,6 +3,8 @@
 import os
 import pickle
 
+import gguf
+import numpy as np
 import pytest
 import torch
 
@@ -139,7 +141,13 @@ def only_adapter(folder):
 
 def only_gguf(folder):
     (folder / "config.json").unlink()
-    (folder / WEIGHTS).rename(folder / "model-q4.gguf")
+    (folder / WEIGHTS).unlink()
+    out = gguf.GGUFWriter(str(folder / "model-q4.gguf"), "mamba")
+    out.add_tensor("token_embd.weight", np.ones((4, 32), np.float32))
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
 
 
 def half(folder):
@@ -160,7 +168,7 @@ def packed(folder):
 NOTHING_TO_JUDGE = {
     "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "holds no weights (model.safetensors or"),
     "pickle": (only("pytorch_model.bin"), "holds its weights as a pickle (pytorch_model.bin), which is never loaded"),
-    "GGUF": (only_gguf, "holds its weights as GGUF (model-q4.gguf), which is not decoded yet"),
+    "GGUF": (only_gguf, "the GGUF file is of the architecture mamba, which is not read"),
     "LoRA adapter": (only_adapter, "holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and ch"),
     "8 bit integers": (half, "is stored as I8, and config.json names no quantization that says how to decode it"),
     "EXL2": (packed, "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32"),

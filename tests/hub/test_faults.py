@@ -5,9 +5,9 @@ import itertools
 import pytest
 from huggingface_hub import constants
 
-from hf_lineage.checkpoint import ranges
 from hf_lineage.errors import CheckpointError, NetworkError, RepositoryError
 from hf_lineage.hub import client as client
+from hf_lineage.hub import ranges
 from hf_lineage.hub.reference import resolve
 from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
 from tests.running import lineage

@@ -16,6 +16,7 @@ from hf_lineage.checkpoint.formats.compressed import COMPRESSED
 from hf_lineage.checkpoint.formats.fp4_matrix import GPT_OSS
 from hf_lineage.checkpoint.formats.fp8 import FP8
 from hf_lineage.checkpoint.formats.gptq import GPTQ
+from hf_lineage.checkpoint.formats.mlx import MLX
 from hf_lineage.checkpoint.formats.plain import PLAIN
 from hf_lineage.checkpoint.formats.torchao import TORCHAO
 from hf_lineage.checkpoint.formats.undecoded import UNDECODED, unknown
@@ -45,7 +46,10 @@ class Describing(Protocol):
         """Return the names of these tensors."""
 
 
-FORMATS: list[Format] = [FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, UNDECODED, PLAIN]
+FORMATS: list[Format] = [
+    *(FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, MLX),
+    *(UNDECODED, PLAIN),
+]
 """The first that recognises a checkpoint reads it."""
 
 

@@ -75,8 +75,11 @@ def write(repo: RepoRef, factorization: Factorization, whole: Signature) -> None
 
 
 def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
-    """Whether a signature may be cached: not that of a folder, here or in a repository, nor an exact one."""
-    whole = repo.remote is not None and repo.revision is not None and not repo.subfolder
+    """Whether a signature may be cached: not that of a folder, here or in a repository, or of a file, nor an exact one.
+
+    The cache knows a model by its commit alone.
+    """
+    whole = repo.remote is not None and repo.revision is not None and not repo.subfolder and repo.file is None
     return whole and recipe.probes is not None
 
 

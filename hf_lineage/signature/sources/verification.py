@@ -19,6 +19,7 @@ from hf_lineage.architecture.schema import Factorization
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import SignatureError
 from hf_lineage.hub import trees
+from hf_lineage.hub.gguf_files import SUFFIX as GGUF
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.hub.trees import Entry
 from hf_lineage.signature.options import Spec
@@ -41,7 +42,8 @@ def files_of(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
     Raise SignatureError if the Hub does not list one of them.
     """
     files = trees.tree(repo.remote or "", commit or repo.revision or "")
-    wanted = ("config.json", *weight_files(repo))
+    weights = weight_files(repo)
+    wanted = weights if weights[0].endswith(GGUF) else ["config.json", *weights]
     if absent := [file for file in wanted if file not in files]:
         raise SignatureError(f"the Hub does not list {absent[0]} of {repo}")
     return {file: files[file].content for file in wanted}

@@ -175,7 +175,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("file", "said"),
         [
-            ("model.gguf", "holds its weights as GGUF (model.gguf), which is not decoded yet"),
+            ("model.gguf", "model.gguf is truncated: it ends within its header; download"),
             ("adapter_model.safetensors", "holds only a LoRA adapter"),
             ("nothing", "holds no weights"),
         ],

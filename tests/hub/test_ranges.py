@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_lineage.checkpoint import ranges, remote
-from hf_lineage.checkpoint.ranges import Downloads, RangedFile
+from hf_lineage.checkpoint import remote
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
+from hf_lineage.hub import ranges
+from hf_lineage.hub.ranges import Downloads, RangedFile
 from hf_lineage.hub.reference import resolve
 from tests.models import WEIGHTS, raw_safetensors, tiny_llama
 from tests.properties import cases

@@ -1,0 +1,54 @@
+"""GGUF: the configuration and the checkpoint of a model that llama.cpp's files hold, as those of the Hub's disk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hf_lineage.architecture import gguf as naming
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.checkpoint import Checkpoint, Heads, renamed
+from hf_lineage.errors import CheckpointError
+from hf_lineage.hub.gguf_files import gguf_files, head
+from hf_lineage.hub.reference import RepoRef
+
+HEADS, KEY_VALUE_HEADS = "attention.head_count", "attention.head_count_kv"
+
+
+def gguf_metadata(repo: RepoRef) -> Mapping[str, Any] | None:
+    """Return the metadata of the GGUF file that a repository is read from; None if it is not."""
+    files = gguf_files(repo)
+    return head(repo, files[0]).header.metadata if files else None
+
+
+def gguf_config(repo: RepoRef) -> dict[str, Any] | None:
+    """Return the configuration that the metadata of a GGUF file stand for; None for another repository.
+
+    Every loader of such a file goes by its metadata, so a `config.json` beside it says nothing.
+    """
+    metadata = gguf_metadata(repo)
+    return None if metadata is None else naming.config_of(metadata)
+
+
+def by_names_of_the_hub(repo: RepoRef, factorization: Factorization, checkpoint: Checkpoint) -> Checkpoint:
+    """Return the checkpoint of a GGUF file by the names on the Hub's disk; another one as it is."""
+    metadata = gguf_metadata(repo)
+    if metadata is None:
+        return checkpoint
+
+    def heads(name: str) -> Heads:
+        layer = re.search(r"\d+", name)
+        query = _count(metadata, HEADS, int(layer[0]) if layer else 0)
+        return Heads(query or 1, _count(metadata, KEY_VALUE_HEADS, int(layer[0]) if layer else 0) or query or 1)
+
+    return renamed(checkpoint, naming.names(metadata, factorization, checkpoint.tensors), heads)
+
+
+def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
+    """A number of heads, which may be one for all layers or a list of one for each; 0 where nothing is said."""
+    count = metadata.get(f"{metadata[naming.ARCHITECTURE]}.{key}", 0)
+    value = count[layer] if isinstance(count, tuple) and layer < len(count) else count
+    if not isinstance(value, int) or not 0 <= value <= 2**16:
+        raise CheckpointError(f"the GGUF file says {key}: {str(count)[:50]}, which counts no heads; do not trust it")
+    return value

@@ -1,0 +1,82 @@
+"""MLX: integers of 2 to 8 bits, a scale and a bias for each group of a row; `scale x integer + bias`.
+
+Older files say `quantization` in config.json, newer ones `quantization_config` without a method.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, settings
+from hf_lineage.checkpoint.formats.packing import WORD, across
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import NothingToCompare, printable
+
+KEY, SIZE = "quantization", "group_size"
+PACKED, FLOATS = frozenset({"U32"}), frozenset({"F16", "BF16", "F32"})
+BITS = (2, 3, 4, 5, 6, 8)
+
+
+def matrix(module: Module, stated: Settings) -> TensorInfo:
+    """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other or config.json."""
+    own = stated.get(module.start)
+    stated = {**stated, **own} if isinstance(own, Mapping) else stated
+    mode = stated.get("mode") or "affine"
+    if mode != "affine" or (".weight" in module.parts and len(module.parts[".weight"].shape) == 3):
+        what = "experts in one stack" if mode == "affine" else f"the mode {printable(str(mode), 50)}"
+        raise NothingToCompare(
+            f"the weights are stored by MLX with {what}, which is not decoded; check the release in F16, BF16 or F32 "
+            "instead"
+        )
+    bits, size = count(stated, "bits"), count(stated, SIZE)
+    out, words = module.matrix(".weight", PACKED)
+    groups = module.matrix(".scales", FLOATS)[1]
+    if bits not in BITS or size < 1 or words * WORD != groups * size * bits:
+        raise module.damaged(
+            f"is packed in {words} words a row, which are not {groups} groups of {size} integers of {bits} bits"
+        )
+    for end in (".scales", ".biases"):
+        module.shape(end, FLOATS, (out, groups))
+    names = module.names(".weight", ".scales", ".biases")
+    decode = functools.partial(decoded, Grid((out, groups * size), (1, size)), bits, names[1:])
+    return TensorInfo((out, groups * size), names, decode, itemsize=4)
+
+
+def decoded(grid: Grid, bits: int, names: Sequence[str], parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    """Return the matrix (out, in)."""
+    packed, scales, biases = parts
+    whole = grid.decoded(across(packed, bits), finite(names[0], scales))
+    grouped = whole.reshape(*grid.cells, grid.block[1])
+    grouped += finite(names[1], biases)[..., None]
+    return whole
+
+
+@dataclass(frozen=True)
+class Mlx(Quantized):
+    """Matrices as MLX quantizes them."""
+
+    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
+        """Return whether `config.json` says bits and groups without a method, and some matrix is stored so."""
+        return bool(_settings(config)) and any(True for _ in self._modules(stored))
+
+    def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
+        """Return every tensor of the model; raise as other formats do."""
+        return super().tensors(stored, {**config, "quantization_config": _settings(config)})
+
+
+def _settings(config: Mapping[str, Any]) -> Settings:
+    """What `config.json` says of the quantization in the words of MLX; nothing if it does not."""
+    older = config.get(KEY)
+    stated = older if isinstance(older, dict) else settings(config)
+    return {} if "quant_method" in stated or SIZE not in stated or "bits" not in stated else stated
+
+
+MLX = Mlx("MLX", frozenset(), (".biases",), (".weight", ".scales"), matrix)

@@ -1,0 +1,180 @@
+"""The header of a GGUF file: its metadata and what it says of each tensor, parsed with bounds, for it is untrusted.
+
+Only what is short is kept: a vocabulary of a hundred thousand words is walked over and not held in memory.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+LARGEST_HEADER = 2**26
+"""Bytes: several times the longest vocabulary."""
+MOST_KEYS, MOST_TENSORS, MOST_ITEMS = 2**14, 2**17, 2**22
+LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12
+"""Bytes of a name at most, and how long a text and how many numbers of a list may be for them to be kept."""
+MOST_DIMENSIONS, LARGEST_DIMENSION, LARGEST_ALIGNMENT = 4, 2**48, 2**20
+ALIGNMENT = "general.alignment"
+SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+"""The number of a type -> how `struct` reads it."""
+TEXT, LIST = 8, 9
+
+
+class GgufError(ValueError):
+    """A header that is damaged or hostile; the text is a phrase that follows the name of the file."""
+
+
+class GgufTensor(NamedTuple):
+    """One tensor as the header describes it."""
+
+    name: str
+    shape: tuple[int, ...]
+    """As NumPy has it: the numbers of the last dimension lie side by side."""
+    kind: int
+    """The number of its type."""
+    start: int
+    """The position of its first byte in the file."""
+
+
+@dataclass(frozen=True)
+class GgufHeader:
+    """What a file says before its numbers begin."""
+
+    metadata: Mapping[str, Any]
+    """Numbers, short texts and short lists of numbers; everything longer is left out."""
+    tensors: tuple[GgufTensor, ...]
+
+
+def parse(stream: BinaryIO, size: int) -> GgufHeader:
+    """Return the header of a GGUF file of this size in bytes; raise GgufError, or OSError if it cannot be read."""
+    reader = _Reader(stream, min(size, LARGEST_HEADER), size)
+    tensors, keys = reader.beginning()
+    if keys > MOST_KEYS:
+        raise GgufError(f"claims {keys} keys, and at most {MOST_KEYS} are read; do not trust it")
+    if tensors > MOST_TENSORS:
+        raise GgufError(f"claims {tensors} tensors, and at most {MOST_TENSORS} are read; do not trust it")
+    metadata: dict[str, Any] = {}
+    for _ in range(keys):
+        key = reader.name()
+        if key in metadata:
+            raise GgufError(f"has the key {key!r} twice; do not trust it")
+        metadata[key] = reader.value(reader.number("<I"))
+    entries = [reader.tensor() for _ in range(tensors)]
+    if len({entry.name for entry in entries}) != len(entries):
+        raise GgufError("has two tensors of one name; do not trust it")
+    alignment = _alignment(metadata)
+    begin = -(-reader.position // alignment) * alignment
+    misplaced = next(
+        (entry for entry in entries if entry.start % alignment or entry.start + begin >= max(size, 1)), None
+    )
+    if misplaced is not None:
+        raise GgufError(
+            f"is truncated or damaged: its {misplaced.name} does not begin within the file; download it again"
+        )
+    return GgufHeader(
+        {key: value for key, value in metadata.items() if value is not None},
+        tuple(entry._replace(start=begin + entry.start) for entry in entries),
+    )
+
+
+def _alignment(metadata: Mapping[str, Any]) -> int:
+    alignment = metadata.get(ALIGNMENT, 32)
+    if not isinstance(alignment, int) or not 0 < alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
+        raise GgufError(f"says {ALIGNMENT}: {alignment!r}, which is no power of two; do not trust it")
+    return alignment
+
+
+class _Reader:
+    """Reads the parts of a header one after the other, never beyond its bound."""
+
+    def __init__(self, stream: BinaryIO, bound: int, size: int) -> None:
+        self._stream, self._bound, self._size = stream, bound, size
+        self.position = 0
+
+    def beginning(self) -> tuple[int, int]:
+        """The number of tensors and the number of keys."""
+        start = self._take(4)
+        if start != MAGIC:
+            raise GgufError("is no GGUF file; download it again")
+        version = self.number("<I")
+        if version not in VERSIONS:
+            big = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS
+            why = "is written for big-endian machines" if big else f"is of version {version}"
+            raise GgufError(f"{why}, and versions 2 and 3 for little-endian ones are read; convert the model anew")
+        return self.number("<Q"), self.number("<Q")
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(form, self._take(struct.calcsize(form)))[0]
+
+    def name(self) -> str:
+        length = self.number("<Q")
+        if length > LONGEST_NAME:
+            raise GgufError(f"has a name of {length} bytes; do not trust it")
+        return _text(self._take(length))
+
+    def value(self, kind: int) -> Any:
+        """The value of a key; None for one that is too long to be kept."""
+        if kind == TEXT:
+            length = self.number("<Q")
+            if length > LONGEST_TEXT:
+                self._skip(length)
+                return None
+            return _text(self._take(length))
+        if kind == LIST:
+            return self._list(self.number("<I"), self.number("<Q"))
+        if kind not in SCALARS:
+            raise GgufError(f"has a value of the unknown type {kind}; do not trust it")
+        return self.number(SCALARS[kind])
+
+    def tensor(self) -> GgufTensor:
+        """A tensor, its start counted from where the numbers begin."""
+        name, dimensions = self.name(), self.number("<I")
+        if not 1 <= dimensions <= MOST_DIMENSIONS:
+            raise GgufError(f"says that its {name} has {dimensions} dimensions; do not trust it")
+        shape = tuple(self.number("<Q") for _ in range(dimensions))[::-1]
+        if not all(1 <= length <= LARGEST_DIMENSION for length in shape) or math.prod(shape) > LARGEST_DIMENSION:
+            raise GgufError(f"says that its {name} is of the shape {shape}; do not trust it")
+        return GgufTensor(name, shape, self.number("<I"), self.number("<Q"))
+
+    def _list(self, kind: int, count: int) -> tuple[Any, ...] | None:
+        if count > MOST_ITEMS:
+            raise GgufError(f"has a list of {count} items; do not trust it")
+        if kind == TEXT:
+            for _ in range(count):
+                self._skip(self.number("<Q"))
+            return None
+        if kind not in SCALARS:
+            raise GgufError(f"has a list of the unknown type {kind}; do not trust it")
+        form = SCALARS[kind]
+        if count > LONGEST_LIST:
+            self._skip(count * struct.calcsize(form))
+            return None
+        return struct.unpack(f"<{count}{form[1]}", self._take(count * struct.calcsize(form)))
+
+    def _take(self, count: int) -> bytes:
+        self._check(count)
+        content = self._stream.read(count)
+        if len(content) != count:
+            raise GgufError("changed while it was read; run again")
+        self.position += count
+        return content
+
+    def _skip(self, count: int) -> None:
+        self._check(count)
+        self._stream.seek(count, 1)
+        self.position += count
+
+    def _check(self, count: int) -> None:
+        if count > self._bound - self.position:
+            if self._bound < self._size:
+                raise GgufError(f"has a header of more than {LARGEST_HEADER >> 20} MiB; do not trust it")
+            raise GgufError("is truncated: it ends within its header; download it again")
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", errors="replace")

@@ -1,0 +1,18 @@
+"""The package `gguf`, which knows how llama.cpp stores and names tensors; it is imported where a GGUF file is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hf_lineage.errors import NothingToCompare
+
+
+def gguf() -> Any:
+    """Return the package; raise NothingToCompare where it is not installed."""
+    try:
+        import gguf as package
+    except ImportError:
+        raise NothingToCompare(
+            "a GGUF file is read with the package gguf, which is not installed; `pip install 'hf-lineage[gguf]'`"
+        ) from None
+    return package
