@@ -72,9 +72,9 @@ bench: $(VENV)/.bench ## reproduce the paper; measure speed, memory and what is 
 # uv, because it pins for all platforms at once.
 pins: | $(BIN)/python ## write requirements/action.txt anew, which says what the action installs
 	@$(PIP) uv
-	@echo torch | $(BIN)/uv pip compile --quiet --universal --python-version 3.13 --no-python-downloads \
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.13 --no-python-downloads \
 	  --only-binary :all: --generate-hashes --no-annotate --extra cyclonedx --constraints constraints.txt \
-	  --excludes /dev/stdin --custom-compile-command "make pins" --output-file requirements/action.txt \
+	  --custom-compile-command "make pins" --output-file requirements/action.txt \
 	  pyproject.toml requirements/action.in
 
 clean: ## remove caches and build products; the environment in .venv stays
@@ -83,7 +83,7 @@ clean: ## remove caches and build products; the environment in .venv stays
 
 # A stamp is newer than what it was installed from; each names one set of extras.
 $(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing hf-lineage into $(VENV) (some minutes the first time)" >&2
+	@echo "Installing hf-lineage into $(VENV)" >&2
 	@$(PIP) -e .
 	@touch $@
 
@@ -99,7 +99,7 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@$(MINILM)
 	@touch $@
 
-# Pages are made of the source as text, so neither the package nor torch is installed for them.
+# Pages are made of the source as text, so the package is not installed for them.
 $(VENV)/.site: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing what the documentation is built with into $(VENV)" >&2
 	@$(PIP) mkdocs-material 'mkdocstrings[python]'

@@ -173,7 +173,7 @@ def peak_of_exact_comparison(a: Path, b: Path, limit: str) -> int:
     from hf_lineage import Options, compare
     from hf_lineage.signature.devices import budgets
 
-    budgets(limit)  # which imports torch
+    budgets(limit)  # which imports torch where there may be a GPU
     for folder in (a, b):
         _opened(folder)
     before = peak()

@@ -36,7 +36,6 @@ def wheel(folder: Path, name: str, version: str, files: Mapping[str, str]) -> Pa
 def shelf(folder: Path) -> Path:
     """A folder of wheels in which all is found that installing asks for."""
     folder.mkdir()
-    wheel(folder, "torch", "2.13.0", {"torch_is_here.py": ""})
     wheel(folder, "hatchling", "1.33.0", {"hatchling/__init__.py": "", "hatchling/build.py": BUILDER})
     wheel(folder, "dependency", "1.0", {"dependency.py": ""})
     return folder
@@ -48,7 +47,7 @@ def source(folder: Path, wheels: Path) -> Path:
     for file in ("pyproject.toml", "constraints.txt", ".pre-commit-hooks.yaml"):
         (folder / file).write_text((ROOT / file).read_text("utf-8"), "utf-8")
     pins = (f"{one.name.split('-')[0]}=={one.name.split('-')[1]} --hash=sha256:{_digest(one)}" for one in _all(wheels))
-    (folder / "requirements/action.txt").write_text("\n".join(pin for pin in pins if not pin.startswith("torch")))
+    (folder / "requirements/action.txt").write_text("\n".join(pins))
     script = f"hf_lineage-{__version__}.dist-info/entry_points.txt"
     wheel(folder, "hf_lineage", __version__, {"hf_lineage_is_elsewhere.pth": HERE, script: COMMAND})
     return folder

@@ -21,19 +21,20 @@ SYSTEMS = {
     "macOS, Apple silicon": "aarch64-apple-darwin",
     "Windows, x86-64": "x86_64-pc-windows-msvc",
 }
+COLUMNS = ("System", "Packages", "Downloads", "Downloads with `gpu`", "of which PyTorch", "of which CUDA")
 CUDA = ("cuda", "nvidia", "triton")
 """How packages begin that only PyTorch's default build for Linux needs."""
 
 
-def sizes(platform: str) -> dict[str, int]:
-    """Return the bytes of every wheel that is installed on a platform, by package."""
+def sizes(platform: str, *options: str) -> dict[str, int]:
+    """Return the bytes of every wheel that is installed on a platform, by package; `options` are those of uv."""
     with tempfile.TemporaryDirectory() as folder:
         lock = Path(folder) / "pylock.toml"
         subprocess.run(
             [
                 *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--only-binary", ":all:", "pyproject.toml"),
                 *("--constraints", "constraints.txt", "--python-version", PYTHON, "--python-platform", platform),
-                *("--no-python-downloads", "--output-file", str(lock)),
+                *("--no-python-downloads", "--output-file", str(lock), *options),
             ],
             cwd=ROOT,
             env=os.environ | {"MACOSX_DEPLOYMENT_TARGET": "14.0"},
@@ -44,13 +45,13 @@ def sizes(platform: str) -> dict[str, int]:
     return {package["name"]: package["wheels"][0]["size"] for package in packages}
 
 
-def row(system: str, by_package: dict[str, int]) -> tuple[str, ...]:
-    """Return the cells of one system."""
-    cuda = sum(size for name, size in by_package.items() if name.startswith(CUDA))
-    parts = (sum(by_package.values()), by_package["torch"], cuda)
-    return (system, str(len(by_package)), *(f"{part / 1e6:,.0f} MB" for part in parts))
+def row(system: str, plain: dict[str, int], gpu: dict[str, int]) -> tuple[str, ...]:
+    """Return the cells of one system, from what is installed on it without extras and with the extra `gpu`."""
+    cuda = sum(size for name, size in gpu.items() if name.startswith(CUDA))
+    parts = (sum(plain.values()), sum(gpu.values()), gpu["torch"], cuda)
+    return (system, str(len(plain)), *(f"{part / 1e6:,.0f} MB" for part in parts))
 
 
 if __name__ == "__main__":
-    rows = [row(system, sizes(platform)) for system, platform in SYSTEMS.items()]
-    print(table(("System", "Packages", "Downloads", "of which PyTorch", "of which CUDA"), rows))
+    rows = [row(system, sizes(platform), sizes(platform, "--extra", "gpu")) for system, platform in SYSTEMS.items()]
+    print(table(COLUMNS, rows))

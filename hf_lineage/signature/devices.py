@@ -1,4 +1,4 @@
-"""Which layer is computed on which device: accelerate's device map over the layers, under a memory budget.
+"""Which layer is computed on which device, under a memory budget; GPUs share layers by accelerate's device map.
 
 Layers pass through a device one at a time, so a budget has to hold one layer and not the model; the number of layers on
 each device is proportional to its budget.
@@ -7,7 +7,9 @@ each device is proportional to its budget.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 
 import psutil
 
@@ -20,31 +22,49 @@ Budgets = Mapping[Device, int]
 """Bytes by device."""
 
 
-DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "/dev/dri/renderD128", "C:/Windows/System32/nvcuda.dll")
-"""A file of the driver of every GPU that torch computes on in float64: NVIDIA's (also under WSL), AMD's and Intel's."""
+DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
+"""A file of the driver of each kind of GPU that is used: NVIDIA's (also under WSL) and AMD's."""
+EXTRA = ("accelerate", "torch")
+"""What the extra `gpu` installs."""
+UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+"""Bytes by unit, in capitals."""
 
 
 def budgets(max_memory: str | None = None) -> dict[Device, int]:
     """Return the bytes that each device may use: its free memory, at most `max_memory` such as `8GiB`.
 
-    Only where a GPU may be is accelerate asked for it, because importing torch takes longer than judging most models.
-    Raise OptionError for a size that accelerate cannot read.
+    Without the extra `gpu` everything is computed on the CPU. Raise OptionError for any other text.
     """
-    if max_memory is None and not any(map(os.path.exists, DRIVERS)):
-        return {CPU: psutil.virtual_memory().available}
-    from accelerate.utils import convert_file_size_to_int, get_max_memory
-
-    # Apple's GPU has no float64, in which sums are kept, and shares the CPU's memory anyway.
-    free: dict[Device, int] = {"cpu" if device == "mps" else device: size for device, size in get_max_memory().items()}
+    free = _free()
     if max_memory is None:
         return free
-    try:
-        limit = convert_file_size_to_int(max_memory)
-    except (ValueError, OverflowError):
-        limit = 0
-    if limit <= 0:
-        raise OptionError(f"--max-memory {max_memory} is not a size; write 8GiB, 500MB or the like")
+    limit = _size(max_memory)
     return {device: min(limit, size) for device, size in free.items()}
+
+
+def _free() -> dict[Device, int]:
+    """The free bytes of each device.
+
+    Only where a GPU may be is accelerate asked, because importing torch takes longer than judging most models.
+    """
+    if not (any(map(os.path.exists, DRIVERS)) and all(map(find_spec, EXTRA))):
+        return {CPU: psutil.virtual_memory().available}
+    from accelerate.utils import get_max_memory
+
+    # Apple's GPU has no float64, in which sums are kept, and shares the CPU's memory anyway.
+    return {CPU if device == "mps" else device: size for device, size in get_max_memory().items()}
+
+
+def _size(text: str) -> int:
+    """The bytes that a text such as `8GiB` or `500MB` stands for."""
+    parts = re.fullmatch("(.+?)([KMG]I?B)", text.upper())
+    try:
+        size = int(float(parts[1]) * UNITS[parts[2]]) if parts else 0
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise OptionError(f"--max-memory {text} is not a size; write 8GiB, 500MB or the like")
+    return size
 
 
 def place(layers: Sequence[int], memory: Budgets) -> list[Device]:

@@ -1,4 +1,4 @@
-"""What a command imports: judging models on the CPU needs neither torch nor what builds on it."""
+"""What a command imports: on the CPU no torch and nothing that builds on it, so that these need not be installed."""
 
 import json
 import subprocess
@@ -19,15 +19,18 @@ from hf_lineage.signature import devices
 
 devices.DRIVERS = sys.argv[1:2]
 code = main(sys.argv[2:])
-print(*(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)
+print(*(name for name in {HEAVY} if sys.modules.get(name)), file=sys.stderr)
 sys.exit(code)
 """
+ABSENT = f"import sys\nsys.modules.update(dict.fromkeys({HEAVY}))\n{PROGRAM}"
+"""The same where none of the three can be imported."""
+LIMIT = ("--max-memory", "512MiB")
 
 
-def imported(*arguments, drivers=""):
-    """The exit code of a command without the driver of a GPU, and which of the three it imported."""
+def imported(*arguments, drivers="", program=PROGRAM):
+    """The exit code of a command, by default without the driver of a GPU, and which of the three it imported."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, drivers, *map(str, arguments)],
+        [sys.executable, "-c", program, drivers, *map(str, arguments)],
         env=environment(CUDA_VISIBLE_DEVICES=""), capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done.returncode, done.stderr.splitlines()[-1].split()
@@ -63,15 +66,36 @@ def commands(base, child, output):
         "compare": ["compare", base, child],
         "extract": ["extract", child, "-o", output],
         "inspect": ["inspect", child],
+        "annotate": ["annotate", child, "--write", "--local-hub", child.parents[1]],
     }
 
 
-@pytest.mark.parametrize("command", ["check", "compare", "extract", "inspect"])
+@pytest.mark.parametrize("command", ["check", "compare", "extract", "inspect", "annotate"])
 @pytest.mark.parametrize("prepare", [lambda model: model, with_adapter], ids=["a model", "with a LoRA adapter"])
 def test_a_command_that_reads_weights_imports_none_of_the_three(models, tmp_path, command, prepare):
     base, child = models
     prepare(child)
     assert imported(*commands(base, child, tmp_path / "child.sig")[command]) == (0, [])
+
+
+@pytest.mark.parametrize("options", [LIMIT, ("--exact",), ("--exact", *LIMIT)], ids=" ".join)
+def test_nor_do_a_memory_limit_and_exact_mode(models, tmp_path, options):
+    command = commands(*models, tmp_path / "child.sig")["check"]
+    assert imported(*command, *options) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        *((command, ()) for command in ("check", "compare", "extract", "inspect", "annotate")),
+        *((command, options) for command in ("check", "extract") for options in (LIMIT, ("--exact",))),
+        ("compare", ("--exact", *LIMIT)),
+    ],
+)
+def test_a_computer_with_a_gpu_and_without_the_three_works_on_its_cpu(models, tmp_path, command, options):
+    (tmp_path / "driver").touch()
+    arguments = commands(*models, tmp_path / "child.sig")[command]
+    assert imported(*arguments, *options, drivers=tmp_path / "driver", program=ABSENT) == (0, [])
 
 
 def test_an_import_would_be_noticed(models, tmp_path):

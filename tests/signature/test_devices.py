@@ -6,6 +6,7 @@ import sys
 from itertools import pairwise
 
 import pytest
+from accelerate.utils import convert_file_size_to_int
 
 from hf_lineage.errors import OptionError
 from hf_lineage.signature import devices
@@ -79,7 +80,15 @@ def test_accelerate_is_asked_where_there_is_a_driver(driver, monkeypatch):
 
 def test_without_a_driver_accelerate_is_asked_for_nothing(no_driver, monkeypatch):
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {0: 4 * GIB})
+    assert budgets().keys() == budgets("1GiB").keys() == {"cpu"}
+
+
+@pytest.mark.parametrize("missing", devices.EXTRA)
+def test_without_the_extra_gpu_the_cpu_does_everything(driver, monkeypatch, missing):
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {0: 4 * GIB})
+    monkeypatch.setitem(sys.modules, missing, None)
     assert budgets().keys() == {"cpu"}
+    assert budgets("1GiB") == {"cpu": GIB}
 
 
 ASKED = """
@@ -100,15 +109,48 @@ def asked(*arguments):
     ).stdout.strip()  # fmt: skip
 
 
-def test_torch_is_imported_where_there_is_a_driver_or_a_size_to_read_and_nowhere_else(tmp_path):
+def test_torch_is_imported_where_there_is_a_driver_and_nowhere_else(tmp_path):
     driver = tmp_path / "driver"
-    assert asked(driver) == "['cpu']"
-    assert asked(driver, "1GiB") == "['cpu'] accelerate torch"
+    assert asked(driver) == asked(driver, "1GiB") == "['cpu']"
     driver.touch()
-    assert asked(driver) == "['cpu'] accelerate torch"
+    assert asked(driver) == asked(driver, "1GiB") == "['cpu'] accelerate torch"
 
 
-@pytest.mark.parametrize("size", ["much", "", "-1GiB", "0GB", "GiB", "12"])
+@pytest.mark.parametrize(
+    "size", ["8GiB", "8gib", "0.5MiB", "3KiB", "500MB", "1.5GB", "2KB", "8 GiB", "+1e3MB", "1_000KB"]
+)
+def test_a_size_is_what_accelerate_takes_it_for(driver, monkeypatch, size):
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 2**60})
+    assert budgets(size) == {"cpu": convert_file_size_to_int(size)}
+
+
+def test_a_small_b_means_bytes_too(driver, monkeypatch):
+    """To accelerate these are bits."""
+    monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 2**60})
+    assert budgets("8gb") == budgets("8Gb") == {"cpu": 8 * 10**9}
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        "much",
+        "",
+        "-1GiB",
+        "0GB",
+        "0.1e-9GB",
+        "GiB",
+        "12",
+        "8G",
+        "8B",
+        "8TB",
+        "8GiB ",
+        "8\u0130B",
+        "8\u212aB",
+        "infGB",
+        "nanGB",
+        "1e999GB",
+    ],
+)
 def test_a_budget_that_is_no_size_is_refused(size):
     with pytest.raises(OptionError, match="is not a size; write 8GiB"):
         budgets(size)
