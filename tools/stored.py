@@ -23,7 +23,7 @@ def formats_block() -> str:
 
 def undecoded_block() -> str:
     """The formats that are known and refused."""
-    return ", ".join(sorted({*BY_METHOD.values(), *BY_END.values()} - {CT, "GGUF"})) + "."
+    return ", ".join(sorted({*BY_METHOD.values(), *BY_END.values()} - {CT, "GGUF", "torchao"})) + "."
 
 
 def _rows() -> Iterator[tuple[str, ...]]:
@@ -40,9 +40,9 @@ def _rows() -> Iterator[tuple[str, ...]]:
 
 def _cases() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
     """The name of each format, how a matrix is packed, the settings, who packs it, and whose decoding is the same."""
-    names = ("awq", "bnb", "compressed", "fp4_matrix", "fp8", "gptq")
-    test_awq, test_bnb, test_compressed, test_fp4_matrix, test_fp8, test_gptq = map(_test, names)
-    for name, (pack, settings) in test_fp8.PACKS.items():
+    names = ("awq", "bitnet", "bnb", "compressed", "fp4_matrix", "fp8", "gptq", "torchao")
+    awq, bitnet, bnb, compressed, fp4_matrix, fp8, gptq, torchao = map(_test, names)
+    for name, (pack, settings) in fp8.PACKS.items():
         yield (
             name if "FP8" in name else f"FP8, {name}",
             pack,
@@ -50,16 +50,21 @@ def _cases() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
             OURS,
             CT if "ragged" in name else "transformers",
         )
-    for name, variant in test_gptq.VARIANTS.items():
-        yield f"GPTQ, {name}", test_gptq.gptq(**variant), test_gptq.settings(**variant), OURS, "gptqmodel (its code)"
-    for name, (variant, settings) in test_awq.VARIANTS.items():
+    for name, variant in gptq.VARIANTS.items():
+        yield f"GPTQ, {name}", gptq.gptq(**variant), gptq.settings(**variant), OURS, "gptqmodel (its code)"
+    for name, (variant, settings) in awq.VARIANTS.items():
         if name != "upper case":
-            yield f"AWQ (gemm), {name}", test_awq.awq(**variant), settings, OURS, CT
-    for name, (pack, settings) in test_bnb.PACKS.items():
+            yield f"AWQ (gemm), {name}", awq.awq(**variant), settings, OURS, CT
+    for name, (pack, settings) in bnb.PACKS.items():
         yield f"bitsandbytes, {name}", pack, settings, "bitsandbytes", "bitsandbytes"
-    for name in test_compressed.CASES:
-        yield f"{CT}, {name}", *test_compressed.case(name), CT, CT
-    yield "modelopt, NVFP4", test_fp4_matrix.nvfp4, test_fp4_matrix.MODELOPT, OURS, CT
+    for name in compressed.CASES:
+        yield f"{CT}, {name}", *compressed.case(name), CT, CT
+    for name, (pack, settings) in bitnet.PACKS.items():
+        if "default" not in name:
+            yield f"BitNet, {name}", pack, settings, "transformers", "transformers"
+    for name, dtype in torchao.KINDS.items():
+        yield f"torchao, {name}", torchao.rows(dtype), torchao.TORCHAO, OURS, "torchao (what it wrote)"
+    yield "modelopt, NVFP4", fp4_matrix.nvfp4, fp4_matrix.MODELOPT, OURS, CT
 
 
 def _test(name: str) -> Any:

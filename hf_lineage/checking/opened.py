@@ -24,9 +24,13 @@ from hf_lineage.checkpoint import (
     files_beside,
     open_checkpoint,
     other_format,
+    unusual_layout,
 )
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass, printable
 from hf_lineage.hub.reference import RepoRef, resolve
+
+MOST_SURVEYED = 20_000
+"""Tensors of an unlisted class that are held against every factorization, which takes two seconds."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ def _instead(repo: RepoRef) -> str:
 
     model = shlex.quote(repo.name)
     with contextlib.suppress(LineageError, OSError):
-        suggestion = survey(repo.name, *open_header(repo))
+        shapes, config = open_header(repo)
+        suggestion = survey(repo.name, shapes if len(shapes) <= MOST_SURVEYED else {}, config)
         fits = {fit.factorization for fit in suggestion.fits if not fit.unread}
         if fitting := [one for one in factorizations() if one.name in fits]:
             name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
@@ -111,8 +116,14 @@ def bound(model: Described) -> Opened:
     checkpoint = open_checkpoint(model.repo, model.config)
     with about(model.repo):
         checkpoint = by_names_of_the_hub(model.repo, model.factorization, checkpoint)
-        reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
-        layout = bind(model.factorization, reading.shapes, model.config)
+        try:
+            reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
+            layout = bind(model.factorization, reading.shapes, model.config)
+        except CheckpointError as error:
+            # A file that transformers does not load need not be the model, so it cannot be damaged either.
+            if unusual := unusual_layout(model.repo):
+                raise NothingToCompare(f"{unusual.note}; {error}") from None
+            raise
     return Opened(model, checkpoint, layout, reading.notes)
 
 

@@ -4,7 +4,7 @@ from hf_lineage.checkpoint.adapter import adapted, adapter_base, adapter_beside
 from hf_lineage.checkpoint.gguf import renamed
 from hf_lineage.checkpoint.gguf_undo import Heads
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.opening import files_beside, open_checkpoint, other_format, weight_files
+from hf_lineage.checkpoint.opening import files_beside, open_checkpoint, other_format, unusual_layout, weight_files
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.checkpoint.tensor import TensorInfo
 
@@ -20,5 +20,6 @@ __all__ = [
     "open_checkpoint",
     "other_format",
     "renamed",
+    "unusual_layout",
     "weight_files",
 ]

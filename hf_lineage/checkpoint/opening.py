@@ -14,7 +14,7 @@ from hf_lineage.checkpoint.gguf import open_gguf
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor, header
-from hf_lineage.checkpoint.unusual import NO_WEIGHTS, unusual, unwrapped
+from hf_lineage.checkpoint.unusual import NO_WEIGHTS, Layout, unusual, unwrapped
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.tensor_file import LARGEST_HEADER
 from hf_lineage.hub.gguf_files import gguf_files, offered
@@ -64,7 +64,7 @@ def files_beside(repo: RepoRef) -> tuple[str, ...]:
     if parts := gguf_files(repo):
         return _beside_gguf(repo, parts)
     read = {*_located(repo)[1]}
-    layout = None if _is_usual(repo) else unusual(repo)
+    layout = unusual_layout(repo)
     note = (layout.note,) if layout else ()
     others = [name for name in repo.files() if name.endswith(OTHER) and name not in read]
     unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
@@ -122,9 +122,10 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
     return {}, [SINGLE]
 
 
-def _is_usual(repo: RepoRef) -> bool:
-    """Whether there is a file that transformers loads, by its name or because config.json names it."""
-    return repo.offers(SINGLE) or repo.offers(INDEX) or _named(repo) is not None
+def unusual_layout(repo: RepoRef) -> Layout | None:
+    """Return the files that are read although transformers does not load them; None where there are others."""
+    usual = repo.offers(SINGLE) or repo.offers(INDEX) or _named(repo) is not None
+    return None if usual else unusual(repo)
 
 
 def _named(repo: RepoRef) -> str | None:
@@ -219,6 +220,12 @@ def other_format(repo: RepoRef) -> str | None:
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"
+    native = next((name for name in files if name.startswith("consolidated") and "params.json" in files), None)
+    if native:
+        return (
+            f"{repo} holds a model in the format of its makers ({native} and params.json), which transformers does not "
+            "load and which is not read; check the release that has a config.json"
+        )
     pickled = next((name for name in files if name.endswith((".bin", ".pt", ".pth", ".ckpt"))), None)
     if pickled:
         return f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}"

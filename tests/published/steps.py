@@ -5,6 +5,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+from safetensors.torch import save_file
+
 from tests.models import WEIGHTS, edit_json, shard, spoil
 
 INDEX = "model.safetensors.index.json"
@@ -95,15 +98,42 @@ def nameless(folder: Path) -> None:
     edit_json(folder / "config.json", architectures=None)
 
 
+def makers_names(folder: Path) -> None:
+    """The names that Mistral gives to the tensors of a Llama."""
+    names = {"self_attn.q_proj": "attention.wq", "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2"}
+
+    def change(tensors: dict) -> None:
+        for name in list(tensors):
+            own = name.removeprefix("model.")
+            for ours, theirs in names.items():
+                own = own.replace(ours, theirs)
+            tensors[own] = tensors.pop(name)
+
+    spoil(folder, change)
+    (folder / WEIGHTS).rename(folder / "consolidated.safetensors")
+
+
+def makers_parameters(folder: Path) -> None:
+    (folder / "config.json").rename(folder / "params.json")
+
+
+def other_tensors(folder: Path) -> None:
+    save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors")
+    (folder / WEIGHTS).unlink()
+
+
 STEPS: dict[str, Step] = {
     "another_name": another_name,
     "checkpoints": checkpoints,
     "compiled": wrapped("_orig_mod."),
     "folder": into("model"),
+    "makers_names": makers_names,
+    "makers_parameters": makers_parameters,
     "nameless": nameless,
     "only_pickle": only_pickle,
     "origin": origin,
     "other_origin": other_origin,
+    "other_tensors": other_tensors,
     "parallel": wrapped("module."),
     "peft": wrapped("base_model.model."),
     "pickle": pickle,

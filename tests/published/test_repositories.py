@@ -1,4 +1,4 @@
-"""Every repository of repositories.yaml, built from tiny models and checked as users would, has the expected verdict."""
+"""Every repository of repositories.yaml, built from tiny models and checked as users would, has its own verdict."""
 
 import json
 from pathlib import Path

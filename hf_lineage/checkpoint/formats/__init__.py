@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from hf_lineage.checkpoint.formats.awq import AWQ
+from hf_lineage.checkpoint.formats.bitnet import BITNET
 from hf_lineage.checkpoint.formats.bnb import EIGHT_BITS, FOUR_BITS
 from hf_lineage.checkpoint.formats.compressed import COMPRESSED
 from hf_lineage.checkpoint.formats.fp4_matrix import GPT_OSS
@@ -17,6 +18,7 @@ from hf_lineage.checkpoint.formats.fp8 import FP8
 from hf_lineage.checkpoint.formats.gptq import GPTQ
 from hf_lineage.checkpoint.formats.mlx import MLX
 from hf_lineage.checkpoint.formats.plain import PLAIN
+from hf_lineage.checkpoint.formats.torchao import TORCHAO
 from hf_lineage.checkpoint.formats.undecoded import UNDECODED, unknown
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -44,7 +46,20 @@ class Describing(Protocol):
         """Return the names of these tensors."""
 
 
-FORMATS: list[Format] = [FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, MLX, UNDECODED, PLAIN]
+FORMATS: list[Format] = [
+    FP8,
+    GPTQ,
+    AWQ,
+    FOUR_BITS,
+    EIGHT_BITS,
+    COMPRESSED,
+    GPT_OSS,
+    BITNET,
+    TORCHAO,
+    MLX,
+    UNDECODED,
+    PLAIN,
+]
 """The first that recognises a checkpoint reads it."""
 
 

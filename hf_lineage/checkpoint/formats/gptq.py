@@ -76,7 +76,7 @@ def _order(packed: _Packed, indices: NDArray[Any] | None = None) -> NDArray[np.i
 def _packed(module: Module, stated: Settings, added: int) -> _Packed:
     height, out = module.matrix(".qweight", INTEGERS)
     groups = module.matrix(".scales", FLOATS)[0]
-    bits, size = count(stated, "bits"), count(stated, "group_size", -1)
+    bits, size = count(stated, "bits"), count(stated, "group_size", 128)
     inputs = height * WORD // bits if bits in BITS else 0
     if ".g_idx" in module.parts:
         (inputs,) = module.shape(".g_idx", INDICES, (module.parts[".g_idx"].numbers,))

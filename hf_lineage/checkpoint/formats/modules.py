@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from hf_lineage.checkpoint.formats.left_out import left_out
 from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, PLAIN
 from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.stored import StoredTensor
@@ -140,9 +141,15 @@ class Quantized:
         """
         stated, used = settings(config), set[str]()
         tensors: dict[str, TensorInfo] = {}
+        skipped = left_out(stated)
         descriptions = {kind: self._described(module) for kind, module in self._kinds(stored).items()}
         for module in self._modules(stored):
             name = f"{module.start}{self.target}"
+            if skipped(module.start):
+                raise NothingToCompare(
+                    f"{printable(name, 200)} is stored as {self.name}, and config.json leaves it out of the "
+                    "quantization: loaders disagree how to read it; make the two agree"
+                )
             for end in self.described:
                 module.small(end)
             used |= set(module.names(*module.parts))

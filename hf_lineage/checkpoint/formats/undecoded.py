@@ -16,7 +16,6 @@ INSTEAD = "check the release in F16, BF16 or F32 instead"
 BY_METHOD = {
     "aqlm": "AQLM",
     "auto-round": "AutoRound",
-    "bitnet": "BitNet",
     "eetq": "EETQ",
     "exl2": "EXL2",
     "exl3": "EXL3",
@@ -32,7 +31,6 @@ BY_METHOD = {
     "quip": "QuIP#",
     "sinq": "SINQ",
     "spqr": "SpQR",
-    "torchao": "torchao",
     "vptq": "VPTQ",
 }
 """What `quant_method` of config.json calls them -> their names."""

@@ -14,7 +14,16 @@ from safetensors.torch import save
 
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
-from tests.checkpoint.formats import test_awq, test_bnb, test_compressed, test_fp4_matrix, test_fp8, test_gptq
+from tests.checkpoint.formats import (
+    test_awq,
+    test_bitnet,
+    test_bnb,
+    test_compressed,
+    test_fp4_matrix,
+    test_fp8,
+    test_gptq,
+    test_torchao,
+)
 from tests.fuzzing.changes import changed
 from tests.fuzzing.readers import only_ours, parted
 from tests.models import WEIGHTS, raw_safetensors
@@ -60,6 +69,8 @@ MODELS = {
     "float-quantized": packed(*test_compressed.case("FP8, rows")),
     "NVFP4": packed(*test_compressed.case("NVFP4")),
     "NVFP4 of modelopt": packed(test_fp4_matrix.nvfp4, test_fp4_matrix.MODELOPT),
+    "BitNet": packed(*test_bitnet.PACKS["multiplied"]),
+    "torchao": packed(test_torchao.rows(torch.int8), test_torchao.TORCHAO),
     "gpt-oss": experts(),
 }
 

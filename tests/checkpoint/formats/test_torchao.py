@@ -1,0 +1,114 @@
+"""torchao: matrices of one byte to a number, held against what torchao 0.18 writes and decodes."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.models import spoil
+from tests.quantizing import BASE, decoded, judged, matrices, refused, repacked
+
+TORCHAO = {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {}}}}
+WRITTEN = {
+    "int8": (
+        torch.tensor([[-128, -108, -51, 45, -83, 89, 38, 26]], dtype=torch.int8),
+        0.009803921915590763,
+        (
+            *(-1.2549020051956177, -1.058823585510254, -0.5, 0.44117647409439087),
+            *(-0.8137255311012268, 0.8725490570068359, 0.37254902720451355, 0.2549019753932953),
+        ),
+    ),
+    "float8": (
+        torch.tensor([[-448, -384, -176, 160, -288, 320, 128, 88]], dtype=torch.float8_e4m3fn),
+        0.0027901786379516125,
+        (
+            *(-1.25, -1.0714285373687744, -0.4910714328289032, 0.4464285969734192),
+            *(-0.8035714626312256, 0.8928571939468384, 0.3571428656578064, 0.2455357164144516),
+        ),
+    ),
+}
+"""What torchao stored of (-20, -17, -8, 7, -13, 14, 6, 4) / 16, its scale, and what it made of both again.
+
+By Int8WeightOnlyConfig and Float8WeightOnlyConfig, of a matrix in float32.
+"""
+
+
+def rows(dtype):
+    """A packing with a scale for each row, as torchao does it."""
+
+    def pack(matrix):
+        most = 127.5 if dtype == torch.int8 else 448.0
+        scales = matrix.abs().amax(dim=1, keepdim=True) / most
+        numbers = matrix / scales
+        if dtype != torch.int8:
+            return {"._weight_qdata": numbers.to(dtype), "._weight_scale": scales}
+        zeros = torch.zeros(scales.shape, dtype=torch.int8)
+        integers = numbers.round().clamp(-128, 127).to(dtype)
+        return {"._weight_qdata": integers, "._weight_scale": scales, "._weight_zero_point": zeros}
+
+    return pack
+
+
+KINDS = {"int8": torch.int8, "float8": torch.float8_e4m3fn}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_row_is_decoded_as_torchao_does(name, tmp_path):
+    numbers, scale, expected = WRITTEN[name]
+
+    def pack(_):
+        return {"._weight_qdata": numbers.clone(), "._weight_scale": torch.tensor([[scale]])}
+
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **TORCHAO))
+    np.testing.assert_array_equal(stored["model.layers.0.mlp.up_proj"], np.array([expected], np.float32))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_quantized_copy_is_related_and_an_independent_model_is_not(name, tmp_path):
+    score, other = judged(tmp_path, rows(KINDS[name]), **TORCHAO)
+    assert score > 0.99
+    assert other == "UNRELATED"
+
+
+def test_scales_of_blocks_and_zero_points_are_taken_by_their_shape(tmp_path):
+    def pack(matrix):
+        random = torch.Generator().manual_seed(0)
+        cells = (len(matrix) // 2, matrix.shape[1] // 32)
+        zeros = torch.randint(-8, 8, cells, dtype=torch.int8, generator=random)
+        numbers = torch.randint(-128, 128, matrix.shape, dtype=torch.int8, generator=random)
+        scales = torch.rand(cells, generator=random)
+        return {"._weight_qdata": numbers, "._weight_scale": scales, "._weight_zero_point": zeros}
+
+    def grown(cells):
+        return cells.float().repeat_interleave(2, 0).repeat_interleave(32, 1)
+
+    stored = decoded(repacked(BASE, tmp_path / "model", pack, **TORCHAO))
+    for module, matrix in matrices(BASE).items():
+        parts = pack(matrix)
+        centred = parts["._weight_qdata"].float() - grown(parts["._weight_zero_point"])
+        expected = centred * grown(parts["._weight_scale"])
+        np.testing.assert_array_equal(stored[module], expected.numpy())
+
+
+UP = "model.layers.0.mlp.up_proj"
+
+
+@pytest.mark.parametrize(
+    ("end", "part", "message"),
+    [
+        (
+            "qdata",
+            torch.zeros(256, 12, dtype=torch.int32),
+            "NothingToCompare: org/model: the weights are stored as to",
+        ),
+        ("scale", None, "NothingToCompare: org/model: the weights are stored as torchao with I8, of which only"),
+        ("scale", torch.ones(255, 1), f"CheckpointError: org/model: {UP} has scales of shape (255, 1), which fit no"),
+        ("scale", torch.full((256, 1), torch.inf), f"{UP}._weight_scale holds scales that are not finite"),
+        ("zero_point", torch.zeros(2, 1, dtype=torch.int8), f"{UP}._weight_zero_point has shape (2, 1), the rest of"),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(end, part, message, tmp_path):
+    def damage(tensors):
+        tensors.pop(f"{UP}._weight_{end}")
+        tensors.update({} if part is None else {f"{UP}._weight_{end}": part})
+
+    assert message in refused(spoil(repacked(BASE, tmp_path / "model", rows(torch.int8), **TORCHAO), damage))
