@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from hf_lineage.errors import NothingToCompare, RepositoryError, printable
+from hf_lineage.files.folders import is_folder
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.values import Signature
 
@@ -138,7 +139,8 @@ def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Parts | None:
 
 def _subfolders(repo: RepoRef) -> list[str]:
     """The folders at the root of a repository, sorted."""
-    here = {entry.name for entry in os.scandir(repo.folder) if entry.is_dir()}
+    folder = repo.folder  # the client of the Hub makes none where a repository has no small file
+    here = {entry.name for entry in os.scandir(folder) if entry.is_dir()} if is_folder(str(folder)) else set()
     return sorted(here | {name.partition("/")[0] for name in repo.published if "/" in name})
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from hf_lineage import Options, compare
-from hf_lineage.checkpoint import open_checkpoint, ranges
+from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.checkpoint import ranges
 from hf_lineage.checkpoint import remote as reading
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.hub.reference import resolve

@@ -344,7 +344,7 @@ ADDRESS = "https://huggingface.co/org/base"
                 (
                     "https://example.org/a/b",
                     "quantized",
-                    "the address is none of a model on the Hub: https://example.org/a/b",
+                    "it is an address of another site, which is never asked",
                 )
             ],
         ),
