@@ -26,6 +26,8 @@ FACTOR = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<which>[AB
 """The name of a factor; `default` is the name that peft gives an adapter and that some trainers leave in."""
 LARGEST_RANK = 2048
 """More is no low rank any more, and would take minutes to decompose."""
+LARGEST_SCALE = 1e9
+"""No adapter multiplies what it adds by so much."""
 ANOTHER_FORM = ("layer_replication", "use_bdlora", "use_qalora", "kasa_config", "monteclora_config")
 """Settings with which factors have other shapes, belong to other layers, or are trained for something else."""
 WITHOUT_BASE = ("True", "true", "False", "gaussian", "orthogonal")
@@ -148,11 +150,11 @@ def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
     if not isinstance(pattern, dict):
         raise CheckpointError(f"{repo}: `rank_pattern` of {CONFIG} is no mapping from names to ranks; save it again")
     ranks = [config.get("r", 8), *pattern.values()]
-    wrong = next((rank for rank in ranks if type(rank) is not int or rank < 1), None)
-    if wrong is not None:
+    wrong = [rank for rank in ranks if type(rank) is not int or rank < 1]
+    if wrong:
         raise CheckpointError(
-            f"{repo}: {CONFIG} gives the rank {printable(repr(wrong), 50)}, which must be a positive integer; save the "
-            "adapter again"
+            f"{repo}: {CONFIG} gives the rank {printable(repr(wrong[0]), 50)}, which must be a positive integer; save "
+            "the adapter again"
         )
     if max(ranks) > LARGEST_RANK:
         raise NothingToCompare(f"{repo}: adapters of a rank above {LARGEST_RANK} are not compared")
@@ -163,9 +165,9 @@ def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
     """The largest scale, times the rank, that the configuration gives any matrix; CheckpointError for no number."""
     pattern = config.get("alpha_pattern") or {}
     values = [config.get("lora_alpha", 8), *(pattern.values() if isinstance(pattern, dict) else [pattern])]
-    wrong = next((value for value in values if type(value) not in (int, float) or not math.isfinite(value)), None)
-    if wrong is not None:
-        raise CheckpointError(f"{repo}: {CONFIG} gives the scale {printable(repr(wrong), 50)}, which is no number")
+    wrong = [value for value in values if type(value) not in (int, float) or not abs(value) < LARGEST_SCALE]
+    if wrong:
+        raise CheckpointError(f"{repo}: {CONFIG} gives the scale {printable(repr(wrong[0]), 50)}, which is no number")
     return max(abs(float(value)) for value in values)
 
 
