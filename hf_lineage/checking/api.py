@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from hf_lineage.checking.adapters import judge_adapter, judge_on, open_adapter
 from hf_lineage.checking.model import open_model
 from hf_lineage.checking.naming import locate, locate_weights
 from hf_lineage.checking.opened import described, headers, model_config, open_header
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, open_or_verdict
+from hf_lineage.checkpoint.lora import only_lora
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
@@ -67,7 +69,10 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     options = _ordered(options)
     declared = _named(bases) if bases else _declared(source)
     rows: tuple[Row, ...] = ()
-    if declared.claims:
+    if declared.claims and isinstance(source, RepoRef) and only_lora(source):
+        adapter = open_adapter(source)
+        rows = tuple(judge_adapter(adapter, claim, options) for claim in declared.claims)
+    elif declared.claims:
         candidate = by_recipe(source, options)
         candidate(options.recipe)
         rows = as_merge([judge_claim(candidate, claim, options) for claim in declared.claims], options.min_share)
@@ -87,6 +92,9 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     """
     options = _ordered(options or Options())
     sources = [locate(name, options.local_hub) for name in (a, b)]
+    if isinstance(sources[1], RepoRef) and only_lora(sources[1]):
+        row = judge_on(open_adapter(sources[1]), Claim(a, None, NAMED), sources[0], options)
+        return Report(b, sources[1].revision, (row,), (), options, sources[1])
     base = open_or_verdict(sources[0], options, is_base=True)
     row = judge_pair(Claim(a, None, NAMED), base, by_recipe(sources[1], options), options)
     return Report(b, sources[1].revision, (row,), (), options, _repository(sources[1]))

@@ -79,7 +79,7 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options) -> Row:
     usual = candidate(options.recipe)
     if isinstance(usual, verdict.Verdict):
         return Row(claim, usual)
-    source = attempt(lambda: _base(claim, options.local_hub), *VERDICTS)
+    source = attempt(lambda: base_of(claim, options.local_hub), *VERDICTS)
     if isinstance(source, verdict.Verdict):
         return Row(claim, source)
     base = attempt(lambda: open_model(source, options, is_base=True), *VERDICTS)
@@ -122,8 +122,8 @@ def judge_pair(
     )
 
 
-def _base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
-    """The source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
+def base_of(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
+    """Return the source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
     if claim.sources == NAMED:
         return locate_base(claim.base, local_hub)
     return resolve(claim.base, local_hub, folders=False)

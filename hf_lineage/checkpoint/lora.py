@@ -167,7 +167,7 @@ def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
     values = [config.get("lora_alpha", 8), *(pattern.values() if isinstance(pattern, dict) else [pattern])]
     wrong = [value for value in values if type(value) not in (int, float) or not abs(value) < LARGEST_SCALE]
     if wrong:
-        raise CheckpointError(f"{repo}: {CONFIG} gives the scale {printable(repr(wrong[0]), 50)}, which is no number")
+        raise CheckpointError(f"{repo}: {CONFIG} gives the scale {printable(repr(wrong[0]), 50)}, not a number")
     return max(abs(float(value)) for value in values)
 
 

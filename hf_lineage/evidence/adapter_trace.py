@@ -228,6 +228,6 @@ def _above(values: Vector) -> float:
 
 def _p_value(values: Vector) -> float:
     """(1 + #{permuted >= observed}) / (n + 1); what rounding alone separates counts as equal."""
-    # Those below are counted: a statistic that is no number is then never significant.
+    # Those below are counted: a statistic that is NaN is then never significant.
     below = int(np.sum(values[1:] < values[0] - ROUNDING * abs(values[0])))
     return (len(values) - below) / len(values)

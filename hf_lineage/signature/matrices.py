@@ -35,7 +35,7 @@ def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bo
     A head of keys or values is repeated for every query head that it serves.
     """
     slot, heads = layer_set.slots[role], layer_set.heads[role]
-    matrix = _unpacked(_oriented(layout, slot, read), layer_set, slot)
+    matrix = unpacked(_oriented(layout, slot, read), layer_set, slot)
     if slot.latent:
         matrix = _through(layout, layer_set, slot, matrix, read, gains)
     if role in ("key", "value"):
@@ -59,7 +59,7 @@ def bias(layer_set: LayerSet, role: str, read: Read) -> Array | None:
     name = layer_set.biases.get(slot.tensor)
     if name is None:
         return None
-    return _unpacked(single(read(name))[..., None], layer_set, slot).ravel()
+    return unpacked(single(read(name))[..., None], layer_set, slot).ravel()
 
 
 def shift(layer_set: LayerSet, norm: str | None, read: Read) -> Array | None:
@@ -75,8 +75,8 @@ def _oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -
     return stored.mT if turned(layout.factorization, slot) else stored
 
 
-def _unpacked(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArray[Any]:
-    """The heads of one role, (..., heads, size, columns), out of a matrix that may hold several."""
+def unpacked(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArray[Any]:
+    """Return the heads of one role, (..., heads, size, columns), out of a matrix that may hold several."""
     packed = [layer_set.heads[role] for role in slot.roles]
     blocks = min(heads.count for heads in packed) if slot.interleaved else slot.blocks
     rows = [heads.count // blocks * heads.size for heads in packed]

@@ -127,7 +127,7 @@ def test_other_adapters_are_nothing_to_compare(tmp_path, settings, message):
         ({"r": "8"}, "gives the rank '8'"),
         ({"r": True}, "gives the rank True"),
         ({"r": None, "rank_pattern": {"up": 2.5}}, "gives the rank 2.5"),
-        ({"lora_alpha": "16"}, "gives the scale '16', which is no number"),
+        ({"lora_alpha": "16"}, "gives the scale '16', not a number"),
         ({"alpha_pattern": {"up": None}}, "gives the scale None"),
         ({"alpha_pattern": [4]}, r"gives the scale \[4\]"),
         ({"lora_alpha": 10**400}, "gives the scale 1000"),
