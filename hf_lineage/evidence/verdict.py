@@ -79,7 +79,7 @@ class Kind(Enum):
     """
 
     RELATED = "related", "RELATED", "RELATED", ExitCode.RELATED
-    ADAPTER = "adapter", "RELATED", "RELATED as adapter", ExitCode.RELATED
+    ADAPTER = "adapter", "RELATED", "RELATED by trace", ExitCode.RELATED
     IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED
     BASIS_ONLY = "basis", "RELATED", "RELATED by the basis only", ExitCode.UNDECIDED
     UNMEASURED = "unmeasured", "RELATED", "RELATED, share not measured", ExitCode.UNDECIDED

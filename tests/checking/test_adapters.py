@@ -36,7 +36,7 @@ def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
     report = check(str(adapter), options=OPTIONS)
     (row,) = report.rows
     assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (CONFIG,))
-    assert (row.verdict.words, row.verdict.verified, report.exit_code) == ("RELATED as adapter", True, ExitCode.RELATED)
+    assert (row.verdict.words, row.verdict.verified, report.exit_code) == ("RELATED by trace", True, ExitCode.RELATED)
     assert row.verdict.trace.p_value == 0.001
     assert set(row.verdict.trace.by_role) == {"up", "gate", "value", "output", "down"}
     assert row.notes == (
@@ -72,7 +72,7 @@ def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report
 )
 def test_other_ways_to_train_a_lora_leave_the_trace_too(tmp_path, settings, kind):
     folder = trained(HUB / BASE, tmp_path / "lora", **settings)
-    assert judged(BASE, folder).verdict.words == "RELATED as adapter"
+    assert judged(BASE, folder).verdict.words == "RELATED by trace"
     row = judged(OTHER, folder)
     assert row.verdict.trace.p_value > 0.01
     assert f" a {kind} adapter " in row.notes[0]
@@ -82,7 +82,7 @@ def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp
     base = "acme/gpt2-base"
     folder = trained(HUB / base, tmp_path / "lora", target_modules=["c_attn", "c_fc", "c_proj"], fan_in_fan_out=True)
     row = judged(base, folder)
-    assert row.verdict.words == "RELATED as adapter"
+    assert row.verdict.words == "RELATED by trace"
     assert set(row.verdict.trace.by_role) == {"value", "output", "up", "down"}
     (other,) = compare(str(HUB / "fern/gpt2-finetune-a"), str(folder)).rows
     assert other.verdict.name == "RELATED"

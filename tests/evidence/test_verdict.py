@@ -42,7 +42,7 @@ def test_only_related_models_of_which_enough_is_inherited_are_verified():
 def test_the_words_of_every_verdict():
     assert [Related(kind=kind).words for kind in RELATED] == [
         "RELATED",
-        "RELATED as adapter",
+        "RELATED by trace",
         "RELATED in part",
         "RELATED by the basis only",
         "RELATED, share not measured",

@@ -83,7 +83,7 @@ def test_the_values_are_those_of_the_schema():
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "junit"])
 def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
     text = " ".join(shown(name, trace()).split())
-    assert "RELATED as adapter" in text
+    assert "RELATED by trace" in text
     assert "0.001" in text
     assert "value z 5.2" in text.lower()
 
@@ -101,12 +101,12 @@ def test_the_table_has_the_p_value_and_no_score():
 
 
 def test_a_badge_an_alert_and_a_test_case_have_the_p_value():
-    assert "RELATED as adapter, p 0.001" in shown("badge", trace())
+    assert "RELATED by trace, p 0.001" in shown("badge", trace())
     (result,) = json.loads(shown("sarif", trace(0.5)))["runs"][0]["results"]
     assert result["properties"]["pValue"] > 0.01
     assert "score" not in result["properties"]
     case = ET.fromstring(shown("junit", trace())).find(".//testcase/system-out")
-    assert case.text.startswith("acme/base is RELATED as adapter (p = 0.001)")
+    assert case.text.startswith("acme/base is RELATED by trace (p = 0.001)")
 
 
 def test_the_record_beside_a_card_has_the_p_value():
@@ -119,5 +119,5 @@ def test_the_record_beside_a_card_has_the_p_value():
         0.001,
         {},
     )
-    assert claim.words == "RELATED as adapter"
+    assert claim.words == "RELATED by trace"
     assert record.decode(record.encode(recorded)) == recorded
