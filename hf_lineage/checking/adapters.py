@@ -115,11 +115,16 @@ def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
     if places.unfit:
         first = printable(places.unfit[0], 200)
         return Unrelated(f"by shape: {first}, so that the adapter was not trained on {name}")
+    if not places.everything:
+        what = printable((*places.absent, "matrices outside the layers")[0], 200)
+        return Unverifiable(
+            f"the adapter is for {what}, and no matrix of a layer of {name} is stored under such a name: it belongs to "
+            "another class, or transformers renames the modules of this one when it loads them"
+        )
     known = {re.sub(r"\d+", "#", place.module) for place in places.everything}
-    beyond = [module for module in places.absent if not known or re.sub(r"\d+", "#", module) in known]
-    if beyond or not places.everything:
-        what = printable((beyond or ["matrices"])[0], 200)
-        return Incompatible(f"the adapter is for {what}, which {name} does not hold as one matrix of a layer")
+    beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
+    if beyond is not None:
+        return Incompatible(f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have")
     return None
 
 

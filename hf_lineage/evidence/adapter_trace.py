@@ -192,9 +192,10 @@ def _ratios(one: Block, orders: NDArray[np.int64]) -> Vector:
     expected = float(np.multiply(*sizes).sum()) / (n - 1)
     sums = np.zeros(len(orders))
     for group in range(groups):
-        # Each product is small enough for BLAS to sum it in the same order whatever else is in the batch.
-        products = one.through[group] @ one.written[group].take(orders, axis=0)
-        sums += np.einsum("bkq,bkq->b", products, products, dtype=np.float64)
+        # All permutations are one large product, which BLAS computes many times as fast as many narrow ones.
+        permuted = one.written[group].take(orders.T, axis=0)
+        products = (one.through[group] @ permuted.reshape(n, -1)).reshape(-1, len(orders), permuted.shape[2])
+        sums += np.einsum("kbq,kbq->b", products, products, dtype=np.float64)
     return sums / expected if expected > 0 else np.ones(len(orders))
 
 
@@ -209,7 +210,7 @@ def _orders(kinds: set[tuple[str, int]], count: int, seed: int) -> Iterator[dict
     for start in range(0, count, BATCH):
         drawn = min(BATCH, count - start)
         yield {
-            kind: np.argsort(stream.random_raw(drawn * kind[1]).reshape(drawn, -1), axis=1, kind="stable")
+            kind: np.argsort(stream.random_raw(drawn * kind[1]).reshape(drawn, -1), axis=1)
             for kind, stream in streams.items()
         }
 

@@ -133,10 +133,10 @@ UP = "model.layers.0.mlp.up_proj"
     [
         ([(UP, 64, 32)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 64 x 32 and not 48 x 32, so that"),
         ([(UP, 32, 48)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 32 x 48 and not 48 x 32"),
-        ([("h.0.mlp.c_fc", 64, 32)], "INCOMPATIBLE", "the adapter is for h.0.mlp.c_fc, which"),
-        ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "INCOMPATIBLE", "is for model.layers.7.mlp.up_proj"),
+        ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "the adapter is for h.0.mlp.c_fc, and no matrix of"),
+        ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "INCOMPATIBLE", "is for model.layers.7.mlp.up_proj, a"),
         ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNVERIFIABLE", "adapts no matrix whose trace can be tested"),
-        ([("model.embed_tokens", 50, 32)], "INCOMPATIBLE", "the adapter is for matrices, which"),
+        ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "is for matrices outside the layers, and no"),
     ],
 )
 def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reason(
@@ -243,3 +243,83 @@ def test_a_repository_with_a_model_in_it_is_judged_as_a_model(tmp_path, adapter)
     repo = RepoRef("org/x", HUB / BASE)
     assert not only_lora(repo)
     assert open_adapter(RepoRef("org/lora", adapter)).lora.kind == "LoRA"
+
+
+def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloaded(online):
+    online.publish("fern/llama-lora", HUB / "fern/llama-lora")
+    report = check("fern/llama-lora", options=Options(order_seed=0))
+    (row,) = report.rows
+    assert (row.claim.base, row.verdict.words) == (BASE, "RELATED by trace")
+    assert (report.revision is not None, row.base_revision is not None) == (True, True)
+    downloaded = row.traffic[BASE]
+    output_projections = 6 * 96 * 96 * 2
+    assert output_projections < downloaded.moved < output_projections + 40_000
+    assert downloaded.stored > 1_000_000
+
+
+def encoder(folder, make, seed):
+    """A tiny encoder of random weights, saved by transformers."""
+    torch.manual_seed(seed)
+    make().save_pretrained(folder)
+    return folder
+
+
+def bert():
+    from transformers import BertConfig, BertForMaskedLM
+
+    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
+    return BertForMaskedLM(BertConfig(vocab_size=256, initializer_range=0.1, **size))
+
+
+def vit():
+    from transformers import ViTConfig, ViTForImageClassification
+
+    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
+    return ViTForImageClassification(
+        ViTConfig(image_size=16, patch_size=4, num_labels=8, initializer_range=0.1, **size)
+    )
+
+
+ON_DISK = {
+    "vit.layers.": "vit.encoder.layer.",
+    ".mlp.fc1.": ".intermediate.dense.",
+    ".mlp.fc2.": ".output.dense.",
+    ".attention.o_proj.": ".attention.output.dense.",
+} | {f".attention.{role[0]}_proj.": f".attention.attention.{role}." for role in ("query", "key", "value")}
+"""Names that transformers 5 gives the modules of a ViT, and those of its files, which adapters had until then."""
+
+
+def as_on_disk(factors):
+    for name in [name for name in factors if "vit." in name]:
+        tensor = factors.pop(name)
+        for ours, stored in ON_DISK.items():
+            name = name.replace(ours, stored)
+        factors[name] = tensor
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        (bert, lambda: {"input_ids": torch.randint(256, (8, 24)), "labels": torch.randint(256, (8, 24))}),
+        (vit, lambda: {"pixel_values": torch.randn(8, 3, 16, 16), "labels": torch.randint(8, (8,))}),
+    ],
+    ids=["BERT", "ViT"],
+)
+def test_encoders_of_text_and_of_images_need_nothing_of_their_own(tmp_path, make, inputs):
+    from peft import LoraConfig, get_peft_model
+
+    base, other = (encoder(tmp_path / name, make, seed) for seed, name in enumerate(["base", "other"]))
+    torch.manual_seed(0)
+    model = type(make()).from_pretrained(base)
+    model = get_peft_model(model, LoraConfig(r=8, target_modules="all-linear"))
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
+    for _ in range(10):
+        optimizer.zero_grad()
+        model(**inputs()).loss.backward()
+        optimizer.step()
+    model.save_pretrained(tmp_path / "lora")
+    change(tmp_path / "lora", as_on_disk)
+    (row,) = compare(str(base), str(tmp_path / "lora")).rows
+    assert row.verdict.words == "RELATED by trace", row.verdict.reason
+    (row,) = compare(str(other), str(tmp_path / "lora")).rows
+    assert row.verdict.trace.p_value > 0.01
