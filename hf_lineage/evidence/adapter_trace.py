@@ -14,10 +14,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 
@@ -88,11 +88,11 @@ class Trace:
     def power(self, alpha: float) -> float:
         """Return the probability of p <= alpha, at least, if the adapter was trained on this base, as calibrated."""
         tests = len(self.by_role) * self.analyses
-        critical = norm.isf(alpha / tests)
+        critical = -NormalDist().inv_cdf(alpha / tests)
         left = np.clip((FADED - self.sizes) / (FADED - WHOLE), 0.0, 1.0)
         shown = self.directions * left**2
         reached = (LEAST[role] * np.sqrt(shown[self._of(role)].sum()) for role in self.by_role)
-        return float(norm.cdf(max(reached) - critical))
+        return NormalDist().cdf(max(reached) - critical)
 
     @functools.cached_property
     def by_role(self) -> Mapping[str, Vector]:
