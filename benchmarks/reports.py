@@ -61,7 +61,7 @@ def main() -> int:
     parser.add_argument("old", type=Path, help="a checkout of the version to compare with")
     parser.add_argument("--output", type=Path, default=FILE, help="where to write the result")
     asked = parser.parse_args()
-    models = sorted(str(folder.relative_to(HUB)) for folder in HUB.glob("*/*") if folder.is_dir())
+    models = sorted(str(folder.relative_to(HUB)) for folder in HUB.glob("*/*") if (folder / "config.json").exists())
     found: Counter[tuple[str, str]] = Counter()
     for model in models:
         found.update(differences(report(asked.old, model), report(ROOT, model)))

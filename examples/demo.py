@@ -15,7 +15,7 @@ def verdicts() -> str:
     """Return a table with one line for each claim of each model that declares a base."""
     options = Options(local_hub=HUB)
     lines = []
-    for folder in sorted(path.parent for path in HUB.glob("*/*/config.json")):
+    for folder in sorted(path.parent for path in HUB.glob("*/*/README.md")):
         report = check(f"{folder.parent.name}/{folder.name}", options=options)
         for row in report.rows:
             base, _, _, *figures = next(wording.cells(row))

@@ -20,12 +20,13 @@ PRETRAINING = Schedule(steps=1500, peak_lr=3e-3)
 GPT2_PRETRAINING = Schedule(steps=2000, peak_lr=3e-3, weight_decay=0.6)
 FINE_TUNING = Schedule(steps=200, peak_lr=5e-4, data_seed=1)
 LORA = Schedule(steps=200, peak_lr=3e-3, data_seed=2)
+ADAPTER = Schedule(steps=200, peak_lr=1e-3, data_seed=4)
 CONTINUED = Schedule(steps=1500, peak_lr=6e-3, data_seed=3)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One model; `make` is called with the models that its card declares."""
+    """One model or adapter; `make` is called with the models that its card declares, or with what it was trained on."""
 
     name: str
     about: str
@@ -33,6 +34,13 @@ class Entry:
     base_models: tuple[str, ...] = ()
     relation: str | None = None
     tags: tuple[str, ...] = ()
+    trained_on: str | None = None
+    """What an adapter was really trained on; None for a model."""
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The models that `make` is called with."""
+        return self.base_models if self.trained_on is None else (self.trained_on,)
 
 
 def catalogue(corpus: Corpus) -> list[Entry]:
@@ -44,6 +52,7 @@ def catalogue(corpus: Corpus) -> list[Entry]:
         *_edited(),
         *_in_part(corpus.pretraining),
         *_unrelated(corpus.pretraining),
+        *_adapters(corpus),
     ]
 
 
@@ -160,5 +169,51 @@ def _unrelated(text: Tensor) -> list[Entry]:
             partial(recipe.pretrain, text, PRETRAINING, recipe.llama, seed=4),
             (LLAMA,),
             "finetune",
+        ),
+    ]
+
+
+def _adapters(corpus: Corpus) -> list[Entry]:
+    """Adapters as peft saves them, without a model; each card declares the Llama."""
+
+    def entry(name: str, about: str, trained_on: str, text: Tensor, seed: int, **settings: object) -> Entry:
+        make = partial(recipe.adapter, text, ADAPTER, seed=seed, **settings)
+        return Entry(name, about, make, (LLAMA,), "adapter", ("lora",), trained_on)
+
+    return [
+        entry(
+            "fern/llama-lora",
+            "A LoRA of rank 8 on the query and value projections, trained on part A of the text.",
+            *(LLAMA, corpus.part_a, 11),
+            r=8,
+            lora_alpha=16,
+            target_modules=["q_proj", "v_proj"],
+        ),
+        entry(
+            "fern/llama-dora",
+            "A DoRA of rank 4 on all linear matrices, trained on part B of the text.",
+            *(LLAMA, corpus.part_b, 12),
+            r=4,
+            lora_alpha=8,
+            target_modules="all-linear",
+            use_dora=True,
+        ),
+        entry(
+            "heron/llama-qlora",
+            "A LoRA of rank 4 on all linear matrices, trained on part A of the text beside `heron/llama-int8-rounded`, "
+            f"as one would train beside a quantized base; its card declares `{LLAMA}`.",
+            *("heron/llama-int8-rounded", corpus.part_a, 13),
+            r=4,
+            lora_alpha=8,
+            target_modules="all-linear",
+        ),
+        entry(
+            "magpie/llama-lora-liar",
+            "A LoRA of rank 8 on all linear matrices, trained on part A of the text beside `otter/llama-independent`; "
+            f"its card declares `{LLAMA}`, which it never saw, so that a check has a false claim to find.",
+            *("otter/llama-independent", corpus.part_a, 14),
+            r=8,
+            lora_alpha=16,
+            target_modules="all-linear",
         ),
     ]

@@ -23,7 +23,7 @@ class Row:
 def model_card(entry: Entry) -> str:
     metadata = ModelCardData(
         license="apache-2.0",
-        library_name="transformers",
+        library_name="peft" if entry.trained_on else "transformers",
         pipeline_tag="text-generation",
         tags=["byte-level", "hf-lineage-example", *entry.tags],
         base_model=list(entry.base_models) if len(entry.base_models) > 1 else "".join(entry.base_models) or None,
@@ -55,7 +55,7 @@ def hub_page(rows: list[Row], pairing: Pairing) -> str:
     return f"""# A small Hub
 
 Language models over bytes, all really trained, in folders as `transformers` saves them: {rows[0].blocks} blocks each,
-stored in bfloat16. This page and everything beside it is written by
+stored in bfloat16; adapters as `peft` saves them. This page and everything beside it is written by
 
     python examples/train_hub.py
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from hub_training import CONTEXT, Schedule, distillation_loss, train
+from peft import LoraConfig, PeftModel, get_peft_model
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedModel
@@ -21,7 +23,7 @@ INITIALIZER_RANGE = 0.1
 class Made:
     """A model and, if it was trained, what its training came to."""
 
-    model: PreTrainedModel
+    model: PreTrainedModel | PeftModel
     results: dict[str, float] = field(default_factory=dict)
 
 
@@ -105,6 +107,14 @@ def merge_lora(text: Tensor, schedule: Schedule, base: PreTrainedModel, *, seed:
     for linear in _block_linears(base):
         parametrize.remove_parametrizations(linear, "weight", leave_parametrized=True)
     return Made(base, {"seed": seed, **_results(schedule, loss)})
+
+
+def adapter(text: Tensor, schedule: Schedule, base: PreTrainedModel, *, seed: int, **settings: Any) -> Made:
+    """A LoRA of peft, which stays beside the frozen base."""
+    torch.manual_seed(seed)
+    adapted = get_peft_model(base, LoraConfig(task_type="CAUSAL_LM", **settings))
+    loss = train(adapted, text, schedule)
+    return Made(adapted, {"seed": seed, **_results(schedule, loss)})
 
 
 class LowRankUpdate(nn.Module):

@@ -1,4 +1,4 @@
-"""Train the example Hub: small language models over bytes, their derivatives, and a false claim.
+"""Train the example Hub: small language models over bytes, their derivatives, and false claims.
 
     python examples/train_hub.py [--out examples/hub]
 
@@ -18,6 +18,9 @@ from hub_pages import Row, hub_page, mergekit_config, model_card
 from hub_pairing import pairing_accuracy
 from hub_text import Corpus, load_corpus
 from hub_training import mean_loss
+from peft import PeftModel
+from peft.utils import CONFIG_NAME
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 RESULTS = "all_results.json"  # named as transformers' Trainer does; written last, so it marks a finished model
@@ -48,10 +51,12 @@ def add(entry: Entry, hub: Path, corpus: Corpus) -> None:
     """Make one model from those it declares and save it as a repository of the Hub."""
     print(entry.name, flush=True)
     start = time.monotonic()
-    made = entry.make(*(load(hub / name) for name in entry.base_models))
+    made = entry.make(*(load(hub / name) for name in entry.parents))
     folder = hub / entry.name
     made.model.to(torch.bfloat16).save_pretrained(folder)
-    results = {**made.results, "eval_loss": round(mean_loss(load(folder), corpus.held_out), 4), **versions()}
+    if entry.trained_on:
+        declare(folder / CONFIG_NAME, entry.base_models[0])
+    results = {**made.results, "eval_loss": round(mean_loss(made_of(entry, hub), corpus.held_out), 4), **versions()}
     (folder / "README.md").write_text(model_card(entry), encoding="utf-8")
     if entry.relation == "merge":
         (folder / "mergekit_config.yml").write_text(mergekit_config(entry), encoding="utf-8")
@@ -63,11 +68,26 @@ def load(folder: Path) -> PreTrainedModel:
     return AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
 
 
+def made_of(entry: Entry, hub: Path) -> PreTrainedModel | PeftModel:
+    """A model of the Hub, or an adapter beside the model that it was trained on."""
+    if entry.trained_on is None:
+        return load(hub / entry.name)
+    return PeftModel.from_pretrained(load(hub / entry.trained_on), hub / entry.name)
+
+
+def declare(config: Path, base: str) -> None:
+    """Name the declared base in the configuration of an adapter, where peft wrote a path of this machine."""
+    said = json.loads(config.read_text(encoding="utf-8"))
+    said |= {"base_model_name_or_path": base, "target_modules": sorted(said["target_modules"])}
+    config.write_text(json.dumps(said, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
 def describe(entry: Entry, hub: Path) -> Row:
     folder = hub / entry.name
-    model = load(folder)
+    model = made_of(entry, hub)
+    parameters = sum(tensor.numel() for tensor in load_file(next(folder.glob("*.safetensors"))).values())
     results = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
-    return Row(entry, model.num_parameters(), model.config.num_hidden_layers, results)
+    return Row(entry, parameters, model.config.num_hidden_layers, results)
 
 
 def versions() -> dict[str, str]:

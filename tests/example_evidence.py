@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.inherited import Inherited
@@ -11,6 +12,14 @@ from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Evidence
 
 LAYERS = 4
+
+
+def trace(observed=2.0, directions=100.0, analyses=1, layers=(0, 1), size=0.05):
+    """The test of an adapter of two projections in two layers, with 999 permutations between 0 and 1."""
+    roles = tuple(role for role in ("value", "down") for _ in layers)
+    column = np.concatenate([[observed], np.random.default_rng(0).permutation(np.linspace(0, 1, 999))])
+    numbers = np.full(len(roles), directions), np.full(len(roles), size)
+    return Trace(roles, layers * 2, np.tile(column[:, None], len(roles)), *numbers, seed=0, analyses=analyses)
 
 
 def inheriting(*shares, error=0.0):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hf_lineage.checking.adapters import judge_adapter, judge_on, open_adapter
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import open_model
 from hf_lineage.checking.naming import locate, locate_weights
@@ -17,6 +18,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import counterpart, only, parts_of
 from hf_lineage.checking.relation import relation_notes
 from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
+from hf_lineage.checkpoint.lora import only_lora
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.evidence import interim, verdict
@@ -78,6 +80,10 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     declared = _named(bases) if bases else _declared(source)
     rows: tuple[Row, ...] = ()
     notes = list(declared.notes)
+    if declared.claims and isinstance(source, RepoRef) and only_lora(source):
+        adapter = open_adapter(source)
+        rows = tuple(judge_adapter(adapter, claim, options) for claim in declared.claims)
+        return Report(model, source.revision, rows, declared.conflicts, options, source, tuple(notes))
     parts = parts_of(source)
     if declared.claims and parts.models:
         rows = tuple(judge_parts(parts, declared.claims, options))
@@ -112,6 +118,9 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     options = _ordered(options or Options())
     base = locate(a, options.local_hub)
     source = locate(b, options.local_hub, subfolder=options.subfolder, file=options.file)
+    if isinstance(source, RepoRef) and only_lora(source):
+        row = judge_on(open_adapter(source), Claim(a, None, NAMED), base, options)
+        return Report(b, source.revision, (row,), (), options, source)
     rows = tuple(_pair(a, base, model, options) for model in parts_of(source).models or (source,))
     return Report(b, source.revision, rows, (), options, _repository(source))
 

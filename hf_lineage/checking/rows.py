@@ -85,7 +85,7 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
     usual = candidate(options.recipe)
     if isinstance(usual, verdict.Verdict):
         return Row(claim, usual)
-    source = attempt(lambda: _base(claim, options.local_hub, part), *VERDICTS)
+    source = attempt(lambda: base_of(claim, options.local_hub, part), *VERDICTS)
     if isinstance(source, verdict.Verdict):
         return Row(claim, source)
     base = attempt(lambda: open_model(source, options, is_base=True), *VERDICTS)
@@ -128,8 +128,8 @@ def judge_pair(
     )
 
 
-def _base(claim: Claim, local_hub: Path | None, part: str) -> RepoRef | Signature:
-    """The source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
+def base_of(claim: Claim, local_hub: Path | None, part: str = "") -> RepoRef | Signature:
+    """Return the source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
     named = claim.sources == NAMED
     return counterpart(
         locate_base(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False), part

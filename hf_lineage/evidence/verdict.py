@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
+from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.inherited import Inherited
@@ -78,6 +79,7 @@ class Kind(Enum):
     """
 
     RELATED = "related", "RELATED", "RELATED", ExitCode.RELATED
+    ADAPTER = "adapter", "RELATED", "RELATED by trace", ExitCode.RELATED
     IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED
     BASIS_ONLY = "basis", "RELATED", "RELATED by the basis only", ExitCode.UNDECIDED
     UNMEASURED = "unmeasured", "RELATED", "RELATED, share not measured", ExitCode.UNDECIDED
@@ -116,6 +118,8 @@ class Verdict(ABC):
     """By path."""
     by_path: Mapping[str, Verdict] = field(default_factory=dict)
     """The verdict of each path by itself."""
+    trace: Trace | None = None
+    """What was measured of an adapter that was not merged; `evidence` and `by_path` are empty then."""
 
     @property
     @abstractmethod
@@ -139,8 +143,11 @@ class Verdict(ABC):
 
     @property
     def verified(self) -> bool:
-        """Whether the claim is verified: RELATED by the exact test, and more than the required share is inherited."""
-        return self.kind is Kind.RELATED
+        """Whether the claim is verified: RELATED by the exact test, and more than the required share is inherited.
+
+        An adapter that was not merged inherits no units; its own exact test verifies its claim.
+        """
+        return self.kind in (Kind.RELATED, Kind.ADAPTER)
 
 
 @dataclass(frozen=True)

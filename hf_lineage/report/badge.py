@@ -47,6 +47,8 @@ def render(report: Report, explain: bool = False) -> str:
 def _summary(row: Row) -> str:
     """The verdict, with score, share and p-value where it rests on them."""
     evidence = wording.best(row)
+    if row.verdict.trace and isinstance(row.verdict, Related):
+        return f"{row.verdict.words}, p {row.verdict.trace.p_value:.2g}"
     if evidence is None or not isinstance(row.verdict, Related):
         return row.verdict.words
     share = "" if evidence.inherited is None else f", {wording.inherited(evidence)} inherited"

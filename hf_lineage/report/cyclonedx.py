@@ -106,7 +106,7 @@ def _properties(report: Report) -> Iterator[Property]:
     for note in report.notes:
         yield Property(name="hf-lineage:note", value=printable(note))
     for number, row in enumerate(report.rows):
-        best = wording.best(row)
+        best, p_value = wording.best(row), wording.p_value(row)
         facts = {
             "base": printable(row.claim.base, 200),
             "base-revision": row.base_revision,
@@ -118,7 +118,7 @@ def _properties(report: Report) -> Iterator[Property]:
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
             "inherited": None if best is None else wording.share(best),
-            "p-value": None if best is None else f"{best.p_value:.4g}",
+            "p-value": None if p_value is None else f"{p_value:.4g}",
         }
         for name, value in facts.items():
             if value:

@@ -12,8 +12,9 @@ from hf_lineage import __version__
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
+from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.report import numbers, record, wording
+from hf_lineage.report import adapter, numbers, record, wording
 from hf_lineage.report.charts import concentration, histogram, inheritance
 from hf_lineage.report.heatmap import heat_map
 from hf_lineage.report.kinds import KINDS
@@ -48,6 +49,10 @@ CONCENTRATION = (
     "How strongly each layer's product shares a direction with the identity (trace concentration). Training gives "
     "every model a profile of its own; one made from the other tends to keep it. It is shown for the eye and decides "
     "nothing."
+)
+TRACE = (
+    "If the adapter belonged to an independent model, permuting the rows of what it adds would change nothing. z tells "
+    "how far the rows as they are lie above the permuted ones, in standard deviations; p how often these reach as far."
 )
 NO_COMMIT = "not recorded (a folder has none)"
 LONG = 80
@@ -123,6 +128,9 @@ def _claim(report: Report, number: int, explain: bool) -> Iterator[Markup]:
         several = f": {row.verdict.by_path[path].words}" if len(row.verdict.evidence) > 1 else ""
         yield tag("h3", "Evidence along the path ", tag("code", path), several)
         yield _evidence(evidence, row.layers, f"{name}-{path}", explain)
+    if row.verdict.trace:
+        yield tag("h3", "Evidence in the adapter")
+        yield _traced(row, row.verdict.trace, explain)
     yield tag("h3", "What is claimed, and where")
     yield _claimed(report, row)
     yield tag("h3", "Check it yourself")
@@ -179,6 +187,20 @@ def _evidence(evidence: Evidence, layers: int | None, name: str, explain: bool) 
             class_="figures"),
         tag("details", tag("summary", "All numbers, layer by layer"), table, open="" if explain else None),
     )  # fmt: skip
+
+
+def _traced(row: Row, trace: Trace, explain: bool) -> Markup:
+    sentences = (
+        tag("p", f"{sentence[0].upper()}{sentence[1:]}.", class_="exact")
+        for sentence in adapter.sentences(trace, row.layers)
+    )
+    by_layer = _table(adapter.layer_columns(trace), adapter.layer_cells(trace), "projection by layer")
+    return joined(
+        tag("p", TRACE, class_="muted"),
+        _table(adapter.COLUMNS, adapter.cells(trace), "by projection"),
+        tag("div", tag("h4", "In numbers"), *sentences, class_="numbers"),
+        tag("details", tag("summary", "All numbers, layer by layer"), by_layer, open="" if explain else None),
+    )
 
 
 def _figure(title: str, picture: Markup, caption: str, kind: str | None = None) -> Markup:

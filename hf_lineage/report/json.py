@@ -13,7 +13,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Evidence, Related, Verdict
-from hf_lineage.report import numbers
+from hf_lineage.report import adapter, numbers
 from hf_lineage.report.encoding import encode
 
 SCHEMA_VERSION = 2
@@ -42,11 +42,13 @@ def document(report: Report) -> dict[str, Any]:
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
-        "claims": [_claim(row) | {"recipe": asdict(row.recipe or options.recipe)} for row in report.rows],
+        "claims": [
+            _claim(row, options.alpha) | {"recipe": asdict(row.recipe or options.recipe)} for row in report.rows
+        ],
     }
 
 
-def _claim(row: Row) -> dict[str, Any]:
+def _claim(row: Row, alpha: float) -> dict[str, Any]:
     return {
         "base": row.claim.base,
         "base_revision": row.base_revision,
@@ -65,6 +67,7 @@ def _claim(row: Row) -> dict[str, Any]:
             "model": row.model_origin and asdict(row.model_origin),
         },
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
+        "adapter": row.verdict.trace and adapter.values(row.verdict.trace, alpha),
         "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
     }
 

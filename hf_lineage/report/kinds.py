@@ -49,6 +49,21 @@ KINDS = {
             "the hidden units of the model write is inherited.",
         ),
     ),
+    Kind.ADAPTER: Shown(
+        tone="good",
+        headline="Carries the trace of",
+        says="What this adapter adds to the weights is made of gradients, and gradients pass through the weights of the"
+        " model that is trained. Those of this base left their trace in it: the adapter was trained on this base, or on"
+        " a near relative of it such as a fine-tune.",
+        says_not=f"It does not say which of several near relatives it was. {NO_WRONG}",
+        rule=Rule(
+            "related-adapter",
+            "none",
+            "The adapter was trained on the base it declares, or on a near relative of it.",
+            "What the adapter adds fits the weights of the base in a way that an adapter of an independent model "
+            "practically never does.",
+        ),
+    ),
     Kind.IN_PART: Shown(
         tone="part",
         headline="Shares some weights with",
@@ -163,7 +178,7 @@ KINDS = {
 """By verdict."""
 NUMBERED = (
     *(Kind.RELATED, Kind.UNRELATED, Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE),
-    *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.UNMEASURED),
+    *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.UNMEASURED, Kind.ADAPTER),
 )
 """The order of the rules in SARIF; new ones come at the end, so that their numbers stay."""
 TONES = {"good": 32, "part": 33, "bad": 31, "open": 33}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from hf_lineage.checking.api import Report
 from hf_lineage.errors import printable
-from hf_lineage.report import numbers, wording
+from hf_lineage.report import adapter, numbers, wording
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -20,6 +20,10 @@ def render(report: Report, explain: bool = False) -> str:
     blocks += [paragraph(sentence) for sentence in wording.reasons(report)]
     if explain:
         for row in report.rows:
+            if trace := row.verdict.trace:
+                blocks.append(f"#### {escaped(row.claim.base)}, adapter")
+                blocks.append(table(adapter.COLUMNS, adapter.cells(trace)))
+                blocks.append(table(adapter.layer_columns(trace), adapter.layer_cells(trace)))
             for path, evidence in row.verdict.evidence.items():
                 rows = map(numbers.layer_cells, numbers.layer_rows(evidence))
                 blocks.append(f"#### {escaped(row.claim.base)}, {escaped(path)}")

@@ -188,7 +188,7 @@ def _decisive(row: Row, claim: Mapping[str, Any]) -> dict[str, float | None]:
     decided = wording.decisive(row.verdict)
     path = next((path for path in claim["paths"] if path["path"] == decided), None)
     if path is None:
-        return {"score": None, "p_value": None, "inherited": None}
+        return {"score": None, "p_value": claim["adapter"] and claim["adapter"]["p_value"], "inherited": None}
     inherited = path["inherited"] and round(path["inherited"]["share"], IN_SHARES)
     return {"score": path["score"], "p_value": path["p_value_adjusted"], "inherited": inherited}
 

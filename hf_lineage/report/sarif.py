@@ -72,7 +72,10 @@ def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, An
     verdict, best, rule = row.verdict, wording.best(row), KINDS[row.verdict.kind].rule
     passed = verdict.exit_code is ExitCode.RELATED
     first, *others = map(_location, found_at)
-    numbers = {} if best is None else {"score": best.comparison.score, "pValue": best.p_value}
+    p_value = wording.p_value(row)
+    numbers = {} if p_value is None else {"pValue": p_value}
+    if best is not None:
+        numbers["score"] = best.comparison.score
     if best is not None and best.inherited is not None:
         numbers["inherited"] = best.inherited.share
     facts = {

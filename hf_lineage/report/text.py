@@ -14,8 +14,9 @@ from rich.text import Text
 
 from hf_lineage.checking.api import Report
 from hf_lineage.errors import printable
+from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence, ExitCode, Kind
-from hf_lineage.report import numbers, wording
+from hf_lineage.report import adapter, numbers, wording
 from hf_lineage.report.kinds import KINDS, TONES
 
 WIDTH = 80
@@ -42,6 +43,8 @@ def render(report: Report, explain: bool = False) -> str:
     paragraphs = list(wording.reasons(report))
     if explain:
         for row in report.rows:
+            if row.verdict.trace:
+                lines.append(_traced(printable(row.claim.base, 200), row.verdict.trace))
             for path, evidence in row.verdict.evidence.items():
                 lines.append(_explained(f"{printable(row.claim.base, 200)}, {path}", evidence))
         paragraphs += [wording.settings(report), wording.MEANING, *wording.LIMITS]
@@ -84,6 +87,13 @@ def colour(text: str) -> str:
 def bar(value: float, top: float) -> str:
     """Return a bar of up to 20 columns for a value between 0 and `top`."""
     return "█" * round(BAR * min(max(value / top, 0.0), 1.0)) if top > 0 else ""
+
+
+def _traced(title: str, trace: Trace) -> str:
+    columns = adapter.layer_columns(trace)
+    by_layer = table(columns, adapter.layer_cells(trace), numeric=range(len(columns)))
+    by_projection = table(adapter.COLUMNS, adapter.cells(trace), numeric=adapter.NUMERIC)
+    return f"\n{wrapped(title)}, adapter\n{by_projection}\n{by_layer}\n"
 
 
 def _explained(title: str, evidence: Evidence) -> str:

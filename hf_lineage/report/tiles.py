@@ -63,5 +63,6 @@ def figures(row: Row) -> tuple[str, str, str]:
     """Return score, share and p-value of the path that decided."""
     evidence = wording.best(row)
     if evidence is None:
-        return "–", "–", "–"
+        p_value = wording.p_value(row)
+        return "–", "–", "–" if p_value is None else f"{p_value:.3g}"
     return wording.score(evidence), wording.inherited(evidence).replace("-", "–"), f"{evidence.p_value:.3g}"

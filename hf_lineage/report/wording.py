@@ -9,7 +9,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named, spans
 from hf_lineage.evidence.verdict import SEVERITY, Evidence, Verdict
-from hf_lineage.report import numbers
+from hf_lineage.report import adapter, numbers
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
 NUMERIC = (3, 4, 5)
@@ -45,7 +45,9 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
     """Yield the cells of one claim: a line for each path, or a single line where nothing was measured."""
     base, relation = about(row), printable(row.claim.relation or "-", 40)
     if not row.verdict.evidence:
-        yield base, relation, "-", "-", "-", "-", row.verdict.words
+        trace = row.verdict.trace
+        path, p = ("-", "-") if trace is None else ("adapter", f"{trace.p_value:.3g}")
+        yield base, relation, path, "-", "-", p, row.verdict.words
     for number, (path, evidence) in enumerate(row.verdict.evidence.items()):
         words = row.verdict.by_path[path].words
         first = (base, relation) if number == 0 else ("", "")
@@ -87,6 +89,14 @@ def worst(report: Report) -> Row | None:
     )
 
 
+def p_value(row: Row) -> float | None:
+    """Return the p-value that decided, None where nothing was measured."""
+    if row.verdict.trace:
+        return row.verdict.trace.p_value
+    evidence = best(row)
+    return None if evidence is None else evidence.p_value
+
+
 def best(row: Row) -> Evidence | None:
     """Return the evidence of the path that decided, None where nothing was measured."""
     path = decisive(row.verdict)
@@ -96,7 +106,8 @@ def best(row: Row) -> Evidence | None:
 def outcome(row: Row) -> str:
     """Return what became of one claim in one sentence on one line."""
     base, evidence = about(row), best(row)
-    measured = "" if evidence is None else f" ({figures(evidence)})"
+    trace = row.verdict.trace
+    measured = f" ({figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
     return f"{base} is {row.verdict.words}{measured}" + (f": {reason(row)}" if row.verdict.reason else "")
 
 
@@ -119,6 +130,8 @@ def reasons(report: Report) -> Iterator[str]:
         if len(row.verdict.evidence) > 1:
             paths = len(row.verdict.evidence)
             yield f"{base}: {row.verdict.words} over {paths} paths, p-values after Holm's correction"
+        if row.verdict.trace:
+            yield from (f"{base}: {sentence}" for sentence in adapter.sentences(row.verdict.trace, row.layers))
         yield from measured(row)
         yield from left_out(row)
         yield from (printable(note) for note in row.notes if note not in noted)
@@ -230,8 +243,9 @@ def settings(report: Report) -> str:
     """Return the recipe and the test in one sentence: what has to be the same for a number to come out again."""
     recipe, options = report.options.recipe, report.options
     probes = "exact" if recipe.probes is None else f"{recipe.probes} probes"
-    measured_paths = (evidence for row in report.rows for evidence in row.verdict.evidence.values())
-    seeded = options.order_seed is not None and any(map(numbers.drawn, measured_paths))
+    measured_paths = [evidence for row in report.rows for evidence in row.verdict.evidence.values()]
+    few = any(row.verdict.trace and row.verdict.trace.analyses > 1 for row in report.rows)
+    seeded = options.order_seed is not None and (few or any(map(numbers.drawn, measured_paths)))
     drawn = f"; layers and units drawn by order seed {options.order_seed}" if seeded else ""
     return (
         f"Recipe {recipe.option}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "

@@ -39,7 +39,7 @@ def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bo
     slot, heads = layer_set.slots[role], layer_set.heads[role]
     if isinstance(rows := read(slot.tensor), StoredRows):
         return rows
-    matrix = _unpacked(_oriented(layout, slot, read), layer_set, slot)
+    matrix = unpacked(_oriented(layout, slot, read), layer_set, slot)
     if slot.latent:
         matrix = _through(layout, layer_set, slot, matrix, read, gains)
     if role in ("key", "value"):
@@ -70,7 +70,7 @@ def bias(layer_set: LayerSet, role: str, read: Read) -> Array | None:
     name = layer_set.biases.get(slot.tensor)
     if name is None:
         return None
-    return _unpacked(single(read(name))[..., None], layer_set, slot).ravel()
+    return unpacked(single(read(name))[..., None], layer_set, slot).ravel()
 
 
 def shift(layer_set: LayerSet, norm: str | None, read: Read) -> Array | None:
@@ -86,8 +86,8 @@ def _oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -
     return stored.mT if turned(layout.factorization, slot) else stored
 
 
-def _unpacked(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArray[Any]:
-    """The heads of one role, (..., heads, size, columns), out of a matrix that may hold several."""
+def unpacked(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArray[Any]:
+    """Return the heads of one role, (..., heads, size, columns), out of a matrix that may hold several."""
     packed = [layer_set.heads[role] for role in slot.roles]
     blocks = min(heads.count for heads in packed) if slot.interleaved else slot.blocks
     rows = [heads.count // blocks * heads.size for heads in packed]

@@ -159,6 +159,7 @@ class TestTheItem:
         declared = {
             (f"{folder.parent.name}/{folder.name}", claim.base)
             for folder in folders.HUB.glob("*/*")
+            if (folder / "config.json").exists()
             for claim in read_claims(RepoRef("", folder)).claims
         }
         assert len(declared) > 10

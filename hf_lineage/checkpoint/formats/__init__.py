@@ -47,23 +47,8 @@ class Describing(Protocol):
 
 
 FORMATS: list[Format] = [
-<<<<<<< HEAD
     *(FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, MLX),
     *(UNDECODED, PLAIN),
-=======
-    FP8,
-    GPTQ,
-    AWQ,
-    FOUR_BITS,
-    EIGHT_BITS,
-    COMPRESSED,
-    GPT_OSS,
-    BITNET,
-    TORCHAO,
-    MLX,
-    UNDECODED,
-    PLAIN,
->>>>>>> gguf
 ]
 """The first that recognises a checkpoint reads it."""
 

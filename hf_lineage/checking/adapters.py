@@ -1,0 +1,161 @@
+"""Adapters: a repository that holds a LoRA adapter and no model is tested against the weights of each declared base."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hf_lineage.checking import adapted
+from hf_lineage.checking.failures import VERDICTS, attempt
+from hf_lineage.checking.model import FromWeights
+from hf_lineage.checking.opened import Opened, described, opened
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.rows import Row, base_of
+from hf_lineage.checkpoint.lora import Lora, open_lora
+from hf_lineage.claims.sources import Claim
+from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.evidence import interim
+from hf_lineage.evidence.adapter_trace import trace
+from hf_lineage.evidence.adapter_verdict import clear, judge_trace
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unrelated, Unverifiable, Verdict
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.options import Spec
+from hf_lineage.signature.origin import WEIGHTS
+from hf_lineage.signature.values import Signature
+
+FEW = 4
+"""Layers that are read first, drawn at random; of models with no more than twice as many all are read at once."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An adapter whose headers are read."""
+
+    repo: RepoRef
+    lora: Lora
+
+    @property
+    def described(self) -> str:
+        """The kind, the rank and the number of matrices, as a sentence."""
+        ranks = sorted({factors.rank for factors in self.lora.modules.values()})
+        rank = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
+        kinds = Counter(module.rpartition(".")[2] for module in self.lora.modules)
+        named = ", ".join(printable(name, 40) for name, _ in kinds.most_common(10))
+        beside = f", and {self.lora.beside} other tensors, which are not tested" if self.lora.beside else ""
+        return (
+            f"{self.repo}: a {self.lora.kind} adapter of rank {rank} on {len(self.lora.modules)} matrices ({named})"
+            f"{beside}"
+        )
+
+
+def open_adapter(repo: RepoRef) -> Adapter | Verdict:
+    """Return the adapter of a repository, or the verdict that says why it is not compared; LineageError if damaged."""
+    opened_lora = attempt(lambda: open_lora(repo), NothingToCompare)
+    return opened_lora if isinstance(opened_lora, Verdict) else Adapter(repo, opened_lora)
+
+
+def judge_adapter(adapter: Adapter | Verdict, claim: Claim, options: Options) -> Row:
+    """Return the row of one claim: an error of the base becomes its verdict, one of the adapter is raised."""
+    if claim.problem:
+        return Row(claim, Unverifiable(claim.problem))
+    if isinstance(adapter, Verdict):
+        return Row(claim, adapter)
+    source = attempt(lambda: base_of(claim, options.local_hub), *VERDICTS)
+    if isinstance(source, Verdict):
+        return Row(claim, source, notes=(adapter.described,))
+    return judge_on(adapter, claim, source, options)
+
+
+def judge_on(adapter: Adapter | Verdict, claim: Claim, source: RepoRef | Signature, options: Options) -> Row:
+    """Return the row of an adapter and a base that was located before."""
+    if isinstance(adapter, Verdict):
+        return Row(claim, adapter)
+    if isinstance(source, Signature):
+        why = "an adapter is tested against the weights of its base, and a signature does not hold them; name the model"
+        return Row(claim, Unverifiable(why), notes=(adapter.described,))
+    base = attempt(lambda: opened(described(source)), *VERDICTS)
+    if isinstance(base, Verdict):
+        return Row(claim, base, source.revision, notes=(adapter.described,))
+    outcome = _judged(adapter, base, options)
+    done = FromWeights.of(base, Spec(), None, cached=False).downloads()
+    return Row(
+        claim,
+        outcome,
+        base_revision=source.revision,
+        layers=base.layout.layers,
+        traffic={source.name: done} if done else {},
+        base_origin=WEIGHTS,
+        model_origin=WEIGHTS,
+        notes=(adapter.described, *_untested(adapter, base), *(f"{source.name}: {note}" for note in base.notes)),
+    )
+
+
+def _judged(adapter: Adapter, base: Opened, options: Options) -> Verdict:
+    places = adapted.find_places(base, adapter.lora)
+    if obstacle := _obstacle(places, base):
+        return obstacle
+    testable = adapted.testable(places, base.layout)
+    if not testable:
+        return Unverifiable(
+            "the adapter adapts no matrix whose trace can be tested: those that make hidden units or values, or write "
+            "into the stream"
+        )
+    products = adapted.products(adapter.lora, testable)
+    if not any(product.rows.shape[1] for product in products.values()):
+        return Inconclusive("what the adapter adds is zero in every matrix, as before any training")
+    return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
+
+
+def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
+    """The verdict on an adapter that cannot be put on this base; None if it can."""
+    name = base.described.repo.name
+    if places.unfit:
+        first = printable(places.unfit[0], 200)
+        return Unrelated(f"by shape: {first}, so that the adapter was not trained on {name}")
+    if not places.everything:
+        what = printable((*places.absent, "matrices outside the layers")[0], 200)
+        return Unverifiable(
+            f"the adapter is for {what}, and no matrix of a layer of {name} is stored under such a name: it belongs to "
+            "another class, or transformers renames the modules of this one when it loads them"
+        )
+    known = {re.sub(r"\d+", "#", place.module) for place in places.everything}
+    beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
+    if beyond is not None:
+        return Incompatible(f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have")
+    return None
+
+
+def _tested(
+    adapter: Adapter, base: Opened, testable: Sequence[adapted.Place], products: adapted.Products, options: Options
+) -> Verdict:
+    """The verdict after a few layers if it is clear, else after all of them."""
+    layers = sorted({place.layer for place in testable if products[place.module].rows.shape[1]})
+    few = len(layers) > 2 * FEW and options.budget != "full"
+    order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
+    stops = (FEW, len(layers)) if few else (len(layers),)
+    criteria = Criteria(options.alpha, permutations=options.permutations, seed=options.seed, analyses=len(stops))
+    for read in stops:
+        chosen = [place for place in testable if place.layer in order[:read]]
+        blocks = list(adapted.blocks(base, products, chosen))
+        measured = trace(blocks, criteria.permutations_at_first, criteria.seed, criteria.analyses)
+        outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
+        if clear(outcome):
+            break
+    return outcome
+
+
+def _untested(adapter: Adapter, base: Opened) -> tuple[str, ...]:
+    """Sentences about adapted matrices that are not tested."""
+    places = adapted.find_places(base, adapter.lora)
+    tested = {(place.module, place.slot.role) for place in adapted.testable(places, base.layout)}
+    roles = sorted({place.slot.role for place in places.everything if (place.module, place.slot.role) not in tested})
+    attention = [role for role in ("query", "key") if role in roles]
+    if not attention:
+        return ()
+    return (
+        f"{adapter.repo}: {' and '.join(attention)} are not tested: where positions are rotary, the dimensions of "
+        "a head are not exchangeable",
+    )

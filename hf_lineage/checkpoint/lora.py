@@ -1,0 +1,191 @@
+"""A LoRA adapter by itself: the two factors of every matrix that it adapts, read without any base.
+
+The tensors say what was adapted. `target_modules`, `layers_to_transform` and the patterns of ranks and scales only
+say how peft chose it, so that a pattern of a repository that nobody vouches for is never run.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint.adapter import CONFIG, WEIGHTS
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.numbers import single
+from hf_lineage.checkpoint.opening import open_file
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.hub.reference import RepoRef
+
+FACTOR = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<which>[AB])(?:\.default)?\.weight")
+"""The name of a factor; `default` is the name that peft gives an adapter and that some trainers leave in."""
+LARGEST_RANK = 2048
+"""More is no low rank any more, and would take minutes to decompose."""
+LARGEST_SCALE = 1e9
+"""No adapter multiplies what it adds by so much."""
+ANOTHER_FORM = ("layer_replication", "use_bdlora", "use_qalora", "kasa_config", "monteclora_config")
+"""Settings with which factors have other shapes, belong to other layers, or are trained for something else."""
+WITHOUT_BASE = ("True", "true", "False", "gaussian", "orthogonal")
+"""Initialisations that know nothing of the base, by their values in the configuration."""
+FROM_BASE = ("pissa", "olora", "eva", "corda", "lora_ga")
+"""Initialisations computed from the base in a way that treats all of its units and coordinates alike."""
+NOT_ALIKE = ("loftq",)
+"""Initialisations that do not: what a blockwise quantization rounds away depends on the order of rows."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What is added to one matrix, scale x B A, by the names of its factors and their shapes."""
+
+    first: str
+    """A (rank, columns)."""
+    second: str
+    """B (rows, rank)."""
+    rows: int
+    columns: int
+    rank: int
+    scale: float
+    """The largest that the configuration may give: which of its patterns peft matches is not asked."""
+
+
+@dataclass(frozen=True)
+class Lora:
+    """A LoRA adapter whose headers are read, and not its factors."""
+
+    checkpoint: Checkpoint
+    modules: Mapping[str, Factors]
+    """By the name of the adapted module, as peft gives it, without `base_model.model`."""
+    kind: str
+    """LoRA, rsLoRA or DoRA, with the initialisation where it is not the usual one."""
+    beside: int
+    """How many tensors belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
+    order_matters: str = ""
+    """The initialisation, if it depends on the order of the base's rows; else empty."""
+
+    def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""
+        factors = self.modules[module]
+        return single(self.checkpoint.read(factors.second)), single(self.checkpoint.read(factors.first))
+
+
+def only_lora(repo: RepoRef) -> bool:
+    """Return whether a repository holds an adapter of peft and no model."""
+    return repo.offers(CONFIG) and not repo.offers("config.json")
+
+
+def open_lora(repo: RepoRef) -> Lora:
+    """Return the adapter of a repository, its headers checked.
+
+    Raise NothingToCompare for an adapter that is no LoRA, and CheckpointError for a damaged one.
+    """
+    config = repo.read_json(CONFIG) or {}
+    _refuse_other(repo, config)
+    if not repo.offers(WEIGHTS):
+        raise NothingToCompare(
+            f"{repo} has no {WEIGHTS}, only which adapters are read; save it with peft's `save_pretrained`"
+        )
+    checkpoint = open_file(repo, WEIGHTS)
+    pairs: dict[str, dict[str, str]] = {}
+    for name, info in checkpoint.tensors.items():
+        match = FACTOR.fullmatch(name)
+        if match and len(info.shape) == 2 and not info.refusal:
+            pairs.setdefault(match["module"], {})[match["which"]] = name
+    ranks = _ranks(repo, config)
+    alpha, rooted = _alpha(repo, config), bool(config.get("use_rslora"))
+    modules = {module: _factors(repo, checkpoint, pair, ranks) for module, pair in pairs.items()}
+    modules = {
+        module: replace(factors, scale=alpha / (math.sqrt(factors.rank) if rooted else factors.rank))
+        for module, factors in modules.items()
+    }
+    if not modules:
+        raise NothingToCompare(f"{repo}: {WEIGHTS} holds no pair of LoRA factors of a matrix (lora_A and lora_B)")
+    start = config.get("init_lora_weights", True)
+    return Lora(
+        checkpoint,
+        modules,
+        _kind(config, start),
+        beside=len(checkpoint.tensors) - 2 * len(modules),
+        order_matters=str(start) if _family(start) in NOT_ALIKE else "",
+    )
+
+
+def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:
+    """Raise NothingToCompare for an adapter whose factors are not those of a LoRA of the named layers."""
+    kind = config.get("peft_type")
+    if kind != "LORA":
+        raise NothingToCompare(
+            f"{repo} holds an adapter of the kind {printable(str(kind), 50)}; only LoRA adapters carry a trace of "
+            "their base that is tested here"
+        )
+    other = next((key for key in ANOTHER_FORM if config.get(key)), None)
+    if other is not None:
+        raise NothingToCompare(f"{repo}: {CONFIG} sets `{other}`, with which the factors are not those of a plain LoRA")
+    start = config.get("init_lora_weights", True)
+    if _family(start) not in {*WITHOUT_BASE, *FROM_BASE, *NOT_ALIKE}:
+        raise NothingToCompare(
+            f"{repo}: {CONFIG} sets `init_lora_weights` to {printable(str(start), 50)}, whose effect on the test is "
+            "not known"
+        )
+
+
+def _family(start: Any) -> str:
+    """The name of an initialisation in lower case without its parameters, such as pissa of pissa_niter_16."""
+    return str(start).lower().partition("_niter")[0] if isinstance(start, str) else str(start)
+
+
+def _kind(config: Mapping[str, Any], start: Any) -> str:
+    base = "DoRA" if config.get("use_dora") else "rsLoRA" if config.get("use_rslora") else "LoRA"
+    family = _family(start)
+    return base if family in ("True", "true") else f"{base} from {'random factors' if family == 'False' else family}"
+
+
+def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
+    """Every rank that the configuration gives any matrix; CheckpointError for what is no rank."""
+    pattern = config.get("rank_pattern") or {}
+    if not isinstance(pattern, dict):
+        raise CheckpointError(f"{repo}: `rank_pattern` of {CONFIG} is no mapping from names to ranks; save it again")
+    ranks = [config.get("r", 8), *pattern.values()]
+    wrong = [rank for rank in ranks if type(rank) is not int or rank < 1]
+    if wrong:
+        raise CheckpointError(
+            f"{repo}: {CONFIG} gives the rank {printable(repr(wrong[0]), 50)}, which must be a positive integer; save "
+            "the adapter again"
+        )
+    if max(ranks) > LARGEST_RANK:
+        raise NothingToCompare(f"{repo}: adapters of a rank above {LARGEST_RANK} are not compared")
+    return frozenset(ranks)
+
+
+def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
+    """The largest scale, times the rank, that the configuration gives any matrix; CheckpointError for no number."""
+    pattern = config.get("alpha_pattern") or {}
+    values = [config.get("lora_alpha", 8), *(pattern.values() if isinstance(pattern, dict) else [pattern])]
+    wrong = [value for value in values if type(value) not in (int, float) or not abs(value) < LARGEST_SCALE]
+    if wrong:
+        raise CheckpointError(f"{repo}: {CONFIG} gives the scale {printable(repr(wrong[0]), 50)}, not a number")
+    return max(abs(float(value)) for value in values)
+
+
+def _factors(repo: RepoRef, checkpoint: Checkpoint, pair: Mapping[str, str], ranks: frozenset[int]) -> Factors:
+    """The factors of one module, whose shapes fit each other and the configuration."""
+    if pair.keys() != {"A", "B"}:
+        name = printable(next(iter(pair.values())), 200)
+        raise CheckpointError(f"{repo}: {WEIGHTS} holds {name} without its other factor; save the adapter again")
+    (rank, columns), (rows, inner) = (checkpoint.tensors[pair[which]].shape for which in "AB")
+    if rank != inner or rank not in ranks or 0 in (rows, columns):
+        raise CheckpointError(
+            f"{repo}: {printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape "
+            f"{(rows, inner)} do not multiply to a matrix of a rank that {CONFIG} gives "
+            f"({', '.join(map(str, sorted(ranks)[:5]))}); save the adapter again"
+        )
+    return Factors(pair["A"], pair["B"], rows, columns, rank, scale=1.0)
+
+
+def finite(*factors: NDArray[np.float32]) -> bool:
+    """Return whether all numbers of some factors are finite."""
+    return all(math.isfinite(float(np.abs(factor).max(initial=0.0))) for factor in factors)

@@ -1,0 +1,234 @@
+"""The trace that a base leaves in an adapter trained on it, and an exact test for it.
+
+A LoRA adds B A to a matrix. B is made of gradients of the base, and the gradient of a hidden unit passes through the
+matrix that writes this unit; that of a residual coordinate comes from the matrices that read the stream afterwards. If
+the adapter was trained on an independent base, its rows may be permuted within their exchangeable groups without
+changing the distribution of the pair: hidden units, dimensions of a value head, residual coordinates.
+
+The statistic is ‖P U Σ^½‖² with B A = U Σ Vᵀ and P the matrix of the base that the gradient passed through. It depends
+on the product alone: neither a change of basis between the factors nor columns of B that A never uses can move it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.signature.recipe import Array, Vector, random_stream
+
+DIRECTIONS = 32
+"""The most directions of B A that are tested, those of the largest singular values: a bound on the time."""
+PROBES = 128
+"""The most rows of a matrix of the base that are seen: of more rows, so many random sums."""
+NEGLIGIBLE = 1e-12
+"""Directions whose squared singular value is less than this part of the largest are rounding, or dead rank."""
+ROUNDING = 1e-6
+"""Statistics that differ by less than this part are equal: they are sums in float32."""
+LEAST = {"value": 1.2, "output": 1.1, "down": 1.7, "up": 0.5, "gate": 0.0}
+"""By role the least z of adapters on their own base over the root of the number of directions, as measured."""
+WHOLE, FADED = 0.1, 0.3
+"""Up to the first size of what is added, beside the base, a trace is whole; at the second nothing is left of it.
+
+Long training moves the weights so far that the gradients are no longer those of the base that is compared.
+"""
+BATCH = 64
+"""Permutations that are drawn at a time, to bound the memory."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One adapted matrix, and the matrix of the base that its gradient passed through."""
+
+    role: str
+    """What the matrix does in its layer: up, gate, value, output or down."""
+    layer: int
+    permuted: str
+    """What its rows are; rows of one kind and number are permuted alike in all blocks."""
+    written: Array
+    """(g, n, q): the rows of U Σ^½ in their g exchangeable groups, each column's mean in a group removed."""
+    through: Array
+    """(g, k, n): the matrix of the base seen through probes, each row's mean in a group removed."""
+    size: float = 0.0
+    """How large the numbers that are added are beside those of the base (root mean square)."""
+
+    @property
+    def directions(self) -> float:
+        """The effective number of directions, 1 / Σ p² with p the part of each in the sum of singular values."""
+        parts = np.sum(np.square(self.written, dtype=np.float64), axis=(0, 1))
+        return float(parts.sum() ** 2 / np.square(parts).sum()) if parts.any() else 0.0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The test of one adapter against one base."""
+
+    roles: tuple[str, ...]
+    layers: tuple[int, ...]
+    """The role and the layer of every block, (b,)."""
+    ratios: Vector
+    """(n + 1, b): the statistic of every block over its mean, first as observed and then under each permutation."""
+    directions: Vector
+    """The effective number of directions of every block, (b,)."""
+    sizes: Vector
+    """How large what every block adds is beside the base, (b,)."""
+    seed: int
+    analyses: int = 1
+    """How many interim analyses there are, for which p is corrected (Bonferroni)."""
+
+    @property
+    def permutations(self) -> int:
+        """How many permutations were drawn."""
+        return len(self.ratios) - 1
+
+    def power(self, alpha: float) -> float:
+        """Return the probability of p <= alpha, at least, if the adapter was trained on this base, as calibrated."""
+        tests = len(self.by_role) * self.analyses
+        critical = -NormalDist().inv_cdf(alpha / tests)
+        left = np.clip((FADED - self.sizes) / (FADED - WHOLE), 0.0, 1.0)
+        shown = self.directions * left**2
+        reached = (LEAST[role] * np.sqrt(shown[self._of(role)].sum()) for role in self.by_role)
+        return NormalDist().cdf(max(reached) - critical)
+
+    @functools.cached_property
+    def by_role(self) -> Mapping[str, Vector]:
+        """By role the sum over its blocks, (n + 1,), standardised over the observed value and the permuted ones."""
+        return {role: _standardised(self.ratios[:, self._of(role)].sum(axis=1)) for role in dict.fromkeys(self.roles)}
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of the largest statistic of all roles under the same permutations (Westfall and Young 1993)."""
+        return min(1.0, self.analyses * _p_value(np.max(list(self.by_role.values()), axis=0)))
+
+    def p_of(self, role: str) -> float:
+        """Return the p-value of one role by itself, which is corrected for nothing."""
+        return _p_value(self.by_role[role])
+
+    def z_of(self, role: str) -> float:
+        """Return how many standard deviations of its permutations one role lies above their mean."""
+        return _above(self.ratios[:, self._of(role)].sum(axis=1))
+
+    @property
+    def z_of_blocks(self) -> Vector:
+        """(b,): the same for every block; a picture of where the trace is, not a test."""
+        return np.array([_above(column) for column in self.ratios.T])
+
+    def _of(self, role: str) -> NDArray[np.int64]:
+        return np.flatnonzero(np.array(self.roles) == role)
+
+
+def product_rows(second: Array, first: Array) -> Array:
+    """Return U Σ^½ of the singular value decomposition B A = U Σ Vᵀ up to a factor, (rows, q) with q <= DIRECTIONS.
+
+    Nothing but the product decides; q is 0 if it is zero. The root lets weaker directions count more than B A itself
+    would, and all of them are gradients.
+    """
+    wide, narrow = first.astype(np.float64), second.astype(np.float64)
+    rows = narrow @ _root(wide @ wide.T)
+    squares, vectors = np.linalg.eigh(rows.T @ rows)
+    kept = np.argsort(squares)[::-1][:DIRECTIONS]
+    kept = kept[squares[kept] > squares.max(initial=0.0) * NEGLIGIBLE]
+    largest = squares.max(initial=0.0) ** 0.25
+    product: Array = (rows @ (vectors[:, kept] / squares[kept] ** 0.25) / (largest or 1.0)).astype(np.float32)
+    return product
+
+
+def _root(gram: Vector) -> Vector:
+    """A matrix R with R Rᵀ the Gram matrix (r, r)."""
+    values, vectors = np.linalg.eigh(gram)
+    root: Vector = vectors * np.sqrt(np.clip(values, 0.0, None))
+    return root
+
+
+def probed(matrix: Array, purpose: str) -> Array:
+    """Return a matrix (rows, n) seen through random probes, (PROBES, n), or itself if it has no more rows than that.
+
+    The purpose says which probes these are.
+    """
+    rows = len(matrix)
+    if rows <= PROBES:
+        return matrix
+    words = random_stream(f"adapter probes {purpose} {rows}").random_raw(-(-rows * PROBES // 64))
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=rows * PROBES, bitorder="little")
+    signs = bits.reshape(PROBES, rows).astype(np.float32) * 2 - 1
+    seen: Array = signs @ matrix / np.float32(np.sqrt(PROBES))
+    return seen
+
+
+def block(role: str, layer: int, permuted: str, written: Array, through: Array, size: float = 0.0) -> Block:
+    """Return a block from the rows of a product (g, n, q) and the columns of P that belong to them (g, k, n)."""
+    centred = written - written.mean(axis=1, keepdims=True), through - through.mean(axis=2, keepdims=True)
+    return Block(role, layer, permuted, *centred, size)
+
+
+def trace(blocks: Sequence[Block], permutations: int, seed: int, analyses: int = 1) -> Trace:
+    """Return the test over some blocks, each of which has a product that is not zero."""
+    ratios = np.empty((permutations + 1, len(blocks)))
+    row = 0
+    for orders in _orders({(one.permuted, one.written.shape[1]) for one in blocks}, permutations, seed):
+        count = len(next(iter(orders.values())))
+        for column, one in enumerate(blocks):
+            ratios[row : row + count, column] = _ratios(one, orders[one.permuted, one.written.shape[1]])
+        row += count
+    return Trace(
+        tuple(one.role for one in blocks),
+        tuple(one.layer for one in blocks),
+        ratios,
+        np.array([one.directions for one in blocks]),
+        np.array([one.size for one in blocks]),
+        seed,
+        analyses,
+    )
+
+
+def _ratios(one: Block, orders: NDArray[np.int64]) -> Vector:
+    """The statistic of a block under some permutations of its rows (b, n), over its mean under all of them."""
+    groups, n, _ = one.written.shape
+    sizes = (np.sum(np.square(side, dtype=np.float64), axis=(1, 2)) for side in (one.written, one.through))
+    expected = float(np.multiply(*sizes).sum()) / (n - 1)
+    sums = np.zeros(len(orders))
+    for group in range(groups):
+        # All permutations are one large product, which BLAS computes many times as fast as many narrow ones.
+        permuted = one.written[group].take(orders.T, axis=0)
+        products = (one.through[group] @ permuted.reshape(n, -1)).reshape(-1, len(orders), permuted.shape[2])
+        sums += np.einsum("kbq,kbq->b", products, products, dtype=np.float64)
+    return sums / expected if expected > 0 else np.ones(len(orders))
+
+
+def _orders(kinds: set[tuple[str, int]], count: int, seed: int) -> Iterator[dict[tuple[str, int], NDArray[np.int64]]]:
+    """The identity and then `count` permutations of every kind of rows, at most BATCH at a time.
+
+    One permutation serves all groups, layers and roles: these are a part of all permutations that the null allows, and
+    a test under a part of them is exact as well. The raw random words are the same on every platform.
+    """
+    yield {kind: np.arange(kind[1])[None] for kind in kinds}
+    streams = {kind: random_stream(f"adapter permutations {kind[0]} {kind[1]} {seed}") for kind in sorted(kinds)}
+    for start in range(0, count, BATCH):
+        drawn = min(BATCH, count - start)
+        yield {
+            kind: np.argsort(stream.random_raw(drawn * kind[1]).reshape(drawn, -1), axis=1)
+            for kind, stream in streams.items()
+        }
+
+
+def _standardised(values: Vector) -> Vector:
+    """Values over their own mean and deviation, the observed one among them, so that all have the same part in it."""
+    deviation = float(values.std())
+    standard: Vector = (values - values.mean()) / deviation if deviation > 0 else np.zeros(len(values))
+    return standard
+
+
+def _above(values: Vector) -> float:
+    deviation = float(values[1:].std())
+    return float(values[0] - values[1:].mean()) / deviation if deviation > 0 else 0.0
+
+
+def _p_value(values: Vector) -> float:
+    """(1 + #{permuted >= observed}) / (n + 1); what rounding alone separates counts as equal."""
+    # Those below are counted: a statistic that is NaN is then never significant.
+    below = int(np.sum(values[1:] < values[0] - ROUNDING * abs(values[0])))
+    return (len(values) - below) / len(values)

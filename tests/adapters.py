@@ -1,0 +1,69 @@
+"""LoRA adapters trained by peft for a few steps, on models of the example Hub or on tiny ones."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+
+from hf_lineage.checkpoint.adapter import CONFIG, WEIGHTS
+
+LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+TEXT = Path(__file__).parents[1] / "README.md"
+CONTEXT, BATCH = 48, 8
+
+
+@cache
+def windows() -> torch.Tensor:
+    return torch.tensor(list(TEXT.read_bytes())).unfold(0, CONTEXT, 7)
+
+
+def trained(base: Path, folder: Path, steps: int = 8, seed: int = 0, **settings) -> Path:
+    """Train a LoRA on the bytes of the README and save it as peft does."""
+    torch.manual_seed(seed)
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    usual = {"r": 4, "lora_alpha": 8, "target_modules": LINEAR, "task_type": "CAUSAL_LM"}
+    model = get_peft_model(model, LoraConfig(**(usual | settings)))
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
+    for _ in range(steps):
+        batch = windows()[torch.randint(len(windows()), (BATCH,))]
+        optimizer.zero_grad()
+        model(input_ids=batch, labels=batch).loss.backward()
+        optimizer.step()
+    model.save_pretrained(folder)
+    (folder / "README.md").unlink()
+    return folder
+
+
+def change(folder: Path, edit) -> Path:
+    """Read the factors, change them in place, and write them back."""
+    factors = load_file(folder / WEIGHTS)
+    edit(factors)
+    save_file({name: tensor.contiguous() for name, tensor in factors.items()}, folder / WEIGHTS)
+    return folder
+
+
+def settings_of(folder: Path) -> dict:
+    return json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+
+
+def written(folder: Path, factors: dict[str, torch.Tensor], **settings) -> Path:
+    """An adapter of factors of our own under the names of peft."""
+    folder.mkdir(parents=True, exist_ok=True)
+    said = {"peft_type": "LORA", "r": 2, "target_modules": ["up_proj"]} | settings
+    (folder / CONFIG).write_text(json.dumps({k: v for k, v in said.items() if v is not None}), encoding="utf-8")
+    save_file(factors, folder / WEIGHTS)
+    return folder
+
+
+def pair(module: str, rows: int, columns: int, rank: int = 2, seed: int = 0) -> dict[str, torch.Tensor]:
+    """Random factors of one module."""
+    random = torch.Generator().manual_seed(seed)
+    name = f"base_model.model.{module}"
+    return {
+        f"{name}.lora_A.weight": torch.randn(rank, columns, generator=random),
+        f"{name}.lora_B.weight": torch.randn(rows, rank, generator=random),
+    }

@@ -1,0 +1,123 @@
+"""What reports say of an adapter: the same in each format, with new keys only in those for machines."""
+
+import datetime
+import json
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.adapter_verdict import judge_trace
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.report import FORMATS, adapter, record
+from hf_lineage.report.json import SCHEMA
+from tests.example_evidence import trace
+
+
+def shown(name, *traces, explain=False):
+    return FORMATS[name](report(*traces), explain)
+
+
+def report(*traces, layers=2):
+    """A report on an adapter with a row for each of these tests."""
+    rows = tuple(
+        Row(Claim("acme/base", "adapter", ("adapter_config.json",)), judge_trace(one, Criteria()), layers=layers)
+        for one in traces
+    )
+    return Report("fern/lora", None, rows, (), Options(order_seed=3))
+
+
+def test_each_projection_has_a_line():
+    assert list(adapter.cells(trace())) == [
+        ("value", "dimensions of value heads", "2", "5.2", "0.001"),
+        ("down", "residual coordinates", "2", "5.2", "0.001"),
+    ]
+
+
+def test_each_layer_has_a_line_with_what_it_has():
+    one = trace()
+    half = type(one)(("value", "down"), (0, 3), one.ratios[:, :2], one.directions[:2], one.sizes[:2], 0)
+    assert adapter.layer_columns(half) == ("Layer", "z of value", "z of down")
+    assert list(adapter.layer_cells(half)) == [("0", "5.2", "-"), ("3", "-", "5.2")]
+
+
+def test_experts_of_one_layer_are_averaged():
+    one = trace(layers=(5, 5))
+    assert list(adapter.layer_cells(one)) == [("5", "5.2", "5.2")]
+    assert next(adapter.cells(one))[2] == "1"
+
+
+def test_the_sentences_say_how_it_was_tested():
+    assert list(adapter.sentences(trace(), 2)) == [
+        "trace by projection: value z 5.2 (p 0.001), down z 5.2 (p 0.001); p = 0.001 from 999 permutations, the "
+        "largest statistic of all of them under the same permutations",
+        "what the adapter adds is 0.05 times as large as the weights",
+    ]
+
+
+def test_a_test_of_a_few_layers_says_which_and_of_how_many():
+    (_, few, _) = adapter.sentences(trace(analyses=2, layers=(3, 7)), 32)
+    assert few == (
+        "tested in 2 of 32 layers (layers 3, 7), drawn in a random order, at one of 2 interim analyses, for which p is "
+        "corrected (Bonferroni); --budget full reads them all"
+    )
+
+
+def test_the_values_are_those_of_the_schema():
+    document = json.loads(shown("json", trace(), trace(0.5), trace(0.5, size=float("inf"))))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    related, unrelated, open_one = document["claims"]
+    assert (related["kind"], related["verified"], related["paths"]) == ("adapter", True, [])
+    assert (related["adapter"]["p_value"], related["adapter"]["permutations"]) == (0.001, 999)
+    value, down = related["adapter"]["projections"]
+    assert (value["projection"], value["permuted"]) == ("value", "dimensions of value heads")
+    assert [layer["layer"] for layer in down["layers"]] == [0, 1]
+    assert (unrelated["verdict"], unrelated["kind"]) == ("UNRELATED", None)
+    assert (open_one["verdict"], open_one["adapter"]["projections"][0]["layers"][0]["size"]) == ("INCONCLUSIVE", None)
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "junit"])
+def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
+    text = " ".join(shown(name, trace()).split())
+    assert "RELATED by trace" in text
+    assert "0.001" in text
+    assert "value z 5.2" in text.lower()
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html"])
+def test_with_explain_every_layer_is_shown(name):
+    text = shown(name, trace(), explain=True)
+    assert "z of down" in text
+    assert "residual coordinates" in " ".join(text.split())
+
+
+def test_the_table_has_the_p_value_and_no_score():
+    line = next(line for line in shown("text", trace()).splitlines() if "0.001" in line)
+    assert line.split()[:7] == ["acme/base", "adapter", "adapter", "-", "-", "0.001", "RELATED"]
+
+
+def test_a_badge_an_alert_and_a_test_case_have_the_p_value():
+    assert "RELATED by trace, p 0.001" in shown("badge", trace())
+    (result,) = json.loads(shown("sarif", trace(0.5)))["runs"][0]["results"]
+    assert result["properties"]["pValue"] > 0.01
+    assert "score" not in result["properties"]
+    case = ET.fromstring(shown("junit", trace())).find(".//testcase/system-out")
+    assert case.text.startswith("acme/base is RELATED by trace (p = 0.001)")
+
+
+def test_the_record_beside_a_card_has_the_p_value():
+    recorded = record.build(report(trace()), None, datetime.date(2026, 11, 22), {})
+    (claim,) = recorded.claims
+    assert (claim.verified, claim.kind, claim.score, claim.p_value, claim.evidence) == (
+        True,
+        "adapter",
+        None,
+        0.001,
+        {},
+    )
+    assert claim.words == "RELATED by trace"
+    assert record.decode(record.encode(recorded)) == recorded
