@@ -23,7 +23,7 @@ from hf_lineage.signature.values import PathSignature, UnitCodes
 ALIKE = 0.5
 """A unit is inherited if the product of its two cosines, of what it reads and of what it writes, is above this."""
 DRAWN = 2048
-"""Units of all layers together that are looked up in the base: the share is then known to 4 %, however many layers
+"""Units of all layers together that are compared with the base: the share is then known to 4 %, however many layers
 there are."""
 MOST, FEWEST = 256, 64
 """Of one layer at most and at least so many of them are drawn, weighted by what they write."""
@@ -97,13 +97,13 @@ def inherited_units(
     usable = np.flatnonzero(candidate.usable).tolist()
     count = min(MOST, max(FEWEST, DRAWN // max(len(usable), 1)))
 
-    def look_up(row: int) -> None:
+    def count_inherited(row: int) -> None:
         partner = partners.get(row, int(comparison.similarity[:, row].argmax()))
         stream = random_stream(f"units {seed} {row}")
         drawn[row], errors[row] = _layer(base.units[partner], candidate.units[row], count, stream)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(look_up, usable))
+        list(pool.map(count_inherited, usable))
     writes = np.where(candidate.usable, candidate.writes, 0.0)
     weights = writes / writes.sum() if writes.sum() > 0 else writes
     error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
@@ -146,35 +146,37 @@ def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.
     That is so where the product of the two cosines is above ALIKE. Hardly any pair of unrelated units has a first
     cosine of that size, so the second is only computed where the first has.
     """
-    found = np.zeros(len(chosen), dtype=np.bool_)
+    inherited = np.zeros(len(chosen), dtype=np.bool_)
     codes = [(getattr(candidate, side)[chosen], getattr(base, side)) for side in ("inner", "outer")]
-    if any(ours.shape[1] != theirs.shape[1] for ours, theirs in codes):
-        return found
-    sides = [(_words(ours), _words(theirs), _cosine(ours.shape[1])) for ours, theirs in codes if ours.shape[1]]
+    if any(signs.shape[1] != base_signs.shape[1] for signs, base_signs in codes):
+        return inherited
+    sides = [
+        (_words(signs), _words(base_signs), _cosine(signs.shape[1])) for signs, base_signs in codes if signs.shape[1]
+    ]
     rows = max(1, AT_A_TIME // max(len(chosen), 1))
     for start in range(0, len(base.weight) if sides else 0, rows):
-        missing = np.flatnonzero(~found)
-        found[missing[_matched(sides, missing, slice(start, start + rows))]] = True
-    return found
+        missing = np.flatnonzero(~inherited)
+        inherited[missing[_matched(sides, missing, slice(start, start + rows))]] = True
+    return inherited
 
 
 Sides = Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64], Vector]]
-"""What candidates read, and what they write: packed signs of theirs (words, q) and of the base's units (words, u), and
-the cosine for each number of unlike signs."""
+"""For what units read and for what they write: packed signs of a candidate's units (words, q) and of the base's (words,
+u), and the cosine for each number of unlike signs."""
 
 
-def _matched(sides: Sides, ours: NDArray[np.int64], theirs: slice) -> NDArray[np.int64]:
-    """The places in `ours` of those units that have a counterpart among these of the base."""
-    (first, base, cosine), *others = sides
-    differing = _differing(first[:, ours, None], base[:, None, theirs])
+def _matched(sides: Sides, units: NDArray[np.int64], base_units: slice) -> NDArray[np.int64]:
+    """The places in `units` of those that have a counterpart among these units of the base."""
+    (words, base_words, cosine), *others = sides
+    differing = _differing(words[:, units, None], base_words[:, None, base_units])
     far = np.flatnonzero(np.abs(cosine) <= ALIKE)
     # Numbers below the first one that is far become large ones, so that one comparison finds those on either side.
     near = differing - differing.dtype.type(far[0]) > far[-1] - far[0]
-    rows, units = np.divmod(np.flatnonzero(near), near.shape[1])  # thirty times as fast as nonzero
-    product = cosine[_differing(first[:, ours[rows]], base[:, theirs][:, units])]
-    for codes, base_codes, cosines in others:
-        product = product * cosines[_differing(codes[:, ours[rows]], base_codes[:, theirs][:, units])]
-    return np.unique(rows[product > ALIKE])
+    places, partners = np.divmod(np.flatnonzero(near), near.shape[1])  # thirty times as fast as nonzero
+    product = cosine[differing[places, partners]]
+    for other, base_other, cosines in others:
+        product = product * cosines[_differing(other[:, units[places]], base_other[:, base_units][:, partners])]
+    return np.unique(places[product > ALIKE])
 
 
 def _differing(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.unsignedinteger[Any]]:

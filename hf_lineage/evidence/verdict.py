@@ -142,6 +142,17 @@ class Verdict(ABC):
         return self.kind.words
 
     @property
+    def decisive(self) -> str | None:
+        """The path that decided, None where nothing was measured.
+
+        It has the highest score of those that say by themselves what all of them say together.
+        """
+        alike = [path for path, single in self.by_path.items() if single.words == self.words]
+        named = [path for path, single in self.by_path.items() if single.name == self.name]
+        paths = alike or named or list(self.evidence)
+        return max(paths, key=lambda path: self.evidence[path].comparison.score, default=None)
+
+    @property
     def verified(self) -> bool:
         """Whether the claim is verified: RELATED by the exact test, and more than the required share is inherited.
 

@@ -15,7 +15,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import Row
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence.verdict import Kind
-from hf_lineage.report import json, wording
+from hf_lineage.report import json
 from hf_lineage.report.encoding import indented
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.recipe import Recipe
@@ -185,7 +185,7 @@ def _evidence(path: dict[str, Any]) -> dict[str, Any]:
 
 def _decisive(row: Row, claim: Mapping[str, Any]) -> dict[str, float | None]:
     """Score, p-value and share of the path that decided."""
-    decided = wording.decisive(row.verdict)
+    decided = row.verdict.decisive
     path = next((path for path in claim["paths"] if path["path"] == decided), None)
     if path is None:
         return {"score": None, "p_value": claim["adapter"] and claim["adapter"]["p_value"], "inherited": None}

@@ -11,7 +11,7 @@ from hf_lineage.report.markup import Markup, tag
 
 def tiles(report: Report, row: Row) -> Markup:
     """Return the numbers that decided, each with what it means."""
-    path = wording.decisive(row.verdict)
+    path = row.verdict.decisive
     if path is None:
         return Markup("")
     evidence = row.verdict.evidence[path]

@@ -8,7 +8,7 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named, spans
-from hf_lineage.evidence.verdict import SEVERITY, Evidence, Verdict
+from hf_lineage.evidence.verdict import SEVERITY, Evidence
 from hf_lineage.report import adapter, numbers
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
@@ -99,7 +99,7 @@ def p_value(row: Row) -> float | None:
 
 def best(row: Row) -> Evidence | None:
     """Return the evidence of the path that decided, None where nothing was measured."""
-    path = decisive(row.verdict)
+    path = row.verdict.decisive
     return None if path is None else row.verdict.evidence[path]
 
 
@@ -226,17 +226,6 @@ def layers_read(paths: Sequence[Evidence]) -> str:
 def reason(row: Row) -> str:
     """Return why a row is undecided, without the name of the base in front; empty if the evidence speaks for itself."""
     return printable(row.verdict.reason).removeprefix(f"{printable(row.claim.base, 200)}: ")
-
-
-def decisive(verdict: Verdict) -> str | None:
-    """Return the path that decided, None where nothing was measured.
-
-    It has the highest score of those that say by themselves what all of them say together.
-    """
-    alike = [path for path, single in verdict.by_path.items() if single.words == verdict.words]
-    named = [path for path, single in verdict.by_path.items() if single.name == verdict.name]
-    paths = alike or named or list(verdict.evidence)
-    return max(paths, key=lambda path: verdict.evidence[path].comparison.score, default=None)
 
 
 def settings(report: Report) -> str:

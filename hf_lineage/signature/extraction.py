@@ -34,7 +34,7 @@ MODELS = 2
 BESIDES = 2**27
 """Bytes that threads, the linear algebra and the allocator need in addition."""
 SMALL = 2**25
-"""Bytes of working set up to which every thread computes layers of its own, since sharing one would cost too much."""
+"""Bytes of working set up to which every thread computes layers of its own, since dividing one would cost too much."""
 FEWEST = 64
 """Columns that exact mode has to hold at a time: with fewer it would need too many passes."""
 

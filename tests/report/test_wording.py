@@ -68,9 +68,9 @@ def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, num
 def test_the_path_that_decided_says_what_all_say_and_has_the_highest_score_of_those():
     mixed = judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9, shares=(0.0,) * 4))
     assert mixed.words == "RELATED by the basis only"
-    assert wording.decisive(mixed) == "value_output"
-    assert wording.decisive(judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9))) == "value_output"
-    assert wording.decisive(Inconclusive()) is None
+    assert mixed.decisive == "value_output"
+    assert judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9)).decisive == "value_output"
+    assert Inconclusive().decisive is None
     assert wording.best(row(Inconclusive())) is None
 
 
