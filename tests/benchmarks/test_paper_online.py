@@ -77,7 +77,8 @@ def test_every_way_in_which_a_suspect_cannot_be_judged_has_its_reason(everything
 
 def test_nothing_large_is_fetched_of_what_cannot_be_judged(everything):
     hub, _, _ = everything
-    assert hub.moved(public.PICKLED) == hub.moved(public.CUSTOM) == 0
+    assert hub.moved(public.PICKLED) == 0
+    assert hub.moved(public.CUSTOM) <= 2**15  # its headers, by which a listed class that fits is found
     assert hub.moved("codellama/CodeLlama-7b-hf") > 0
     assert not hub.twice()
 

@@ -169,7 +169,7 @@ NOTHING_TO_JUDGE = {
     "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "holds no weights (model.safetensors or"),
     "pickle": (only("pytorch_model.bin"), "holds its weights as a pickle (pytorch_model.bin), which is never loaded"),
     "GGUF": (only_gguf, "the GGUF file is of the architecture mamba, which is not read"),
-    "LoRA adapter": (only_adapter, "holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and ch"),
+    "LoRA adapter": (only_adapter, "LoRA adapter"),
     "8 bit integers": (half, "is stored as I8, and config.json names no quantization that says how to decode it"),
     "EXL2": (packed, "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32"),
     "unknown class": (configure(architectures=["NoseForCausalLM"]), "NoseForCausalLM is not in the registry"),
