@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from hf_lineage.checkpoint.unusual import WEIGHT_FILES
 from hf_lineage.errors import NothingToCompare, RepositoryError, printable
 from hf_lineage.files.folders import is_folder
 from hf_lineage.hub.reference import RepoRef
@@ -22,7 +23,6 @@ MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
 CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
 FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
 """A folder below the root of a repository, never one above it."""
-WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".onnx")
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
 MOST = 20
 """Parts of one repository that are judged."""
@@ -145,7 +145,7 @@ def _subfolders(repo: RepoRef) -> list[str]:
 
 
 def _has_weights(repo: RepoRef) -> bool:
-    return any(name.endswith(WEIGHTS) for name in repo.files())
+    return any(name.endswith(WEIGHT_FILES) for name in repo.files())
 
 
 def _json(repo: RepoRef, file: str) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hf_lineage.checking.model import FromWeights, OpenedModel
 from hf_lineage.checkpoint import adapter_beside
+from hf_lineage.checkpoint.unusual import WEIGHT_FILES
 from hf_lineage.claims.names import RELATIONS
 from hf_lineage.claims.sources import CARD, LORA_CONFIG, MERGE_CONFIG, Claim
 from hf_lineage.errors import printable
@@ -16,7 +17,6 @@ WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
 """The types of stored numbers that are not quantized."""
 SCALES = ("quantization_config", "quantization", "compression_config")
 """Keys of `config.json` that say how weights are quantized."""
-WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".onnx")
 
 
 def relation_notes(claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def _contradictions(
 
 def _has_weights(repo: RepoRef) -> bool:
     """Whether there are weights besides those of an adapter."""
-    return any(name.endswith(WEIGHTS) and not name.startswith("adapter_model.") for name in repo.files())
+    return any(name.endswith(WEIGHT_FILES) and not name.startswith("adapter_model.") for name in repo.files())
 
 
 def _is_whole(model: FromWeights) -> bool:

@@ -19,6 +19,7 @@ from hf_lineage.checkpoint.adapter import CONFIG, WEIGHTS
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_file
+from hf_lineage.checkpoint.unusual import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.reference import RepoRef
 
@@ -85,6 +86,11 @@ def open_lora(repo: RepoRef) -> Lora:
     """
     config = repo.read_json(CONFIG) or {}
     _refuse_other(repo, config)
+    if beside := [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]:
+        raise NothingToCompare(
+            f"{repo} holds {printable(beside[0], 200)} beside an adapter and no config.json: some loaders read one, "
+            "some the other; publish them apart"
+        )
     if not repo.offers(WEIGHTS):
         raise NothingToCompare(
             f"{repo} has no {WEIGHTS}, only which adapters are read; save it with peft's `save_pretrained`"

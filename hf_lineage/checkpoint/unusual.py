@@ -15,6 +15,8 @@ PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 """What transformers loads where there is no safetensors file of the usual name."""
 NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
 """Files that lie beside a model and are none."""
+WEIGHT_FILES = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".onnx")
+"""How files with weights end, whichever library loads them."""
 ADAPTER = "adapter_config.json"
 """Where this stands without a model, the other files are the adapter's."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.safetensors")

@@ -204,6 +204,17 @@ def test_errors_of_a_base_become_the_verdict_of_its_row(tmp_path, llama):
     assert row.verdict.name == "UNREADABLE"
 
 
+@pytest.mark.parametrize("name", ["model.gguf", "pytorch_model.bin", "model.safetensors", "other.onnx"])
+def test_weights_that_other_loaders_read_are_not_vouched_for_by_an_adapter_beside_them(tmp_path, llama, name):
+    folder = written(tmp_path / "lora", pair(UP, 48, 32))
+    (folder / "training_args.bin").touch()
+    assert check(str(folder), [str(llama)]).rows[0].verdict.name == "INCONCLUSIVE"
+    (folder / name).write_bytes(b"another model")
+    (row,) = check(str(folder), [str(llama)]).rows
+    assert row.verdict.name == "UNVERIFIABLE"
+    assert f"holds {name} beside an adapter" in row.verdict.reason
+
+
 def test_a_signature_of_a_base_is_not_enough(tmp_path, llama):
     from hf_lineage import extract
     from hf_lineage.signature.store import save_signature
