@@ -79,7 +79,8 @@ def judge_on(adapter: Adapter | Verdict, claim: Claim, source: RepoRef | Signatu
     base = attempt(lambda: opened(described(source)), *VERDICTS)
     if isinstance(base, Verdict):
         return Row(claim, base, source.revision, notes=(adapter.described,))
-    outcome = _judged(adapter, base, options)
+    places = adapted.find_places(base, adapter.lora)
+    outcome = _judged(adapter, base, places, options)
     done = FromWeights.of(base, Spec(), None, cached=False).downloads()
     return Row(
         claim,
@@ -89,12 +90,15 @@ def judge_on(adapter: Adapter | Verdict, claim: Claim, source: RepoRef | Signatu
         traffic={source.name: done} if done else {},
         base_origin=WEIGHTS,
         model_origin=WEIGHTS,
-        notes=(adapter.described, *_untested(adapter, base), *(f"{source.name}: {note}" for note in base.notes)),
+        notes=(
+            adapter.described,
+            *_untested(adapter, base, places),
+            *(f"{source.name}: {note}" for note in base.notes),
+        ),
     )
 
 
-def _judged(adapter: Adapter, base: Opened, options: Options) -> Verdict:
-    places = adapted.find_places(base, adapter.lora)
+def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Options) -> Verdict:
     if obstacle := _obstacle(places, base):
         return obstacle
     testable = adapted.testable(places, base.layout)
@@ -147,9 +151,8 @@ def _tested(
     return outcome
 
 
-def _untested(adapter: Adapter, base: Opened) -> tuple[str, ...]:
+def _untested(adapter: Adapter, base: Opened, places: adapted.Places) -> tuple[str, ...]:
     """Sentences about adapted matrices that are not tested."""
-    places = adapted.find_places(base, adapter.lora)
     tested = {(place.module, place.slot.role) for place in adapted.testable(places, base.layout)}
     roles = sorted({place.slot.role for place in places.everything if (place.module, place.slot.role) not in tested})
     attention = [role for role in ("query", "key") if role in roles]
