@@ -27,6 +27,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "reference": (PAGES / "method.md", listed.reference_block),
     "laundering": (PAGES / "method.md", shown.laundering_block),
     "network": (PAGES / "signatures.md", measured.network_block),
+    "link": (PAGES / "signatures.md", measured.link_block),
     "speed": (PAGES / "benchmarks.md", measured.speed_block),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),

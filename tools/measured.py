@@ -64,6 +64,16 @@ def network_block() -> str:
     return table(("Budget, what stands for the base: whose bytes", "Target", "Downloaded", "Target is"), rows)
 
 
+def link_block() -> str:
+    """How long checks took over a slow link by the last committed run of the network benchmark."""
+    rows = [
+        (row["what"], f"{row['measured']:.3g} s", row["note"])
+        for row in _run("network")["rows"]
+        if row["unit"].startswith("s,")
+    ]
+    return table(("Budget and link", "Whole command", "What was read"), rows)
+
+
 def paper_block() -> str:
     """Some figures of the paper beside ours, by the last committed run."""
     rows = []

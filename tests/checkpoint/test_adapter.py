@@ -158,3 +158,12 @@ def test_what_is_beside_the_weights_and_what_it_was_trained_on(model):
     (model / "adapter_config.json").write_text(json.dumps(PLAIN))
     repo = resolve(str(model))
     assert (adapter_beside(repo), adapter_base(repo)) == (True, "a/b")
+
+
+def test_only_matrices_to_which_nothing_is_added_are_read_by_rows(model):
+    checkpoint = opened(model)
+    gate = UP.replace("up", "gate") + ".weight"
+    assert checkpoint.rows(f"{UP}.weight") is None
+    pieces = [checkpoint.rows(gate).tensor.rows(slice(row, row + 2)) for row in (6, 1)]
+    checkpoint.prefetch_pieces(pieces)
+    np.testing.assert_array_equal(checkpoint.read_pieces(gate, pieces), checkpoint.read(gate)[[6, 7, 1, 2]])
