@@ -28,6 +28,8 @@ class Options(Sources, Procedure, Spec):
 
     file: str | None = field(default=None, kw_only=True)
     """The GGUF file from which the model is read, where its repository has several; bases are not concerned."""
+    allow_pickle: bool = field(default=False, kw_only=True)
+    """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
     as_class: str | None = field(default=None, kw_only=True)
     """The listed class whose layers a model has that names an unlisted one."""
     registry: Path | None = field(default=None, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from tests.models import WEIGHTS, edit_json, shard, spoil
+from tests.models import WEIGHTS, Trap, edit_json, shard, spoil
 
 INDEX = "model.safetensors.index.json"
 Step = Callable[[Path], object]
@@ -47,6 +47,35 @@ def pickle(folder: Path) -> None:
 def only_pickle(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
     pickle(folder)
+
+
+def torch_file(name: str, old: bool = False) -> Step:
+    """A step that stores the weights as torch does, in a file of this name."""
+
+    def save(folder: Path) -> None:
+        tensors = load_file(folder / WEIGHTS)
+        (folder / WEIGHTS).unlink()
+        torch.save(tensors, folder / name, _use_new_zipfile_serialization=not old)
+
+    return save
+
+
+def torch_shards(folder: Path) -> None:
+    tensors = load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    names = sorted(tensors)
+    weight_map: dict[str, str] = {}
+    for number, part in enumerate((names[::2], names[1::2]), 1):
+        file = f"pytorch_model-{number:05}-of-00002.bin"
+        torch.save({name: tensors[name] for name in part}, folder / file)
+        weight_map |= dict.fromkeys(part, file)
+    edit_json(folder / "pytorch_model.bin.index.json", weight_map=weight_map)
+
+
+def trap(folder: Path) -> None:
+    """Weights as a pickle that leaves a file behind where it is loaded."""
+    torch.save(load_file(folder / WEIGHTS) | {"trap": Trap(folder / "sprung")}, folder / "pytorch_model.bin")
+    (folder / WEIGHTS).unlink()
 
 
 def wrapped(prefix: str) -> Step:
@@ -118,8 +147,12 @@ def makers_parameters(folder: Path) -> None:
 
 
 def other_tensors(folder: Path) -> None:
-    save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors")
+    other_tensors_beside(folder)
     (folder / WEIGHTS).unlink()
+
+
+def other_tensors_beside(folder: Path) -> None:
+    save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors")
 
 
 STEPS: dict[str, Step] = {
@@ -130,10 +163,12 @@ STEPS: dict[str, Step] = {
     "makers_names": makers_names,
     "makers_parameters": makers_parameters,
     "nameless": nameless,
+    "old_torch_file": torch_file("pytorch_model.bin", old=True),
     "only_pickle": only_pickle,
     "origin": origin,
     "other_origin": other_origin,
     "other_tensors": other_tensors,
+    "other_tensors_beside": other_tensors_beside,
     "parallel": wrapped("module."),
     "peft": wrapped("base_model.model."),
     "pickle": pickle,
@@ -142,6 +177,10 @@ STEPS: dict[str, Step] = {
     "sentence_transformer": sentence_transformer,
     "shards": shard,
     "shards_without_index": shards_without_index,
+    "torch_file": torch_file("pytorch_model.bin"),
+    "torch_file_of_another_name": torch_file("model.pt"),
+    "torch_shards": torch_shards,
+    "trap": trap,
     "two_files": two_files,
     "variant": variant,
 }
