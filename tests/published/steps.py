@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.models import WEIGHTS, Trap, edit_json, shard, spoil
+from tests.models import WEIGHTS, Trap, card, edit_json, shard, spoil
 
 INDEX = "model.safetensors.index.json"
 Step = Callable[[Path], object]
@@ -76,6 +76,18 @@ def trap(folder: Path) -> None:
     """Weights as a pickle that leaves a file behind where it is loaded."""
     torch.save(load_file(folder / WEIGHTS) | {"trap": Trap(folder / "sprung")}, folder / "pytorch_model.bin")
     (folder / WEIGHTS).unlink()
+
+
+def packed(folder: Path) -> None:
+    """The model under another name, and in its own place one that is not decoded and names it."""
+    shutil.copytree(folder, folder.parent / "first")
+    spoil(folder, lambda tensors: tensors.update({"a.q_invperm": torch.ones(4, dtype=torch.int32)}))
+    edit_json(folder / "config.json", quantization_config={"quant_method": "exl2"})
+    card(folder, "acme/first", "quantized")
+
+
+def without_card(folder: Path) -> None:
+    (folder / "README.md").unlink()
 
 
 def wrapped(prefix: str) -> Step:
@@ -169,6 +181,7 @@ STEPS: dict[str, Step] = {
     "other_origin": other_origin,
     "other_tensors": other_tensors,
     "other_tensors_beside": other_tensors_beside,
+    "packed": packed,
     "parallel": wrapped("module."),
     "peft": wrapped("base_model.model."),
     "pickle": pickle,
@@ -183,5 +196,6 @@ STEPS: dict[str, Step] = {
     "trap": trap,
     "two_files": two_files,
     "variant": variant,
+    "without_card": without_card,
 }
 """The name in repositories.yaml -> the step."""
