@@ -229,8 +229,8 @@ def _listed(sources: tuple[str, ...]) -> Iterator[Markup]:
 def _command(report: Report, row: Row) -> str:
     hub, seed = report.options.local_hub, report.options.order_seed
     drawn = seed is not None and any(map(numbers.drawn, row.verdict.evidence.values()))
-    command = f"$ {record.command(report.model, report.revision, row, report.options, {})}"
-    return command + (f" --order-seed {seed}" if drawn else "") + (f" --local-hub {shlex.quote(str(hub))}" if hub else "")
+    besides = (f" --order-seed {seed}" if drawn else "") + (f" --local-hub {shlex.quote(str(hub))}" if hub else "")
+    return f"$ {record.command(report.model, report.revision, row, report.options, {})}{besides}"
 
 
 def _limits(report: Report) -> Markup:

@@ -129,6 +129,8 @@ class Quantized:
     """The ends of small parts that describe the others and have to be read before anything is known of these."""
     target: str = ".weight"
     """The end of the name of the matrix itself."""
+    linear: bool = False
+    """Whether matrices are stored as (out, in), also those that their class has as (in, out)."""
 
     def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
         """Return whether `config.json` names this format and some matrix is stored in it."""
@@ -154,7 +156,7 @@ class Quantized:
                 module.small(end)
             used |= set(module.names(*module.parts))
             module = replace(module, described=descriptions.get(self._kind(module), {}))
-            tensors[name] = self.decoded(module, stated)
+            tensors[name] = replace(self.decoded(module, stated), linear=self.linear)
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
             if name in tensors:
