@@ -166,12 +166,6 @@ def other_format(repo: RepoRef) -> str | None:
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"
-    native = next((name for name in files if name.startswith("consolidated") and "params.json" in files), None)
-    if native:
-        return (
-            f"{repo} holds a model in the format of its makers ({native} and params.json), which transformers does not "
-            "load and which is not read; check the release that has a config.json"
-        )
     pickled = next((name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)), None)
     if pickled:
         return (

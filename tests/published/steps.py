@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.models import WEIGHTS, Trap, card, edit_json, shard, spoil
+from tests.models import HEADS, VOCABULARY, WEIGHTS, Trap, card, edit_json, shard, spoil
 
 INDEX = "model.safetensors.index.json"
 Step = Callable[[Path], object]
@@ -139,23 +139,51 @@ def nameless(folder: Path) -> None:
     edit_json(folder / "config.json", architectures=None)
 
 
+def rotated(matrix: torch.Tensor) -> torch.Tensor:
+    """The rows of each head in another order, so that neighbours are rotated in place of halves."""
+    rows, columns = matrix.shape
+    return matrix.view(HEADS, 2, rows // HEADS // 2, columns).transpose(1, 2).reshape(rows, columns)
+
+
+MAKERS_NAMES = {
+    **{f"self_attn.{role}_proj": f"attention.w{role}" for role in "qkvo"},
+    **{"mlp.gate_proj": "feed_forward.w1", "mlp.down_proj": "feed_forward.w2", "mlp.up_proj": "feed_forward.w3"},
+    **{"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm", "embed_tokens": "tok_embeddings"},
+}
+
+
+def makers_tensors(tensors: dict) -> None:
+    """The names that Mistral and Meta give to the tensors of a Llama, and their order of rows."""
+    for name in list(tensors):
+        tensor, own = tensors.pop(name), name.removeprefix("model.")
+        for ours, theirs in MAKERS_NAMES.items():
+            own = own.replace(ours, theirs)
+        tensors[own] = rotated(tensor) if own.endswith(("wq.weight", "wk.weight")) else tensor
+
+
 def makers_names(folder: Path) -> None:
-    """The names that Mistral gives to the tensors of a Llama."""
-    names = {"self_attn.q_proj": "attention.wq", "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2"}
-
-    def change(tensors: dict) -> None:
-        for name in list(tensors):
-            own = name.removeprefix("model.")
-            for ours, theirs in names.items():
-                own = own.replace(ours, theirs)
-            tensors[own] = tensors.pop(name)
-
-    spoil(folder, change)
+    spoil(folder, makers_tensors)
     (folder / WEIGHTS).rename(folder / "consolidated.safetensors")
 
 
 def makers_parameters(folder: Path) -> None:
-    (folder / "config.json").rename(folder / "params.json")
+    config = json.loads((folder / "config.json").read_text())
+    params = {"dim": config["hidden_size"], "n_layers": config["num_hidden_layers"], "n_heads": HEADS}
+    edit_json(folder / "params.json", **params, norm_eps=1e-5, vocab_size=VOCABULARY, multiple_of=256)
+    (folder / "config.json").unlink()
+
+
+def makers_pickle(folder: Path) -> None:
+    """The files of the first LLaMA."""
+    spoil(folder, makers_tensors)
+    torch_file("consolidated.00.pth")(folder)
+    makers_parameters(folder)
+
+
+def makers_parts(folder: Path) -> None:
+    """The files of a larger LLaMA, for two GPUs."""
+    makers_pickle(folder)
+    shutil.copy(folder / "consolidated.00.pth", folder / "consolidated.01.pth")
 
 
 def other_tensors(folder: Path) -> None:
@@ -174,6 +202,8 @@ STEPS: dict[str, Step] = {
     "folder": into("model"),
     "makers_names": makers_names,
     "makers_parameters": makers_parameters,
+    "makers_parts": makers_parts,
+    "makers_pickle": makers_pickle,
     "nameless": nameless,
     "old_torch_file": torch_file("pytorch_model.bin", old=True),
     "only_pickle": only_pickle,
