@@ -69,7 +69,7 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None,
     <ExitCode.RELATED: 0>
     """
     options = options or Options()
-    return check_source(model, _located(model, options, on_hub), bases, options)
+    return check_source(model, located(model, options, on_hub), bases, options)
 
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
@@ -115,7 +115,7 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     """
     options = _ordered(options or Options())
     base = locate(a, options.local_hub)
-    source = _located(b, options)
+    source = located(b, options)
     if isinstance(source, RepoRef) and only_lora(source):
         row = judge_on(open_adapter(source), Claim(a, None, NAMED), base, options)
         return Report(b, source.revision, (row,), (), options, source)
@@ -139,7 +139,7 @@ def extract(model: str, options: Options | None = None) -> Signature:
     {'mlp': (6, 96, 64), 'value_output': (6, 96, 64)}
     """
     options = options or Options()
-    return open_model(only(_located(model, options)), options).signature()
+    return open_model(only(located(model, options)), options).signature()
 
 
 def publish(model: str, options: Options | None = None, to: str | None = None) -> tuple[Signature, Published]:
@@ -197,11 +197,14 @@ def write_draft(suggestion: Suggestion, folder: Path) -> Path:
 
 def _one(model: str, options: Options | None) -> RepoRef:
     """The one model that a name means, which may be in a folder of its repository."""
-    return only(weights(model, _located(model, options or Options())))
+    return only(weights(model, located(model, options or Options())))
 
 
-def _located(model: str, options: Options, on_hub: bool = False) -> RepoRef | Signature:
-    """The model that is to be judged, as the options say where it is and what may be read of it."""
+def located(model: str, options: Options, on_hub: bool = False) -> RepoRef | Signature:
+    """Return the model that is to be judged, as the options say where it is and what may be read of it.
+
+    Raise LineageError if there is none.
+    """
     source = locate(model, options.local_hub, on_hub, options.subfolder, options.file)
     return replace(source, allow_pickle=options.allow_pickle) if isinstance(source, RepoRef) else source
 

@@ -45,11 +45,6 @@ def locate(
     return replace(repo, file=file) if file is not None else repo
 
 
-def locate_weights(model: str, local_hub: Path | None = None, on_hub: bool = False, subfolder: str = "") -> RepoRef:
-    """Return the repository that a name or folder means, as `locate` does; OptionError for a signature."""
-    return weights(model, locate(model, local_hub, on_hub, subfolder))
-
-
 def weights(model: str, source: RepoRef | Signature) -> RepoRef:
     """Return a source that holds weights; OptionError for a signature, which does not."""
     if isinstance(source, Signature):
