@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import tracemalloc
 import zipfile
 from collections import OrderedDict
 
@@ -227,6 +228,16 @@ def test_numbers_of_an_old_file_belong_to_its_tensors(file):
 def test_another_file_is_refused(content, said, file):
     file.write_bytes(content)
     assert said in refusal(file)
+
+
+def test_no_more_is_read_than_a_tensor(file):
+    torch.save({"large": torch.ones(2**22), "small": torch.ones(2**10)}, file)
+    tracemalloc.start()
+    tensors = dict(torch_header(file, "it"))
+    assert tensors["small"].read(Memory()).sum() == 2**10
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 2**19
 
 
 def test_names_that_cannot_be_printed_are_refused(file):
