@@ -46,10 +46,11 @@ def config_of(params: Mapping[str, Any]) -> dict[str, Any]:
     """
     table = _table()
     known = {key.partition(".")[0] for key in table.settings.values()} | {*table.ignores}
-    other = next((key for key, value in params.items() if key not in known and value and value != PLAIN), None)
-    if other is not None or params.get(KIND, PLAIN) != PLAIN:
+    known |= {KIND} if params.get(KIND) == PLAIN else set()
+    other = next((key for key, value in params.items() if value and key not in known), None)
+    if other is not None:
         raise NothingToCompare(
-            f"params.json says `{printable(other or KIND, 50)}`, which is more than the layers of a language model; "
+            f"params.json says `{printable(other, 50)}`, which is more than the layers of a language model; "
             "check the release that has a config.json"
         )
     values = {key: setting(params, source) for key, source in table.settings.items()}

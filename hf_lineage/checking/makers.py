@@ -12,7 +12,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 
 PARAMS, CONFIG = "params.json", "config.json"
-WEIGHTS = re.compile(r"consolidated([.-][\w-]+)*\.(safetensors|pth|pt)")
+WEIGHTS = re.compile(r"consolidated[\w.-]*\.(safetensors|pth|pt)")
 PART = re.compile(r"consolidated\.(?P<number>\d\d)\.pth?")
 """Parts of all matrices, one for each GPU."""
 

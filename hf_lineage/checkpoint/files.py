@@ -11,9 +11,8 @@ from hf_lineage.hub.gguf_files import gguf_files, offered
 from hf_lineage.hub.reference import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-SHARD = re.compile(r"[^/\\:\0]+\.safetensors")
-PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.bin")
-"""A file of the folder itself on every platform."""
+SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
+"""Files of the folder itself on every platform."""
 NAMED = "transformers_weights"
 """The key of `config.json` with which transformers loads another file than these two."""
 RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
@@ -102,9 +101,10 @@ def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
     single, index = PICKLED
     if repo.offers(single):
         return {}, [single]
+    if not repo.offers(index):
+        return None
     repo.fetch(index)
-    content = repo.read_json(index)
-    return None if content is None else _shards(repo, content, index, PICKLED_SHARD)
+    return _shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD)
 
 
 def unusual_layout(repo: RepoRef) -> Layout | None:

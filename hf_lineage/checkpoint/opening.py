@@ -32,7 +32,8 @@ def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> C
     if parts := gguf_files(repo):
         return open_gguf(repo, parts)
     weight_map, files = located(repo)
-    repo.fetch(*(file for file in files if file.endswith(PICKLES)))  # the list of an archive is at its end
+    if pickles := [file for file in files if file.endswith(PICKLES)]:
+        repo.fetch(*pickles)  # the list of an archive is at its end
     checkpoint = _opened(repo, files, config or {})
     lost = sorted(set(weight_map) - set(checkpoint.stored))
     if lost:

@@ -37,6 +37,7 @@ def test_experts_make_it_a_mixtral():
         ({"q_lora_rank": 1536}, "q_lora_rank"),
         ({"quantization": {"qformat_weight": "fp8_e4m3"}}, "quantization"),
         ({"model_type": "mamba"}, "model_type"),
+        ({"vision_encoder": "transformer"}, "vision_encoder"),
         ({"::error::": 1}, r":\x3aerror:\x3a"),
     ],
 )

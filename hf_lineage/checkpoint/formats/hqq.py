@@ -25,7 +25,7 @@ BITS = {"8bit_u8": 8, "4bit_u8": 4, "2bit_u8": 2, "1bit_u8": 1, "3bit_32": 3}
 """The bits of an integer, by the name of its packing."""
 DESCRIBED = (".shape", ".group_size", ".axis", ".packing", ".view_as_float")
 BESIDE = (
-    *(".nbits", ".bias", ".compute_dtype", ".unpack_view_dtype", ".quant_scale", ".quant_zero", ".offload_meta"),
+    *(".nbits", ".compute_dtype", ".unpack_view_dtype", ".quant_scale", ".quant_zero", ".offload_meta"),
     *(".encoded_state_dict", ".stores_quant_config", ".channel_wise", ".optimize", ".round_zero"),
 )
 """What the matrix is not decoded from."""
