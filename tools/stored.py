@@ -14,7 +14,7 @@ from tools.tables import table
 COLUMNS = ("format", "bits", "score against its original", "an independent model", "written by", "decoded as")
 OURS = "the tests"
 CT = "compressed-tensors"
-READ = {CT, "AutoRound", "GGUF", "HQQ", "torchao"}
+READ = {CT, "AutoRound", "GGUF", "HQQ", "quanto", "torchao"}
 """Formats of which only some forms are refused."""
 
 

@@ -206,7 +206,7 @@ def located(model: str, options: Options, on_hub: bool = False) -> RepoRef | Sig
     Raise LineageError if there is none.
     """
     source = locate(model, options.local_hub, on_hub, options.subfolder, options.file)
-    return replace(source, allow_pickle=True) if options.allow_pickle and isinstance(source, RepoRef) else source
+    return options.allowed(source) if isinstance(source, RepoRef) else source
 
 
 def _ordered(options: Options) -> Options:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hf_lineage.architecture.choice import Choice
 from hf_lineage.architecture.lookup import listing
 from hf_lineage.errors import OptionError
 from hf_lineage.evidence.procedure import Procedure
+from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.options import Sources, Spec
 
 
@@ -39,6 +40,10 @@ class Options(Sources, Procedure, Spec):
     def choice(self) -> Choice:
         """How a model is read whose class the registry does not list."""
         return Choice(self.as_class, self.registry)
+
+    def allowed(self, repo: RepoRef) -> RepoRef:
+        """Return a repository of which what the user allows may be read."""
+        return replace(repo, allow_pickle=True) if self.allow_pickle else repo
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)
