@@ -4,10 +4,14 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
+from tests.checkpoint.formats.test_gptq import gptq
+from tests.checkpoint.formats.test_hqq import hqq
+from tests.checkpoint.formats.test_quanto import rows
 from tests.models import HEADS, VOCABULARY, WEIGHTS, Trap, card, edit_json, shard, spoil
 
 INDEX = "model.safetensors.index.json"
@@ -88,6 +92,26 @@ def packed(folder: Path) -> None:
 
 def without_card(folder: Path) -> None:
     (folder / "README.md").unlink()
+
+
+def quantized(pack: Callable[[torch.Tensor], dict[str, torch.Tensor]], **settings: Any) -> Step:
+    """A step that stores the matrices of the layers in a format."""
+
+    def change(tensors: dict) -> None:
+        for name in [name for name in tensors if ".layers." in name and tensors[name].ndim == 2]:
+            matrix = tensors.pop(name)
+            tensors.update({f"{name.removesuffix('.weight')}{end}": part for end, part in pack(matrix).items()})
+
+    def store(folder: Path) -> None:
+        spoil(folder, change)
+        edit_json(folder / "config.json", quantization_config=settings)
+
+    return store
+
+
+def eetq(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Integers laid out for a GPU, which nothing but the library undoes."""
+    return {".weight": matrix.T.contiguous().to(torch.int8), ".weight_scales": torch.ones(len(matrix)).half()}
 
 
 def wrapped(prefix: str) -> Step:
@@ -196,6 +220,10 @@ def other_tensors_beside(folder: Path) -> None:
 
 
 STEPS: dict[str, Step] = {
+    "autoround": quantized(gptq(group=16, index=False), quant_method="auto-round", bits=4, group_size=16),
+    "eetq": quantized(eetq, quant_method="eetq", weights="int8"),
+    "hqq": quantized(hqq(), quant_method="hqq"),
+    "quanto": quantized(rows(torch.int8)),
     "another_name": another_name,
     "checkpoints": checkpoints,
     "compiled": wrapped("_orig_mod."),
