@@ -73,7 +73,7 @@ bench: $(VENV)/.bench ## reproduce the paper; measure speed, memory and what is 
 pins: | $(BIN)/python ## write requirements/action.txt anew, which says what the action installs
 	@$(PIP) uv
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.13 --no-python-downloads \
-	  --only-binary :all: --generate-hashes --no-annotate --extra cyclonedx --constraints constraints.txt \
+	  --only-binary :all: --generate-hashes --no-annotate --extra cyclonedx --extra gguf --constraints constraints.txt \
 	  --custom-compile-command "make pins" --output-file requirements/action.txt \
 	  pyproject.toml requirements/action.in
 

@@ -14,6 +14,8 @@ from tools.tables import table
 COLUMNS = ("format", "bits", "score against its original", "an independent model", "written by", "decoded as")
 OURS = "the tests"
 CT = "compressed-tensors"
+READ = {CT, "AutoRound", "GGUF", "HQQ", "quanto", "torchao"}
+"""Formats of which only some forms are refused."""
 
 
 def formats_block() -> str:
@@ -23,7 +25,7 @@ def formats_block() -> str:
 
 def undecoded_block() -> str:
     """The formats that are known and refused."""
-    return ", ".join(sorted({*BY_METHOD.values(), *BY_END.values()} - {CT, "GGUF", "torchao"})) + "."
+    return ", ".join(sorted({*BY_METHOD.values(), *BY_END.values()} - READ)) + "."
 
 
 def _rows() -> Iterator[tuple[str, ...]]:
@@ -42,6 +44,7 @@ def _cases() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
     """The name of each format, how a matrix is packed, the settings, who packs it, and whose decoding is the same."""
     names = ("awq", "bitnet", "bnb", "compressed", "fp4_matrix", "fp8", "gptq", "torchao")
     awq, bitnet, bnb, compressed, fp4_matrix, fp8, gptq, torchao = map(_test, names)
+    autoround, hqq, mlx, quanto = map(_test, ("autoround", "hqq", "mlx", "quanto"))
     for name, (pack, settings) in fp8.PACKS.items():
         yield (
             name if "FP8" in name else f"FP8, {name}",
@@ -64,6 +67,14 @@ def _cases() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
             yield f"BitNet, {name}", pack, settings, "transformers", "transformers"
     for name, dtype in torchao.KINDS.items():
         yield f"torchao, {name}", torchao.rows(dtype), torchao.TORCHAO, OURS, "torchao (what it wrote)"
+    for name, (pack, settings) in autoround.PACKS.items():
+        yield f"AutoRound, {name}", pack, settings, OURS, CT if "AWQ" in name else "auto-round (what it wrote)"
+    for name, (pack, settings) in hqq.PACKS.items():
+        yield f"HQQ, {name}", pack, settings, OURS, "hqq (what it wrote)"
+    for name, pack in quanto.PACKS.items():
+        yield f"quanto, {name}", pack, {}, OURS, "optimum-quanto (what it wrote)"
+    for bits in mlx.BITS:
+        yield f"MLX, {bits} bits", mlx.packed(bits), {"bits": bits, "group_size": 32}, OURS, "mlx (what it wrote)"
     yield "modelopt, NVFP4", fp4_matrix.nvfp4, fp4_matrix.MODELOPT, OURS, CT
 
 

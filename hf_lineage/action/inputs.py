@@ -65,6 +65,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         options=Options(
             local_hub=Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None,
             subfolder=given.get("SUBFOLDER", ""),
+            file=given.get("FILE") or None,
             as_class=given.get("AS") or None,
             registry=Path(given["REGISTRY"]) if given.get("REGISTRY") else None,
             accept=tuple(_one_of(word, "accept", ACCEPTABLE) for word in _words(given.get("ACCEPT", ""))),

@@ -120,6 +120,7 @@ def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
         *(("budget", budget) for budget in (options.budget,) if budget),
         *(("local-hub", folder) for folder in (options.local_hub,) if folder),
         *(("subfolder", folder) for folder in (options.subfolder,) if folder),
+        *(("file", name) for name in (options.file,) if name),
         *(("as", name) for name in (options.as_class,) if name),
         *(("registry", folder) for folder in (options.registry,) if folder),
         *(("report", f"{form}={file}") for form, file in reports),
@@ -151,7 +152,7 @@ def _tell(environ: Environment, checked: Mapping[str, Any], folder: Path, files:
 
 def _source(inputs: Inputs) -> RepoRef | Signature:
     """Where the model is: its name is one of the Hub, or the path of a folder, as the workflow says."""
-    return locate(inputs.model, inputs.options.local_hub, inputs.on_hub)
+    return locate(inputs.model, inputs.options.local_hub, inputs.on_hub, file=inputs.options.file)
 
 
 def _failed(environ: Environment, problem: str) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from hf_lineage.annotate import difference, same, section
-from hf_lineage.checking.api import Report, check_source
-from hf_lineage.checking.naming import is_path, locate_weights
+from hf_lineage.checking.api import Report, check_source, located
+from hf_lineage.checking.naming import is_path, weights
 from hf_lineage.checking.options import Options
 from hf_lineage.claims import card
 from hf_lineage.claims.sources import CARD
@@ -103,7 +103,7 @@ def annotate(
     Raise LineageError if nothing is declared, or if the card cannot be edited; that is tested before weights are read.
     """
     options = options or Options()
-    source = locate_weights(model, options.local_hub, on_hub, options.subfolder)
+    source = weights(model, located(model, options, on_hub))
     repo = replace(source, subfolder="")
     branch = model.partition("@")[2] or None if repo.remote else None
     _refuse(repo, branch, target)

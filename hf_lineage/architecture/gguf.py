@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import yaml
 
 from hf_lineage.architecture.layers import named_tensors
 from hf_lineage.architecture.lookup import registry_root
+from hf_lineage.architecture.named import Named, Undo
 from hf_lineage.architecture.schema import Factorization, Setting, as_stacks
 from hf_lineage.errors import NothingToCompare, RegistryError, printable
 from hf_lineage.files.gguf_package import gguf
@@ -21,7 +21,6 @@ FILE = "gguf/architectures.yaml"
 ARCHITECTURE, TYPE = "general.architecture", "general.type"
 LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
 SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_scale))?)")
-Undo = Literal["rotated", "plus_one", "transposed", "by_role"]
 
 
 class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"name": "class"}):
@@ -40,17 +39,6 @@ class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     settings: dict[str, str]
     architectures: dict[str, _Architecture]
-
-
-@dataclass(frozen=True)
-class Named:
-    """One tensor of a GGUF file by the name that it has on the Hub's disk."""
-
-    name: str
-    stored: str
-    """Its name in the file."""
-    undo: Undo | None = None
-    """What the converter did to it."""
 
 
 @functools.cache

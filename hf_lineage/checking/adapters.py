@@ -76,7 +76,7 @@ def judge_on(adapter: Adapter | Verdict, claim: Claim, source: RepoRef | Signatu
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, and a signature does not hold them; name the model"
         return Row(claim, Unverifiable(why), notes=(adapter.described,))
-    base = attempt(lambda: opened(described(source)), *VERDICTS)
+    base = attempt(lambda: opened(described(options.allowed(source))), *VERDICTS)
     if isinstance(base, Verdict):
         return Row(claim, base, source.revision, notes=(adapter.described,))
     places = adapted.find_places(base, adapter.lora)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hf_lineage.checking.adapters import judge_adapter, judge_on, open_adapter
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import open_model
-from hf_lineage.checking.naming import locate, locate_weights
+from hf_lineage.checking.naming import locate, weights
 from hf_lineage.checking.opened import described, headers, model_config, open_header
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import counterpart, only, parts_of
@@ -69,9 +69,7 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None,
     <ExitCode.RELATED: 0>
     """
     options = options or Options()
-    return check_source(
-        model, locate(model, options.local_hub, on_hub, options.subfolder, options.file), bases, options
-    )
+    return check_source(model, located(model, options, on_hub), bases, options)
 
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
@@ -117,7 +115,7 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     """
     options = _ordered(options or Options())
     base = locate(a, options.local_hub)
-    source = locate(b, options.local_hub, subfolder=options.subfolder, file=options.file)
+    source = located(b, options)
     if isinstance(source, RepoRef) and only_lora(source):
         row = judge_on(open_adapter(source), Claim(a, None, NAMED), base, options)
         return Report(b, source.revision, (row,), (), options, source)
@@ -141,8 +139,7 @@ def extract(model: str, options: Options | None = None) -> Signature:
     {'mlp': (6, 96, 64), 'value_output': (6, 96, 64)}
     """
     options = options or Options()
-    source = locate(model, options.local_hub, subfolder=options.subfolder, file=options.file)
-    return open_model(only(source), options).signature()
+    return open_model(only(located(model, options)), options).signature()
 
 
 def publish(model: str, options: Options | None = None, to: str | None = None) -> tuple[Signature, Published]:
@@ -200,8 +197,16 @@ def write_draft(suggestion: Suggestion, folder: Path) -> Path:
 
 def _one(model: str, options: Options | None) -> RepoRef:
     """The one model that a name means, which may be in a folder of its repository."""
-    options = options or Options()
-    return only(locate_weights(model, options.local_hub, subfolder=options.subfolder, file=options.file))
+    return only(weights(model, located(model, options or Options())))
+
+
+def located(model: str, options: Options, on_hub: bool = False) -> RepoRef | Signature:
+    """Return the model that is to be judged, as the options say where it is and what may be read of it.
+
+    Raise LineageError if there is none.
+    """
+    source = locate(model, options.local_hub, on_hub, options.subfolder, options.file)
+    return options.allowed(source) if isinstance(source, RepoRef) else source
 
 
 def _ordered(options: Options) -> Options:

@@ -155,6 +155,7 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     """
     if isinstance(source, Signature):
         return Given.of(source, options)
+    source = options.allowed(source)
     model = described(source, options.choice)
     cached = None if options.recompute else cache.find(source, model.architecture, model.factorization, options)
     if cached and not adapter_beside(source):

@@ -45,11 +45,8 @@ def locate(
     return replace(repo, file=file) if file is not None else repo
 
 
-def locate_weights(
-    model: str, local_hub: Path | None = None, on_hub: bool = False, subfolder: str = "", file: str | None = None
-) -> RepoRef:
-    """Return the repository that a name or folder means, as `locate` does; OptionError for a signature."""
-    source = locate(model, local_hub, on_hub, subfolder, file)
+def weights(model: str, source: RepoRef | Signature) -> RepoRef:
+    """Return a source that holds weights; OptionError for a signature, which does not."""
     if isinstance(source, Signature):
         raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
     return source

@@ -16,6 +16,7 @@ from hf_lineage.architecture.lookup import factorizations, lookup
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.architecture.settings import settings_notes
 from hf_lineage.checking.gguf import by_names_of_the_hub, gguf_config
+from hf_lineage.checking.makers import by_names_of_transformers, makers_config, makers_notes
 from hf_lineage.checkpoint import (
     Checkpoint,
     adapted,
@@ -100,7 +101,8 @@ def opened(model: Described) -> Opened:
     checkpoint = headers.checkpoint
     with about(model.repo):
         hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
-    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *files_beside(model.repo))
+    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *makers_notes(model.repo))
+    notes = (*notes, *files_beside(model.repo))
     return replace(headers, notes=notes)
 
 
@@ -116,6 +118,9 @@ def bound(model: Described) -> Opened:
     checkpoint = open_checkpoint(model.repo, model.config)
     with about(model.repo):
         checkpoint = by_names_of_the_hub(model.repo, model.factorization, checkpoint)
+        checkpoint = by_names_of_transformers(model.repo, checkpoint)
+        if model.factorization.stored == "in_out":
+            checkpoint = _in_out(checkpoint)
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             layout = bind(model.factorization, reading.shapes, model.config)
@@ -125,6 +130,13 @@ def bound(model: Described) -> Opened:
                 raise NothingToCompare(f"{unusual.note}; {error}") from None
             raise
     return Opened(model, checkpoint, layout, reading.notes)
+
+
+def _in_out(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint of a class with matrices (in, out), those turned back that a quantizer has turned."""
+    return checkpoint.with_tensors(
+        {name: tensor.turned() if tensor.linear else tensor for name, tensor in checkpoint.tensors.items()}
+    )
 
 
 def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:
@@ -138,17 +150,19 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
     checkpoint = open_checkpoint(repo, config)
     if gguf_config(repo) is not None:
         checkpoint = by_names_of_the_hub(repo, lookup(config)[1], checkpoint)
-    return checkpoint.shapes, config
+    return by_names_of_transformers(repo, checkpoint).shapes, config
 
 
 def model_config(repo: RepoRef) -> dict[str, Any]:
-    """Return `config.json`, or what the metadata of a GGUF file say in its place.
+    """Return `config.json`, or what the metadata of a GGUF file or `params.json` say in its place.
 
     Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
     """
     with about(repo):
-        if (config := gguf_config(repo)) is not None:
-            return config
+        config = gguf_config(repo)
+        config = makers_config(repo) if config is None else config
+    if config is not None:
+        return config
     instead = None if repo.has("config.json") else other_format(repo)
     if instead:
         raise NothingToCompare(instead)

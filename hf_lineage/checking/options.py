@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hf_lineage.architecture.choice import Choice
 from hf_lineage.architecture.lookup import listing
 from hf_lineage.errors import OptionError
 from hf_lineage.evidence.procedure import Procedure
+from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.options import Sources, Spec
 
 
@@ -28,6 +29,8 @@ class Options(Sources, Procedure, Spec):
 
     file: str | None = field(default=None, kw_only=True)
     """The GGUF file from which the model is read, where its repository has several; bases are not concerned."""
+    allow_pickle: bool = field(default=False, kw_only=True)
+    """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
     as_class: str | None = field(default=None, kw_only=True)
     """The listed class whose layers a model has that names an unlisted one."""
     registry: Path | None = field(default=None, kw_only=True)
@@ -37,6 +40,10 @@ class Options(Sources, Procedure, Spec):
     def choice(self) -> Choice:
         """How a model is read whose class the registry does not list."""
         return Choice(self.as_class, self.registry)
+
+    def allowed(self, repo: RepoRef) -> RepoRef:
+        """Return a repository of which what the user allows may be read."""
+        return replace(repo, allow_pickle=True) if self.allow_pickle else repo
 
     def __post_init__(self) -> None:
         Spec.__post_init__(self)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from hf_lineage.checking.ancestors import Step, reach, through
 from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.model import Downloads, OpenedModel, open_model
 from hf_lineage.checking.naming import locate_base
@@ -51,6 +52,13 @@ class Row:
     """The earlier recipe by which both were measured; None if it is that of the report."""
     part: str = ""
     """The folder of the repository that the row is about; empty for the repository itself."""
+    steps: tuple[Step, ...] = ()
+    """From the base that is declared to the one that was compared in its place; none where it was itself."""
+
+    @property
+    def compared(self) -> str:
+        """The name of the base that was compared."""
+        return self.steps[-1].declares if self.steps else self.claim.base
 
 
 def open_or_verdict(
@@ -88,10 +96,18 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
     source = attempt(lambda: base_of(claim, options.local_hub, part), *VERDICTS)
     if isinstance(source, verdict.Verdict):
         return Row(claim, source)
-    base = attempt(lambda: open_model(source, options, is_base=True), *VERDICTS)
+    reached = reach(source, usual, options, part)
+    base = reached.base
     if isinstance(base, OpenedModel) and base.identity == usual.identity is not None and claim.sources != NAMED:
         return Row(claim, verdict.Unverifiable("the model declares itself as its base"), source.revision)
-    return judge_pair(claim, base, candidate, options, source.revision)
+    row = judge_pair(claim, base, candidate, options, source.revision)
+    return replace(
+        row,
+        verdict=through(row.verdict, reached.steps),
+        base_revision=source.revision if reached.steps else row.base_revision,
+        steps=reached.steps,
+        notes=(*row.notes, *reached.notes),
+    )
 
 
 def as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:

@@ -1,10 +1,11 @@
 """Checkpoint: the names, shapes and values of a model's tensors, read one at a time from a disk or from the Hub."""
 
 from hf_lineage.checkpoint.adapter import adapted, adapter_base, adapter_beside
+from hf_lineage.checkpoint.files import files_beside, other_format, unusual_layout, weight_files
 from hf_lineage.checkpoint.gguf import renamed
 from hf_lineage.checkpoint.gguf_undo import Heads
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.opening import files_beside, open_checkpoint, other_format, unusual_layout, weight_files
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.checkpoint.tensor import TensorInfo
 

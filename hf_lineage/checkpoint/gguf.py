@@ -95,7 +95,7 @@ def renamed(plain: Checkpoint, names: Iterable[Named], heads: Callable[[str], He
             continue
         info = plain.tensors[named.stored]
         if named.name in tensors:
-            raise CheckpointError(f"two tensors of the GGUF file are {printable(named.name, 200)}; do not trust it")
+            raise CheckpointError(f"two tensors of the file are {printable(named.name, 200)}; do not trust it")
         if named.undo:
             info = UNDO[named.undo](named.stored, info, heads(named.stored))
         tensors[named.name] = _scaled(info, named.stored, plain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,9 @@ import numpy as np
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
+
+KEYS = re.compile(r"\.(attn_k|wk)\.")
+"""In the name of a matrix that makes keys."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +25,8 @@ class Heads:
 
 
 def _rotated(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
-    """llama.cpp rotates neighbours, transformers the halves of a head: the rows of each head are put back in order."""
-    count = heads.key_value if ".attn_k." in name else heads.query
+    """Where neighbours are rotated, as by llama.cpp, and not halves of a head, its rows are put back in order."""
+    count = heads.key_value if KEYS.search(name) else heads.query
     rows = info.shape[0]
     if rows % (2 * count):
         raise CheckpointError(
@@ -45,7 +49,7 @@ def _transposed(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
     del heads
     if not name.endswith(".weight") or len(info.shape) != 2:
         return info
-    return replace(info, shape=info.shape[::-1], decode=lambda parts: info.decode(parts).T, itemsize=4)
+    return replace(info.turned(), itemsize=4)
 
 
 def _by_role(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -31,6 +31,12 @@ class TensorInfo:
     """Bytes of each decoded number; 0 where it is the stored part itself."""
     refusal: str = ""
     """Why it cannot be decoded, as a phrase that follows its name; empty if it can."""
+    linear: bool = False
+    """Whether it is (out, in) because of how it is stored, also where the class has (in, out)."""
+
+    def turned(self) -> TensorInfo:
+        """Return the transposed matrix."""
+        return replace(self, shape=self.shape[::-1], decode=lambda parts: self.decode(parts).T)
 
     @property
     def numbers(self) -> int:

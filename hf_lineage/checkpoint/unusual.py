@@ -13,13 +13,15 @@ from hf_lineage.hub.reference import RepoRef
 
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 """What transformers loads where there is no safetensors file of the usual name."""
+PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+"""How files end that torch.save wrote."""
 NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
 """Files that lie beside a model and are none."""
 WEIGHT_FILES = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".onnx")
 """How files with weights end, whichever library loads them."""
 ADAPTER = "adapter_config.json"
 """Where this stands without a model, the other files are the adapter's."""
-SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.safetensors")
+SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
 VARIANT = re.compile(r"model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
 """Prefixes of every name that torch.compile, data-parallel training and peft leave behind."""
@@ -42,14 +44,18 @@ def unusual(repo: RepoRef) -> Layout | None:
 
     Raise NothingToCompare where it is not clear which they are, CheckpointError where some are missing.
     """
-    files = [name for name in repo.files() if name.endswith(".safetensors") and not NO_WEIGHTS.fullmatch(name)]
-    pickled = next((name for name in PICKLED if name in repo.files()), None)
+    held = [name for name in repo.files() if not NO_WEIGHTS.fullmatch(name)]
+    files = [name for name in held if name.endswith(".safetensors")]
+    if not files and repo.allow_pickle:
+        files = [name for name in held if name.endswith(PICKLES)]
+    pickled = next((name for name in PICKLED if name in held), None)
     if not files or ADAPTER in repo.files():
         return None
     if pickled:
         raise NothingToCompare(
             f"{repo}: transformers loads {pickled}, a pickle, which is never loaded here, and none of "
-            f"{_listed(files)}; convert the pickle, or name the file model.safetensors if it is the same model"
+            f"{_listed(files)}; let --allow-pickle read the tensors of the pickle, or name the file model.safetensors "
+            "if it is the same model"
         )
     groups = _groups(files)
     if len(groups) > 1:

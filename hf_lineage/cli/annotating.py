@@ -8,8 +8,10 @@ import click
 
 from hf_lineage.cli.delivery import REPORTS, Reports, ready, write_reports
 from hf_lineage.cli.shared import (
+    ALLOW_PICKLE,
     BASES,
     CLASSES,
+    GGUF_FILE,
     ON_HUB,
     RECIPE,
     SUBFOLDER,
@@ -38,7 +40,7 @@ EPILOG = with_examples(
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
     help="With --repair-base: declare this relation to the base.",
 )
-@with_options(BASES, ON_HUB, SUBFOLDER, *CLASSES, *RECIPE, *TEST, REPORTS)
+@with_options(BASES, ON_HUB, SUBFOLDER, GGUF_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, REPORTS)
 def annotate(
     model: str,
     write: bool,

@@ -73,6 +73,11 @@ GGUF_FILE = click.option(
     metavar="NAME",
     help="The GGUF file to read of MODEL, or of B, where it has several; by default the most precise by its name.",
 )
+ALLOW_PICKLE = click.option(
+    "--allow-pickle",
+    is_flag=True,
+    help="Read the tensors of weights that are stored as pickles, of bases as well; nothing in them is run.",
+)
 RECIPE = (
     click.option(
         "--recipe",

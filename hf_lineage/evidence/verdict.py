@@ -86,6 +86,7 @@ class Kind(Enum):
     IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED
     BASIS_ONLY = "basis", "RELATED", "RELATED by the basis only", ExitCode.UNDECIDED
     UNMEASURED = "unmeasured", "RELATED", "RELATED, share not measured", ExitCode.UNDECIDED
+    INDIRECT = "indirect", "RELATED", "RELATED indirectly", ExitCode.UNDECIDED
     UNRELATED = "unrelated", "UNRELATED", "UNRELATED", ExitCode.UNRELATED
     INCONCLUSIVE = "inconclusive", "INCONCLUSIVE", "INCONCLUSIVE", ExitCode.UNDECIDED
     INCOMPATIBLE = "incompatible", "INCOMPATIBLE", "INCOMPATIBLE", ExitCode.UNDECIDED

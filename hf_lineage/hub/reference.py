@@ -44,6 +44,8 @@ class RepoRef:
     """The folder of the repository that is meant; empty for the repository itself."""
     file: str | None = None
     """The GGUF file that the user names."""
+    allow_pickle: bool = False
+    """Whether the user allows that the tensors of a pickle are read."""
 
     def __str__(self) -> str:
         return self.name
@@ -64,11 +66,9 @@ class RepoRef:
         return self.folder / self.within(file)
 
     def located(self, file: str) -> Path:
-        """Return the real path of a file; CheckpointError if a link leads out of a folder of the user's own.
-
-        Links of a snapshot are followed wherever they lead: the client of the Hub made them.
-        """
+        """Return the real path of a file; CheckpointError if a link leads out of a folder of the user's own."""
         path = self.path(file)
+        # Links of a snapshot are followed wherever they lead: the client of the Hub made them.
         target = Path(os.path.realpath(path)) if self.remote is not None else inside(path, self.folder)
         if target is None:
             raise CheckpointError(

@@ -214,6 +214,7 @@ def _claimed(report: Report, row: Row) -> Markup:
         ("Commit of the model", tag("code", report.revision) if report.revision else NO_COMMIT),
         ("Base", identifier(claim.base)),
         ("Commit of the base", tag("code", base) if base else NO_COMMIT),
+        *((("Compared in its place", identifier(row.compared)),) if row.steps else ()),
         ("Relation", identifier(claim.relation) if claim.relation else "not stated"),
         ("Declared in", joined(*_listed(claim.sources))),
     )
@@ -227,10 +228,9 @@ def _listed(sources: tuple[str, ...]) -> Iterator[Markup]:
 
 def _command(report: Report, row: Row) -> str:
     hub, seed = report.options.local_hub, report.options.order_seed
-    command = f"$ {record.command(report.model, report.revision, row, report.options, {})}"
-    if seed is not None and any(map(numbers.drawn, row.verdict.evidence.values())):
-        command += f" --order-seed {seed}"
-    return command + (f" --local-hub {shlex.quote(str(hub))}" if hub else "")
+    drawn = seed is not None and any(map(numbers.drawn, row.verdict.evidence.values()))
+    besides = (f" --order-seed {seed}" if drawn else "") + (f" --local-hub {shlex.quote(str(hub))}" if hub else "")
+    return f"$ {record.command(report.model, report.revision, row, report.options, {})}{besides}"
 
 
 def _limits(report: Report) -> Markup:

@@ -55,6 +55,8 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
         "relation": row.claim.relation,
         "part": row.part,
         "sources": list(row.claim.sources),
+        "compared": row.compared,
+        "steps": [asdict(step) | {"sources": list(step.sources)} for step in row.steps],
         "verdict": row.verdict.name,
         "kind": kind(row.verdict),
         "verified": row.verdict.verified,

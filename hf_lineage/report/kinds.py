@@ -109,6 +109,21 @@ KINDS = {
             "Extract it again, or read the weights.",
         ),
     ),
+    Kind.INDIRECT: Shown(
+        tone="part",
+        headline="Shares weights with what is declared as the base of",
+        says="Nothing of the declared base could be compared, so the base that it declares itself was: with that one "
+        "the model shares weights, in a way that separate training does not reproduce.",
+        says_not="It does not say that the declared base is right: that it comes from the base that was compared is "
+        f"a claim of its card, and nothing has checked it. {NO_WRONG}",
+        rule=Rule(
+            "related-indirectly",
+            "warning",
+            "The model shares weights with what is declared as the base of the base it declares.",
+            "Nothing of the declared base could be compared, and the base that its card names was compared in its "
+            "place. Declare a base whose weights can be read, or check the release in F16, BF16 or F32.",
+        ),
+    ),
     Kind.UNRELATED: Shown(
         tone="bad",
         headline="Shows no trace of",
@@ -178,7 +193,7 @@ KINDS = {
 """By verdict."""
 NUMBERED = (
     *(Kind.RELATED, Kind.UNRELATED, Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE),
-    *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.UNMEASURED, Kind.ADAPTER),
+    *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.UNMEASURED, Kind.ADAPTER, Kind.INDIRECT),
 )
 """The order of the rules in SARIF; new ones come at the end, so that their numbers stay."""
 TONES = {"good": 32, "part": 33, "bad": 31, "open": 33}

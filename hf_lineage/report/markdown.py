@@ -21,12 +21,12 @@ def render(report: Report, explain: bool = False) -> str:
     if explain:
         for row in report.rows:
             if trace := row.verdict.trace:
-                blocks.append(f"#### {escaped(row.claim.base)}, adapter")
+                blocks.append(f"#### {escaped(wording.about(row))}, adapter")
                 blocks.append(table(adapter.COLUMNS, adapter.cells(trace)))
                 blocks.append(table(adapter.layer_columns(trace), adapter.layer_cells(trace)))
             for path, evidence in row.verdict.evidence.items():
                 rows = map(numbers.layer_cells, numbers.layer_rows(evidence))
-                blocks.append(f"#### {escaped(row.claim.base)}, {escaped(path)}")
+                blocks.append(f"#### {escaped(wording.about(row))}, {escaped(path)}")
                 blocks.append(table(numbers.LAYER_COLUMNS, rows))
                 blocks += [paragraph(sentence) for sentence in numbers.null_sentences(evidence)]
         blocks.append("\n".join(f"- {limit}" for limit in wording.LIMITS))

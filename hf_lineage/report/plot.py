@@ -98,7 +98,7 @@ def _figure(report: Report) -> Figure:
 def _panels(report: Report) -> Iterator[tuple[str, Evidence]]:
     """Both names and the verdict, and the evidence, for each claim and path."""
     for row in report.rows:
-        names = f"{_folded(f'base: {row.claim.base}')}\n{_folded(f'model: {report.model}')}"
+        names = f"{_folded(f'base: {wording.about(row)}')}\n{_folded(f'model: {report.model}')}"
         for path, evidence in row.verdict.evidence.items():
             words = row.verdict.by_path[path].words
             yield f"{names}\n{path}: {words}\n{wording.figures(evidence)}", evidence

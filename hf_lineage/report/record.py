@@ -229,7 +229,10 @@ def command(model: str, commit: str | None, row: Row, options: Options, names: M
     words += ["--registry", str(options.registry)] if options.registry else []
     for kind in options.accept:
         words += ["--accept", kind]
-    words += [f"--{name}" for name in ("recompute", "published") if getattr(options, name)]
+    words += ["--file", options.file] if options.file else []
+    words += [
+        f"--{name.replace('_', '-')}" for name in ("recompute", "published", "allow_pickle") if getattr(options, name)
+    ]
     for repository in options.signatures:
         words += ["--signatures", repository]
     for null in options.nulls:

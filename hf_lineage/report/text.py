@@ -44,9 +44,9 @@ def render(report: Report, explain: bool = False) -> str:
     if explain:
         for row in report.rows:
             if row.verdict.trace:
-                lines.append(_traced(printable(row.claim.base, 200), row.verdict.trace))
+                lines.append(_traced(wording.about(row), row.verdict.trace))
             for path, evidence in row.verdict.evidence.items():
-                lines.append(_explained(f"{printable(row.claim.base, 200)}, {path}", evidence))
+                lines.append(_explained(f"{wording.about(row)}, {path}", evidence))
         paragraphs += [wording.settings(report), wording.MEANING, *wording.LIMITS]
     return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
 

@@ -55,8 +55,10 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
 
 
 def about(row: Row) -> str:
-    """Return the base of a row, and the folder of the model that the row is about where it is not the whole."""
-    return printable(row.claim.base, 200) + (f" ({printable(row.part, 100)})" if row.part else "")
+    """Return the base of a row, with the one that was compared in its place, and the folder that the row is about."""
+    compared = f"compared: {printable(row.compared, 200)}" if row.steps else ""
+    besides = ", ".join(filter(None, (printable(row.part, 100), compared)))
+    return printable(row.claim.base, 200) + (f" ({besides})" if besides else "")
 
 
 def score(evidence: Evidence) -> str:

@@ -114,6 +114,7 @@ class TestArguments:
                 {"MODEL": "a/b", "SUBFOLDER": "c", "AS": "LlamaForCausalLM", "REGISTRY": "registry"},
                 ["check", "--on-hub", "--subfolder=c", "--as=LlamaForCausalLM", "--registry=registry", "--", "a/b"],
             ),
+            ({"MODEL": "a/b", "FILE": "--x.gguf"}, ["check", "--on-hub", "--file=--x.gguf", "--", "a/b"]),
             ({"MODEL": "a/b", "ANNOTATE": "pull-request"}, ["annotate", "--pull-request", "--on-hub", "--", "a/b"]),
         ],
     )

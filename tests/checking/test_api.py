@@ -13,6 +13,7 @@ from hf_lineage.errors import OptionError, RepositoryError, SignatureError
 from hf_lineage.report import text
 from hf_lineage.signature.recipe import RECIPES
 from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
+from tests.published.steps import torch_file
 
 HUB = Path(__file__).parents[2] / "examples" / "hub"
 BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
@@ -31,6 +32,26 @@ def test_a_true_claim_is_related_and_names_where_it_stands():
     assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "finetune", ("README.md",))
     assert (row.verdict.name, report.exit_code) == ("RELATED", 0)
     assert row.verdict.evidence["mlp"].p_value == 0.001
+
+
+def test_pickles_are_read_of_every_model_where_the_options_allow_it(tmp_path):
+    """Of the model, of the base, and of the base of an adapter."""
+    names = (BASE, TUNED, "fern/llama-lora")
+    base, tuned, _ = (tmp_path / name for name in names)
+    for name in names:
+        shutil.copytree(HUB / name, tmp_path / name)
+    for folder in (base, tuned):
+        torch_file("pytorch_model.bin")(folder)
+    assert only_row(compare(str(base), str(tuned))).verdict.name == "UNVERIFIABLE"
+    allowed = Options(allow_pickle=True, local_hub=tmp_path)
+    for report in (
+        compare(str(base), str(tuned), allowed),
+        check(TUNED, options=allowed),
+        check(names[2], options=allowed),
+    ):
+        assert (only_row(report).verdict.name, report.exit_code) == ("RELATED", 0)
+    assert only_row(check(names[2], options=replace(allowed, allow_pickle=False))).verdict.name == "UNVERIFIABLE"
+    assert extract(str(tuned), allowed).layers == 6
 
 
 def test_a_false_claim_is_unrelated():

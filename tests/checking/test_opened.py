@@ -1,18 +1,21 @@
 """A model is opened as its loaders open it, from a folder and by its name on the Hub."""
 
+import importlib
 import shutil
 
+import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
-from hf_lineage import compare
-from hf_lineage.checking.opened import Opened, described, opened, with_adapter
+from hf_lineage import Options, compare
+from hf_lineage.checking.opened import Opened, described, headers, opened, with_adapter
 from hf_lineage.checkpoint import Checkpoint
-from hf_lineage.hub.reference import resolve
+from hf_lineage.hub.reference import RepoRef, resolve
 from tests.checking.test_decoys import LLAMA, adapter
 from tests.decoys import made
-from tests.models import edit_json, spoil, tiny_llama
+from tests.models import WEIGHTS, edit_json, spoil, tiny_gpt2, tiny_llama
 
 
 @pytest.fixture
@@ -79,3 +82,32 @@ def test_a_signature_says_what_lay_beside_the_weights_it_was_made_from(tmp_path)
     assert row.notes == (
         f"{copy}: tensors beside matrices were not read (1), model.layers.0.mlp.up_proj.weight_scale among them",
     )
+
+
+def quantized_gpt2(source, folder, pack, settings):
+    """A copy of a GPT-2 as GPTQ and bitsandbytes store it: every matrix of its layers turned to (out, in)."""
+    shutil.copytree(source, folder)
+    stored = load_file(source / WEIGHTS)
+    for name in [name for name in stored if name.startswith("h.") and stored[name].ndim == 2]:
+        start = name.removesuffix(".weight")
+        parts = pack(stored.pop(name).T.contiguous())
+        stored |= {f"{start}{end}": part.contiguous() for end, part in parts.items()}
+    save_file(stored, folder / WEIGHTS)
+    edit_json(folder / "config.json", quantization_config=settings)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["gptq", "bnb"])
+def test_matrices_that_a_quantizer_has_turned_are_turned_back(form, tmp_path):
+    test = importlib.import_module(f"tests.checkpoint.formats.test_{form}")
+    pack, settings = (test.gptq(), test.settings()) if form == "gptq" else test.PACKS["NF4"]
+    base = tiny_gpt2(tmp_path / "base")
+    child = quantized_gpt2(base, tmp_path / "child", pack, settings)
+    other = quantized_gpt2(tiny_gpt2(tmp_path / "plain", seed=5), tmp_path / "other", pack, settings)
+    repo = RepoRef("org/model", child)
+    found, plain = (headers(one).checkpoint for one in (repo, RepoRef("org/base", base)))
+    for name in ("h.0.attn.c_proj.weight", "h.1.mlp.c_fc.weight", "h.0.attn.c_attn.weight"):
+        assert found.tensors[name].shape == plain.tensors[name].shape
+        np.testing.assert_allclose(found.read(name), plain.read(name), atol=0.2)
+    verdicts = [compare(str(base), str(one), Options(order_seed=0)).rows[0].verdict.name for one in (child, other)]
+    assert verdicts == ["RELATED", "UNRELATED"]

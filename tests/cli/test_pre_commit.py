@@ -1,6 +1,7 @@
 """The hook, run by pre-commit itself in a model repository, in this environment, which nobody has to download."""
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -8,6 +9,7 @@ import sysconfig
 import pytest
 import yaml
 
+from tests.gguf_models import write
 from tests.github import ROOT, installed
 from tests.models import family, tiny_llama
 from tests.running import environment
@@ -27,9 +29,9 @@ def room(tmp_path, monkeypatch):
     return tmp_path
 
 
-def committed(folder):
+def committed(folder, message="x"):
     identity = ("-c", "user.name=wren", "-c", "user.email=wren@example.org", "-c", "commit.gpgsign=false")
-    for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "x")):
+    for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "--allow-empty", "-m", message)):
         subprocess.run(["git", *identity, *arguments], cwd=folder, check=True)
 
 
@@ -64,6 +66,21 @@ def test_a_false_claim_stops_the_push_and_says_why(room, model):
     assert code == 1
     assert "- exit code: 1" in output
     assert "UNRELATED" in output
+
+
+def test_one_of_several_gguf_files_is_named_by_an_argument(room, model):
+    """The manifest of the hook with the arguments that somebody gives it in their own configuration."""
+    for name, source in (("a-Q8_0.gguf", tiny_llama(room / "other", seed=5)), ("b-F32.gguf", model)):
+        write(source, model.parent / "files" / name)
+    folder = model.parent / "files"
+    shutil.copy(model / "README.md", folder)
+    for name, code in (("a-Q8_0.gguf", 1), ("b-F32.gguf", 0)):
+        (manifest,) = yaml.safe_load((room / "source" / MANIFEST).read_text("utf-8"))
+        manifest["args"] = ["--local-hub", "../..", "--file", name]
+        (room / "source" / MANIFEST).write_text(yaml.safe_dump([manifest]))
+        committed(room / "source", f"with {name}")
+        done = hook(room, folder, "--files", name)
+        assert (done[0], "Skipped" in done[1]) == (code, False), done[1]
 
 
 def test_files_that_say_nothing_of_lineage_are_let_pass(room, model):

@@ -46,6 +46,7 @@ def test_the_words_of_every_verdict():
         "RELATED in part",
         "RELATED by the basis only",
         "RELATED, share not measured",
+        "RELATED indirectly",
     ]
     assert {Related(kind=kind).name for kind in RELATED} == {"RELATED"}
     assert (Unrelated().words, Inconclusive().words) == ("UNRELATED", "INCONCLUSIVE")

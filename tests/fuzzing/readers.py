@@ -1,9 +1,12 @@
 """Every reader with a valid file to begin from: what it is called, how the file is changed, and what reads it."""
 
+import functools
+import io
 import json
 import tempfile
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -11,6 +14,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import torch
 from safetensors.numpy import load_file, save
 
 from hf_lineage.architecture.drafting.suggestion import survey
@@ -27,10 +31,11 @@ from hf_lineage.signature.sources import trust
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.watch import ledger
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
+from tests.gguf_models import write
 from tests.models import WEIGHTS, shard, tiny_llama
 from tests.watch.test_ledger import claim, entry
 
-INDEX = "model.safetensors.index.json"
+INDEX, PICKLED = "model.safetensors.index.json", "pytorch_model.bin"
 
 
 @dataclass(frozen=True)
@@ -87,14 +92,19 @@ def readers(room: Path) -> dict[str, Reader]:
 
         return reading
 
-    plain, cards, adapters, merges = (room / name for name in ("config", "card", "lora", "merge"))
-    for folder in (plain, cards, adapters, merges):
+    plain, cards, adapters, merges, pickles, ggufs = (
+        room / name for name in ("config", "card", "lora", "merge", "pickle", "gguf")
+    )
+    for folder in (plain, cards, adapters, merges, pickles, ggufs):
         folder.mkdir()
     (plain / WEIGHTS).write_bytes((model / WEIGHTS).read_bytes())
     weights = partial(safetensors_file, header=header, data=data)
     return {
         "header": Reader(weights, put(model, WEIGHTS, headers)),
         "header, for a draft": Reader(weights, put(model, WEIGHTS, _surveyed), turns=1),
+        "torch file": Reader(lambda random: spliced(random, _saved()), put(pickles, PICKLED, _pickled)),
+        "old torch file": Reader(lambda random: spliced(random, _saved(old=True)), put(pickles, PICKLED, _pickled)),
+        "gguf": Reader(_converted(model, room), put(ggufs, "model.gguf", headers)),
         "index": Reader(partial(json_file, valid=index), put(pieces, INDEX, _tensors)),
         "config": Reader(partial(json_file, valid=config), put(plain, "config.json", headers)),
         "config, for a draft": Reader(partial(json_file, valid=config), put(plain, "config.json", _surveyed), turns=1),
@@ -115,6 +125,36 @@ def _surveyed(repo: RepoRef) -> Any:
 def _tensors(repo: RepoRef) -> Any:
     found = open_checkpoint(repo)
     return [found.read(name) for name in found.tensors]
+
+
+def _pickled(repo: RepoRef) -> Any:
+    return _tensors(replace(repo, allow_pickle=True))
+
+
+@functools.cache
+def _saved(old: bool = False) -> bytes:
+    """A few tensors as torch saves them."""
+    stream = io.BytesIO()
+    numbers = torch.arange(12.0).reshape(3, 4)
+    tensors = {"a": numbers, "b": torch.nn.Parameter(numbers[1:]), "c": numbers.bfloat16(), "step": 3}
+    torch.save(OrderedDict(tensors), stream, _use_new_zipfile_serialization=not old)
+    return stream.getvalue()
+
+
+def _converted(model: Path, room: Path) -> Callable[[Random], bytes]:
+    """A GGUF file whose header is changed: some bytes in their places, or pieces of it."""
+    content = write(model, room / "valid.gguf").read_bytes()
+    header = content.index(b"blk.1.ffn_up.weight") + 100
+
+    def case(random: Random) -> bytes:
+        if random.randrange(2):
+            return spliced(random, content[:header]) + content[header:]
+        changed = bytearray(content)
+        for _ in range(random.randrange(1, 4)):
+            changed[random.randrange(header)] = random.randrange(256)
+        return bytes(changed)
+
+    return case
 
 
 def parted(content: bytes) -> tuple[dict[str, Any], bytes]:

@@ -4,11 +4,15 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from tests.models import WEIGHTS, edit_json, shard, spoil
+from tests.checkpoint.formats.test_gptq import gptq
+from tests.checkpoint.formats.test_hqq import hqq
+from tests.checkpoint.formats.test_quanto import rows
+from tests.models import HEADS, VOCABULARY, WEIGHTS, Trap, card, edit_json, shard, spoil
 
 INDEX = "model.safetensors.index.json"
 Step = Callable[[Path], object]
@@ -47,6 +51,67 @@ def pickle(folder: Path) -> None:
 def only_pickle(folder: Path) -> None:
     (folder / WEIGHTS).unlink()
     pickle(folder)
+
+
+def torch_file(name: str, old: bool = False) -> Step:
+    """A step that stores the weights as torch does, in a file of this name."""
+
+    def save(folder: Path) -> None:
+        tensors = load_file(folder / WEIGHTS)
+        (folder / WEIGHTS).unlink()
+        torch.save(tensors, folder / name, _use_new_zipfile_serialization=not old)
+
+    return save
+
+
+def torch_shards(folder: Path) -> None:
+    tensors = load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    names = sorted(tensors)
+    weight_map: dict[str, str] = {}
+    for number, part in enumerate((names[::2], names[1::2]), 1):
+        file = f"pytorch_model-{number:05}-of-00002.bin"
+        torch.save({name: tensors[name] for name in part}, folder / file)
+        weight_map |= dict.fromkeys(part, file)
+    edit_json(folder / "pytorch_model.bin.index.json", weight_map=weight_map)
+
+
+def trap(folder: Path) -> None:
+    """Weights as a pickle that leaves a file behind where it is loaded."""
+    torch.save(load_file(folder / WEIGHTS) | {"trap": Trap(folder / "sprung")}, folder / "pytorch_model.bin")
+    (folder / WEIGHTS).unlink()
+
+
+def packed(folder: Path) -> None:
+    """The model under another name, and in its own place one that is not decoded and names it."""
+    shutil.copytree(folder, folder.parent / "first")
+    spoil(folder, lambda tensors: tensors.update({"a.q_invperm": torch.ones(4, dtype=torch.int32)}))
+    edit_json(folder / "config.json", quantization_config={"quant_method": "exl2"})
+    card(folder, "acme/first", "quantized")
+
+
+def without_card(folder: Path) -> None:
+    (folder / "README.md").unlink()
+
+
+def quantized(pack: Callable[[torch.Tensor], dict[str, torch.Tensor]], **settings: Any) -> Step:
+    """A step that stores the matrices of the layers in a format."""
+
+    def change(tensors: dict) -> None:
+        for name in [name for name in tensors if ".layers." in name and tensors[name].ndim == 2]:
+            matrix = tensors.pop(name)
+            tensors.update({f"{name.removesuffix('.weight')}{end}": part for end, part in pack(matrix).items()})
+
+    def store(folder: Path) -> None:
+        spoil(folder, change)
+        edit_json(folder / "config.json", quantization_config=settings)
+
+    return store
+
+
+def eetq(matrix: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Integers laid out for a GPU, which nothing but the library undoes."""
+    return {".weight": matrix.T.contiguous().to(torch.int8), ".weight_scales": torch.ones(len(matrix)).half()}
 
 
 def wrapped(prefix: str) -> Step:
@@ -98,42 +163,83 @@ def nameless(folder: Path) -> None:
     edit_json(folder / "config.json", architectures=None)
 
 
+def rotated(matrix: torch.Tensor) -> torch.Tensor:
+    """The rows of each head in another order, so that neighbours are rotated in place of halves."""
+    rows, columns = matrix.shape
+    return matrix.view(HEADS, 2, rows // HEADS // 2, columns).transpose(1, 2).reshape(rows, columns)
+
+
+MAKERS_NAMES = {
+    **{f"self_attn.{role}_proj": f"attention.w{role}" for role in "qkvo"},
+    **{"mlp.gate_proj": "feed_forward.w1", "mlp.down_proj": "feed_forward.w2", "mlp.up_proj": "feed_forward.w3"},
+    **{"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm", "embed_tokens": "tok_embeddings"},
+}
+
+
+def makers_tensors(tensors: dict) -> None:
+    """The names that Mistral and Meta give to the tensors of a Llama, and their order of rows."""
+    for name in list(tensors):
+        tensor, own = tensors.pop(name), name.removeprefix("model.")
+        for ours, theirs in MAKERS_NAMES.items():
+            own = own.replace(ours, theirs)
+        tensors[own] = rotated(tensor) if own.endswith(("wq.weight", "wk.weight")) else tensor
+
+
 def makers_names(folder: Path) -> None:
-    """The names that Mistral gives to the tensors of a Llama."""
-    names = {"self_attn.q_proj": "attention.wq", "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2"}
-
-    def change(tensors: dict) -> None:
-        for name in list(tensors):
-            own = name.removeprefix("model.")
-            for ours, theirs in names.items():
-                own = own.replace(ours, theirs)
-            tensors[own] = tensors.pop(name)
-
-    spoil(folder, change)
+    spoil(folder, makers_tensors)
     (folder / WEIGHTS).rename(folder / "consolidated.safetensors")
 
 
 def makers_parameters(folder: Path) -> None:
-    (folder / "config.json").rename(folder / "params.json")
+    config = json.loads((folder / "config.json").read_text())
+    params = {"dim": config["hidden_size"], "n_layers": config["num_hidden_layers"], "n_heads": HEADS}
+    edit_json(folder / "params.json", **params, norm_eps=1e-5, vocab_size=VOCABULARY, multiple_of=256)
+    (folder / "config.json").unlink()
+
+
+def makers_pickle(folder: Path) -> None:
+    """The files of the first LLaMA."""
+    spoil(folder, makers_tensors)
+    torch_file("consolidated.00.pth")(folder)
+    makers_parameters(folder)
+
+
+def makers_parts(folder: Path) -> None:
+    """The files of a larger LLaMA, for two GPUs."""
+    makers_pickle(folder)
+    shutil.copy(folder / "consolidated.00.pth", folder / "consolidated.01.pth")
 
 
 def other_tensors(folder: Path) -> None:
-    save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors")
+    other_tensors_beside(folder)
     (folder / WEIGHTS).unlink()
 
 
+def other_tensors_beside(folder: Path) -> None:
+    save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors")
+
+
 STEPS: dict[str, Step] = {
+    "autoround": quantized(gptq(group=16, index=False), quant_method="auto-round", bits=4, group_size=16),
+    "eetq": quantized(eetq, quant_method="eetq", weights="int8"),
+    "hqq": quantized(hqq(), quant_method="hqq"),
+    "quanto": quantized(rows(torch.int8)),
     "another_name": another_name,
     "checkpoints": checkpoints,
     "compiled": wrapped("_orig_mod."),
     "folder": into("model"),
     "makers_names": makers_names,
     "makers_parameters": makers_parameters,
+    "makers_parts": makers_parts,
+    "makers_pickle": makers_pickle,
     "nameless": nameless,
+    "old_torch_file": torch_file("pytorch_model.bin", old=True),
     "only_pickle": only_pickle,
     "origin": origin,
     "other_origin": other_origin,
     "other_tensors": other_tensors,
+    "other_tensors_beside": other_tensors_beside,
+    "packed": packed,
     "parallel": wrapped("module."),
     "peft": wrapped("base_model.model."),
     "pickle": pickle,
@@ -142,7 +248,12 @@ STEPS: dict[str, Step] = {
     "sentence_transformer": sentence_transformer,
     "shards": shard,
     "shards_without_index": shards_without_index,
+    "torch_file": torch_file("pytorch_model.bin"),
+    "torch_file_of_another_name": torch_file("model.pt"),
+    "torch_shards": torch_shards,
+    "trap": trap,
     "two_files": two_files,
     "variant": variant,
+    "without_card": without_card,
 }
 """The name in repositories.yaml -> the step."""

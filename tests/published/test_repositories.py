@@ -12,7 +12,7 @@ from tests.published.steps import STEPS
 from tests.running import lineage
 
 CASES = yaml.safe_load(Path(__file__).with_name("repositories.yaml").read_text(encoding="utf-8"))
-KEYS = {"name", "card", "files", "steps", "base", "arguments", "notes", "undecided", "rows"}
+KEYS = {"name", "card", "files", "steps", "base", "arguments", "notes", "undecided", "rows", "open"}
 
 
 def publish(case, folder):
@@ -58,6 +58,10 @@ def test_a_repository_has_the_verdict_that_is_expected_of_it(case, checked):
         assert {tuple(of_one) for of_one in verdicts.values()} == {("UNVERIFIABLE",)}
         assert all(result.code == 3 for result in results.values())
         assert all(case["undecided"] in report["claims"][0]["reason"] for report in reports.values())
+        return
+    if "open" in case:
+        assert [verdicts["child"], verdicts["other"]] == [[verdict] for verdict in case["open"]]
+        assert all(result.code == 3 for result in results.values())
         return
     assert verdicts["child"] == case.get("rows", ["RELATED"])
     assert verdicts["other"][0] == "UNRELATED"

@@ -17,7 +17,7 @@ from benchmarks.paper.parts.vision import bottleneck
 from hf_lineage.architecture.lookup import factorizations, slots
 from hf_lineage.architecture.schema import Factorization, MatrixSet, as_sets
 from hf_lineage.checking.inspection import Pairing
-from hf_lineage.checking.naming import locate_weights
+from hf_lineage.checking.naming import locate, weights
 from hf_lineage.checking.opened import headers
 from hf_lineage.checkpoint.numbers import single
 
@@ -91,7 +91,7 @@ def pairings(model: str) -> tuple[Pairing, Pairing]:
 
     That stage is layer3 in all three of the paper's. Convolutions are summed over their kernels, as everywhere.
     """
-    opened = headers(locate_weights(model))
+    opened = headers(weights(model, locate(model)))
     checkpoint, layout = opened.checkpoint, opened.layout
     stages: dict[int, list[list[torch.Tensor]]] = {}
     for number in layout.numbers("mlp"):

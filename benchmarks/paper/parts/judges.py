@@ -16,7 +16,7 @@ from benchmarks.paper.parts.gpt2 import VERSION, Benchmark, load
 from benchmarks.paper.parts.representations import by_layer, cka, svcca
 from benchmarks.paper.parts.scores import EXACT
 from hf_lineage import Options, compare, extract
-from hf_lineage.checking.naming import locate_weights
+from hf_lineage.checking.naming import locate, weights
 from hf_lineage.checking.opened import headers
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.verdict import Evidence
@@ -34,7 +34,7 @@ Score = Callable[[Path, Path], float]
 
 def layers(model: Path | str, path: str = "mlp") -> Iterator[Block]:
     """Yield the matrix that reads the stream (h, d) and that which writes it (d, h), of every layer of a model."""
-    opened = headers(locate_weights(str(model)))
+    opened = headers(weights(str(model), locate(str(model))))
     checkpoint, layout = opened.checkpoint, opened.layout
     for number in layout.numbers(path):
         parts = list(terms(layout, path, number, EXACT, checkpoint.read))

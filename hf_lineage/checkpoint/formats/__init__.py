@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from hf_lineage.checkpoint.formats.autoround import AUTO_ROUND
 from hf_lineage.checkpoint.formats.awq import AWQ
 from hf_lineage.checkpoint.formats.bitnet import BITNET
 from hf_lineage.checkpoint.formats.bnb import EIGHT_BITS, FOUR_BITS
@@ -16,8 +17,10 @@ from hf_lineage.checkpoint.formats.compressed import COMPRESSED
 from hf_lineage.checkpoint.formats.fp4_matrix import GPT_OSS
 from hf_lineage.checkpoint.formats.fp8 import FP8
 from hf_lineage.checkpoint.formats.gptq import GPTQ
+from hf_lineage.checkpoint.formats.hqq import HQQ
 from hf_lineage.checkpoint.formats.mlx import MLX
 from hf_lineage.checkpoint.formats.plain import PLAIN
+from hf_lineage.checkpoint.formats.quanto import QUANTO
 from hf_lineage.checkpoint.formats.torchao import TORCHAO
 from hf_lineage.checkpoint.formats.undecoded import UNDECODED, unknown
 from hf_lineage.checkpoint.stored import StoredTensor
@@ -47,7 +50,7 @@ class Describing(Protocol):
 
 
 FORMATS: list[Format] = [
-    *(FP8, GPTQ, AWQ, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, MLX),
+    *(FP8, GPTQ, AWQ, AUTO_ROUND, FOUR_BITS, EIGHT_BITS, COMPRESSED, GPT_OSS, BITNET, TORCHAO, HQQ, QUANTO, MLX),
     *(UNDECODED, PLAIN),
 ]
 """The first that recognises a checkpoint reads it."""

@@ -142,5 +142,9 @@ def _decode_eight_bits(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.f
 
 METHODS = frozenset({"bitsandbytes"})
 PARTS = (".weight", ".weight.absmax", ".weight.quant_map", *NESTED)
-FOUR_BITS = Quantized("bitsandbytes, 4 bits", METHODS, tuple(STATES), PARTS, four_bits, described=tuple(STATES))
-EIGHT_BITS = Quantized("bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", ".weight_format"), eight_bits)
+FOUR_BITS = Quantized(
+    "bitsandbytes, 4 bits", METHODS, tuple(STATES), PARTS, four_bits, described=tuple(STATES), linear=True
+)
+EIGHT_BITS = Quantized(
+    "bitsandbytes, 8 bits", METHODS, (".SCB",), (".weight", ".weight_format"), eight_bits, linear=True
+)

@@ -28,6 +28,8 @@ SCALES = POWERS | {"F32", "F16", "BF16"}
 MX = 32
 """Numbers of one row that share a power of two."""
 SCALE_ENDS = (".weight_scale_inv", ".weight_scale")
+STACK_ENDS = ("_scale_inv", "_scale")
+"""The ends of the names of scales beside a stack of experts."""
 ACTIVATIONS = (
     ".input_scale",
     ".input_scale_ub",
@@ -41,7 +43,9 @@ ACTIVATIONS = (
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
-    """Return the tensor of one matrix; raise CheckpointError where its scales fit no kind of block."""
+    """Return the tensor of one matrix, or of a stack; raise CheckpointError where its scales fit no kind of block."""
+    if "" in module.parts:
+        return _stack(module, stated)
     if ".weight_scale_2" in module.parts:
         return nvfp4(module, ".weight", ".weight_scale", ".weight_scale_2", divides=False)
     end, *others = (end for end in SCALE_ENDS if end in module.parts)
@@ -71,6 +75,25 @@ def decode(grid: Grid, name: str, packed: bool, parts: Sequence[NDArray[Any]]) -
     return grid.decoded(unpack, values)
 
 
+def _stack(module: Module, stated: Settings) -> TensorInfo:
+    """Experts of one shape, each with its own scales."""
+    end = next(end for end in STACK_ENDS if end in module.parts)
+    shape, scales = module.shape("", EIGHT), module.shape(end, SCALES)
+    if len(shape) != 3 or 0 in shape or not scales or scales[0] != shape[0]:
+        raise module.damaged(f"has the shape {shape} and scales of {scales}, which are not those of experts in a stack")
+    grid = Grid(shape[1:], _block(module, end, shape[1:], scales[1:], stated))
+    names = module.names("", end)
+    return TensorInfo(shape, names, functools.partial(_decode_stack, grid, names[1]), itemsize=4)
+
+
+def _decode_stack(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    stored, scales = parts
+    whole = np.empty(stored.shape, np.float32)
+    for expert, one in enumerate(stored):
+        whole[expert] = decode(grid, name, False, (one, scales[expert]))
+    return whole
+
+
 def _block(
     module: Module, end: str, shape: tuple[int, int], scales: tuple[int, ...], stated: Settings
 ) -> tuple[int, int]:
@@ -92,4 +115,4 @@ def _block(
 
 
 METHODS = frozenset({"fp8", "mxfp8", "fbgemm_fp8", "modelopt"})
-FP8 = Quantized("FP8", METHODS, SCALE_ENDS, (".weight", ".weight_scale_2", *ACTIVATIONS), matrix)
+FP8 = Quantized("FP8", METHODS, SCALE_ENDS, (".weight", ".weight_scale_2", *ACTIVATIONS), matrix, stacked=STACK_ENDS)

@@ -96,4 +96,4 @@ def _packed(module: Module, stated: Settings, added: int) -> _Packed:
 
 
 ENDS = (".qzeros", ".scales", ".g_idx")
-GPTQ = Quantized("GPTQ", frozenset({"gptq"}), (".qweight",), ENDS, matrix)
+GPTQ = Quantized("GPTQ", frozenset({"gptq"}), (".qweight",), ENDS, matrix, linear=True)

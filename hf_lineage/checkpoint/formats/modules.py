@@ -129,6 +129,10 @@ class Quantized:
     """The ends of small parts that describe the others and have to be read before anything is known of these."""
     target: str = ".weight"
     """The end of the name of the matrix itself."""
+    stacked: tuple[str, ...] = ()
+    """Ends of names beside a stack of matrices, which has no end of its own."""
+    linear: bool = False
+    """Whether matrices are stored as (out, in), also those that their class has as (in, out)."""
 
     def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
         """Return whether `config.json` names this format and some matrix is stored in it."""
@@ -144,7 +148,7 @@ class Quantized:
         skipped = left_out(stated)
         descriptions = {kind: self._described(module) for kind, module in self._kinds(stored).items()}
         for module in self._modules(stored):
-            name = f"{module.start}{self.target}"
+            name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
                 raise NothingToCompare(
                     f"{printable(name, 200)} is stored as {self.name}, and config.json leaves it out of the "
@@ -154,7 +158,7 @@ class Quantized:
                 module.small(end)
             used |= set(module.names(*module.parts))
             module = replace(module, described=descriptions.get(self._kind(module), {}))
-            tensors[name] = self.decoded(module, stated)
+            tensors[name] = replace(self.decoded(module, stated), linear=self.linear)
         rest = {name: tensor for name, tensor in stored.items() if name not in used}
         for name, tensor in rest.items():
             if name in tensors:
@@ -194,10 +198,12 @@ class Quantized:
     def _modules(self, stored: Mapping[str, StoredTensor]) -> Iterator[Module]:
         marked = ((name, mark) for name in stored if (mark := self._mark(name)))
         for name, mark in {name.removesuffix(mark): mark for name, mark in marked}.items():
-            ends = (mark, *self.mark, *self.ends)
+            if mark in self.stacked and name not in stored:
+                continue
+            ends = (mark, "") if mark in self.stacked else (mark, *self.mark, *self.ends)
             parts = {end: stored[f"{name}{end}"] for end in ends if f"{name}{end}" in stored}
             if any(part.dtype not in FLOATS for part in parts.values()):
                 yield Module(name, parts)
 
     def _mark(self, name: str) -> str | None:
-        return next((mark for mark in self.mark if name.endswith(mark)), None)
+        return next((mark for mark in (*self.mark, *self.stacked) if name.endswith(mark)), None)

@@ -47,7 +47,7 @@ def decode(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.f
         widen(target, stored[rows])
 
     zeros = zero_points[0].astype(np.float32) if zero_points else None
-    return grid.decoded(unpack, finite(name, scales), zeros)
+    return grid.decoded(unpack, finite(name, scales).reshape(grid.cells), zeros)
 
 
 TORCHAO = Quantized("torchao", frozenset({"torchao"}), (MATRIX,), (SCALE, ZERO), matrix)

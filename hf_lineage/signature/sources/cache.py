@@ -77,10 +77,10 @@ def write(repo: RepoRef, factorization: Factorization, whole: Signature) -> None
 def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
     """Whether a signature may be cached: not that of a folder, here or in a repository, or of a file, nor an exact one.
 
-    The cache knows a model by its commit alone.
+    The cache knows a model by its commit alone. What was read of a pickle must not be found where none may be read.
     """
     whole = repo.remote is not None and repo.revision is not None and not repo.subfolder and repo.file is None
-    return whole and recipe.probes is not None
+    return whole and not repo.allow_pickle and recipe.probes is not None
 
 
 def _file(repo: RepoRef, factorization: Factorization, recipe: Recipe, path: str) -> Path:

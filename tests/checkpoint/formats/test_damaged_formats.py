@@ -15,6 +15,7 @@ from safetensors.torch import save
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.formats import (
+    test_autoround,
     test_awq,
     test_bitnet,
     test_bnb,
@@ -22,6 +23,9 @@ from tests.checkpoint.formats import (
     test_fp4_matrix,
     test_fp8,
     test_gptq,
+    test_hqq,
+    test_mlx,
+    test_quanto,
     test_torchao,
 )
 from tests.fuzzing.changes import changed
@@ -37,6 +41,7 @@ SIZES = {
     "I64": 8,
     "F32": 4,
     "I32": 4,
+    "U32": 4,
     "F16": 2,
     "BF16": 2,
     "I16": 2,
@@ -51,6 +56,12 @@ def experts():
     stack = torch.stack([MATRIX, 2 * MATRIX])
     blocks, scales = test_fp4_matrix.blocks(stack.mT)
     return {"_blocks": blocks, "_scales": scales}, {"quant_method": "mxfp4"}
+
+
+def stack():
+    parts = [test_fp8.blocks(16, 32)(matrix) for matrix in (MATRIX, 2 * MATRIX)]
+    weights, scales = (torch.stack([part[end] for part in parts]) for end in (".weight", ".weight_scale_inv"))
+    return {"": weights, "_scale_inv": scales}, {"quant_method": "fp8", "weight_block_size": [16, 32]}
 
 
 def packed(pack, settings):
@@ -72,6 +83,13 @@ MODELS = {
     "BitNet": packed(*test_bitnet.PACKS["multiplied"]),
     "torchao": packed(test_torchao.rows(torch.int8), test_torchao.TORCHAO),
     "gpt-oss": experts(),
+    "FP8 in a stack": stack(),
+    "HQQ": packed(*test_hqq.PACKS["4 bits"]),
+    "HQQ, 3 bits": packed(*test_hqq.PACKS["3 bits"]),
+    "AutoRound": packed(*test_autoround.PACKS["GPTQ's layout"]),
+    "AutoRound as AWQ": packed(*test_autoround.PACKS["AWQ's layout"]),
+    "quanto": packed(test_quanto.PACKS["qint8"], {}),
+    "MLX": packed(test_mlx.packed(4), {"bits": 4, "group_size": 32}),
 }
 
 
@@ -112,7 +130,7 @@ class Case:
 
     def __init__(self, folder, name):
         parts, self.settings = MODELS[name]
-        start = f"model.layers.0.mlp.{'experts.down' if '_blocks' in parts else 'up'}_proj"
+        start = f"model.layers.0.mlp.{'experts.down' if {'', '_blocks'} & parts.keys() else 'up'}_proj"
         tensors = {f"{start}{end}": part.contiguous() for end, part in parts.items()}
         self.header, self.data = parted(save({**tensors, "model.norm.weight": torch.ones(96)}))
         self.folder = folder

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.models import spoil
-from tests.quantizing import BASE, decoded, judged, matrices, refused, repacked
+from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.errors import CheckpointError
+from tests.checkpoint.formats.test_fp4_matrix import gpt_oss
+from tests.models import edit_json, spoil
+from tests.quantizing import BASE, decoded, judged, matrices, opened, refused, repacked, verdict
 
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 FP8 = {"quant_method": "fp8"}
@@ -137,3 +140,59 @@ def test_two_numbers_of_four_bits_to_a_byte_are_decoded_as_transformers_does(tmp
     stored = decoded(repacked(BASE, tmp_path / "model", pack, **FP8))
     for module, matrix in matrices(BASE).items():
         np.testing.assert_array_equal(stored[module], dequantized(pack(matrix)).numpy(), strict=True)
+
+
+SIZE = (16, 32)
+STACK = "model.layers.0.mlp.experts.gate_up_proj"
+
+
+def stacked(folder, seed, size=SIZE):
+    """A mixture of experts, the stacks of which are stored in blocks of FP8."""
+
+    def pack(tensors):
+        for name in [name for name in tensors if name.endswith("_proj") and ".experts." in name]:
+            parts = [blocks(*size)(one.float()) for one in tensors.pop(name)]
+            tensors[name] = torch.stack([part[".weight"] for part in parts])
+            scales = torch.stack([part[".weight_scale_inv"] for part in parts])
+            tensors[f"{name}_scale_inv"] = scales if size != (0, 0) else scales.reshape(len(scales))
+
+    spoil(gpt_oss(folder, seed), pack)
+    edit_json(folder / "config.json", quantization_config=FP8 | {"weight_block_size": list(SIZE)})
+    return folder
+
+
+@pytest.mark.parametrize("size", [SIZE, (0, 0)], ids=["blocks", "one scale for each expert"])
+def test_a_stack_of_experts_is_decoded_as_transformers_does(size, tmp_path):
+    from transformers.integrations.finegrained_fp8 import Fp8Dequantize
+
+    checkpoint = opened(stacked(tmp_path / "model", 0, size))
+    plain = opened(gpt_oss(tmp_path / "plain", 0))
+    assert checkpoint.shapes == plain.shapes
+    parts = [
+        torch.from_numpy(checkpoint.stored[f"{STACK}{end}"].read(Memory()).astype("f4")) for end in ("", "_scale_inv")
+    ]
+    scales = parts[1] if size == SIZE else parts[1].reshape(-1, 1, 1)
+    expected = Fp8Dequantize(None)._dequantize_one(parts[0], scales, torch.float32)
+    np.testing.assert_array_equal(checkpoint.read(STACK), expected.numpy())
+
+
+def test_a_quantized_stack_is_related_and_an_independent_one_is_not(tmp_path):
+    base = gpt_oss(tmp_path / "base", 0)
+    assert verdict(base, stacked(tmp_path / "child", 0)).name == "RELATED"
+    assert verdict(base, stacked(tmp_path / "other", 1)).name == "UNRELATED"
+
+
+@pytest.mark.parametrize(
+    ("scales", "message"),
+    [
+        (torch.ones(3, 2, 1), "which are not those of experts in a stack; download the weights again"),
+        (torch.ones(()), "which are not those of experts in a stack; download the weights again"),
+        (torch.full((4,), torch.nan), f"{STACK}_scale_inv holds scales that are not finite"),
+        (torch.ones(4, 3, 7), f"{STACK}_scale_inv has shape (3, 7), which fits no blocks of a matrix"),
+    ],
+)
+def test_scales_that_do_not_fit_a_stack_are_one_clear_line(scales, message, tmp_path):
+    folder = spoil(stacked(tmp_path / "model", 0), lambda tensors: tensors.update({f"{STACK}_scale_inv": scales}))
+    with pytest.raises(CheckpointError) as caught:
+        opened(folder).read(STACK)
+    assert message in str(caught.value)

@@ -31,6 +31,16 @@ def quantized(values, bits, group):
     return np.packbits(stream, axis=1, bitorder="little").view(np.uint32), scales[..., 0], low[..., 0]
 
 
+def packed(bits, group=32):
+    """A packing of a matrix, for the table of formats."""
+
+    def pack(matrix):
+        words, scales, biases = map(torch.from_numpy, quantized(matrix.numpy(), bits, group))
+        return {".weight": words, ".scales": scales.half(), ".biases": biases.half()}
+
+    return pack
+
+
 def released(source, folder, bits=4, group=32, key="quantization", **changes):
     """A copy of a model in this format."""
     shutil.copytree(source, folder)

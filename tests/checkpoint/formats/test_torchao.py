@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
-from tests.models import spoil
+from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.hub.reference import RepoRef
+from tests.models import WEIGHTS, spoil
 from tests.quantizing import BASE, decoded, judged, matrices, refused, repacked
 
 TORCHAO = {"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {}}}}
@@ -30,6 +33,22 @@ WRITTEN = {
 
 By Int8WeightOnlyConfig and Float8WeightOnlyConfig, of a matrix in float32.
 """
+
+
+VECTORS = load_file("tests/data/torchao.safetensors")
+"""By its configuration: a matrix (6, 64) as torchao 0.18 stored it, and as it decoded it."""
+CASES = sorted({name.rpartition(".")[0] for name in VECTORS})
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_integers_in_bytes_are_decoded_as_torchao_does(case, tmp_path):
+    """Also those of four bits, which it keeps in a byte each where groups of a row share a scale."""
+    start = f"{case}."
+    parts = {f"a.{name.removeprefix(start)}": part for name, part in VECTORS.items() if name.startswith(start)}
+    expected = parts.pop("a.decoded")
+    save_file(parts, tmp_path / WEIGHTS)
+    found = open_checkpoint(RepoRef("org/model", tmp_path), {"quantization_config": TORCHAO})
+    np.testing.assert_array_equal(found.read("a.weight"), expected, strict=True)
 
 
 def rows(dtype):

@@ -11,6 +11,7 @@ import pytest
 from hf_lineage.signature.sources import cache
 from hf_lineage.signature.store import load_signature
 from tests.models import card, fine_tuned, tiny_llama
+from tests.published.steps import torch_file
 from tests.running import COMMAND, lineage
 from tests.server import serving
 from tests.server.client import remote
@@ -115,6 +116,16 @@ def test_another_factorization_or_another_release_is_no_hit(online, monkeypatch,
 
 def test_folders_are_not_cached(online, tmp_path):
     assert lineage("compare", tmp_path / "base", tmp_path / "child").code == 0
+    assert kept() == []
+
+
+def test_what_was_read_of_a_pickle_on_the_hub_is_not_found_without_asking_for_it(online, tmp_path):
+    folder = card(fine_tuned(tmp_path / "base", tmp_path / "pickled"), BASE)
+    torch_file("pytorch_model.bin")(folder)
+    online.publish("fern/pickled", folder)
+    for arguments, code in (([], 3), (["--allow-pickle"], 0), (["--allow-pickle"], 0), ([], 3)):
+        result = lineage("check", "fern/pickled", "--budget", "full", *arguments)
+        assert result.code == code, result
     assert kept() == []
 
 

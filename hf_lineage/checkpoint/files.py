@@ -1,0 +1,175 @@
+"""Which files hold the weights of a repository: what transformers would load, or else what may be meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from hf_lineage.checkpoint.unusual import NO_WEIGHTS, PICKLED, PICKLES, Layout, unusual
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.hub.gguf_files import gguf_files, offered
+from hf_lineage.hub.reference import RepoRef
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
+"""Files of the folder itself on every platform."""
+NAMED = "transformers_weights"
+"""The key of `config.json` with which transformers loads another file than these two."""
+RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
+"""Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
+OTHER = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
+"""Endings of files with weights that other loaders may read."""
+CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
+
+
+def weight_files(repo: RepoRef) -> list[str]:
+    """Return the names of the files that `open_checkpoint` reads; raise as it does."""
+    return list(gguf_files(repo)) or located(repo)[1]
+
+
+def files_beside(repo: RepoRef) -> tuple[str, ...]:
+    """Return sentences about other files with weights that another loader may read; raise as `open_checkpoint`."""
+    if parts := gguf_files(repo):
+        return _beside_gguf(repo, parts)
+    read = {*located(repo)[1]}
+    layout = unusual_layout(repo)
+    pickled = next((name for name in sorted(read) if name.endswith(PICKLES)), None)
+    allowed = (
+        f"{printable(pickled, 200)} is a pickle, of which the tensors were read and nothing was run (--allow-pickle)"
+    )
+    note = (*((layout.note,) if layout else ()), *((allowed,) if pickled else ()))
+    others = [name for name in repo.files() if name.endswith(OTHER) and name not in read]
+    unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
+    if not unread:
+        return note
+    more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+    loads = "" if layout else f": transformers loads {min(read)}, other loaders may choose otherwise"
+    return (*note, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
+
+
+def _beside_gguf(repo: RepoRef, parts: Sequence[str]) -> tuple[str, ...]:
+    """A sentence about the file that was read, where the repository has others."""
+    others = [name for name in offered(repo) if name not in parts]
+    others += [name for name in repo.files() if name.endswith(OTHER) and name not in {*parts, *others}]
+    others = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
+    if not others:
+        return ()
+    how = "which --file names" if repo.file else "by its name the most precise of the GGUF files; --file names another"
+    return (f"{printable(parts[0], 200)} was read, {how}; {len(others)} more files may hold weights too",)
+
+
+def located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
+    """The map of the index, empty if there is none, and the names of the files that transformers reads weights from.
+
+    Raise NothingToCompare where other loaders would read other files.
+    """
+    ranks = next(filter(RANKS.fullmatch, repo.files()), None)
+    if ranks:
+        raise NothingToCompare(
+            f"{repo} holds a distributed checkpoint ({ranks}), which transformers prefers to {SINGLE} and which is not "
+            "read here; save the model in one piece"
+        )
+    named = _named(repo)
+    if named is not None:
+        usual = [name for name in (SINGLE, INDEX) if repo.offers(name)]
+        if any(name != named for name in usual):
+            raise NothingToCompare(
+                f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), other "
+                f"loaders {next(name for name in usual if name != named)}; keep one of them"
+            )
+        return _in_file(repo, named)
+    index = repo.read_json(INDEX) if repo.offers(INDEX) else None
+    if not repo.offers(SINGLE):
+        if index is not None:
+            return _shards(repo, index)
+        if repo.allow_pickle and (pickled := _pickled(repo)):
+            return pickled
+        layout = unusual(repo)
+        if layout is None:
+            raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({SINGLE} or {INDEX})")
+        return {}, list(layout.files)
+    if index is not None and set(_listed(repo, index).values()) != {SINGLE}:
+        raise NothingToCompare(
+            f"{repo} holds {SINGLE}, and its {INDEX} names other files: transformers loads the former, other loaders "
+            "the latter; keep one of them"
+        )
+    return {}, [SINGLE]
+
+
+def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
+    """The map of an index of pickles, and the pickles that transformers loads where there is no safetensors file."""
+    single, index = PICKLED
+    if repo.offers(single):
+        return {}, [single]
+    if not repo.offers(index):
+        return None
+    repo.fetch(index)
+    return _shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD)
+
+
+def unusual_layout(repo: RepoRef) -> Layout | None:
+    """Return the files that are read although transformers does not load them; None where there are others."""
+    usual = repo.offers(SINGLE) or repo.offers(INDEX) or _named(repo) is not None
+    usual = usual or (repo.allow_pickle and any(map(repo.offers, PICKLED)))
+    return None if usual else unusual(repo)
+
+
+def _named(repo: RepoRef) -> str | None:
+    """The file that config.json names; NothingToCompare for one that transformers would not load either."""
+    named = (repo.read_json("config.json") or {}).get(NAMED)
+    if named is None:
+        return None
+    if not isinstance(named, str) or not SHARD.fullmatch(named.removesuffix(".index.json")):
+        raise NothingToCompare(
+            f"{repo}: config.json names the weights {printable(str(named), 200)} (`{NAMED}`), which is no safetensors "
+            "file of this folder; leave the key out"
+        )
+    return named
+
+
+def _in_file(repo: RepoRef, named: str) -> tuple[dict[str, str], list[str]]:
+    if not repo.offers(named):
+        raise CheckpointError(f"{repo}: config.json names the weights {printable(named, 200)}, which are missing")
+    if named.endswith(".json"):
+        repo.fetch(named)
+    index = repo.read_json(named) if named.endswith(".json") else None
+    return ({}, [named]) if index is None else _shards(repo, index)
+
+
+def _listed(repo: RepoRef, index: Mapping[str, object], file: str = INDEX) -> dict[str, str]:
+    weight_map = index.get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(shard, str) for shard in weight_map.values()):
+        raise CheckpointError(f"{repo}: {file} has no `weight_map` from tensor names to file names; download it again")
+    return weight_map
+
+
+def _shards(
+    repo: RepoRef, index: Mapping[str, object], file: str = INDEX, names: re.Pattern[str] = SHARD
+) -> tuple[dict[str, str], list[str]]:
+    """The map of the index, tensor -> shard, and the shards, all of which exist."""
+    weight_map = _listed(repo, index, file)
+    shards = sorted(set(weight_map.values()))
+    invalid = next((shard for shard in shards if not names.fullmatch(shard)), None)
+    if invalid is not None:
+        raise CheckpointError(
+            f"{repo}: {file} names a shard that is no {names.pattern.rpartition('.')[2]} file of this folder: "
+            f"{printable(invalid, 200)}; do not trust this model"
+        )
+    missing = next((shard for shard in shards if not repo.offers(shard)), None)
+    if missing is not None:
+        raise CheckpointError(f"{repo}: {file} names the shard {missing}, which is missing; download it again")
+    return weight_map, shards
+
+
+def other_format(repo: RepoRef) -> str | None:
+    """Return what a repository without usable weights holds instead and what to do about it; None if unknown."""
+    files = repo.files()
+    if "adapter_model.safetensors" in files or "adapter_config.json" in files:
+        return f"{repo} holds only a LoRA adapter; merge it into its base (peft: merge_and_unload) and check the result"
+    pickled = next((name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)), None)
+    if pickled:
+        return (
+            f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}, or let "
+            "--allow-pickle read its tensors without running it"
+        )
+    return None

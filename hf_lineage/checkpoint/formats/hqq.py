@@ -1,0 +1,110 @@
+"""HQQ: integers of 1, 2, 3, 4 or 8 bits, a scale and a zero point for each group; `scale x (integer - zero)`.
+
+A matrix is read as groups, one below the other (`axis` 1) or side by side (0). Integers that share a byte, or a word of
+32 bits where they have 3, are as many rows apart as there are words in a column, the first in the highest bits. How a
+matrix is stored stands in small tensors beside it. Source: hqq/core/quantize.py and hqq/core/bitpack.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+
+PACKED, FLOATS = frozenset({"U8", "I32"}), frozenset({"F16", "BF16", "F32"})
+BITS = {"8bit_u8": 8, "4bit_u8": 4, "2bit_u8": 2, "1bit_u8": 1, "3bit_32": 3}
+"""The bits of an integer, by the name of its packing."""
+DESCRIBED = (".shape", ".group_size", ".axis", ".packing", ".view_as_float")
+BESIDE = (
+    *(".nbits", ".compute_dtype", ".unpack_view_dtype", ".quant_scale", ".quant_zero", ".offload_meta"),
+    *(".encoded_state_dict", ".stores_quant_config", ".channel_wise", ".optimize", ".round_zero"),
+)
+"""What the matrix is not decoded from."""
+
+
+class _Stored(NamedTuple):
+    """How one matrix is stored."""
+
+    shape: tuple[int, int]
+    group: int
+    axis: int
+    bits: int
+
+    @property
+    def grid(self) -> Grid:
+        """The matrix as groups, with the block that each scale is for."""
+        groups = math.prod(self.shape) // self.group
+        if self.axis == 1:
+            return Grid((groups, self.group), (1, self.group))
+        return Grid((self.group, groups), (self.group, 1))
+
+    @property
+    def packed(self) -> tuple[str, tuple[int, int]]:
+        """Number format and shape of the integers."""
+        rows, columns = self.grid.shape
+        return ("I32", (-(-rows // 10), columns)) if self.bits == 3 else ("U8", (-(-rows * self.bits // 8), columns))
+
+
+def matrix(module: Module, stated: Settings) -> TensorInfo:
+    """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other."""
+    del stated
+    module.shape(".W_q", PACKED)
+    stored = _stored(module.start, [module.described.get(end) for end in DESCRIBED])
+    dtype, packed = stored.packed
+    module.shape(".W_q", frozenset({dtype}), packed)
+    for end in (".scale", ".zero"):
+        module.shape(end, FLOATS, stored.grid.cells)
+    names = module.names(".W_q", ".scale", ".zero", *DESCRIBED)
+    return TensorInfo(stored.shape, names, functools.partial(decode, module.start, stored), itemsize=4)
+
+
+def decode(name: str, stored: _Stored, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+    """Return the matrix (out, in)."""
+    packed, scales, zeros, *described = parts
+    if _stored(name, described) != stored:
+        raise CheckpointError(f"{name} is stored otherwise than matrices of that name in other layers")
+    height, planes = len(packed), packed.itemsize * 8 // stored.bits
+
+    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
+        place, row = np.divmod(np.arange(rows.start, rows.stop), height)
+        shift = (stored.bits * (planes - 1 - place)).astype(packed.dtype)[:, None]
+        target[...] = (packed[row] >> shift) & packed.dtype.type(2**stored.bits - 1)
+
+    whole = stored.grid.decoded(unpack, finite(f"{name}.scale", scales), finite(f"{name}.zero", zeros))
+    return whole.reshape(stored.shape)
+
+
+def _stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Stored:
+    """What the small tensors beside a matrix say; CheckpointError if it cannot be."""
+    shown = printable(name, 200)
+    missing = next((end for end, part in zip(DESCRIBED, described, strict=True) if part is None), None)
+    if missing:
+        raise CheckpointError(
+            f"{shown}{missing} is missing, without which {shown} cannot be decoded; download it again"
+        )
+    shape, group, axis, packing, viewed = (part.ravel().tolist() for part in described if part is not None)
+    named = "".join(chr(letter) for letter in packing if type(letter) is int and 0 <= letter < 128)
+    if named not in BITS or viewed not in ([0], [False]):
+        form = printable(named, 50) + (" as floats" if any(viewed) else "")
+        raise NothingToCompare(
+            f"the weights are stored by HQQ with the packing {form}, which is not decoded; check the release in F16, "
+            "BF16 or F32 instead"
+        )
+    sizes = [*shape, *group]
+    whole = all(type(size) is int and 0 < size < 2**31 for size in sizes) and len(shape) == 2 and len(group) == 1
+    if not whole or axis not in ([0], [1]) or math.prod(shape) % group[0]:
+        raise CheckpointError(f"{shown} does not say its shape and its groups; download the weights again")
+    return _Stored((shape[0], shape[1]), group[0], axis[0], BITS[named])
+
+
+ENDS = (".scale", ".zero", *DESCRIBED, *BESIDE)
+HQQ = Quantized("HQQ", frozenset({"hqq"}), (".W_q",), ENDS, matrix, described=DESCRIBED)

@@ -1,0 +1,50 @@
+"""optimum-quanto: matrices of one byte to a number, integers or floats, with a scale for each row or for the whole.
+
+It writes the names of its own classes into `quanto_qmap.json`, and nothing into config.json. Of fewer bits the shape of
+a matrix stands nowhere, so that they are refused.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hf_lineage.checkpoint.formats import torchao
+from hf_lineage.checkpoint.formats.grid import Grid
+from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import NothingToCompare
+
+DATA, SCALE, BITS = ".weight._data", ".weight._scale", ".weight._data._data"
+
+
+def matrix(module: Module, stated: Settings) -> TensorInfo:
+    """Return the tensor of one matrix; raise NothingToCompare where it has fewer than eight bits to a number."""
+    del stated
+    if BITS in module.parts:
+        raise NothingToCompare(
+            "the weights are stored by quanto with fewer than eight bits, and their shapes stand nowhere; check the "
+            "release in F16, BF16 or F32 instead"
+        )
+    shape = module.matrix(DATA, torchao.NUMBERS)
+    scales = module.shape(SCALE, torchao.SCALES)
+    if scales not in ((shape[0], 1), (1, 1), (1,), ()):
+        raise module.damaged(f"has scales of shape {scales}, which fit no rows of a matrix of {shape}")
+    grid, names = Grid(shape, shape if scales != (shape[0], 1) else (1, shape[1])), module.names(DATA, SCALE)
+    return TensorInfo(shape, names, functools.partial(torchao.decode, grid, names[1]), itemsize=4)
+
+
+@dataclass(frozen=True)
+class Quanto(Quantized):
+    """Matrices as optimum-quanto stores them."""
+
+    def recognises(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
+        """Return whether some matrix is stored so; no other format has such names."""
+        del config
+        return any(True for _ in self._modules(stored))
+
+
+QUANTO = Quanto("quanto", frozenset(), (BITS, DATA), (SCALE, ".weight._shift", ".input_scale", ".output_scale"), matrix)

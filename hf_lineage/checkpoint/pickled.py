@@ -1,0 +1,184 @@
+"""Pickles of plain values and tensors, read step by step; nothing that a pickle names is imported or called.
+
+Python's own unpickler is not used: it runs what the file says. Of its instructions those are followed here that
+`torch.save` writes for a mapping of tensors, and any other one is refused. What a pickle names stays a name.
+"""
+
+from __future__ import annotations
+
+import io
+import pickletools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MOST_STEPS = 2**23
+"""Instructions: those of a model of three hundred thousand tensors."""
+
+
+class UnknownError(ValueError):
+    """A pickle that would do more than make plain values and tensors; the text is a phrase that follows its name."""
+
+
+class DamagedError(ValueError):
+    """A file that is damaged; the text says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """What a pickle names, such as a class."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Persistent:
+    """What stands outside of the pickle, by its key."""
+
+    key: Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """What would come of a call that is known and was not made."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+
+MARK = object()
+"""On the stack below the items of a tuple, a list or a mapping."""
+MAPPING = "collections.OrderedDict"
+
+
+@dataclass
+class _Machine:
+    """The stack and the memory of an unpickler."""
+
+    calls: frozenset[str]
+    stack: list[Any] = field(default_factory=list)
+    memory: dict[int, Any] = field(default_factory=dict)
+
+    def marked(self) -> list[Any]:
+        """Take everything above the last mark, and the mark."""
+        items: list[Any] = []
+        while (item := self.stack.pop()) is not MARK:
+            items.append(item)
+        return items[::-1]
+
+    def last(self, count: int) -> list[Any]:
+        """Take so many items."""
+        return [self.stack.pop() for _ in range(count)][::-1]
+
+    def named(self, text: str) -> None:
+        self.stack.append(Name(text))
+
+    def store(self, place: int) -> None:
+        self.memory[place] = self.stack[-1]
+
+    def insert(self, items: list[Any]) -> None:
+        """Put keys and values, one after the other, into the mapping on the stack."""
+        target = self.stack[-1]
+        if not isinstance(target, dict) or len(items) % 2 or not all(type(key) is str for key in items[::2]):
+            raise UnknownError("holds a mapping whose keys are no text")
+        target.update(zip(items[::2], items[1::2], strict=True))
+
+    def extend(self, items: list[Any]) -> None:
+        if not isinstance(self.stack[-1], list):
+            raise DamagedError("its pickle cannot be followed")
+        self.stack[-1].extend(items)
+
+    def call(self) -> None:
+        called, arguments = self.last(2)
+        if not isinstance(called, Name) or not isinstance(arguments, tuple):
+            raise DamagedError("its pickle cannot be followed")
+        if called.text == MAPPING and not arguments:
+            self.stack.append({})
+        elif called.text in self.calls:
+            self.stack.append(Call(called.text, arguments))
+        else:
+            raise UnknownError(f"would call {called.text[:200]}")
+
+    def build(self) -> None:
+        """Leave out what torch notes beside the items of a mapping: the versions of its modules."""
+        target, beside = self.last(2)
+        if not isinstance(target, dict) or not isinstance(beside, dict) or beside.keys() - {"_metadata"}:
+            raise UnknownError("would change more than a mapping")
+        self.stack.append(target)
+
+
+Step = Callable[[_Machine, Any], object]
+
+
+def _constant(make: Callable[[], Any]) -> Step:
+    return lambda machine, _: machine.stack.append(make())
+
+
+def _tuple(count: int) -> Step:
+    return lambda machine, _: machine.stack.append(tuple(machine.last(count)))
+
+
+def _value(machine: _Machine, value: Any) -> None:
+    machine.stack.append(value)
+
+
+STEPS: Mapping[str, Step] = {
+    **dict.fromkeys(("PROTO", "FRAME"), lambda _machine, _: None),
+    "MARK": _constant(lambda: MARK),
+    "NONE": _constant(lambda: None),
+    "NEWTRUE": _constant(lambda: True),
+    "NEWFALSE": _constant(lambda: False),
+    "EMPTY_TUPLE": _constant(tuple),
+    "EMPTY_LIST": _constant(list),
+    "EMPTY_DICT": _constant(dict),
+    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"), _value),
+    "TUPLE1": _tuple(1),
+    "TUPLE2": _tuple(2),
+    "TUPLE3": _tuple(3),
+    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.marked())),
+    "GLOBAL": lambda machine, text: machine.named(text.replace(" ", ".")),
+    "STACK_GLOBAL": lambda machine, _: machine.named(".".join(map(_text, machine.last(2)))),
+    "BINPERSID": lambda machine, _: machine.stack.append(Persistent(machine.stack.pop())),
+    "BINPUT": lambda machine, place: machine.store(place),
+    "LONG_BINPUT": lambda machine, place: machine.store(place),
+    "MEMOIZE": lambda machine, _: machine.store(len(machine.memory)),
+    "BINGET": lambda machine, place: machine.stack.append(machine.memory[place]),
+    "LONG_BINGET": lambda machine, place: machine.stack.append(machine.memory[place]),
+    "SETITEM": lambda machine, _: machine.insert(machine.last(2)),
+    "SETITEMS": lambda machine, _: machine.insert(machine.marked()),
+    "APPEND": lambda machine, _: machine.extend(machine.last(1)),
+    "APPENDS": lambda machine, _: machine.extend(machine.marked()),
+    "REDUCE": lambda machine, _: machine.call(),
+    "BUILD": lambda machine, _: machine.build(),
+}
+"""What an instruction does, by its name in `pickletools`."""
+
+
+def _text(item: Any) -> str:
+    if not isinstance(item, str):
+        raise DamagedError("its pickle cannot be followed")
+    return item
+
+
+def read(stream: io.BytesIO, calls: frozenset[str]) -> Any:
+    """Return what one pickle holds, and leave the stream behind it.
+
+    `calls` are the names of functions of which a call is a value, `Call`. Raise UnknownError for anything else that
+    would run, DamagedError for what is no pickle.
+    """
+    try:
+        return _followed(stream, _Machine(calls))
+    except (UnknownError, DamagedError):
+        raise
+    except (ValueError, OverflowError, LookupError):
+        raise DamagedError("its pickle cannot be followed to its end") from None
+
+
+def _followed(stream: io.BytesIO, machine: _Machine) -> Any:
+    for number, (code, argument, _) in enumerate(pickletools.genops(stream)):
+        if code.name == "STOP":
+            break
+        if number > MOST_STEPS or code.name not in STEPS:
+            raise UnknownError(f"holds more than tensors and plain values ({code.name})")
+        STEPS[code.name](machine, argument)
+    return machine.stack.pop()
