@@ -13,7 +13,7 @@ from pathlib import Path
 from hf_lineage.checking.parts import part_of
 from hf_lineage.errors import OptionError, RepositoryError
 from hf_lineage.files.folders import is_file, is_folder
-from hf_lineage.hub.gguf_files import SUFFIX as GGUF
+from hf_lineage.hub.converted import nameable
 from hf_lineage.hub.reference import RepoRef, hub_name, resolve
 from hf_lineage.signature.store import load_signature
 from hf_lineage.signature.values import Signature
@@ -32,12 +32,12 @@ def locate(
     """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
 
     If the user says that the name is one on the Hub, no folder or file is meant. A folder of a repository is named by
-    `subfolder`, or behind the name of the repository. `file` names a GGUF file of the repository; the path of one may
-    also stand for the model itself.
+    `subfolder`, or behind the name of the repository. `file` names a GGUF, ONNX or CTranslate2 file of the
+    repository; the path of one may also stand for the model itself.
     """
     if is_file(model) and not on_hub:
         path = Path(model)
-        return RepoRef(model, path.parent, file=path.name) if model.endswith(GGUF) else load_signature(path)
+        return RepoRef(model, path.parent, file=path.name) if nameable(model) else load_signature(path)
     if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
     repo = resolve(model, local_hub, folders=not on_hub)
@@ -74,4 +74,4 @@ def is_path(name: str) -> bool:
 
     That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives, or a GGUF file.
     """
-    return hub_name(name) is None or ("/" not in name and name.endswith((SUFFIX, GGUF)) and is_file(name))
+    return hub_name(name) is None or ("/" not in name and (name.endswith(SUFFIX) or nameable(name)) and is_file(name))

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hf_lineage.architecture.choice import LISTED, Choice, choose
+from hf_lineage.architecture.exported import unwrapped
 from hf_lineage.architecture.fit import turned
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loading import as_loaded, refuse_hidden
 from hf_lineage.architecture.lookup import factorizations, lookup
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.architecture.settings import settings_notes
-from hf_lineage.checking.gguf import by_names_of_the_hub, gguf_config
+from hf_lineage.checking.converted import by_names_of_the_hub, converted_config
 from hf_lineage.checkpoint import (
     Checkpoint,
     adapted,
@@ -115,7 +116,7 @@ def bound(model: Described) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
     checkpoint = open_checkpoint(model.repo, model.config)
     with about(model.repo):
-        checkpoint = by_names_of_the_hub(model.repo, model.factorization, checkpoint)
+        checkpoint = by_names_of_the_hub(model.repo, model.factorization, model.config, checkpoint)
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             layout = bind(model.factorization, reading.shapes, model.config)
@@ -136,18 +137,21 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
     """Return the shape of every tensor and `config.json`; the class need not be in the registry."""
     config = model_config(repo)
     checkpoint = open_checkpoint(repo, config)
-    if gguf_config(repo) is not None:
-        checkpoint = by_names_of_the_hub(repo, lookup(config)[1], checkpoint)
-    return checkpoint.shapes, config
+    if converted_config(repo) is None:
+        return checkpoint.shapes, config
+    try:
+        return by_names_of_the_hub(repo, lookup(config)[1], config, checkpoint).shapes, config
+    except UnlistedClass:
+        return unwrapped(checkpoint.shapes), config
 
 
 def model_config(repo: RepoRef) -> dict[str, Any]:
-    """Return `config.json`, or what the metadata of a GGUF file say in its place.
+    """Return `config.json`, or what a converted model says in its place.
 
     Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
     """
     with about(repo):
-        if (config := gguf_config(repo)) is not None:
+        if (config := converted_config(repo)) is not None:
             return config
     instead = None if repo.has("config.json") else other_format(repo)
     if instead:

@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hf_lineage.checkpoint.converted import files_read, notes_on, open_converted
 from hf_lineage.checkpoint.formats import first_read, tensors_of
-from hf_lineage.checkpoint.gguf import open_gguf
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor, header
-from hf_lineage.checkpoint.unusual import NO_WEIGHTS, Layout, unusual, unwrapped
+from hf_lineage.checkpoint.unusual import NO_WEIGHTS, OTHER, Layout, unusual, unwrapped
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.tensor_file import LARGEST_HEADER
-from hf_lineage.hub.gguf_files import gguf_files, offered
+from hf_lineage.hub.converted import converted
 from hf_lineage.hub.ranges import RangedFile
 from hf_lineage.hub.reference import RepoRef
 
@@ -28,8 +28,6 @@ NAMED = "transformers_weights"
 """The key of `config.json` with which transformers loads another file than these two."""
 RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
-OTHER = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
-"""Endings of files with weights that other loaders may read."""
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
@@ -39,8 +37,8 @@ def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> C
     Raise NothingToCompare if it holds no safetensors weights, or in a format that is not read, CheckpointError if they
     are damaged or contradict each other.
     """
-    if parts := gguf_files(repo):
-        return open_gguf(repo, parts)
+    if model := converted(repo):
+        return open_converted(repo, model)
     weight_map, files = _located(repo)
     checkpoint = _opened(repo, files, config or {})
     lost = sorted(set(weight_map) - set(checkpoint.stored))
@@ -56,13 +54,14 @@ def open_file(repo: RepoRef, file: str) -> Checkpoint:
 
 def weight_files(repo: RepoRef) -> list[str]:
     """Return the names of the files that `open_checkpoint` reads; raise as it does."""
-    return list(gguf_files(repo)) or _located(repo)[1]
+    model = converted(repo)
+    return files_read(repo, model) if model else _located(repo)[1]
 
 
 def files_beside(repo: RepoRef) -> tuple[str, ...]:
     """Return sentences about other files with weights that another loader may read; raise as `open_checkpoint`."""
-    if parts := gguf_files(repo):
-        return _beside_gguf(repo, parts)
+    if model := converted(repo):
+        return notes_on(repo, model)
     read = {*_located(repo)[1]}
     layout = unusual_layout(repo)
     note = (layout.note,) if layout else ()
@@ -73,17 +72,6 @@ def files_beside(repo: RepoRef) -> tuple[str, ...]:
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
     loads = "" if layout else f": transformers loads {min(read)}, other loaders may choose otherwise"
     return (*note, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
-
-
-def _beside_gguf(repo: RepoRef, parts: Sequence[str]) -> tuple[str, ...]:
-    """A sentence about the file that was read, where the repository has others."""
-    others = [name for name in offered(repo) if name not in parts]
-    others += [name for name in repo.files() if name.endswith(OTHER) and name not in {*parts, *others}]
-    others = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
-    if not others:
-        return ()
-    how = "which --file names" if repo.file else "by its name the most precise of the GGUF files; --file names another"
-    return (f"{printable(parts[0], 200)} was read, {how}; {len(others)} more files may hold weights too",)
 
 
 def _located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:

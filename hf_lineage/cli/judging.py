@@ -10,8 +10,8 @@ from hf_lineage.cli.delivery import REPORT, Delivery
 from hf_lineage.cli.shared import (
     BASES,
     CLASSES,
+    CONVERTED_FILE,
     EPILOG,
-    GGUF_FILE,
     ON_HUB,
     RECIPE,
     SUBFOLDER,
@@ -29,7 +29,7 @@ COMPARING = with_examples(EPILOG, "hf-lineage compare org/base org/model --expla
 
 @click.command(epilog=CHECKING)
 @click.argument("model")
-@with_options(BASES, ON_HUB, SUBFOLDER, GGUF_FILE, *CLASSES, *RECIPE, *TEST, *REPORT)
+@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, *CLASSES, *RECIPE, *TEST, *REPORT)
 def check(model: str, bases: tuple[str, ...], on_hub: bool, **settings: Any) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage.checking import api
@@ -41,7 +41,7 @@ def check(model: str, bases: tuple[str, ...], on_hub: bool, **settings: Any) -> 
 @click.command(epilog=COMPARING)
 @click.argument("a")
 @click.argument("b")
-@with_options(SUBFOLDER, GGUF_FILE, *CLASSES, *RECIPE, *TEST, *REPORT)
+@with_options(SUBFOLDER, CONVERTED_FILE, *CLASSES, *RECIPE, *TEST, *REPORT)
 def compare(a: str, b: str, **settings: Any) -> int:
     """Compare the weights of two models, whatever they declare."""
     from hf_lineage.checking import api
