@@ -77,7 +77,8 @@ def _instead(repo: RepoRef) -> str:
     with contextlib.suppress(LineageError, OSError):
         shapes, config = open_header(repo)
         suggestion = survey(repo.name, shapes if len(shapes) <= MOST_SURVEYED else {}, config)
-        fits = {fit.factorization for fit in suggestion.fits if not fit.unread}
+        nearest = () if suggestion.classes else suggestion.fits[:1]
+        fits = {fit.factorization for fit in suggestion.fits if not fit.unread} or {fit.factorization for fit in nearest}
         if fitting := [one for one in factorizations() if one.name in fits]:
             name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
             return (

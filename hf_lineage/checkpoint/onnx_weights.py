@@ -116,14 +116,15 @@ class _Search:
             raise CheckpointError(f"two matrices of the ONNX graph are {printable(name, 200)}; do not trust it")
 
     def _keep_other(self, node: OnnxNode, place: int, name: str) -> None:
+        """Keep a tensor under its own name and that of the module which uses it: equal ones may be stored once."""
         info = self._values.of(name) if name else None
         if info is None or not info.shape:
             return
-        own = _own(name) or (
-            f"{module}.{'weight' if place == 1 else 'bias'}"
-            if node.kind in NORMS and place in (1, 2) and (module := _module(node))
-            else None
-        )
+        own, module = _own(name), _module(node)
+        of_a_norm = {1: "weight", 2: "bias"}.get(place) if node.kind in NORMS else None
+        kind = own.rpartition(".")[2] if own else of_a_norm
+        if module and kind and len(info.shape) == 1:
+            self.weights.others.setdefault(f"{module}.{kind}", info)
         if own:
             self.weights.others.setdefault(own, info)
 
