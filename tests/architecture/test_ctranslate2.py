@@ -12,7 +12,7 @@ from hf_lineage.hub.reference import RepoRef
 from tests import ctranslate2_models
 from tests.conformance import tiny_model
 
-SETTINGS = {
+SETTINGS: dict[str, list[dict[str, object]]] = {
     "BartForConditionalGeneration": [{"normalize_before": False}],
     "BertModel": [{"position_embedding_type": "absolute"}],
     "MBartForConditionalGeneration": [{"normalize_before": True}],
