@@ -78,7 +78,9 @@ def _instead(repo: RepoRef) -> str:
         shapes, config = open_header(repo)
         suggestion = survey(repo.name, shapes if len(shapes) <= MOST_SURVEYED else {}, config)
         nearest = () if suggestion.classes else suggestion.fits[:1]
-        fits = {fit.factorization for fit in suggestion.fits if not fit.unread} or {fit.factorization for fit in nearest}
+        fits = {fit.factorization for fit in suggestion.fits if not fit.unread} or {
+            fit.factorization for fit in nearest
+        }
         if fitting := [one for one in factorizations() if one.name in fits]:
             name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
             return (

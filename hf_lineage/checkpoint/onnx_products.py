@@ -25,16 +25,17 @@ class Products:
 
         Raise CheckpointError where it does not fit what it is multiplied with, NothingToCompare where it is not read.
         """
-        if node.kind not in PRODUCTS or len(node.inputs) < 2:
+        place = place_of(node)
+        if node.kind not in PRODUCTS or len(node.inputs) <= place:
             return None
-        known = self._values.of(node.inputs[1])
+        known = self._values.of(node.inputs[place])
         if known is None or (len(known.shape) != 2 and node.kind != "MatMulNBits"):
             return None
         try:
             return PRODUCTS[node.kind](self, node)
         except (ValueError, IndexError, TypeError) as error:
             raise CheckpointError(
-                f"the ONNX graph multiplies with {printable(node.inputs[1], 200)} in no valid way ({error}); "
+                f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in no valid way ({error}); "
                 "do not trust it"
             ) from None
 
@@ -54,10 +55,10 @@ class Products:
 
     def quantized(self, node: OnnxNode) -> TensorInfo:
         """MatMulInteger, whose result is multiplied with the scale of the matrix further on, and its fused forms."""
-        scale, zero = SCALES[node.kind]
+        place, scale, zero = INTEGERS[node.kind]
         factor = self._scale_after(node) if scale is None else self._need(node.inputs[scale])
         shift = self._values.of(node.inputs[zero]) if len(node.inputs) > zero and node.inputs[zero] else None
-        return transposed(affine(self._need(node.inputs[1]), factor, shift))
+        return transposed(affine(self._need(node.inputs[place]), factor, shift))
 
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
         """The scale of the matrix in the product of scales that the result of MatMulInteger is multiplied with."""
@@ -78,16 +79,21 @@ class Products:
         return info
 
 
-SCALES: Mapping[str, tuple[int | None, int]] = {
-    "MatMulInteger": (None, 3),
-    "MatMulIntegerToFloat": (3, 5),
-    "DynamicQuantizeMatMul": (2, 3),
-    "QLinearMatMul": (4, 5),
+def place_of(node: OnnxNode) -> int:
+    """Return which input of an operation is the matrix, if it multiplies with one."""
+    return INTEGERS[node.kind][0] if node.kind in INTEGERS else 1
+
+
+INTEGERS: Mapping[str, tuple[int, int | None, int]] = {
+    "MatMulInteger": (1, None, 3),
+    "MatMulIntegerToFloat": (1, 3, 5),
+    "DynamicQuantizeMatMul": (1, 2, 3),
+    "QLinearMatMul": (3, 4, 5),
 }
-"""Which inputs are the scale and the zero point of the matrix; the scale may follow behind the operation."""
+"""Which inputs are the matrix, its scale and its zero point; the scale may follow behind the operation."""
 PRODUCTS: Mapping[str, Callable[[Products, OnnxNode], TensorInfo]] = {
     **dict.fromkeys(("MatMul", "Gemm", "FusedMatMul", "FusedGemm"), Products.product),
-    **dict.fromkeys(SCALES, Products.quantized),
+    **dict.fromkeys(INTEGERS, Products.quantized),
     "MatMulNBits": Products.blocks,
 }
-"""The operations that multiply with a matrix, their second input."""
+"""The operations that multiply with a matrix."""

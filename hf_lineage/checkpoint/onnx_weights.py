@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hf_lineage.checkpoint.onnx_products import Products
+from hf_lineage.checkpoint.onnx_products import Products, place_of
 from hf_lineage.checkpoint.onnx_values import OPERATIONS, Values
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
@@ -21,7 +21,7 @@ from hf_lineage.files.onnx_header import OnnxGraph, OnnxNode
 OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 """The name of a parameter in PyTorch."""
 ADDED = re.compile(
-    r"_DequantizeLinear_Output$|_dequantized$|_quantized$|_quant$|_transposed$|_Q(?:2|4|8)\w*$|_q$|\.MatMul(?=\.)"
+    r"(?:_DequantizeLinear_Output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248]\w*?|_q)+$|\.MatMul(?=\.)"
 )
 """What quantizers and exporters add to it."""
 FUSED = frozenset(
@@ -33,7 +33,7 @@ BIASES = {"Add": (0, 1), "BiasGelu": (1,), "FastGelu": (1,), "BiasAdd": (1,), "S
 """Operations that add a bias, each with the inputs that may be it."""
 NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
 """Operations whose second and third inputs are a gain and a bias."""
-AFTER = ("Cast", "Mul", "Reshape")
+AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")
 """Operations that may stand between a product and its bias."""
 LONGEST_CHAIN = 4
 
@@ -103,7 +103,7 @@ class _Search:
         if matrix is not None:
             self._keep_matrix(node, matrix)
         for place, name in enumerate(node.inputs):
-            if matrix is None or place > 1:
+            if matrix is None or place > place_of(node):
                 self._keep_other(node, place, name)
 
     def _keep_matrix(self, node: OnnxNode, matrix: TensorInfo) -> None:
@@ -129,7 +129,7 @@ class _Search:
             self.weights.others.setdefault(own, info)
 
     def _name(self, node: OnnxNode, bias: str | None) -> str | None:
-        own = _own(node.inputs[1])
+        own = _own(node.inputs[place_of(node)])
         module = _module(node) or (bias.removesuffix(".bias") if bias else None)
         return own or (f"{module}.weight" if module else None)
 
