@@ -86,6 +86,10 @@ def parsed(repo: RepoRef, file: str, parse: Callable[[BinaryIO, int], T]) -> tup
     return known
 
 
+def _gguf(repo: RepoRef) -> tuple[str, ...]:
+    return gguf_files(repo) if repo.file is None or repo.file.endswith(GGUF) else ()
+
+
 def _refuse_pointer(start: bytes) -> None:
     if start == LFS_POINTER:
         raise OnnxError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
@@ -130,7 +134,7 @@ def _named(repo: RepoRef, file: str, files: Sequence[str]) -> str:
 
 
 CHOICES: Mapping[str, Callable[[RepoRef], tuple[str, ...]]] = {
-    "gguf": gguf_files,
+    "gguf": _gguf,
     "onnx": _onnx,
     "ctranslate2": _ctranslate2,
 }

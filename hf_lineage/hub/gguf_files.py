@@ -46,8 +46,7 @@ def gguf_files(repo: RepoRef) -> tuple[str, ...]:
     Raise NothingToCompare where they are several models, CheckpointError where a part is missing, OptionError where the
     one that the user names is.
     """
-    other = repo.file is not None and not repo.file.endswith(SUFFIX)
-    if other or (repo.file is None and any(map(PREFERRED.fullmatch, repo.files()))):
+    if repo.file is None and any(map(PREFERRED.fullmatch, repo.files())):
         return ()
     files = offered(repo)
     if repo.file is not None:
