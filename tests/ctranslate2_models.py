@@ -3,8 +3,43 @@
 import warnings
 from pathlib import Path
 
+import numpy as np
 import transformers
 from ctranslate2.converters import transformers as converters
+from ctranslate2.specs import common_spec, transformer_spec
+from safetensors.numpy import load_file
+
+from tests.models import HEADS, WEIGHTS
+
+
+def written(source: Path, folder: Path, quantization: str | None = None, heads: int = HEADS) -> Path:
+    """Write a small Llama by CTranslate2's own specification, without transformers."""
+    stored = load_file(source / WEIGHTS)
+    layers = [
+        f"model.layers.{number}" for number in range(10) if f"model.layers.{number}.input_layernorm.weight" in stored
+    ]
+    model = transformer_spec.TransformerDecoderModelSpec.from_config(
+        len(layers), heads, activation=common_spec.Activation.SWISH, ffn_glu=True, rms_norm=True, rotary_dim=0,
+        rotary_interleave=False,
+    )  # fmt: skip
+    decoder = model.decoder
+    decoder.embeddings.weight = decoder.projection.weight = stored["model.embed_tokens.weight"]
+    decoder.layer_norm.gamma = stored["model.norm.weight"]
+    for layer, name in zip(decoder.layer, layers, strict=True):
+        attention, ffn = layer.self_attention, layer.ffn
+        attention.layer_norm.gamma = stored[f"{name}.input_layernorm.weight"]
+        ffn.layer_norm.gamma = stored[f"{name}.post_attention_layernorm.weight"]
+        attention.linear[0].weight = np.concatenate([stored[f"{name}.self_attn.{role}_proj.weight"] for role in "qkv"])
+        attention.linear[1].weight = stored[f"{name}.self_attn.o_proj.weight"]
+        ffn.linear_0.weight = stored[f"{name}.mlp.gate_proj.weight"]
+        ffn.linear_0_noact.weight = stored[f"{name}.mlp.up_proj.weight"]
+        ffn.linear_1.weight = stored[f"{name}.mlp.down_proj.weight"]
+    model.register_vocabulary([f"word {number}" for number in range(len(decoder.embeddings.weight))])
+    model.validate()
+    model.optimize(quantization)
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save(str(folder))
+    return folder
 
 
 def converted(source: Path, folder: Path, quantization: str | None = None) -> Path:

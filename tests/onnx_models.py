@@ -15,6 +15,9 @@ import transformers
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+from safetensors.numpy import load_file
+
+from tests.models import HEADS, WEIGHTS
 
 IDS, MASK = "input_ids", "attention_mask"
 Change = Callable[[onnx.ModelProto], Any]
@@ -47,6 +50,35 @@ def exported(folder: Path, file: Path, dynamo: bool = False, half: bool = False)
             module, (ids, torch.ones_like(ids)), str(file), dynamo=dynamo, input_names=[IDS, MASK], opset_version=18,
             external_data=False, verbose=False,
         )  # fmt: skip
+    return file
+
+
+def written(folder: Path, file: Path) -> Path:
+    """The model of a folder as a graph by hand: each matrix and gain is used once, and all leads to the output."""
+    nodes: list[onnx.NodeProto] = []
+    held: list[onnx.TensorProto] = []
+    results: list[str] = []
+    for number, (name, tensor) in enumerate(sorted(load_file(folder / WEIGHTS).items())):
+        module, result = f"/{name.removesuffix('.weight').replace('.', '/')}", f"result {number}"
+        for layer in range(10):
+            module = module.replace(f"/layers/{layer}/", f"/layers.{layer}/")
+        if tensor.ndim == 2:
+            held.append(numpy_helper.from_array(np.ascontiguousarray(tensor.T), f"onnx::MatMul_{number}"))
+            nodes.append(helper.make_node("MatMul", ["x", held[-1].name], [result], name=f"{module}/MatMul"))
+            if "q_proj" in name:
+                nodes.append(helper.make_node("Reshape", [result, "heads"], [f"heads {number}"]))
+                result = f"heads {number}"
+        else:
+            held.append(numpy_helper.from_array(tensor, name))
+            nodes.append(helper.make_node("Mul", ["x", name], [result], name=f"{module}/Mul"))
+        results.append(result)
+    held.append(numpy_helper.from_array(np.array([0, 0, HEADS, -1]), "heads"))
+    nodes.append(helper.make_node("Concat", results, ["y"], axis=0))
+    given = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["rows", "columns"])
+    out = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    versions = [helper.make_opsetid("", 21)]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [given], [out], held), opset_imports=versions), file)
     return file
 
 

@@ -28,6 +28,7 @@ from hf_lineage.checkpoint import (
     unusual_layout,
 )
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass, printable
+from hf_lineage.hub.converted import converted
 from hf_lineage.hub.reference import RepoRef, resolve
 
 MOST_SURVEYED = 20_000
@@ -124,11 +125,19 @@ def bound(model: Described) -> Opened:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             layout = bind(model.factorization, reading.shapes, model.config)
         except CheckpointError as error:
-            # A file that transformers does not load need not be the model, so it cannot be damaged either.
-            if unusual := unusual_layout(model.repo):
-                raise NothingToCompare(f"{unusual.note}; {error}") from None
+            if doubt := _doubt(model.repo):
+                raise NothingToCompare(f"{doubt}; {error}") from None
             raise
     return Opened(model, checkpoint, layout, reading.notes)
+
+
+def _doubt(repo: RepoRef) -> str:
+    """Why weights that do not fit their class need not be damaged, because they need not be the model; else empty."""
+    model = converted(repo)
+    if model and model.form == "onnx":
+        return "the names in the ONNX graph are not those of the class, or it does not say enough"
+    layout = unusual_layout(repo)
+    return layout.note if layout else ""
 
 
 def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:

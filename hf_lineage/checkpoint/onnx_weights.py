@@ -163,10 +163,12 @@ class _Search:
         if joined is not None and joined.kind == "Concat" and len(joined.inputs) > 2:
             shape = tuple(number for name in joined.inputs[-2:] for number in self._values.integers(name))
             shape = (0, 0, *shape) if len(shape) == 2 else ()
-        if len(shape) != 4 or shape[-1] < 1:
+        if len(shape) != 4:
             return None
-        heads = rows // shape[-1] if shape[-2] == -1 else shape[-2]
-        return heads if heads * shape[-1] == rows else None
+        heads, size = shape[2:]
+        heads = rows // size if heads == -1 and size > 0 else heads
+        size = rows // heads if size == -1 and heads > 0 else size
+        return heads if heads > 0 and heads * size == rows else None
 
 
 def _own(name: str) -> str | None:

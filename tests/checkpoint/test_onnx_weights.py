@@ -153,6 +153,8 @@ def test_gains_that_are_equal_and_stored_once_have_the_names_of_all_modules():
         ([0, 0, 2, 2], None),
         ([7, 3], None),
         ([0, 0, 3, 0], None),
+        ([0, 0, 3, -1], 3),
+        ([0, 0, -1, -1], None),
     ],
 )
 def test_a_reshape_tells_the_heads(shape, heads):
