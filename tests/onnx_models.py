@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import logging
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +20,7 @@ from safetensors.numpy import load_file
 
 from tests.models import HEADS, WEIGHTS
 
+logging.getLogger("onnxruntime").setLevel(logging.ERROR)
 IDS, MASK = "input_ids", "attention_mask"
 Change = Callable[[onnx.ModelProto], Any]
 

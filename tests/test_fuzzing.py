@@ -19,7 +19,7 @@ from tests.running import lineage
 
 NAMES = (
     *("header", "header, for a draft", "index", "config", "config, for a draft", "card", "adapter", "mergekit"),
-    *("signature", "trust file", "ledger", "claims"),
+    *("signature", "trust file", "ledger", "claims", "ONNX", "CTranslate2"),
 )
 MOST_MEMORY = 16 * 2**20
 """Bytes that Python may hold at a time for a file of some kilobytes."""

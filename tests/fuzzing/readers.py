@@ -27,6 +27,7 @@ from hf_lineage.signature.sources import trust
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.watch import ledger
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
+from tests.fuzzing.converted import ctranslate2_files, onnx_files
 from tests.models import WEIGHTS, shard, tiny_llama
 from tests.watch.test_ledger import claim, entry
 
@@ -105,6 +106,8 @@ def readers(room: Path) -> dict[str, Reader]:
         "trust file": Reader(partial(yaml_file, valid=pinned), file(trust.load)),
         "ledger": Reader(_lines, file(ledger.read)),
         "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
+        "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
+        "CTranslate2": Reader(ctranslate2_files(room, model), put(_beside(room / "ct2"), "model.bin", _read), turns=4),
     }
 
 
@@ -115,6 +118,20 @@ def _surveyed(repo: RepoRef) -> Any:
 def _tensors(repo: RepoRef) -> Any:
     found = open_checkpoint(repo)
     return [found.read(name) for name in found.tensors]
+
+
+def _read(repo: RepoRef) -> Any:
+    """Every tensor of a converted model, by its name on the Hub's disk."""
+    found = headers(repo).checkpoint
+    return [found.read(name) for name in found.tensors]
+
+
+def _beside(folder: Path, config: dict[str, Any] | None = None) -> Path:
+    """A folder for a converted model, with what has to lie beside it."""
+    folder.mkdir()
+    name, content = ("vocabulary.json", []) if config is None else ("config.json", config)
+    (folder / name).write_text(json.dumps(content))
+    return folder
 
 
 def parted(content: bytes) -> tuple[dict[str, Any], bytes]:
