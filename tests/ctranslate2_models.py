@@ -1,5 +1,6 @@
 """CTranslate2 models written by its own converters."""
 
+import json
 import warnings
 from pathlib import Path
 
@@ -9,18 +10,19 @@ from ctranslate2.converters import transformers as converters
 from ctranslate2.specs import common_spec, transformer_spec
 from safetensors.numpy import load_file
 
-from tests.models import HEADS, WEIGHTS
+from tests.models import WEIGHTS
 
 
-def written(source: Path, folder: Path, quantization: str | None = None, heads: int = HEADS) -> Path:
+def written(source: Path, folder: Path, quantization: str | None = None) -> Path:
     """Write a small Llama by CTranslate2's own specification, without transformers."""
-    stored = load_file(source / WEIGHTS)
+    stored, config = load_file(source / WEIGHTS), json.loads((source / "config.json").read_text())
+    heads, groups = config["num_attention_heads"], config.get("num_key_value_heads")
     layers = [
         f"model.layers.{number}" for number in range(10) if f"model.layers.{number}.input_layernorm.weight" in stored
     ]
     model = transformer_spec.TransformerDecoderModelSpec.from_config(
         len(layers), heads, activation=common_spec.Activation.SWISH, ffn_glu=True, rms_norm=True, rotary_dim=0,
-        rotary_interleave=False,
+        rotary_interleave=False, num_heads_kv=groups,
     )  # fmt: skip
     decoder = model.decoder
     decoder.embeddings.weight = decoder.projection.weight = stored["model.embed_tokens.weight"]

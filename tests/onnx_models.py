@@ -4,7 +4,7 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,10 @@ import torch
 import transformers
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
-from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 from safetensors.numpy import load_file
 
 from tests.models import HEADS, WEIGHTS
 
-logging.getLogger("onnxruntime").setLevel(logging.ERROR)
 IDS, MASK = "input_ids", "attention_mask"
 Change = Callable[[onnx.ModelProto], Any]
 
@@ -65,13 +63,13 @@ def written(folder: Path, file: Path) -> Path:
         for layer in range(10):
             module = module.replace(f"/layers/{layer}/", f"/layers.{layer}/")
         if tensor.ndim == 2:
-            held.append(numpy_helper.from_array(np.ascontiguousarray(tensor.T), f"onnx::MatMul_{number}"))
+            held.append(numpy_helper.from_array(np.ascontiguousarray(tensor.T, np.float32), f"onnx::MatMul_{number}"))
             nodes.append(helper.make_node("MatMul", ["x", held[-1].name], [result], name=f"{module}/MatMul"))
             if "q_proj" in name:
                 nodes.append(helper.make_node("Reshape", [result, "heads"], [f"heads {number}"]))
                 result = f"heads {number}"
         else:
-            held.append(numpy_helper.from_array(tensor, name))
+            held.append(numpy_helper.from_array(tensor.astype(np.float32), name))
             nodes.append(helper.make_node("Mul", ["x", name], [result], name=f"{module}/Mul"))
         results.append(result)
     held.append(numpy_helper.from_array(np.array([0, 0, HEADS, -1]), "heads"))
@@ -84,6 +82,19 @@ def written(folder: Path, file: Path) -> Path:
     return file
 
 
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Nothing is logged, and the root logger stays as it was: ONNX Runtime's quantizers set it up for themselves."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        logging.root.handlers[:] = handlers
+        logging.root.setLevel(level)
+
+
 class _Samples(CalibrationDataReader):
     def __init__(self) -> None:
         self._left = [{IDS: np.arange(7)[None], MASK: np.ones((1, 7), np.int64)}]
@@ -94,23 +105,27 @@ class _Samples(CalibrationDataReader):
 
 def dynamic(source: Path, file: Path, kind: QuantType = QuantType.QInt8, by_channel: bool = False) -> Path:
     """Quantize to eight bits, activations while it runs: MatMulInteger."""
-    quantize_dynamic(source, file, weight_type=kind, per_channel=by_channel)
+    with quietly():
+        quantize_dynamic(source, file, weight_type=kind, per_channel=by_channel)
     return file
 
 
 def static(source: Path, file: Path, by_channel: bool = True) -> Path:
     """Quantize to eight bits with ranges measured before: DequantizeLinear in front of every MatMul."""
-    quantize_static(source, file, _Samples(), quant_format=QuantFormat.QDQ, per_channel=by_channel)
+    with quietly():
+        quantize_static(source, file, _Samples(), quant_format=QuantFormat.QDQ, per_channel=by_channel)
     return file
 
 
 def blocks(source: Path, file: Path, bits: int = 4, symmetric: bool = True, size: int = 32, qdq: bool = False) -> Path:
     """Quantize to some bits in blocks: MatMulNBits, or DequantizeLinear with blocks."""
     form = QuantFormat.QDQ if qdq else QuantFormat.QOperator
-    quantizer = MatMulNBitsQuantizer(
-        onnx.load(source), bits=bits, block_size=size, is_symmetric=symmetric, quant_format=form
-    )
-    quantizer.process()
+    with quietly():
+        from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+        settings = {"bits": bits, "block_size": size, "is_symmetric": symmetric, "quant_format": form}
+        quantizer = MatMulNBitsQuantizer(onnx.load(source), **settings)
+        quantizer.process()
     quantizer.model.save_model_to_file(str(file))
     return file
 

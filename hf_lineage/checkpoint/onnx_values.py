@@ -74,9 +74,14 @@ def combined(
     places = [[parts.index(part) for part in info.parts] for info in inputs]
 
     def decode(stored: Sequence[Array]) -> Array:
-        with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
-            decoded = (info.decode([stored[place] for place in own]) for info, own in zip(inputs, places, strict=True))
-            return compute(*decoded)
+        decoded = [info.decode([stored[place] for place in own]) for info, own in zip(inputs, places, strict=True)]
+        try:
+            with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
+                return compute(*decoded)
+        except (ValueError, TypeError) as error:
+            raise CheckpointError(
+                f"tensors of the ONNX graph do not fit each other ({error}); do not trust it"
+            ) from None
 
     refusal = next((info.refusal for info in inputs if info.refusal), refusal)
     return TensorInfo(shape, parts, decode, itemsize=4, refusal=refusal)
@@ -147,7 +152,7 @@ def blocks(node: OnnxNode, inputs: Sequence[TensorInfo | None]) -> TensorInfo:
 
 def _zeros(stored: Array, rows: int, count: int, bits: int) -> Array:
     """The zero points of MatMulNBits (rows, count, 1), packed unless they are floats."""
-    if stored.dtype != np.uint8:
+    if stored.dtype.itemsize > 1:
         return single(stored).reshape(rows, count, 1)
     return single(unpacked(stored.reshape(rows, -1), bits)[:, :count]).reshape(rows, count, 1)
 

@@ -158,3 +158,21 @@ def test_columns_in_another_order_are_not_read():
     node.input.extend(["up.weight", "", "up.weight"])
     with pytest.raises(NothingToCompare, match="orders columns by g_idx"):
         weights_of(graph_of(model))
+
+
+@pytest.mark.parametrize(
+    ("place", "numbers"),
+    [(1, np.ones((24, 2, 16), np.float32)), (3, np.ones((24, 1), np.float32)), (3, np.ones((24, 2), np.int64))],
+)
+def test_numbers_of_another_kind_than_blocks_have_are_refused_where_they_are_read(place, numbers, tmp_path):
+    """Their kinds are not looked at before: what cannot be decoded is our error, whatever NumPy says of it."""
+    onnx.save(product(), tmp_path / "plain.onnx")
+    model = onnx.load(onnx_models.blocks(tmp_path / "plain.onnx", tmp_path / "q.onnx", symmetric=False))
+    node = next(node for node in model.graph.node if node.op_type == "MatMulNBits")
+    (held,) = (tensor for tensor in model.graph.initializer if tensor.name == node.input[place])
+    held.CopyFrom(numpy_helper.from_array(numbers, held.name))
+    if place == 3 and numbers.dtype == np.int64:
+        assert np.isfinite(matrix(model, tmp_path)).all()
+        return
+    with pytest.raises(CheckpointError, match="tensors of the ONNX graph do not fit each other"):
+        matrix(model, tmp_path)
