@@ -53,12 +53,17 @@ def exported(folder: Path, file: Path, dynamo: bool = False, half: bool = False)
     return file
 
 
-def written(folder: Path, file: Path) -> Path:
-    """The model of a folder as a graph by hand: each matrix and gain is used once, and all leads to the output."""
+def written(folder: Path, file: Path, within: str = "", before: str = "") -> Path:
+    """The model of a folder as a graph by hand: each matrix and gain is used once, and all leads to the output.
+
+    Of its tensors only those `within` a prefix are, under names with `before` in its place.
+    """
     nodes: list[onnx.NodeProto] = []
     held: list[onnx.TensorProto] = []
     results: list[str] = []
-    for number, (name, tensor) in enumerate(sorted(load_file(folder / WEIGHTS).items())):
+    stored = load_file(folder / WEIGHTS)
+    named = {before + name.removeprefix(within): stored[name] for name in sorted(stored) if name.startswith(within)}
+    for number, (name, tensor) in enumerate(named.items()):
         module, result = f"/{name.removesuffix('.weight').replace('.', '/')}", f"result {number}"
         for layer in range(10):
             module = module.replace(f"/layers/{layer}/", f"/layers.{layer}/")

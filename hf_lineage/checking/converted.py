@@ -44,6 +44,12 @@ def _onnx_config(repo: RepoRef, files: Files) -> dict[str, Any]:
     return repo.config() if repo.has("config.json") else dict(config_of(onnx_graph(repo, files).weights))
 
 
+def _pair_config(repo: RepoRef, files: Files) -> dict[str, Any]:
+    """That of `config.json`: a graph does not say that it has a counterpart."""
+    del files
+    return repo.config()
+
+
 def _onnx_named(
     repo: RepoRef, files: Files, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint
 ) -> Checkpoint:
@@ -75,6 +81,7 @@ def _ctranslate2_named(
 
 FORMS: Mapping[str, Form] = {
     "gguf": Form(gguf_config, gguf_named),
+    "onnx pair": Form(_pair_config, _onnx_named),
     "onnx": Form(_onnx_config, _onnx_named),
     "ctranslate2": Form(_ctranslate2_config, _ctranslate2_named),
 }

@@ -134,7 +134,7 @@ def bound(model: Described) -> Opened:
 def _doubt(repo: RepoRef) -> str:
     """Why weights that do not fit their class need not be damaged, because they need not be the model; else empty."""
     model = converted(repo)
-    if model and model.form == "onnx":
+    if model and model.form.startswith("onnx"):
         return "the names in the ONNX graph are not those of the class, or it does not say enough"
     layout = unusual_layout(repo)
     return layout.note if layout else ""

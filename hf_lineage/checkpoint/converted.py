@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from hf_lineage.checkpoint.ctranslate2 import open_ctranslate2
 from hf_lineage.checkpoint.gguf import open_gguf
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.onnx import files_of_onnx, open_onnx
+from hf_lineage.checkpoint.onnx import files_of_onnx, files_of_pair, open_onnx, open_pair
 from hf_lineage.checkpoint.unusual import NO_WEIGHTS, OTHER
 from hf_lineage.errors import printable
-from hf_lineage.hub.converted import Converted
+from hf_lineage.hub.converted import CTRANSLATE2, ONNX, Converted
+from hf_lineage.hub.gguf_files import SUFFIX as GGUF
 from hf_lineage.hub.gguf_files import offered
 from hf_lineage.hub.reference import RepoRef
 
 GRAPH = "{} is a graph, which was read for its weights by the names in it; what else it computes was not checked"
+
+
+class Form(NamedTuple):
+    """A form of converted models."""
+
+    open: Callable[[RepoRef, Sequence[str]], Checkpoint]
+    suffix: str
+    """How its files end."""
+    how: str
+    """Why the file was chosen that is read."""
+    read: Callable[[RepoRef, Sequence[str]], list[str]] = lambda _repo, files: list(files)
+    """Those of the files that are read, and what they name."""
+    remark: str = ""
+    """A sentence about every such file."""
 
 
 def open_converted(repo: RepoRef, model: Converted) -> Checkpoint:
@@ -22,36 +38,33 @@ def open_converted(repo: RepoRef, model: Converted) -> Checkpoint:
 
     Raise CheckpointError if they are damaged, NothingToCompare if they are of a kind that is not read.
     """
-    return OPENERS[model.form](repo, model.files)
+    return FORMS[model.form].open(repo, model.files)
 
 
 def files_read(repo: RepoRef, model: Converted) -> list[str]:
     """Return the names of the files that are read: of several ONNX files one, and what it names; raise as above."""
-    return files_of_onnx(repo, model.files) if model.form == "onnx" else list(model.files)
+    return FORMS[model.form].read(repo, model.files)
 
 
 def notes_on(repo: RepoRef, model: Converted) -> tuple[str, ...]:
     """Return sentences about the file that was read, and the others that the repository has."""
-    read = files_read(repo, model)
+    form, read = FORMS[model.form], files_read(repo, model)
     shown = printable(read[0], 200)
-    graph = (GRAPH.format(shown),) if model.form == "onnx" else ()
-    others = {*offered(repo, f".{model.form}"), *(name for name in repo.files() if name.endswith(OTHER))} - {*read}
+    remarks = (form.remark.format(shown),) if form.remark else ()
+    others = {*offered(repo, form.suffix), *(name for name in repo.files() if name.endswith(OTHER))} - {*read}
     unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
     if not unread:
-        return graph
-    how = "which --file names" if repo.file else f"{HOW[model.form]}; --file names another"
-    return (*graph, f"{shown} was read, {how}; {len(unread)} more files may hold weights too")
+        return remarks
+    how = "which --file names" if repo.file else f"{form.how}; --file names another"
+    return (*remarks, f"{shown} was read, {how}; {len(unread)} more files may hold weights too")
 
 
-HOW = {
-    "gguf": "by its name the most precise of the GGUF files",
-    "onnx": "by its name the most precise of the ONNX files that can be read",
-    "ctranslate2": "which CTranslate2 loads",
+FORMS: Mapping[str, Form] = {
+    "gguf": Form(open_gguf, GGUF, "by its name the most precise of the GGUF files"),
+    "onnx pair": Form(open_pair, ONNX, "with its decoder, by their names the most precise", files_of_pair, GRAPH),
+    "onnx": Form(
+        open_onnx, ONNX, "by its name the most precise of the ONNX files that can be read", files_of_onnx, GRAPH
+    ),
+    "ctranslate2": Form(lambda repo, files: open_ctranslate2(repo, files[0]), CTRANSLATE2, "which CTranslate2 loads"),
 }
-"""The form of a converted model -> why a file of it was chosen."""
-OPENERS: Mapping[str, Callable[[RepoRef, Sequence[str]], Checkpoint]] = {
-    "gguf": open_gguf,
-    "onnx": open_onnx,
-    "ctranslate2": lambda repo, files: open_ctranslate2(repo, files[0]),
-}
-"""The form of a converted model -> what opens its files."""
+"""The forms of converted models by name."""

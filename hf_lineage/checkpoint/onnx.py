@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from hf_lineage.checkpoint.onnx_numbers import stored
 from hf_lineage.checkpoint.onnx_weights import Weights, weights_of
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.onnx_header import OnnxGraph, OnnxTensor, parse
 from hf_lineage.files.tensor_file import Stamp
@@ -38,6 +40,9 @@ def graph_of(repo: RepoRef, files: Sequence[str]) -> Graph:
 
     Raise NothingToCompare where none can, CheckpointError where one is damaged.
     """
+    key = f"weights of {' or '.join(files)}"
+    if known := repo.heads.get(key):
+        return Graph(*known)
     reasons = []
     for file in files:
         graph, stamp = parsed(repo, file, parse)
@@ -49,7 +54,7 @@ def graph_of(repo: RepoRef, files: Sequence[str]) -> Graph:
         except CheckpointError as error:
             raise CheckpointError(f"{repo}: {printable(file, 200)}: {error}") from None
         else:
-            return Graph(file, graph, weights, stamp)
+            return Graph(*repo.heads.setdefault(key, (file, graph, weights, stamp)))
     raise NothingToCompare(reasons[0])
 
 
@@ -58,26 +63,54 @@ def open_onnx(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
 
     Each matrix that something is multiplied with is (out, in). Of tensors inside the layers no other ones are kept.
     """
-    file, graph, weights, stamp = graph_of(repo, files)
-    tensors = {
-        name: info for name, info in weights.others.items() if len(info.shape) < 2 or not NUMBERED.search(name)
-    } | weights.matrices
-    used = {part: graph.tensors[part] for info in tensors.values() for part in info.parts}
-    outside = {tensor.file: _beside(repo, file, tensor) for tensor in used.values() if tensor.file}
-    remote_files, pool, downloads = ranged(repo, [*outside.values()], lambda _file: None)
-    paths = {name: repo.located(name) for name in outside.values()} | {one.file: one.path for one in remote_files}
-    places = {name: (paths[beside], _stamp(repo, beside, paths[beside])) for name, beside in outside.items()}
-    places[""] = (repo.located(file), stamp)
-    held = {part: _stored(repo, tensor, *places[tensor.file]) for part, tensor in used.items()}
-    if not remote_files:
-        return Checkpoint(held, tensors)
-    return RemoteCheckpoint(held, tensors, {one.path: one for one in remote_files}, pool, downloads)
+    return _opened(repo, {"": graph_of(repo, files)})
+
+
+def open_pair(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
+    """Return the checkpoint in the files of an encoder and its decoder, as the model has both; raise as above."""
+    encoder, decoder = (graph_of(repo, [file]) for file in files)
+    return _opened(repo, {"encoder.": encoder, "": decoder})
 
 
 def files_of_onnx(repo: RepoRef, files: Sequence[str]) -> list[str]:
     """Return the names of the file that is read, and of those beside it that hold its numbers; raise as above."""
     file, graph, _, _ = graph_of(repo, files)
     return [file, *sorted({_beside(repo, file, tensor) for tensor in graph.tensors.values() if tensor.file})]
+
+
+def files_of_pair(repo: RepoRef, files: Sequence[str]) -> list[str]:
+    """Return the names of both files, and of those beside them; raise as above."""
+    return [name for file in files for name in files_of_onnx(repo, [file])]
+
+
+def _opened(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
+    """The checkpoint in some graphs, given what is put before the names of each."""
+    tensors: dict[str, TensorInfo] = {}
+    held: dict[str, tuple[Graph, OnnxTensor]] = {}
+    for before, graph in graphs.items():
+        for name, info in _kept(graph.weights).items():
+            parts = {part: f"{graph.file}: {part}" for part in info.parts}
+            tensors[before + name] = replace(info, parts=tuple(parts.values()))
+            held |= {own: (graph, graph.graph.tensors[part]) for part, own in parts.items()}
+    outside = {_beside(repo, graph.file, tensor) for graph, tensor in held.values() if tensor.file}
+    remote_files, pool, downloads = ranged(repo, sorted(outside), lambda _file: None)
+    paths = {name: repo.located(name) for name in outside} | {one.file: one.path for one in remote_files}
+    places = {name: (path, _stamp(repo, name, path)) for name, path in paths.items()}
+    places |= {graph.file: (repo.located(graph.file), graph.stamp) for graph in graphs.values()}
+    stored = {}
+    for own, (graph, tensor) in held.items():
+        file = _beside(repo, graph.file, tensor) if tensor.file else graph.file
+        stored[own] = _stored(repo, tensor, *places[file])
+    if not remote_files:
+        return Checkpoint(stored, tensors)
+    return RemoteCheckpoint(stored, tensors, {one.path: one for one in remote_files}, pool, downloads)
+
+
+def _kept(weights: Weights) -> dict[str, TensorInfo]:
+    """The matrices and, of the other tensors, those that are no matrix inside a layer."""
+    others = weights.others.items()
+    plain = {name: info for name, info in others if len(info.shape) < 2 or not NUMBERED.search(name)}
+    return plain | weights.matrices
 
 
 def _refuse_nameless(weights: Weights) -> None:

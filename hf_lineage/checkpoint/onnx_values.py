@@ -60,7 +60,7 @@ class Values:
         known = [info for info in inputs if info is not None]
         try:
             return OPERATIONS[node.kind](node, known) if known and len(known) == len(inputs) else None
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, TypeError) as error:
             raise CheckpointError(
                 f"the ONNX graph computes {printable(name, 200)} in no valid way ({error}); do not trust it"
             ) from None

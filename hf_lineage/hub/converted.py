@@ -26,6 +26,8 @@ BITS |= {"o1": 31, "o2": 30, "o3": 29, "o4": 14}
 """A label in the name of a file -> the larger, the closer to what was exported; any other label means eight bits."""
 STEMS = ("model", "decoder_model_merged", "decoder_model")
 """Of files of several models in one repository, that which is read."""
+ENCODER = "encoder_model"
+"""What stands beside a decoder where a model has both."""
 T = TypeVar("T")
 
 
@@ -33,9 +35,10 @@ class Converted(NamedTuple):
     """The files of a converted model."""
 
     form: str
-    """`gguf`, `onnx` or `ctranslate2`."""
+    """A key of CHOICES."""
     files: tuple[str, ...]
-    """All parts of a GGUF model; of several ONNX files of one model all, the most precise first."""
+    """All parts of a GGUF model; of several ONNX files of one model all, the most precise first; an encoder and its
+    decoder."""
 
 
 def converted(repo: RepoRef) -> Converted | None:
@@ -99,17 +102,30 @@ def _onnx(repo: RepoRef) -> tuple[str, ...]:
     """The ONNX files of the model, the most precise by its name first."""
     if repo.file is not None:
         return (_named(repo, repo.file, offered(repo, ONNX)),) if repo.file.endswith(ONNX) else ()
-    if any(map(PREFERRED.fullmatch, repo.files())):
-        return ()
-    files = offered(repo, ONNX)
-    by_stem: dict[str, list[str]] = {}
-    for file in files:
-        by_stem.setdefault(LABEL.sub("", file.rpartition("/")[2].removesuffix(ONNX)), []).append(file)
+    by_stem = _by_stem(repo)
     chosen = next((stem for stem in STEMS if stem in by_stem), next(iter(by_stem), ""))
-    if len(by_stem) > 1 and (chosen not in STEMS or "encoder_model" in by_stem):
-        shown = printable(", ".join(files[:10]), 500)
+    if len(by_stem) > 1 and (chosen not in STEMS or ENCODER in by_stem):
+        shown = printable(", ".join(sorted(file for files in by_stem.values() for file in files)[:10]), 500)
         raise NothingToCompare(f"{repo} holds several models as ONNX ({shown}); name one with --file")
-    return tuple(sorted(by_stem.get(chosen, ()), key=_precision))
+    return tuple(by_stem.get(chosen, ()))
+
+
+def _onnx_pair(repo: RepoRef) -> tuple[str, ...]:
+    """The files of an encoder and its decoder, the most precise of which there are both."""
+    by_stem = _by_stem(repo) if repo.file is None else {}
+    decoders = next((by_stem[stem] for stem in STEMS if stem in by_stem), [])
+    pairs = ((one, other) for one in by_stem.get(ENCODER, ()) for other in decoders)
+    same = (pair for pair in pairs if len({_precision(file)[:2] for file in pair}) == 1)
+    return () if "model" in by_stem else next(same, ())
+
+
+def _by_stem(repo: RepoRef) -> dict[str, list[str]]:
+    """The ONNX files of a repository by their names without what says how they are stored, the most precise first."""
+    by_stem: dict[str, list[str]] = {}
+    if not any(map(PREFERRED.fullmatch, repo.files())):
+        for file in sorted(offered(repo, ONNX), key=_precision):
+            by_stem.setdefault(LABEL.sub("", file.rpartition("/")[2].removesuffix(ONNX)), []).append(file)
+    return by_stem
 
 
 def _precision(file: str) -> tuple[int, int, str]:
@@ -135,6 +151,7 @@ def _named(repo: RepoRef, file: str, files: Sequence[str]) -> str:
 
 CHOICES: Mapping[str, Callable[[RepoRef], tuple[str, ...]]] = {
     "gguf": _gguf,
+    "onnx pair": _onnx_pair,
     "onnx": _onnx,
     "ctranslate2": _ctranslate2,
 }

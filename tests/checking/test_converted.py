@@ -13,6 +13,7 @@ from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.hub.converted import CHOICES
 from hf_lineage.hub.reference import RepoRef
 from tests import ctranslate2_models, onnx_models
+from tests.conformance import tiny_model
 from tests.models import EXAMPLES, card, family, fine_tuned
 from tests.onnx_models import QUANTIZATIONS
 from tests.running import lineage
@@ -154,6 +155,28 @@ def test_what_leads_to_no_output_of_the_graph_does_not_count(graphs, tmp_path):
     for how in (onnx_models.beside, onnx_models.in_a_dead_branch):
         decoy = again(other, tmp_path / how.__name__, lambda source, target, how=how: how(source, base, target))
         assert verdict(graphs("bert base")[0], decoy).name == "UNRELATED"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "encoder", "decoder"),
+    [
+        ("BartForConditionalGeneration", {}, "model.encoder.", "model.decoder."),
+        ("T5ForConditionalGeneration", {"feed_forward_proj": "relu"}, "encoder.", "decoder."),
+    ],
+)
+def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, encoder, decoder, tmp_path):
+    """The encoder is exported by itself, so nothing stands before its names; the decoder is within the model."""
+    tiny_model(name, settings).save_pretrained(tmp_path / "base")
+    child = fine_tuned(tmp_path / "base", tmp_path / "child")
+    repo = tmp_path / "graphs"
+    onnx_models.written(child, repo / "onnx/encoder_model.onnx", within=encoder)
+    onnx_models.written(child, repo / "onnx/decoder_model_merged.onnx", within=decoder, before=decoder)
+    shutil.copy(child / "config.json", repo)
+    outcome = verdict(tmp_path / "base", repo)
+    assert outcome.name == "RELATED", outcome.reason
+    itself, original = (opened(described(RepoRef("x", folder))) for folder in (repo, child))
+    assert itself.layout.widths == original.layout.widths
+    assert "onnx/encoder_model.onnx is a graph" in itself.notes[-1]
 
 
 @pytest.mark.parametrize("quantization", ["float32", "float16", "bfloat16", "int16", "int8", "int8_float16"])

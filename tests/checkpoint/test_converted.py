@@ -3,7 +3,7 @@
 import onnx
 
 from hf_lineage.checkpoint import files_beside
-from hf_lineage.checkpoint.converted import GRAPH, HOW, OPENERS
+from hf_lineage.checkpoint.converted import FORMS, GRAPH
 from hf_lineage.hub.converted import CHOICES
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.test_ctranslate2 import written
@@ -11,7 +11,7 @@ from tests.checkpoint.test_onnx_products import product
 
 
 def test_every_form_is_opened_and_told_of():
-    assert OPENERS.keys() == HOW.keys() == CHOICES.keys()
+    assert FORMS.keys() == CHOICES.keys()
 
 
 def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):

@@ -107,6 +107,8 @@ def test_what_depends_on_the_input_or_on_another_operation_is_no_constant():
         ([node("DequantizeLinear", "q", "s", axis=7)], {"q": WHOLE, "s": MATRIX[0]}),
         ([node("DequantizeLinear", "q", "s", block_size=5)], {"q": WHOLE, "s": MATRIX[:, :3]}),
         ([node("DequantizeLinear", "q")], {"q": WHOLE}),
+        ([node("DequantizeLinear", "q", "s", axis=[1, 0])], {"q": WHOLE, "s": MATRIX[0]}),
+        ([node("Transpose", "w", perm=7)], {"w": MATRIX}),
         ([node("Transpose", "w", perm=[0, 0])], {"w": MATRIX}),
         ([node("Sub", "w", "z")], {"w": MATRIX, "z": MATRIX.reshape(6, 4)}),
         ([node("Mul", "w")], {"w": MATRIX}),

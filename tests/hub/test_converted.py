@@ -45,7 +45,12 @@ def test_of_several_onnx_files_of_one_model_the_most_precise_comes_first(folder,
 
 @pytest.mark.parametrize(
     "names",
-    [["a.onnx", "b.onnx"], ["text_model.onnx", "vision_model.onnx"], ["encoder_model.onnx", "decoder_model.onnx"]],
+    [
+        ["a.onnx", "b.onnx"],
+        ["text_model.onnx", "vision_model.onnx"],
+        ["encoder_model.onnx", "decoder_model_q4.onnx"],
+        ["encoder_model.onnx", "other.onnx"],
+    ],
 )
 def test_several_models_are_refused_with_their_names(folder, names):
     with pytest.raises(NothingToCompare) as caught:
@@ -54,6 +59,12 @@ def test_several_models_are_refused_with_their_names(folder, names):
         str(caught.value)
         == f"org/model holds several models as ONNX ({', '.join(sorted(names))}); name one with --file"
     )
+
+
+def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
+    names = [f"onnx/{part}{end}.onnx" for end in ("_q4", "_fp16") for part in ("encoder_model", "decoder_model_merged")]
+    chosen = Converted("onnx pair", ("onnx/encoder_model_fp16.onnx", "onnx/decoder_model_merged_fp16.onnx"))
+    assert converted(folder(*names, "onnx/encoder_model.onnx", "onnx/decoder_with_past_model.onnx")) == chosen
 
 
 @pytest.mark.parametrize(
