@@ -33,7 +33,7 @@ class Products:
             return None
         try:
             return PRODUCTS[node.kind](self, node)
-        except (ValueError, IndexError, TypeError) as error:
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise CheckpointError(
                 f"the ONNX graph multiplies with {printable(node.inputs[place], 200)} in no valid way ({error}); "
                 "do not trust it"

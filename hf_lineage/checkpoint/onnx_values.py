@@ -60,7 +60,7 @@ class Values:
         known = [info for info in inputs if info is not None]
         try:
             return OPERATIONS[node.kind](node, known) if known and len(known) == len(inputs) else None
-        except (ValueError, IndexError, TypeError) as error:
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise CheckpointError(
                 f"the ONNX graph computes {printable(name, 200)} in no valid way ({error}); do not trust it"
             ) from None
@@ -121,7 +121,7 @@ def _spread(shape: tuple[int, ...], given: tuple[int, ...], axis: int, block: in
         return lambda scales: scales.reshape(aligned)
     blocks = tuple(-(-length // block) if block and place == axis else length for place, length in enumerate(shape))
     if block > 0 and given == blocks:
-        return lambda scales: np.repeat(scales, block, axis).take(range(shape[axis]), axis)
+        return lambda scales: scales.take(np.arange(shape[axis]) // block, axis)
     if len(given) <= len(shape) and np.broadcast_shapes(shape, given) == shape:
         return lambda scales: scales
     raise ValueError(f"scales of the shape {given} for {shape}")

@@ -108,6 +108,7 @@ def test_what_depends_on_the_input_or_on_another_operation_is_no_constant():
         ([node("DequantizeLinear", "q", "s", block_size=5)], {"q": WHOLE, "s": MATRIX[:, :3]}),
         ([node("DequantizeLinear", "q")], {"q": WHOLE}),
         ([node("DequantizeLinear", "q", "s", axis=[1, 0])], {"q": WHOLE, "s": MATRIX[0]}),
+        ([node("DequantizeLinear", "q", "s", axis=float("inf"))], {"q": WHOLE, "s": MATRIX[0]}),
         ([node("Transpose", "w", perm=7)], {"w": MATRIX}),
         ([node("Transpose", "w", perm=[0, 0])], {"w": MATRIX}),
         ([node("Sub", "w", "z")], {"w": MATRIX, "z": MATRIX.reshape(6, 4)}),
@@ -118,6 +119,12 @@ def test_what_depends_on_the_input_or_on_another_operation_is_no_constant():
 def test_tensors_that_do_not_fit_are_refused(nodes, tensors):
     with pytest.raises(CheckpointError, match="the ONNX graph computes y in no valid way"):
         Values(graph_of(model(nodes, **tensors))).of("y")
+
+
+def test_blocks_larger_than_the_tensor_take_no_memory(tmp_path):
+    made = model([node("DequantizeLinear", "q", "s", axis=1, block_size=2**40)], q=WHOLE, s=np.abs(MATRIX[:, :1]))
+    found = read(made, Values(graph_of(made)).of("y"), tmp_path)
+    np.testing.assert_allclose(found, WHOLE * np.abs(MATRIX[:, :1]), rtol=1e-6)
 
 
 def test_a_long_way_and_a_circle_are_no_constants():
