@@ -13,6 +13,9 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.onnx_header import OnnxNode
 
+MOST_USERS = 8
+"""How many operations that use a product are searched for its scale."""
+
 
 class Products:
     """Finds the matrix of an operation, given the operations that use each value."""
@@ -63,14 +66,18 @@ class Products:
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
         """The scale of the matrix in the product of scales that the result of MatMulInteger is multiplied with."""
         results = {*node.outputs}
-        results |= {output for name in node.outputs for user in self._users.get(name, ()) for output in user.outputs}
-        for user in (user for name in results for user in self._users.get(name, ()) if user.kind == "Mul"):
+        results |= {output for name in node.outputs for user in self._after(name) for output in user.outputs}
+        for user in (user for name in results for user in self._after(name) if user.kind == "Mul"):
             makers = [self._values.makers.get(name) for name in user.inputs if name not in results]
             names = [name for maker in makers if maker and maker.kind == "Mul" for name in maker.inputs]
             for name in (*names, *user.inputs):
                 if (scale := self._values.of(name)) is not None:
                     return scale
         raise ValueError("no scale is multiplied with the result of MatMulInteger")
+
+    def _after(self, name: str) -> Sequence[OnnxNode]:
+        """Some operations that use a value."""
+        return self._users.get(name, ())[:MOST_USERS]
 
     def _need(self, name: str) -> TensorInfo:
         info = self._values.of(name)

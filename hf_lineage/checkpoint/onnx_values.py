@@ -21,8 +21,8 @@ from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files.onnx_header import OnnxGraph, OnnxNode
 
 Array = NDArray[Any]
-DEEPEST = 16
-"""Operations on the way from a constant to a weight."""
+DEEPEST, MOST_INPUTS = 16, 8
+"""Operations on the way from a constant to a weight, and inputs of each, at most."""
 
 
 class Values:
@@ -54,7 +54,7 @@ class Values:
         if name in self._tensors:
             return constant(self._tensors[name])
         node = self.makers.get(name)
-        if node is None or node.kind not in OPERATIONS or depth > DEEPEST:
+        if node is None or node.kind not in OPERATIONS or depth > DEEPEST or len(node.inputs) > MOST_INPUTS:
             return None
         inputs = [self.of(value, depth + 1) for value in node.inputs if value]
         known = [info for info in inputs if info is not None]

@@ -7,6 +7,7 @@ does not count.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,9 +22,10 @@ from hf_lineage.files.onnx_header import OnnxGraph, OnnxNode
 OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 """The name of a parameter in PyTorch."""
 ADDED = re.compile(
-    r"(?:_DequantizeLinear_Output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248]\w*?|_q)+$|\.MatMul(?=\.)"
+    r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
 )
-"""What quantizers and exporters add to it."""
+"""What quantizers add to it, which may come several times; no repetition stands in another, for names are hostile."""
+MOST_ADDED = 3
 FUSED = frozenset(
     {"Attention", "QAttention", "PackedAttention", "LongformerAttention", "DecoderAttention", "MoE", "QMoE", "GatedMLP"}
     | {"MatMulBnb4", "QOrderedMatMul", "QOrderedAttention", "SparseAttention", "MatMulFpQ4", "QLinearConv"}
@@ -36,6 +38,8 @@ NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
 AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")
 """Operations that may stand between a product and its bias."""
 LONGEST_CHAIN = 4
+MOST_USERS = 64
+"""How many operations that use a product are searched for its bias."""
 
 
 @dataclass
@@ -78,17 +82,17 @@ class _Search:
 
     def living(self) -> Iterator[OnnxNode]:
         """Yield the nodes on which an output depends, in the order of the file."""
-        makers: dict[str, list[OnnxNode]] = defaultdict(list)
-        for node in self._graph.nodes:
+        makers: dict[str, list[int]] = defaultdict(list)
+        for number, node in enumerate(self._graph.nodes):
             for name in node.outputs:
-                makers[name].append(node)
-        wanted, reached = list(self._graph.outputs), set(self._graph.outputs)
+                makers[name].append(number)
+        wanted, living = list(self._graph.outputs), [False] * len(self._graph.nodes)
         while wanted:
-            for node in makers[wanted.pop()]:
-                fresh = {*node.inputs, *node.inner} - reached
-                reached |= fresh
-                wanted += fresh
-        yield from (node for node in self._graph.nodes if reached & {*node.outputs})
+            for number in makers.pop(wanted.pop(), ()):
+                if not living[number]:
+                    living[number] = True
+                    wanted += (*self._graph.nodes[number].inputs, *self._graph.nodes[number].inner)
+        yield from itertools.compress(self._graph.nodes, living)
 
     def visit(self, node: OnnxNode) -> None:
         """Keep the weights that one operation takes."""
@@ -139,7 +143,7 @@ class _Search:
         heads, value = None, node.outputs[0] if node.outputs else ""
         for _ in range(LONGEST_CHAIN):
             following = None
-            for user in self._users[value]:
+            for user in self._users[value][:MOST_USERS]:
                 names = (user.inputs[place] for place in BIASES.get(user.kind, ()) if place < len(user.inputs))
                 added = next((own for name in names if (own := self._bias(name, rows))), None)
                 bias = bias or added
@@ -173,7 +177,9 @@ class _Search:
 
 def _own(name: str) -> str | None:
     """The name that a parameter has in PyTorch; None for one that the exporter made up."""
-    bare = ADDED.sub("", name)
+    bare = name.replace(".MatMul.", ".")
+    for _ in range(MOST_ADDED):
+        bare = ADDED.sub("", bare)
     return bare if OWN.fullmatch(bare) and not bare.startswith("onnx.") else None
 
 

@@ -1,5 +1,7 @@
 """A matrix is named by what the exporter left of its module; what cannot be told is counted, and never guessed."""
 
+import time
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -164,3 +166,26 @@ def test_a_reshape_tells_the_heads(shape, heads):
         joined = [nodes[0], helper.make_node("Concat", ["b", "l", "h", "d"], ["s"], axis=0), nodes[1]]
         parts = {name: np.array([number]) for name, number in zip("hd", shape[2:], strict=True)}
         assert weights_of(graph(joined, a__weight=MATRIX, **parts)).heads == heads
+
+
+def many_users(count=3000):
+    """Every product gives out one value, which as many operations use."""
+    nodes = [matmul(to="p") for _ in range(count)]
+    return [*nodes, *(helper.make_node("Add", ["p", "x"], ["y"]) for _ in range(count))]
+
+
+def many_names(count=20_000):
+    names = [f"n{number}" for number in range(count)]
+    return [helper.make_node("Mul", names, [*names, "y"]), helper.make_node("Neg", names, names)]
+
+
+def long_names(count=60):
+    return [matmul(f"a.{'_Q4' * 1000}{number}!", to="y") for number in range(count)]
+
+
+@pytest.mark.parametrize("make", [many_users, many_names, long_names])
+def test_a_graph_that_is_made_to_take_long_does_not(make):
+    nodes = make()
+    begun = time.process_time()
+    names(graph(nodes))
+    assert time.process_time() - begun < 5
