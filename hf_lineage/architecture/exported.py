@@ -18,7 +18,7 @@ JOINED = "qkv_proj"
 """What ONNX Runtime's exporter calls queries, keys and values in one matrix."""
 SHORTENED = {"attn.": "self_attn."}
 """What it shortens."""
-MOST_HEADS = 2**16
+MOST_HEADS, MOST_WRAPPERS = 2**16, 8
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,13 @@ def _numbered(pattern: str) -> str:
 def _wrapping(names: Collection[str], layers: re.Pattern[str]) -> str:
     """What stands before all names, as much of it as lets layers be recognised; nothing if that does not help."""
     prefix = ""
-    while names and not any(layers.match(name, len(prefix)) for name in names):
-        first = next(iter(names))
-        part = first[len(prefix) :].partition(".")[0]
-        prefix = f"{prefix}{part}."
-        if not part or not all(name.startswith(prefix) for name in names):
-            return ""
-    return prefix
+    for _ in range(MOST_WRAPPERS):
+        if any(layers.match(name, len(prefix)) for name in names):
+            return prefix
+        prefix += next(iter(names), "")[len(prefix) :].partition(".")[0] + "."
+        if not all(name.startswith(prefix) for name in names):
+            break
+    return ""
 
 
 def _heads(factorization: Factorization, config: Mapping[str, Any]) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**22, 2**12, 2**26
+MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26
 """Fields at most, and bytes of one text and of all of them together."""
 VARINT, BYTES = 0, 2
 FIXED = {1: 8, 5: 4}
