@@ -20,6 +20,8 @@ from hf_lineage.signature.values import Signature
 
 SUFFIX = ".lineage.safetensors"
 """The end of the name of the file that `extract` writes by default."""
+FOLDER = "onnx"
+"""Where exporters put the graphs of a repository whose `config.json` stays at its root."""
 
 
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
@@ -36,13 +38,20 @@ def locate(
     repository; the path of one may also stand for the model itself.
     """
     if is_file(model) and not on_hub:
-        path = Path(model)
-        return RepoRef(model, path.parent, file=path.name) if nameable(model) else load_signature(path)
+        return _in_its_folder(model) if nameable(model) else load_signature(Path(model))
     if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
     repo = resolve(model, local_hub, folders=not on_hub)
     repo = part_of(repo, subfolder) if subfolder else repo
     return replace(repo, file=file) if file is not None else repo
+
+
+def _in_its_folder(model: str) -> RepoRef:
+    """A converted file as the one that is named in its repository, which may be a folder above: `onnx/model.onnx`."""
+    path = Path(model)
+    inside = path.parent.name == FOLDER and is_file(str(path.parent.parent / "config.json"))
+    repository = path.parent.parent if inside else path.parent
+    return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
 
 
 def locate_weights(
@@ -72,6 +81,7 @@ def locate_base(name: str, local_hub: Path | None = None) -> RepoRef | Signature
 def is_path(name: str) -> bool:
     """Return whether a base or a null that the user typed means a folder or a file, such as ./x.
 
-    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives, or a GGUF file.
+    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives, or of a
+    converted model.
     """
     return hub_name(name) is None or ("/" not in name and (name.endswith(SUFFIX) or nameable(name)) and is_file(name))
