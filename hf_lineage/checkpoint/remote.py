@@ -125,15 +125,15 @@ class RemoteCheckpoint(Checkpoint):
         return super().read(name, memory)
 
     def prefetch_pieces(self, pieces: Iterable[StoredTensor]) -> None:
-        """Fetch rows of stored matrices in the background, each piece with a request of its own."""
+        """Fetch rows of stored matrices in the background, with one request what is separated by a small gap alone."""
         with self._lock:
-            for piece in pieces:
-                if piece.file not in self._files:
-                    piece.prefetch()
-                elif piece not in self._pieces_pending:
-                    file = self._files[piece.file]
-                    begin = max(piece.start, file.head)
-                    self._pieces_pending[piece] = self._pool.submit(file.fetch, begin, piece.start + piece.size)
+            missing = {piece for piece in pieces if piece not in self._pieces_pending}
+            super().prefetch_pieces(piece for piece in missing if piece.file not in self._files)
+            for path, file in self._files.items():
+                wanted = sorted((piece for piece in missing if piece.file == path), key=lambda piece: piece.start)
+                for run in _close(wanted):
+                    start, stop = max(run[0].start, file.head), run[-1].start + run[-1].size
+                    self._pieces_pending |= dict.fromkeys(run, self._pool.submit(file.fetch, start, stop))
 
     def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
         """Return rows of one matrix once they have been downloaded; raise as `read` does."""
@@ -182,3 +182,16 @@ class RemoteCheckpoint(Checkpoint):
         start = max(self.stored[first].start, self._files[path].head)
         stop = self.stored[last].start + self.stored[last].size
         return ((begin, min(begin + LARGEST_RANGE, stop)) for begin in range(start, stop, LARGEST_RANGE))
+
+
+def _close(pieces: Iterable[StoredTensor]) -> Iterator[list[StoredTensor]]:
+    """Runs of pieces of one file, in the order of their bytes, that lie close together and make no large range."""
+    run: list[StoredTensor] = []
+    for piece in pieces:
+        end = piece.start + piece.size
+        if run and (piece.start - run[-1].start - run[-1].size > GAP or end - run[0].start > LARGEST_RANGE):
+            yield run
+            run = []
+        run.append(piece)
+    if run:
+        yield run

@@ -151,7 +151,8 @@ def test_weights_that_are_not_finite_are_seen_by_whole_layers(base, tmp_path):
     assert (row.verdict.words, sampled(row)) == ("INCONCLUSIVE", False)
 
 
-def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tmp_path, online):
+def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tmp_path, online, monkeypatch):
+    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)  # between the rows of a tiny model there is little
     child = fine_tuned(base, tmp_path / "child")
     online.publish("org/base", base)
     online.publish("org/child", child)

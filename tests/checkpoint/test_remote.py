@@ -138,6 +138,20 @@ def test_rows_of_a_matrix_come_piece_by_piece_and_nothing_besides(online, exact)
     np.testing.assert_array_equal(rows, checkpoint.read(name)[[2, 3, 4, 9]])
 
 
+def test_pieces_that_lie_close_together_come_with_one_request(online, monkeypatch):
+    monkeypatch.setattr(ranges, "HEAD", 8)
+    for gap, requests in ((0, 3), (1000, 1)):
+        monkeypatch.setattr(reading, "GAP", gap)
+        checkpoint = open_checkpoint(resolve("acme/llama-base"))
+        stored = checkpoint.rows("model.layers.0.mlp.up_proj.weight").tensor
+        online.forget()
+        pieces = [stored.rows(slice(row, row + 1)) for row in (6, 2, 4)]
+        assert stored.rows(slice(0, 1)).size < 1000
+        rows = checkpoint.read_pieces("up", pieces)
+        assert len(online.parts) == requests
+        np.testing.assert_array_equal(rows, checkpoint.read("model.layers.0.mlp.up_proj.weight")[[6, 2, 4]])
+
+
 def test_pieces_that_are_still_to_come_are_cancelled(online, exact):
     checkpoint = open_checkpoint(resolve("acme/llama-base"))
     stored = checkpoint.rows("model.layers.0.mlp.up_proj.weight").tensor
