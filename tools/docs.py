@@ -19,6 +19,7 @@ PAGES = ROOT / "docs"
 
 BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "demo": (README, shown.demo_block),
+    "minilm": (README, measured.minilm_block),
     "use": (README, shown.use_block),
     "commands": (README, listed.commands_block),
     "options": (PAGES / "commands.md", listed.options_block),

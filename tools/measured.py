@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paper.items import ours_rivals
+from benchmarks.paper.items import ours_minilm, ours_rivals
 from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report import markdown
 from tools.tables import table
@@ -89,6 +89,12 @@ def rivals_block() -> str:
     """What each tool says of the same folders, by the last committed run."""
     rows = Results.read(RESULTS / "ours-rivals.json").rows
     return markdown.table(ours_rivals.COLUMNS, ours_rivals.summary({row.name: row for row in rows}))
+
+
+def minilm_block() -> str:
+    """What public models are judged to be, from their own files, by the last committed run."""
+    rows = Results.read(RESULTS / "ours-minilm.json").rows
+    return table(ours_minilm.COLUMNS, ours_minilm.summary({row.name: row for row in rows}))
 
 
 def outcome(row: dict[str, Any]) -> str:

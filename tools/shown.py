@@ -25,7 +25,6 @@ ROOT = Path(__file__).parents[1]
 COMMANDS = (
     "hf-lineage check fern/llama-finetune-a --local-hub examples/hub",
     "hf-lineage check otter/llama-independent --base acme/llama-base --local-hub examples/hub",
-    "hf-lineage compare acme/llama-base magpie/llama-grafted --local-hub examples/hub",
 )
 Edit = Callable[[Any], None]
 EDITS: dict[str, Edit] = {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import re
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,53 @@ def _rows() -> Iterator[tuple[str, ...]]:
         with tempfile.TemporaryDirectory() as folder:
             score, other = judged(Path(folder), pack, **settings)
         yield name, f"{bits:.1f}", f"{score:.3f}", other, writer, oracle
+    yield from _converted()
+
+
+def _converted() -> Iterator[tuple[str, ...]]:
+    """The rows of ONNX and of CTranslate2, which store a model in a file of their own."""
+    from tests.ctranslate2_models import written as ctranslate2
+    from tests.onnx_models import QUANTIZATIONS, exported
+    from tests.quantizing import BASE, INDEPENDENT
+
+    with tempfile.TemporaryDirectory() as room:
+        plain = {model: exported(model, Path(room) / model.name / "model.onnx") for model in (BASE, INDEPENDENT)}
+
+        def graph(quantize: Any, model: Path, folder: Path) -> None:
+            shutil.copy(model / "config.json", folder)
+            quantize(plain[model], folder / "model.onnx")
+
+        yield _measured("ONNX, float32", partial(graph, shutil.copy), "PyTorch", "onnx")
+        for name, (_, how) in QUANTIZATIONS.items():
+            if name not in ("in lists", "outside"):
+                writer = OURS if name in ("float16, cast", "cast and scaled") else "ONNX Runtime"
+                yield _measured(f"ONNX, {name}", partial(graph, how), writer, "ONNX Runtime")
+        for kind in ("float32", "float16", "bfloat16", "int16", "int8"):
+            yield _measured(
+                f"CTranslate2, {kind}", partial(ctranslate2, quantization=kind), "CTranslate2", "its converter"
+            )
+
+
+def _measured(name: str, store: Callable[[Path, Path], Any], writer: str, oracle: str) -> tuple[str, ...]:
+    """The row of a form of converted models, given what stores a model into a folder."""
+    from hf_lineage import Options, compare
+    from hf_lineage.checkpoint import open_checkpoint
+    from hf_lineage.hub.reference import RepoRef
+    from tests.quantizing import BASE, INDEPENDENT
+
+    verdicts = {}
+    for model in (INDEPENDENT, BASE):
+        with tempfile.TemporaryDirectory() as folder:
+            store(model, Path(folder))
+            checkpoint = open_checkpoint(RepoRef(name, Path(folder)))
+            (row,) = compare(str(BASE), folder, Options(order_seed=0, budget="full")).rows
+            verdicts[model] = row.verdict
+    of_layers = (tensor for name, tensor in checkpoint.tensors.items() if re.search(r"\d", name))
+    matrices = [tensor for tensor in of_layers if len(tensor.shape) == 2]
+    parts = {part for tensor in matrices for part in tensor.parts}
+    bits = 8 * sum(checkpoint.stored[part].size for part in parts) / sum(tensor.numbers for tensor in matrices)
+    score = verdicts[BASE].evidence["mlp"].comparison.score
+    return name, f"{bits:.1f}", f"{score:.3f}", verdicts[INDEPENDENT].name, writer, oracle
 
 
 def _cases() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:

@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hf_lineage.architecture import gguf as naming
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.checkpoint import Checkpoint, Heads, renamed
 from hf_lineage.errors import CheckpointError
-from hf_lineage.hub.gguf_files import gguf_files, head
+from hf_lineage.hub.gguf_files import head
 from hf_lineage.hub.reference import RepoRef
 
 HEADS, KEY_VALUE_HEADS = "attention.head_count", "attention.head_count_kv"
 
 
-def gguf_metadata(repo: RepoRef) -> Mapping[str, Any] | None:
-    """Return the metadata of the GGUF file that a repository is read from; None if it is not."""
-    files = gguf_files(repo)
-    return head(repo, files[0]).header.metadata if files else None
-
-
-def gguf_config(repo: RepoRef) -> dict[str, Any] | None:
-    """Return the configuration that the metadata of a GGUF file stand for; None for another repository.
+def gguf_config(repo: RepoRef, files: Sequence[str]) -> dict[str, Any]:
+    """Return the configuration that the metadata of a GGUF file stand for.
 
     Every loader of such a file goes by its metadata, so a `config.json` beside it says nothing.
     """
-    metadata = gguf_metadata(repo)
-    return None if metadata is None else naming.config_of(metadata)
+    return naming.config_of(_metadata(repo, files))
 
 
-def by_names_of_the_hub(repo: RepoRef, factorization: Factorization, checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint of a GGUF file by the names on the Hub's disk; another one as it is."""
-    metadata = gguf_metadata(repo)
-    if metadata is None:
-        return checkpoint
+def gguf_named(
+    repo: RepoRef, files: Sequence[str], factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint
+) -> Checkpoint:
+    """Return the checkpoint of a GGUF file by the names on the Hub's disk."""
+    del config
+    metadata = _metadata(repo, files)
 
     def heads(name: str) -> Heads:
         layer = re.search(r"\d+", name)
@@ -43,6 +37,10 @@ def by_names_of_the_hub(repo: RepoRef, factorization: Factorization, checkpoint:
         return Heads(query or 1, _count(metadata, KEY_VALUE_HEADS, int(layer[0]) if layer else 0) or query or 1)
 
     return renamed(checkpoint, naming.names(metadata, factorization, checkpoint.tensors), heads)
+
+
+def _metadata(repo: RepoRef, files: Sequence[str]) -> Mapping[str, Any]:
+    return head(repo, files[0]).header.metadata
 
 
 def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:

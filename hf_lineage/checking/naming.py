@@ -13,13 +13,15 @@ from pathlib import Path
 from hf_lineage.checking.parts import part_of
 from hf_lineage.errors import OptionError, RepositoryError
 from hf_lineage.files.folders import is_file, is_folder
-from hf_lineage.hub.gguf_files import SUFFIX as GGUF
+from hf_lineage.hub.converted import nameable
 from hf_lineage.hub.reference import RepoRef, hub_name, resolve
 from hf_lineage.signature.store import load_signature
 from hf_lineage.signature.values import Signature
 
 SUFFIX = ".lineage.safetensors"
 """The end of the name of the file that `extract` writes by default."""
+FOLDER = "onnx"
+"""Where exporters put the graphs of a repository whose `config.json` stays at its root."""
 
 
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
@@ -32,17 +34,24 @@ def locate(
     """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
 
     If the user says that the name is one on the Hub, no folder or file is meant. A folder of a repository is named by
-    `subfolder`, or behind the name of the repository. `file` names a GGUF file of the repository; the path of one may
-    also stand for the model itself.
+    `subfolder`, or behind the name of the repository. `file` names a GGUF, ONNX or CTranslate2 file of the
+    repository; the path of one may also stand for the model itself.
     """
     if is_file(model) and not on_hub:
-        path = Path(model)
-        return RepoRef(model, path.parent, file=path.name) if model.endswith(GGUF) else load_signature(path)
+        return _in_its_folder(model) if nameable(model) else load_signature(Path(model))
     if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
     repo = resolve(model, local_hub, folders=not on_hub)
     repo = part_of(repo, subfolder) if subfolder else repo
     return replace(repo, file=file) if file is not None else repo
+
+
+def _in_its_folder(model: str) -> RepoRef:
+    """A converted file as the one that is named in its repository, which may be a folder above: `onnx/model.onnx`."""
+    path = Path(model)
+    inside = path.parent.name == FOLDER and is_file(str(path.parent.parent / "config.json"))
+    repository = path.parent.parent if inside else path.parent
+    return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
 
 
 def weights(model: str, source: RepoRef | Signature) -> RepoRef:
@@ -69,6 +78,7 @@ def locate_base(name: str, local_hub: Path | None = None) -> RepoRef | Signature
 def is_path(name: str) -> bool:
     """Return whether a base or a null that the user typed means a folder or a file, such as ./x.
 
-    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives, or a GGUF file.
+    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives, or of a
+    converted model.
     """
-    return hub_name(name) is None or ("/" not in name and name.endswith((SUFFIX, GGUF)) and is_file(name))
+    return hub_name(name) is None or ("/" not in name and (name.endswith(SUFFIX) or nameable(name)) and is_file(name))

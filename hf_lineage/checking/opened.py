@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hf_lineage.architecture.choice import LISTED, Choice, choose
+from hf_lineage.architecture.exported import unwrapped
 from hf_lineage.architecture.fit import turned
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.loading import as_loaded, refuse_hidden
 from hf_lineage.architecture.lookup import factorizations, lookup
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.architecture.settings import settings_notes
-from hf_lineage.checking.gguf import by_names_of_the_hub, gguf_config
+from hf_lineage.checking.converted import by_names_of_the_hub, converted_config
 from hf_lineage.checking.makers import by_names_of_transformers, makers_config, makers_notes
 from hf_lineage.checkpoint import (
     Checkpoint,
@@ -28,6 +29,7 @@ from hf_lineage.checkpoint import (
     unusual_layout,
 )
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass, printable
+from hf_lineage.hub.converted import converted
 from hf_lineage.hub.reference import RepoRef, resolve
 
 MOST_SURVEYED = 20_000
@@ -77,7 +79,10 @@ def _instead(repo: RepoRef) -> str:
     with contextlib.suppress(LineageError, OSError):
         shapes, config = open_header(repo)
         suggestion = survey(repo.name, shapes if len(shapes) <= MOST_SURVEYED else {}, config)
-        fits = {fit.factorization for fit in suggestion.fits if not fit.unread}
+        nearest = () if suggestion.classes else suggestion.fits[:1]
+        fits = {fit.factorization for fit in suggestion.fits if not fit.unread} or {
+            fit.factorization for fit in nearest
+        }
         if fitting := [one for one in factorizations() if one.name in fits]:
             name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
             return (
@@ -117,7 +122,7 @@ def bound(model: Described) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
     checkpoint = open_checkpoint(model.repo, model.config)
     with about(model.repo):
-        checkpoint = by_names_of_the_hub(model.repo, model.factorization, checkpoint)
+        checkpoint = by_names_of_the_hub(model.repo, model.factorization, model.config, checkpoint)
         checkpoint = by_names_of_transformers(model.repo, checkpoint)
         if model.factorization.stored == "in_out":
             checkpoint = _in_out(checkpoint)
@@ -125,9 +130,8 @@ def bound(model: Described) -> Opened:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
             layout = bind(model.factorization, reading.shapes, model.config)
         except CheckpointError as error:
-            # A file that transformers does not load need not be the model, so it cannot be damaged either.
-            if unusual := unusual_layout(model.repo):
-                raise NothingToCompare(f"{unusual.note}; {error}") from None
+            if doubt := _doubt(model.repo):
+                raise NothingToCompare(f"{doubt}; {error}") from None
             raise
     return Opened(model, checkpoint, layout, reading.notes)
 
@@ -139,6 +143,15 @@ def _in_out(checkpoint: Checkpoint) -> Checkpoint:
     )
 
 
+def _doubt(repo: RepoRef) -> str:
+    """Why weights that do not fit their class need not be damaged, because they need not be the model; else empty."""
+    model = converted(repo)
+    if model and model.form.startswith("onnx"):
+        return "the names in the ONNX graph are not those of the class, or it does not say enough"
+    layout = unusual_layout(repo)
+    return layout.note if layout else ""
+
+
 def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
     return bound(described(repo, choice))
@@ -148,18 +161,21 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
     """Return the shape of every tensor and `config.json`; the class need not be in the registry."""
     config = model_config(repo)
     checkpoint = open_checkpoint(repo, config)
-    if gguf_config(repo) is not None:
-        checkpoint = by_names_of_the_hub(repo, lookup(config)[1], checkpoint)
-    return by_names_of_transformers(repo, checkpoint).shapes, config
+    if converted_config(repo) is None:
+        return by_names_of_transformers(repo, checkpoint).shapes, config
+    try:
+        return by_names_of_the_hub(repo, lookup(config)[1], config, checkpoint).shapes, config
+    except UnlistedClass:
+        return unwrapped(checkpoint.shapes), config
 
 
 def model_config(repo: RepoRef) -> dict[str, Any]:
-    """Return `config.json`, or what the metadata of a GGUF file or `params.json` say in its place.
+    """Return `config.json`, or what a converted model or `params.json` says in its place.
 
     Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
     """
     with about(repo):
-        config = gguf_config(repo)
+        config = converted_config(repo)
         config = makers_config(repo) if config is None else config
     if config is not None:
         return config

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from hf_lineage.checkpoint.unusual import NO_WEIGHTS, PICKLED, PICKLES, Layout, unusual
+from hf_lineage.checkpoint.converted import files_read, notes_on
+from hf_lineage.checkpoint.unusual import NO_WEIGHTS, OTHER, PICKLED, PICKLES, Layout, unusual
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.hub.gguf_files import gguf_files, offered
+from hf_lineage.hub.converted import converted
 from hf_lineage.hub.reference import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -17,20 +18,19 @@ NAMED = "transformers_weights"
 """The key of `config.json` with which transformers loads another file than these two."""
 RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
-OTHER = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
-"""Endings of files with weights that other loaders may read."""
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
 def weight_files(repo: RepoRef) -> list[str]:
     """Return the names of the files that `open_checkpoint` reads; raise as it does."""
-    return list(gguf_files(repo)) or located(repo)[1]
+    model = converted(repo)
+    return files_read(repo, model) if model else located(repo)[1]
 
 
 def files_beside(repo: RepoRef) -> tuple[str, ...]:
     """Return sentences about other files with weights that another loader may read; raise as `open_checkpoint`."""
-    if parts := gguf_files(repo):
-        return _beside_gguf(repo, parts)
+    if model := converted(repo):
+        return notes_on(repo, model)
     read = {*located(repo)[1]}
     layout = unusual_layout(repo)
     pickled = next((name for name in sorted(read) if name.endswith(PICKLES)), None)
@@ -45,17 +45,6 @@ def files_beside(repo: RepoRef) -> tuple[str, ...]:
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
     loads = "" if layout else f": transformers loads {min(read)}, other loaders may choose otherwise"
     return (*note, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
-
-
-def _beside_gguf(repo: RepoRef, parts: Sequence[str]) -> tuple[str, ...]:
-    """A sentence about the file that was read, where the repository has others."""
-    others = [name for name in offered(repo) if name not in parts]
-    others += [name for name in repo.files() if name.endswith(OTHER) and name not in {*parts, *others}]
-    others = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
-    if not others:
-        return ()
-    how = "which --file names" if repo.file else "by its name the most precise of the GGUF files; --file names another"
-    return (f"{printable(parts[0], 200)} was read, {how}; {len(others)} more files may hold weights too",)
 
 
 def located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hf_lineage.checkpoint.converted import open_converted
 from hf_lineage.checkpoint.files import located
 from hf_lineage.checkpoint.formats import first_read, tensors_of
-from hf_lineage.checkpoint.gguf import open_gguf
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor, header
@@ -18,7 +18,7 @@ from hf_lineage.checkpoint.torch_file import torch_header
 from hf_lineage.checkpoint.unusual import PICKLES, unwrapped
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.files.tensor_file import LARGEST_HEADER
-from hf_lineage.hub.gguf_files import gguf_files
+from hf_lineage.hub.converted import converted
 from hf_lineage.hub.ranges import RangedFile
 from hf_lineage.hub.reference import RepoRef
 
@@ -29,8 +29,8 @@ def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> C
     Raise NothingToCompare if it holds no safetensors weights, or in a format that is not read, CheckpointError if they
     are damaged or contradict each other.
     """
-    if parts := gguf_files(repo):
-        return open_gguf(repo, parts)
+    if model := converted(repo):
+        return open_converted(repo, model)
     weight_map, files = located(repo)
     if pickles := [file for file in files if file.endswith(PICKLES)]:
         repo.fetch(*pickles)  # the list of an archive is at its end

@@ -19,6 +19,8 @@ NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|
 """Files that lie beside a model and are none."""
 WEIGHT_FILES = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".onnx")
 """How files with weights end, whichever library loads them."""
+OTHER = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
+"""Endings of files with weights that other loaders may read."""
 ADAPTER = "adapter_config.json"
 """Where this stands without a model, the other files are the adapter's."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")

@@ -15,7 +15,7 @@ from hf_lineage.claims.card import front_matter, opens, parted
 from hf_lineage.claims.names import NO_VALUE, WORD, Name, names_in, understood
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files import plain_yaml
-from hf_lineage.hub.gguf_files import gguf_files, head
+from hf_lineage.hub.gguf_files import SUFFIX, gguf_files, head
 from hf_lineage.hub.reference import LARGEST_CONFIG, RepoRef
 
 CARD, LORA_CONFIG, MERGE_CONFIG, CONFIG = "README.md", "adapter_config.json", "mergekit_config.yml", "config.json"
@@ -170,7 +170,7 @@ def _in_config(repo: RepoRef) -> Iterable[Name]:
 
 def _in_gguf(repo: RepoRef) -> Iterable[Name]:
     """The base models that metadata name or, where they name none, the model that was converted."""
-    files = gguf_files(repo)
+    files = gguf_files(repo) if repo.file is None or repo.file.endswith(SUFFIX) else ()
     metadata = head(repo, files[0]).header.metadata if files else {}
     keys = [f"general.base_model.{number}.repo_url" for number in range(MOST_CLAIMS + 1)]
     bases = [name for key in keys for name in names_in(metadata.get(key))]

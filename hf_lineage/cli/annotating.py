@@ -11,7 +11,7 @@ from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
     CLASSES,
-    GGUF_FILE,
+    CONVERTED_FILE,
     ON_HUB,
     RECIPE,
     SUBFOLDER,
@@ -40,7 +40,7 @@ EPILOG = with_examples(
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
     help="With --repair-base: declare this relation to the base.",
 )
-@with_options(BASES, ON_HUB, SUBFOLDER, GGUF_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, REPORTS)
+@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, REPORTS)
 def annotate(
     model: str,
     write: bool,

@@ -11,8 +11,8 @@ from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
     CLASSES,
+    CONVERTED_FILE,
     EPILOG,
-    GGUF_FILE,
     ON_HUB,
     RECIPE,
     SUBFOLDER,
@@ -30,7 +30,7 @@ COMPARING = with_examples(EPILOG, "hf-lineage compare org/base org/model --expla
 
 @click.command(epilog=CHECKING)
 @click.argument("model")
-@with_options(BASES, ON_HUB, SUBFOLDER, GGUF_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
+@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
 def check(model: str, bases: tuple[str, ...], on_hub: bool, **settings: Any) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage.checking import api
@@ -42,7 +42,7 @@ def check(model: str, bases: tuple[str, ...], on_hub: bool, **settings: Any) -> 
 @click.command(epilog=COMPARING)
 @click.argument("a")
 @click.argument("b")
-@with_options(SUBFOLDER, GGUF_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
+@with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
 def compare(a: str, b: str, **settings: Any) -> int:
     """Compare the weights of two models, whatever they declare."""
     from hf_lineage.checking import api

@@ -11,7 +11,7 @@ import click
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     CLASSES,
-    GGUF_FILE,
+    CONVERTED_FILE,
     LOCAL_HUB,
     OUTPUT,
     RECIPE,
@@ -49,7 +49,7 @@ FORM = format_option("text", "json")
 @click.option(
     "--to", metavar="REPO", help="With --push: publish it in this repository of signatures, not in that of MODEL."
 )
-@with_options(SUBFOLDER, GGUF_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, OUTPUT)
+@with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, OUTPUT)
 def extract(model: str, push: bool, to: str | None, output: Path | None, **settings: Any) -> int:
     """Write the signature of MODEL, by default into NAME.lineage.safetensors in the working directory."""
     from hf_lineage.checking import api
@@ -73,7 +73,7 @@ def extract(model: str, push: bool, to: str | None, output: Path | None, **setti
 
 @click.command(epilog=INSPECTING)
 @click.argument("model")
-@with_options(SUBFOLDER, GGUF_FILE, ALLOW_PICKLE, *CLASSES, LOCAL_HUB, FORM, OUTPUT)
+@with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, LOCAL_HUB, FORM, OUTPUT)
 def inspect(model: str, form: str, output: Path | None, **settings: Any) -> int:
     """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""
     from hf_lineage.checking import api

@@ -68,10 +68,10 @@ BASES = click.option(
     "--base", "bases", multiple=True, metavar="BASE", help="Check this base instead of the declared one; repeatable."
 )
 ON_HUB = click.option("--on-hub", is_flag=True, help="MODEL is a name on the Hub, even if a folder here bears it.")
-GGUF_FILE = click.option(
+CONVERTED_FILE = click.option(
     "--file",
     metavar="NAME",
-    help="The GGUF file to read of MODEL, or of B, where it has several; by default the most precise by its name.",
+    help="The GGUF, ONNX or CTranslate2 file to read of MODEL, or of B; by default the most precise by its name.",
 )
 ALLOW_PICKLE = click.option(
     "--allow-pickle",

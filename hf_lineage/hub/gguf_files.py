@@ -65,12 +65,12 @@ def gguf_files(repo: RepoRef) -> tuple[str, ...]:
     return _parts(repo, max(models, key=_precision), files)
 
 
-def offered(repo: RepoRef) -> list[str]:
-    """Return the names of all GGUF files of a repository, also those one folder below its root."""
+def offered(repo: RepoRef, suffix: str = SUFFIX) -> list[str]:
+    """Return the names of all files of a repository that end so, also those one folder below its root."""
     folder, before = repo.folder / repo.subfolder, repo.within("")
-    below = {path.relative_to(folder).as_posix() for path in folder.glob(f"*/*{SUFFIX}") if path.is_file()}
+    below = {path.relative_to(folder).as_posix() for path in folder.glob(f"*/*{suffix}") if path.is_file()}
     published = {name.removeprefix(before) for name in repo.published if name.startswith(before)}
-    return sorted(name for name in {*repo.files(), *below, *published} if name.endswith(SUFFIX))
+    return sorted(name for name in {*repo.files(), *below, *published} if name.endswith(suffix))
 
 
 def head(repo: RepoRef, file: str) -> Head:

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare
-from hf_lineage.checking.gguf import by_names_of_the_hub, gguf_config, gguf_metadata
+from hf_lineage.checking.converted import by_names_of_the_hub, converted_config
 from hf_lineage.checking.opened import described, headers, opened
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef, resolve
@@ -230,5 +230,5 @@ def test_heads_that_are_no_number_are_refused(tmp_path):
 def test_of_another_repository_nothing_is_changed(tmp_path):
     repo = RepoRef("org/model", tiny_llama(tmp_path / "model"))
     model = headers(repo)
-    assert (gguf_metadata(repo), gguf_config(repo)) == (None, None)
-    assert by_names_of_the_hub(repo, model.described.factorization, model.checkpoint) is model.checkpoint
+    assert converted_config(repo) is None
+    assert by_names_of_the_hub(repo, model.described.factorization, {}, model.checkpoint) is model.checkpoint

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from hf_lineage import Options, check
+from hf_lineage.checking import naming
 from hf_lineage.checking.naming import is_path, locate_base
 from hf_lineage.claims import names
 from hf_lineage.errors import RepositoryError, SignatureError
@@ -173,3 +174,13 @@ class TestLocalHub:
         (checkout / "link").symlink_to(hub)
         report = check("fern/child", options=Options(local_hub=checkout / "link"))
         assert [row.verdict.name for row in report.rows] == ["RELATED"]
+
+
+def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(tmp_path):
+    for name in ("model/onnx/model_q4.onnx", "model/config.json", "alone/onnx/model.onnx"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    found = naming.locate(str(tmp_path / "model/onnx/model_q4.onnx"))
+    assert (found.folder, found.file) == (tmp_path / "model", "onnx/model_q4.onnx")
+    alone = naming.locate(str(tmp_path / "alone/onnx/model.onnx"))
+    assert (alone.folder, alone.file) == (tmp_path / "alone/onnx", "model.onnx")

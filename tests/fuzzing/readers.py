@@ -31,6 +31,7 @@ from hf_lineage.signature.sources import trust
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.watch import ledger
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
+from tests.fuzzing.converted import ctranslate2_files, onnx_files
 from tests.gguf_models import write
 from tests.models import WEIGHTS, shard, tiny_llama
 from tests.watch.test_ledger import claim, entry
@@ -115,6 +116,8 @@ def readers(room: Path) -> dict[str, Reader]:
         "trust file": Reader(partial(yaml_file, valid=pinned), file(trust.load)),
         "ledger": Reader(_lines, file(ledger.read)),
         "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
+        "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
+        "CTranslate2": Reader(ctranslate2_files(room, model), put(_beside(room / "ct2"), "model.bin", _read), turns=4),
     }
 
 
@@ -155,6 +158,20 @@ def _converted(model: Path, room: Path) -> Callable[[Random], bytes]:
         return bytes(changed)
 
     return case
+
+
+def _read(repo: RepoRef) -> Any:
+    """Every tensor of a converted model, by its name on the Hub's disk."""
+    found = headers(repo).checkpoint
+    return [found.read(name) for name in found.tensors]
+
+
+def _beside(folder: Path, config: dict[str, Any] | None = None) -> Path:
+    """A folder for a converted model, with what has to lie beside it."""
+    folder.mkdir()
+    name, content = ("vocabulary.json", []) if config is None else ("config.json", config)
+    (folder / name).write_text(json.dumps(content))
+    return folder
 
 
 def parted(content: bytes) -> tuple[dict[str, Any], bytes]:

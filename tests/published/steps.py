@@ -3,18 +3,21 @@
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import onnx
 import torch
 from safetensors.torch import load_file, save_file
 
+from tests import ctranslate2_models, onnx_models
 from tests.checkpoint.formats.test_gptq import gptq
 from tests.checkpoint.formats.test_hqq import hqq
 from tests.checkpoint.formats.test_quanto import rows
 from tests.models import HEADS, VOCABULARY, WEIGHTS, Trap, card, edit_json, shard, spoil
 
-INDEX = "model.safetensors.index.json"
+INDEX, GRAPH = "model.safetensors.index.json", "onnx/model.onnx"
 Step = Callable[[Path], object]
 
 
@@ -219,6 +222,65 @@ def other_tensors_beside(folder: Path) -> None:
     save_file({"string_to_param.*": torch.ones(2, 32)}, folder / "embedding.safetensors")
 
 
+def graph(folder: Path) -> None:
+    """An ONNX graph in place of the weights, in the folder where optimum puts it."""
+    onnx_models.written(folder, folder / GRAPH)
+    (folder / WEIGHTS).unlink()
+
+
+def graph_without_configuration(folder: Path) -> None:
+    graph(folder)
+    (folder / "config.json").unlink()
+
+
+def as_graph(name: str, change: Callable[[Path, Path], object], alone: bool = True) -> Step:
+    """A step that writes another file of the graph, by itself or beside it."""
+
+    def store(folder: Path) -> None:
+        if not (folder / GRAPH).exists():
+            graph(folder)
+        change(folder / GRAPH, folder / f"onnx/{name}.onnx")
+        if alone:
+            (folder / GRAPH).unlink()
+
+    return store
+
+
+def outside(folder: Path) -> None:
+    graph(folder)
+    onnx_models.outside(folder / GRAPH, folder / GRAPH)
+
+
+def nameless_graph(folder: Path) -> None:
+    graph(folder)
+    onnx_models.changed(folder / GRAPH, folder / GRAPH, onnx_models.bare)
+
+
+def fused_graph(folder: Path) -> None:
+    def fuse(model: onnx.ModelProto) -> None:
+        model.graph.node[0].op_type, model.graph.node[0].domain = "QMoE", "com.microsoft"
+
+    graph(folder)
+    onnx_models.changed(folder / GRAPH, folder / GRAPH, fuse)
+
+
+def several_graphs(folder: Path) -> None:
+    graph(folder)
+    for name in ("vision_encoder", "text_encoder"):
+        shutil.copy(folder / GRAPH, folder / f"onnx/{name}.onnx")
+    (folder / GRAPH).unlink()
+
+
+def ctranslate2(quantization: str | None = None) -> Step:
+    """A step that writes the model by CTranslate2, whose configuration takes the place of its own."""
+
+    def store(folder: Path) -> None:
+        ctranslate2_models.written(folder, folder, quantization)
+        (folder / WEIGHTS).unlink()
+
+    return store
+
+
 STEPS: dict[str, Step] = {
     "autoround": quantized(gptq(group=16, index=False), quant_method="auto-round", bits=4, group_size=16),
     "eetq": quantized(eetq, quant_method="eetq", weights="int8"),
@@ -226,26 +288,37 @@ STEPS: dict[str, Step] = {
     "quanto": quantized(rows(torch.int8)),
     "another_name": another_name,
     "checkpoints": checkpoints,
+    "ctranslate2": ctranslate2(),
+    "ctranslate2_int8": ctranslate2("int8"),
     "compiled": wrapped("_orig_mod."),
     "folder": into("model"),
+    "fused_graph": fused_graph,
+    "graph": graph,
+    "graph_in_4_bits": as_graph("model_q4", partial(onnx_models.blocks, size=16)),
+    "graph_in_8_bits": as_graph("model_quantized", onnx_models.dynamic),
+    "graph_in_8_bits_too": as_graph("model_quantized", onnx_models.dynamic, alone=False),
+    "graph_without_configuration": graph_without_configuration,
     "makers_names": makers_names,
     "makers_parameters": makers_parameters,
     "makers_parts": makers_parts,
     "makers_pickle": makers_pickle,
     "nameless": nameless,
     "old_torch_file": torch_file("pytorch_model.bin", old=True),
+    "nameless_graph": nameless_graph,
     "only_pickle": only_pickle,
     "origin": origin,
     "other_origin": other_origin,
     "other_tensors": other_tensors,
     "other_tensors_beside": other_tensors_beside,
     "packed": packed,
+    "outside": outside,
     "parallel": wrapped("module."),
     "peft": wrapped("base_model.model."),
     "pickle": pickle,
     "pipeline": pipeline,
     "renamed": renamed,
     "sentence_transformer": sentence_transformer,
+    "several_graphs": several_graphs,
     "shards": shard,
     "shards_without_index": shards_without_index,
     "torch_file": torch_file("pytorch_model.bin"),
