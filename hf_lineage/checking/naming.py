@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from hf_lineage.checking.parts import part_of
+from hf_lineage.checking.parts import only, part_of
 from hf_lineage.errors import OptionError, RepositoryError
 from hf_lineage.files.folders import is_file, is_folder
 from hf_lineage.hub.gguf_files import SUFFIX as GGUF
@@ -53,6 +53,11 @@ def locate_weights(
     if isinstance(source, Signature):
         raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
     return source
+
+
+def locate_one(model: str, local_hub: Path | None = None, subfolder: str = "", file: str | None = None) -> RepoRef:
+    """Return the one model that a name means, which may be in a folder of its repository; LineageError if none."""
+    return only(locate_weights(model, local_hub, subfolder=subfolder, file=file))
 
 
 def locate_base(name: str, local_hub: Path | None = None) -> RepoRef | Signature:

@@ -36,7 +36,7 @@ _CLASS = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _HEADS = re.compile(r"(?!.*(kv|key|group|mem))[a-z_]{0,40}heads?")
 _HEAD = """\
 # A draft: names and shapes agree, nothing else is known. Read the layer's `forward`, decide every line that has a `?`,
-# take this comment away, and prove the file: pytest tests/test_conformance.py -k {name}
+# take this comment away, and prove the file where transformers has {name}: hf-lineage registry --prove DIR MODEL
 """
 _DECIDE = {
     "normalization": "  # ? layer_norm if the norms subtract the mean, whatever they are called",

@@ -21,8 +21,8 @@ from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.branches import terms
 from hf_lineage.signature.matrices import Read
+from hf_lineage.signature.proving.models import tiny_model
 from hf_lineage.signature.recipe import RECIPES, Array
-from tests.conformance.models import tiny_model
 
 PLAIN = RECIPES["paper"]
 READERS = {"mlp": ("up",), "mlp_gate": ("gate",), "value_output": ("value",), "query_key": ("query", "key")}
@@ -47,12 +47,12 @@ class Specimen:
     def readers(self, path: str) -> list[tuple[int, LayerSet, list[torch.nn.Module]]]:
         """Every matrix set of a path with its layer and its readers' modules; what a file packs may be apart there."""
         roles = READERS[path]
-        found = []
+        by_set = []
         for number, sets in enumerate(self.layout.sets(path)):
             for each, term in zip(sets, terms(self.layout, path, number, PLAIN, self.read), strict=True):
                 rows = {roles[0]: term.out[:, 0], roles[-1]: term.inn[0]}
-                found.append((number, each, [self._reading(each.slots[role], rows[role]) for role in roles]))
-        return found
+                by_set.append((number, each, [self._reading(each.slots[role], rows[role]) for role in roles]))
+        return by_set
 
     def _reading(self, slot: Slot, row: Array) -> torch.nn.Module:
         if slot.latent or len(self.shapes[slot.tensor]) == KERNEL:
@@ -73,7 +73,10 @@ class Specimen:
         modules, numbers, parameters = self._index
         parts = values[:8].astype(np.float64)
         ends = zip(np.searchsorted(numbers, parts, "left"), np.searchsorted(numbers, parts, "right"), strict=True)
-        return modules[min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))]
+        holder: torch.nn.Module = modules[
+            min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))
+        ]
+        return holder
 
     @functools.cached_property
     def _index(self) -> tuple[list[torch.nn.Module], np.ndarray, np.ndarray]:
@@ -93,8 +96,8 @@ class Specimen:
 
     def sets(self, path: str) -> Iterator[tuple[int, LayerSet]]:
         """Every matrix set of a path with its layer."""
-        for layer, found in enumerate(self.layout.sets(path)):
-            yield from ((layer, each) for each in found)
+        for layer, sets in enumerate(self.layout.sets(path)):
+            yield from ((layer, each) for each in sets)
 
 
 def specimen(name: str, folder: Path, wanted: dict[str, Any], factorization: Factorization | None = None) -> Specimen:

@@ -13,110 +13,110 @@ from scipy.linalg import hadamard
 
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.schema import prefixes as registered
-from tests.conformance.active import inactive
-from tests.conformance.run import WRITERS
-from tests.conformance.specimen import Specimen, fixed, is_norm, same
-from tests.conformance.stream import hidden, layers_left_out
-from tests.conformance.wanted import WIDTH
+from hf_lineage.signature.proving.active import inactive
+from hf_lineage.signature.proving.run import WRITERS
+from hf_lineage.signature.proving.specimen import Specimen, fixed, is_norm, same
+from hf_lineage.signature.proving.stream import hidden, layers_left_out
+from hf_lineage.signature.proving.wanted import WIDTH
 
 
-def norms_left_out(found: Specimen) -> list[str]:
+def norms_left_out(tiny: Specimen) -> list[str]:
     """Norms with a gain that no branch claims although only branches read them.
 
     If so, doubling what the norm gives is undone by halving it again where the branches read it.
     """
-    claimed = {found.owner(name) for _, each in both(found) for name in (each.norm, each.output_norm) if name}
-    readers = {module for path in found.layout.paths for _, _, modules in found.readers(path) for module in modules}
+    claimed = {tiny.owner(name) for _, each in both(tiny) for name in (each.norm, each.output_norm) if name}
+    readers = {module for path in tiny.layout.paths for _, _, modules in tiny.readers(path) for module in modules}
     seen: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}
-    hooks = [m.register_forward_hook(functools.partial(_remember, seen)) for m in found.model.modules()]
-    before = hidden(found)
+    hooks = [m.register_forward_hook(functools.partial(_remember, seen)) for m in tiny.model.modules()]
+    before = hidden(tiny)
     for hook in hooks:
         hook.remove()
     left = []
-    for name, norm in found.model.named_modules():
-        if norm in claimed or not of_layer(found, name) or norm not in seen or not list(norm.parameters()):
+    for name, norm in tiny.model.named_modules():
+        if norm in claimed or not of_layer(tiny, name) or norm not in seen or not list(norm.parameters()):
             continue
         reading = [m for m in readers if m in seen and same(seen[m][0], seen[norm][1])]
         doubled = [norm.register_forward_hook(lambda module, args, output: output * 2)]
         doubled += [m.register_forward_pre_hook(lambda module, args: (args[0] / 2, *args[1:])) for m in reading]
-        if reading and same(hidden(found), before):
+        if reading and same(hidden(tiny), before):
             left.append(name)
         for hook in doubled:
             hook.remove()
     return left
 
 
-def output_norms_mistaken(found: Specimen) -> list[str]:
+def output_norms_mistaken(tiny: Specimen) -> list[str]:
     """Branches whose output is normalised though the registry says it is not, or the other way round.
 
     A norm on the output, and nothing else, undoes a factor on what the branch writes; a batch norm does not.
     """
-    before = hidden(found)
+    before = hidden(tiny)
     wrong = []
     roles = {"mlp": "down", "value_output": "output"}
-    for path, sets in ((each, sets) for each in roles for sets in found.layout.sets(each) if sets):
-        writers = {found.owner(each.slots[roles[path]].tensor) for each in sets}
+    for path, sets in ((each, sets) for each in roles for sets in tiny.layout.sets(each) if sets):
+        writers = {tiny.owner(each.slots[roles[path]].tensor) for each in sets}
         tripled = [m.register_forward_hook(lambda module, args, output: output * 3) for m in writers]
-        if same(hidden(found), before) != all(map(functools.partial(_undoes, found), sets)):
+        if same(hidden(tiny), before) != all(map(functools.partial(_undoes, tiny), sets)):
             wrong.append(path)
         for hook in tripled:
             hook.remove()
     return sorted(set(wrong))
 
 
-def _undoes(found: Specimen, each: LayerSet) -> bool:
-    return each.output_norm is not None and found.scale(each) is None and not fixed(found.owner(each.output_norm))
+def _undoes(tiny: Specimen, each: LayerSet) -> bool:
+    return each.output_norm is not None and tiny.scale(each) is None and not fixed(tiny.owner(each.output_norm))
 
 
-def gains_left_out(found: Specimen) -> list[str]:
+def gains_left_out(tiny: Specimen) -> list[str]:
     """Fixed gains of the residual width, no norm's but a batch norm's, that nothing claims or ignores.
 
     A layer without any branch has none that would count.
     """
-    claimed = {name for _, each in both(found) for name in (each.norm, each.output_norm, each.inner_norm) if name}
+    claimed = {name for _, each in both(tiny) for name in (each.norm, each.output_norm, each.inner_norm) if name}
     prefixes = (
         re.escape(p).replace(r"\{layer\}", r"\d+").replace(r"\{stage\}", r"\d+")
-        for p in registered(found.layout.factorization)
+        for p in registered(tiny.layout.factorization)
     )
     layer = re.compile("|".join(prefixes))
-    branched = {match[0] for _, each in both(found) for name in each.tensors if (match := layer.match(name))}
+    branched = {match[0] for _, each in both(tiny) for name in each.tensors if (match := layer.match(name))}
     return [
         name
-        for name, shape in sorted(found.shapes.items())
+        for name, shape in sorted(tiny.shapes.items())
         if shape == (WIDTH,) and (match := layer.match(name)) and match[0] in branched and name not in claimed
         if not name.endswith(("bias", "running_mean", "running_var"))
-        if not ignored(found, name)
-        if not is_norm(owner := found.owner(name)) or fixed(owner)
+        if not ignored(tiny, name)
+        if not is_norm(owner := tiny.owner(name)) or fixed(owner)
     ]
 
 
-def both(found: Specimen) -> Iterator[tuple[int, LayerSet]]:
+def both(tiny: Specimen) -> Iterator[tuple[int, LayerSet]]:
     """Every matrix set of the model."""
-    yield from found.sets("mlp")
-    yield from found.sets("value_output")
+    yield from tiny.sets("mlp")
+    yield from tiny.sets("value_output")
 
 
-def of_layer(found: Specimen, name: str) -> bool:
+def of_layer(tiny: Specimen, name: str) -> bool:
     """Whether this is a norm of the residual width inside a layer that the factorization speaks of, not ignored."""
-    module = found.model.get_submodule(name)
+    module = tiny.model.get_submodule(name)
     sizes = {tuple(parameter.shape) for parameter in module.parameters()}
-    return name.startswith(found.stack) and is_norm(module) and sizes <= {(WIDTH,)} and not ignored(found, name)
+    return name.startswith(tiny.stack) and is_norm(module) and sizes <= {(WIDTH,)} and not ignored(tiny, name)
 
 
-def ignored(found: Specimen, name: str) -> bool:
+def ignored(tiny: Specimen, name: str) -> bool:
     """Whether the factorization ignores what has this name."""
-    return any(fnmatch.fnmatchcase(name, f"*.{each}") for each in found.layout.factorization.ignores)
+    return any(fnmatch.fnmatchcase(name, f"*.{each}") for each in tiny.layout.factorization.ignores)
 
 
-def wrong_normalization(found: Specimen) -> list[str]:
+def wrong_normalization(tiny: Specimen) -> list[str]:
     """Norms of another kind than the registry says."""
-    inner = {readers[0] for _, _, readers in found.readers("query_key")}
-    names = {name.rpartition(".")[0] for name, module in found.model.named_modules() if module in inner}
+    inner = {readers[0] for _, _, readers in tiny.readers("query_key")}
+    names = {name.rpartition(".")[0] for name, module in tiny.model.named_modules() if module in inner}
     return [
         name
-        for name, module in found.model.named_modules()
-        if of_layer(found, name) and name.rpartition(".")[0] not in names
-        if _kind(module) != found.layout.factorization.normalization
+        for name, module in tiny.model.named_modules()
+        if of_layer(tiny, name) and name.rpartition(".")[0] not in names
+        if _kind(module) != tiny.layout.factorization.normalization
     ]
 
 
@@ -129,20 +129,20 @@ def _kind(norm: torch.nn.Module) -> str:
     return "layer_norm" if same(norm(tokens), norm(tokens + 1)) else "rms_norm"
 
 
-def against_plan(found: Specimen) -> list[str]:
+def against_plan(tiny: Specimen) -> list[str]:
     """Matrices that transformers' own tensor-parallel plan splits the other way: readers by rows, or writers not."""
-    plan = getattr(found.model.config, "base_model_tp_plan", None) or {}
-    names = {module: re.sub(r"\d+", "*", name) for name, module in found.model.base_model.named_modules()}
+    plan = getattr(tiny.model.config, "base_model_tp_plan", None) or {}
+    names = {module: re.sub(r"\d+", "*", name) for name, module in tiny.model.base_model.named_modules()}
     wrong = []
-    for _, each in both(found):
+    for _, each in both(tiny):
         for role, slot in each.slots.items():
-            said = plan.get(names.get(found.owner(slot.tensor), ""), "")
-            if ("col" if role in WRITERS.values() else "row") in said:
+            split = plan.get(names.get(tiny.owner(slot.tensor), ""), "")
+            if ("col" if role in WRITERS.values() else "row") in split:
                 wrong.append(slot.tensor)
     return wrong
 
 
-def _remember(seen: dict, module: Any, args: Any, output: Any) -> None:
+def _remember(seen: dict[Any, Any], module: Any, args: Any, output: Any) -> None:
     if args and isinstance(args[0], torch.Tensor) and isinstance(output, torch.Tensor):
         seen[module] = (args[0], output)
 

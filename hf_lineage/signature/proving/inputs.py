@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tests.conformance.wanted import PICTURE, SOUND, WIDTH
+from hf_lineage.signature.proving.wanted import PICTURE, SOUND, WIDTH
 
 Parameters = Mapping[str, inspect.Parameter]
 PATCH = 16
