@@ -13,9 +13,12 @@ from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.proving.names import names_said, names_unseen
 from tests.conformance import Specimen, faults, inactive, otherwise, required, specimen, variants
 
+OF_TRANSFORMERS = [one for one in factorizations() if not any("." in name for name in one.classes)]
+"""The factorizations of other libraries are proved by test_conformance_libraries.py."""
+
 
 def cases() -> Iterator[Any]:
-    for factorization in factorizations():
+    for factorization in OF_TRANSFORMERS:
         for name in factorization.classes:
             label = f"{factorization.name}-{name}"
             if not hasattr(transformers, name):
@@ -54,7 +57,7 @@ def test_every_product_is_what_the_module_computes(name, factorization, wanted, 
         PROVED.add(proved)
 
 
-@pytest.mark.parametrize("factorization", factorizations(), ids=lambda found: found.name)
+@pytest.mark.parametrize("factorization", OF_TRANSFORMERS, ids=lambda found: found.name)
 def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorization, tmp_path):
     name = next((name for name in factorization.classes if hasattr(transformers, name)), None)
     if name is None:
@@ -63,7 +66,7 @@ def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorizat
     assert inactive(specimen(name, tmp_path, wanted, factorization)) == {}
 
 
-@pytest.mark.parametrize("factorization", factorizations(), ids=lambda found: found.name)
+@pytest.mark.parametrize("factorization", OF_TRANSFORMERS, ids=lambda found: found.name)
 def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factorization, tmp_path):
     unseen = names_said(factorization)
     classes = [name for name in factorization.classes if hasattr(transformers, name)]

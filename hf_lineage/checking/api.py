@@ -14,7 +14,7 @@ from hf_lineage.checking.naming import locate, locate_one
 from hf_lineage.checking.opened import described, headers, model_config
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import counterpart, only, parts_of
-from hf_lineage.checking.relation import relation_notes
+from hf_lineage.checking.relation import parts_notes, relation_notes
 from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
 from hf_lineage.checkpoint.lora import only_lora
 from hf_lineage.claims.sources import Claim, Claims, read_claims
@@ -78,11 +78,16 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     notes = list(declared.notes)
     if declared.claims and isinstance(source, RepoRef) and only_lora(source):
         adapter = open_adapter(source)
+        notes += relation_notes(declared.claims, source)
         rows = tuple(judge_adapter(adapter, claim, options) for claim in declared.claims)
         return Report(model, source.revision, rows, declared.conflicts, options, source, tuple(notes))
     parts = parts_of(source)
     if declared.claims and parts.models:
-        rows = tuple(judge_parts(parts, declared.claims, options))
+        candidates = {part.subfolder: by_recipe(part, options) for part in parts.models}
+        notes += parts_notes(
+            declared.claims, {part: candidates[part.subfolder](options.recipe) for part in parts.models}
+        )
+        rows = tuple(judge_parts(parts, candidates, declared.claims, options))
     elif declared.claims:
         candidate, part = by_recipe(source, options), _subfolder(source)
         opened = candidate(options.recipe)

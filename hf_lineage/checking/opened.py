@@ -11,6 +11,7 @@ from typing import Any
 from hf_lineage.architecture.choice import LISTED, Choice, choose
 from hf_lineage.architecture.fit import turned
 from hf_lineage.architecture.layout import Layout, bind
+from hf_lineage.architecture.libraries import as_listed
 from hf_lineage.architecture.loading import as_loaded, refuse_hidden
 from hf_lineage.architecture.lookup import factorizations, lookup
 from hf_lineage.architecture.schema import Factorization
@@ -152,7 +153,7 @@ def model_config(repo: RepoRef) -> dict[str, Any]:
     instead = None if repo.has("config.json") else other_format(repo)
     if instead:
         raise NothingToCompare(instead)
-    return repo.config()
+    return as_listed(repo.config())
 
 
 @contextlib.contextmanager

@@ -22,6 +22,9 @@ from hf_lineage.hub.ranges import RangedFile
 from hf_lineage.hub.reference import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+DIFFUSERS = "diffusion_pytorch_"
+"""What stands before these names in a folder that diffusers wrote."""
+INDICES = (INDEX, DIFFUSERS + INDEX)
 SHARD = re.compile(r"[^/\\:\0]+\.safetensors")
 """A file of the folder itself on every platform."""
 NAMED = "transformers_weights"
@@ -30,6 +33,8 @@ RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
 OTHER = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
 """Endings of files with weights that other loaders may read."""
+FRAMEWORKS = {".h5": "TensorFlow", ".msgpack": "Flax", ".onnx": "ONNX"}
+"""Endings of files with weights for another framework -> its name."""
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
@@ -98,33 +103,41 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
             "read here; save the model in one piece"
         )
     named = _named(repo)
+    single, index_file = _usual(repo)
     if named is not None:
-        usual = [name for name in (SINGLE, INDEX) if repo.offers(name)]
+        usual = [name for name in (single, index_file) if repo.offers(name)]
         if any(name != named for name in usual):
             raise NothingToCompare(
                 f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), other "
                 f"loaders {next(name for name in usual if name != named)}; keep one of them"
             )
         return _in_file(repo, named)
-    index = repo.read_json(INDEX) if repo.offers(INDEX) else None
-    if not repo.offers(SINGLE):
+    index = repo.read_json(index_file) if repo.offers(index_file) else None
+    if not repo.offers(single):
         if index is not None:
             return _shards(repo, index)
         layout = unusual(repo)
         if layout is None:
-            raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({SINGLE} or {INDEX})")
+            raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({single} or {index_file})")
         return {}, list(layout.files)
-    if index is not None and set(_listed(repo, index).values()) != {SINGLE}:
+    if index is not None and set(_listed(repo, index).values()) != {single}:
         raise NothingToCompare(
-            f"{repo} holds {SINGLE}, and its {INDEX} names other files: transformers loads the former, other loaders "
-            "the latter; keep one of them"
+            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the former, other "
+            "loaders the latter; keep one of them"
         )
-    return {}, [SINGLE]
+    return {}, [single]
+
+
+def _usual(repo: RepoRef) -> tuple[str, str]:
+    """The names of the only file with weights and of the index, by the library that wrote `config.json`."""
+    written_by_diffusers = "_class_name" in (repo.read_json("config.json") or {})
+    before = DIFFUSERS if written_by_diffusers else ""
+    return before + SINGLE, before + INDEX
 
 
 def unusual_layout(repo: RepoRef) -> Layout | None:
     """Return the files that are read although transformers does not load them; None where there are others."""
-    usual = repo.offers(SINGLE) or repo.offers(INDEX) or _named(repo) is not None
+    usual = any(map(repo.offers, _usual(repo))) or _named(repo) is not None
     return None if usual else unusual(repo)
 
 
@@ -229,4 +242,7 @@ def other_format(repo: RepoRef) -> str | None:
     pickled = next((name for name in files if name.endswith((".bin", ".pt", ".pth", ".ckpt"))), None)
     if pickled:
         return f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}"
+    other = next(((name, kind) for end, kind in FRAMEWORKS.items() for name in files if name.endswith(end)), None)
+    if other:
+        return f"{repo} holds its weights for {other[1]} ({other[0]}), which is not decoded; {CONVERT}"
     return None

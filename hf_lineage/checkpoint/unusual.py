@@ -11,8 +11,8 @@ from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.reference import RepoRef
 
-PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-"""What transformers loads where there is no safetensors file of the usual name."""
+PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json", "diffusion_pytorch_model.bin")
+"""What transformers and diffusers load where there is no safetensors file of the usual name."""
 NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
 """Files that lie beside a model and are none."""
 WEIGHT_FILES = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".onnx")
@@ -20,7 +20,7 @@ WEIGHT_FILES = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".onnx"
 ADAPTER = "adapter_config.json"
 """Where this stands without a model, the other files are the adapter's."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.safetensors")
-VARIANT = re.compile(r"model\.(?P<variant>[\w-]+)\.safetensors")
+VARIANT = re.compile(r"(diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
 """Prefixes of every name that torch.compile, data-parallel training and peft leave behind."""
 DEEPEST = 3

@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from tests.models import WEIGHTS, edit_json, shard, spoil
+from tests.published import storage
 
 INDEX = "model.safetensors.index.json"
 Step = Callable[[Path], object]
@@ -16,6 +17,10 @@ Step = Callable[[Path], object]
 
 def origin(folder: Path) -> None:
     edit_json(folder / "config.json", _name_or_path="acme/base")
+
+
+def local_origin(folder: Path) -> None:
+    edit_json(folder / "config.json", _name_or_path="/home/me/base")
 
 
 def other_origin(folder: Path) -> None:
@@ -83,11 +88,83 @@ def checkpoints(folder: Path) -> None:
 
 
 def pipeline(folder: Path) -> None:
+    """A pipeline of diffusers: a text encoder, a network whose blocks are those of the model too, and a decoder."""
+    unet = shutil.copytree(folder, folder.with_name("unet"))
+    as_unet(unet)
     into("text_encoder")(folder)
-    (folder / "unet").mkdir()
-    edit_json(folder / "unet/config.json", _class_name="UNet2DConditionModel")
+    shutil.move(unet, folder / "unet")
+    (folder / "vae").mkdir()
+    edit_json(folder / "vae/config.json", _class_name="AutoencoderKL", _diffusers_version="0.30")
+    (folder / "vae/diffusion_pytorch_model.safetensors").write_bytes(b"what no factorization reads")
     parts = {"text_encoder": ["transformers", "X"], "unet": ["diffusers", "UNet2DConditionModel"]}
+    parts["vae"] = ["diffusers", "AutoencoderKL"]
     edit_json(folder / "model_index.json", _class_name="Pipeline", **parts)
+
+
+def other_decoder(folder: Path) -> None:
+    (folder / "vae/diffusion_pytorch_model.safetensors").write_bytes(b"something else")
+
+
+def _blocks(folder: Path, prefix: str, into: dict[str, str]) -> None:
+    """Give the matrices of every layer other names, several of them in one where one name takes several."""
+
+    def change(tensors: dict) -> None:
+        layers = 1 + max(int(name.split(".")[2]) for name in tensors if name.startswith("model.layers."))
+        renamed = {}
+        for layer in range(layers):
+            for ours, theirs in into.items():
+                parts = [tensors[f"model.layers.{layer}.{name}.weight"] for name in theirs.split("+")]
+                renamed[f"{prefix.format(layer)}.{ours}.weight"] = torch.cat(parts)
+                if parts[0].ndim == 1:
+                    renamed[f"{prefix.format(layer)}.{ours}.bias"] = torch.zeros_like(parts[0])
+        tensors.clear()
+        tensors.update(renamed)
+
+    spoil(folder, change)
+
+
+def as_unet(folder: Path) -> None:
+    """The layers of a Llama as the blocks of a U-Net of diffusers."""
+    names = {
+        "norm3": "post_attention_layernorm",
+        "ff.net.0.proj": "mlp.up_proj+mlp.gate_proj",
+        "ff.net.2": "mlp.down_proj",
+    }
+    _blocks(folder, "down_blocks.{}.attentions.0.transformer_blocks.0", names)
+    (folder / "config.json").unlink()
+    edit_json(folder / "config.json", _class_name="UNet2DConditionModel", _diffusers_version="0.30")
+    (folder / WEIGHTS).rename(folder / "diffusion_pytorch_model.safetensors")
+
+
+def diffusers_variant(folder: Path) -> None:
+    (folder / "diffusion_pytorch_model.safetensors").rename(folder / "diffusion_pytorch_model.fp16.safetensors")
+
+
+def as_timm(folder: Path) -> None:
+    """The layers of a Llama as the blocks of a vision transformer of timm."""
+    names = {
+        "norm1": "input_layernorm",
+        "attn.qkv": "self_attn.q_proj+self_attn.k_proj+self_attn.v_proj",
+        "attn.proj": "self_attn.o_proj",
+        "norm2": "post_attention_layernorm",
+        "mlp.fc1": "mlp.up_proj",
+        "mlp.fc2": "mlp.down_proj",
+    }
+    _blocks(folder, "blocks.{}", names)
+    (folder / "config.json").unlink()
+    edit_json(
+        folder / "config.json", architecture="vit_tiny_patch16_224.augreg", model_args={"depth": 2, "num_heads": 2}
+    )
+
+
+def unknown_timm(folder: Path) -> None:
+    as_timm(folder)
+    edit_json(folder / "config.json", architecture="resnet50.a1_in1k")
+
+
+def also_bare(folder: Path) -> None:
+    """The same model under a name without an organisation, as the first ones of the Hub have."""
+    shutil.copytree(folder, folder.parents[1] / "base")
 
 
 def renamed(folder: Path) -> None:
@@ -123,15 +200,22 @@ def other_tensors(folder: Path) -> None:
 
 
 STEPS: dict[str, Step] = {
+    **storage.STEPS,
+    "also_bare": also_bare,
     "another_name": another_name,
+    "as_timm": as_timm,
+    "as_unet": as_unet,
     "checkpoints": checkpoints,
     "compiled": wrapped("_orig_mod."),
+    "diffusers_variant": diffusers_variant,
     "folder": into("model"),
+    "local_origin": local_origin,
     "makers_names": makers_names,
     "makers_parameters": makers_parameters,
     "nameless": nameless,
     "only_pickle": only_pickle,
     "origin": origin,
+    "other_decoder": other_decoder,
     "other_origin": other_origin,
     "other_tensors": other_tensors,
     "parallel": wrapped("module."),
@@ -143,6 +227,7 @@ STEPS: dict[str, Step] = {
     "shards": shard,
     "shards_without_index": shards_without_index,
     "two_files": two_files,
+    "unknown_timm": unknown_timm,
     "variant": variant,
 }
 """The name in repositories.yaml -> the step."""

@@ -121,7 +121,7 @@ def loaded(content: Mapping[str, Any]) -> Factorization:
 def unread(layout: Layout, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
     """Return the matrices and gains of the residual width that no branch reads, without `.weight`, `*` for numbers."""
     claimed = {name for layer_set in layout.everything for name in layer_set.tensors}
-    layers = tuple(f"{_starred(prefix, '{layer}', '{stage}')}." for prefix in prefixes(layout.factorization))
+    layers = tuple(f"{_starred(prefix, '{layer}', '{stage}', '{block}')}." for prefix in prefixes(layout.factorization))
     gains = (
         name
         for name, shape in shapes.items()

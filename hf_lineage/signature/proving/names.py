@@ -13,6 +13,7 @@ from hf_lineage.architecture.lookup import slots
 from hf_lineage.architecture.schema import Factorization, as_names, prefixes
 from hf_lineage.signature.proving.specimen import Specimen
 
+PLACE = re.compile(r"\{(layer|stage|block|expert)\}")
 NUMBER = re.compile(r"\.\d+(?=\.|$)")
 
 
@@ -36,5 +37,5 @@ def names_unseen(wanted: set[str], tiny: Specimen) -> set[str]:
 
 def _shown(name: str) -> str:
     """The pattern of a name, with 0 for every number."""
-    shown = NUMBER.sub(".0", name.replace("{layer}", "0").replace("{stage}", "0").replace("{expert}", "0"))
+    shown = NUMBER.sub(".0", PLACE.sub("0", name))
     return f".{shown}*" if name.endswith(".") else f"*.{shown}"

@@ -15,7 +15,7 @@ from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.schema import prefixes as registered
 from hf_lineage.signature.proving.active import inactive
 from hf_lineage.signature.proving.run import WRITERS
-from hf_lineage.signature.proving.specimen import Specimen, fixed, is_norm, same
+from hf_lineage.signature.proving.specimen import Specimen, fixed, is_norm, of_pictures, same
 from hf_lineage.signature.proving.stream import hidden, layers_left_out
 from hf_lineage.signature.proving.wanted import WIDTH
 
@@ -75,8 +75,7 @@ def gains_left_out(tiny: Specimen) -> list[str]:
     """
     claimed = {name for _, each in both(tiny) for name in (each.norm, each.output_norm, each.inner_norm) if name}
     prefixes = (
-        re.escape(p).replace(r"\{layer\}", r"\d+").replace(r"\{stage\}", r"\d+")
-        for p in registered(tiny.layout.factorization)
+        re.sub(r"\\\{(layer|stage|block)\\\}", r"\\d+", re.escape(p)) for p in registered(tiny.layout.factorization)
     )
     layer = re.compile("|".join(prefixes))
     branched = {match[0] for _, each in both(tiny) for name in each.tensors if (match := layer.match(name))}
@@ -123,7 +122,7 @@ def wrong_normalization(tiny: Specimen) -> list[str]:
 def _kind(norm: torch.nn.Module) -> str:
     """What a norm is by what it does: with running statistics it gives twice as much more for twice as much."""
     tokens = torch.from_numpy(hadamard(WIDTH)[1:]).float()
-    tokens = tokens[:, :, None, None] if fixed(norm) else tokens
+    tokens = tokens[:, :, None, None] if of_pictures(norm) else tokens
     if same(norm(2 * tokens) - norm(tokens), norm(tokens) - norm(0 * tokens)):
         return "batch_norm"
     return "layer_norm" if same(norm(tokens), norm(tokens + 1)) else "rms_norm"
@@ -131,8 +130,9 @@ def _kind(norm: torch.nn.Module) -> str:
 
 def against_plan(tiny: Specimen) -> list[str]:
     """Matrices that transformers' own tensor-parallel plan splits the other way: readers by rows, or writers not."""
-    plan = getattr(tiny.model.config, "base_model_tp_plan", None) or {}
-    names = {module: re.sub(r"\d+", "*", name) for name, module in tiny.model.base_model.named_modules()}
+    plan = getattr(getattr(tiny.model, "config", None), "base_model_tp_plan", None) or {}
+    base = getattr(tiny.model, "base_model", tiny.model)
+    names = {module: re.sub(r"\d+", "*", name) for name, module in base.named_modules()}
     wrong = []
     for _, each in both(tiny):
         for role, slot in each.slots.items():

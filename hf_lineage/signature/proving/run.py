@@ -15,8 +15,7 @@ from torch.overrides import TorchFunctionMode
 from transformers.activations import ACT2CLS
 
 from hf_lineage.architecture.matrix_sets import LayerSet
-from hf_lineage.signature.proving.inputs import runner, sample
-from hf_lineage.signature.proving.specimen import PLAIN, Specimen, fixed
+from hf_lineage.signature.proving.specimen import PLAIN, Specimen, fixed, of_pictures
 from hf_lineage.signature.proving.wanted import WIDTH
 
 FOLDED = replace(PLAIN, gains=True)
@@ -24,15 +23,13 @@ ACTIVATIONS = tuple(
     {each[0] if isinstance(each, tuple) else each for each in ACT2CLS.values() if not inspect.isfunction(each)}
     | {torch.nn.GELU, torch.nn.SiLU, torch.nn.ReLU}
 )
-ACTING = re.compile("gelu|grn", re.IGNORECASE)
+ACTING = re.compile("gelu|grn|responsenorm", re.IGNORECASE)
 """Activations by other names, and the response normalisation that follows one."""
 WRITERS = {"mlp": "down", "mlp_gate": "down", "value_output": "output"}
 ROTARY = {"cos": torch.ones_like, "sin": torch.zeros_like}
 """Rotary embeddings rotate nothing by these angles."""
 GATES = ("sigmoid", "softplus")
 """What a gate on attention goes through."""
-CHANNELS_FIRST = (torch.nn.Conv2d, torch.nn.BatchNorm2d)
-"""What reads and gives out pictures (batch, width, height, width of the picture)."""
 
 
 class Run(TorchFunctionMode):
@@ -43,6 +40,7 @@ class Run(TorchFunctionMode):
         self.tiny, self.path, self.folded = tiny, path, folded
         self.outputs: dict[Any, torch.Tensor] = {}
         self.scales: list[torch.nn.Parameter] = []
+        self.views: list[tuple[torch.Tensor, torch.nn.Parameter]] = []  # gains in the shape of pictures
         self.scores: dict[int, torch.Tensor] = {}
         self.activated: list[torch.Tensor] = []
         self.factors: list[torch.Tensor] = []
@@ -77,9 +75,12 @@ class Run(TorchFunctionMode):
                     return self._activate(function(*args))
                 if any(this is seen for seen in self.activated):
                     return (this if self.path == "mlp_gate" else other).clone()
-                if any(this is scale for scale in self.scales):
-                    self._keep(False, this, args, result := function(*args))
+                if (scale := self._scale(this)) is not None:
+                    self._keep(False, scale, args, result := function(*args))
                     return result
+        if name == "reshape" and (scale := self._scale(args[0])) is not None:
+            self.views.append((function(*args, **(kwargs or {})), scale))
+            return self.views[-1][0]
         return function(*args, **(kwargs or {}))
 
     def _inside_mlp(self, name: str, function: Any, args: Any, kwargs: Any) -> Any:
@@ -102,6 +103,11 @@ class Run(TorchFunctionMode):
             self.factors.append(torch.ones_like(args[0]))
             return self.factors[-1]
         return None
+
+    def _scale(self, factor: Any) -> torch.nn.Parameter | None:
+        """The gain that a factor is, in whatever shape."""
+        known = (*((scale, scale) for scale in self.scales), *self.views)
+        return next((scale for shape, scale in known if factor is shape), None)
 
     def _activate(self, before: torch.Tensor) -> torch.Tensor:
         self.activated.append(before.clone())
@@ -129,7 +135,7 @@ class Run(TorchFunctionMode):
         for module, hook in exits.items():
             yield module.register_forward_hook(hook)
         for module in self.tiny.model.modules() if self.path.startswith("mlp") else ():
-            if isinstance(module, ACTIVATIONS) or ACTING.search(type(module).__name__):
+            if isinstance(module, ACTIVATIONS) or (_is_leaf(module) and ACTING.search(type(module).__name__)):
                 yield module.register_forward_hook(lambda module, args, output: self._activate(args[0]))
 
     def exit(self, each: LayerSet) -> torch.nn.Module | torch.nn.Parameter:
@@ -154,7 +160,7 @@ class Run(TorchFunctionMode):
             known = torch.nn.functional.pad(self.tokens, (0, 0, 0, count - len(self.tokens)))
         else:
             known = self.tokens.repeat_interleave(count // len(self.tokens), dim=0)
-        if isinstance(module, CHANNELS_FIRST):
+        if of_pictures(module):
             return known.reshape(instead.movedim(1, -1).shape).movedim(-1, 1)
         return known.to(instead.dtype).reshape(instead.shape)
 
@@ -196,7 +202,7 @@ class Run(TorchFunctionMode):
     def _keep(self, normed: bool, module: Any, args: Any, output: Any) -> None:
         output = output[0] if isinstance(output, tuple) else output
         output = _unscaled(module, args[0], output) if normed else output
-        if isinstance(module, CHANNELS_FIRST):
+        if of_pictures(module) or any(module is scale for _, scale in self.views):
             output = output[:, :, output.shape[2] // 2, output.shape[3] // 2]  # where every tap sees the known vector
         output = output.reshape(by_expert(module), len(self.tokens), -1, WIDTH)[:, :, 0].sum(0)
         if self.path == "value_output":
@@ -207,20 +213,22 @@ class Run(TorchFunctionMode):
     def go(self) -> Run:
         """Run the model once."""
         shape = (1, len(self.tokens)) if self.path == "query_key" else (len(self.tokens), 1)
-        base = runner(self.tiny.model)
-        asked = sample(base, *shape)
-        if self.path == "query_key" and "position_ids" in inspect.signature(base.forward).parameters:
-            asked["position_ids"] = torch.zeros(shape, dtype=torch.long)  # for embeddings by a table of angles
+        placed = {"position_ids": torch.zeros(shape, dtype=torch.long)} if self.path == "query_key" else {}
         with torch.no_grad(), self:
-            base(**asked)
+            self.tiny.run(*shape, placed)  # positions are for embeddings by a table of angles
             if self.path == "query_key":
                 scores, self.tokens = dict(self.scores), torch.zeros_like(self.tokens)
-                base(**asked)
+                self.tiny.run(*shape, placed)
                 # What the scores have without any input, such as a bias by position, is no part of the product.
                 self.scores = {layer: scores[layer] - empty for layer, empty in self.scores.items()}
         for hook in self.hooks:
             hook.remove()
         return self
+
+
+def _is_leaf(module: torch.nn.Module) -> bool:
+    """Whether a module holds no others: diffusers calls one a GELU that multiplies before it."""
+    return not any(True for _ in module.children())
 
 
 def stacked(module: Any) -> int:

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from hf_lineage.architecture.layers import KERNEL, find_layers
-from hf_lineage.signature.proving.inputs import runner, sample
 from hf_lineage.signature.proving.specimen import Specimen
 from hf_lineage.signature.proving.wanted import WIDTH
 
@@ -18,18 +17,18 @@ _NUMBERED = re.compile(r"(.*\.|)[^.]+\.(\d+)")
 TOKENS = 6
 
 
-def outputs(model: Any, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, torch.Tensor]:
-    """What modules give out when the model runs once, as far as they run."""
-    given: dict[torch.nn.Module, torch.Tensor] = {}
+def outputs(tiny: Specimen, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, list[torch.Tensor]]:
+    """What modules give out when the model runs once, as far as they run: one stream or several."""
+    given: dict[torch.nn.Module, list[torch.Tensor]] = {}
 
     def keep(module: torch.nn.Module, args: Any, output: Any) -> None:
-        first = output[0] if isinstance(output, (tuple, list)) else output
-        if isinstance(first, torch.Tensor) and first.is_floating_point():
-            given[module] = first
+        parts = output if isinstance(output, (tuple, list)) else [output]
+        if streams := [part for part in parts if isinstance(part, torch.Tensor) and part.is_floating_point()]:
+            given[module] = streams
 
     hooks = [module.register_forward_hook(keep) for module in modules]
     with torch.no_grad():
-        runner(model)(**sample(runner(model), 1, TOKENS))
+        tiny.run(1, TOKENS)
     for hook in hooks:
         hook.remove()
     return given
@@ -38,7 +37,7 @@ def outputs(model: Any, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Mod
 def hidden(tiny: Specimen) -> torch.Tensor:
     """The stream behind every layer: what one adds may not reach the last through norms and biases."""
     layers = [tiny.model.get_submodule(prefix[:-1]) for prefix in tiny.stack]
-    return torch.cat([output.flatten() for output in outputs(tiny.model, layers).values()])
+    return torch.cat([stream.flatten() for streams in outputs(tiny, layers).values() for stream in streams])
 
 
 def layers_left_out(tiny: Specimen) -> list[str]:
@@ -60,8 +59,8 @@ def layers_left_out(tiny: Specimen) -> list[str]:
         if spoken.isdisjoint(inside for _, module in parts for inside in module.modules())
         for part in parts
     ]
-    given = outputs(tiny.model, [module for _, module in left])
-    return [name for name, module in left if module in given and _is_stream(given[module])]
+    given = outputs(tiny, [module for _, module in left])
+    return [name for name, module in left if any(map(_is_stream, given.get(module, ())))]
 
 
 def _has_matrices(module: torch.nn.Module) -> bool:

@@ -17,7 +17,6 @@ from torch.overrides import TorchFunctionMode
 from hf_lineage.architecture.layers import KERNEL
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.signature.matrices import reader, writer
-from hf_lineage.signature.proving.inputs import runner, sample
 from hf_lineage.signature.proving.specimen import Specimen
 
 TOKENS = 12
@@ -66,9 +65,8 @@ class Traffic(TorchFunctionMode):
                 if "bias" in name and "correction" not in name and (parameter.ndim > 1 or apart):
                     parameter.data.zero_()  # added behind the multiplication, where nothing tells which unit's it is
         hooks = [module.register_forward_hook(self._remember) for module in tiny.model.modules()]
-        base = runner(tiny.model)
         with torch.no_grad(), self:
-            base(**sample(base, 1, TOKENS))
+            tiny.run(1, TOKENS)
         for hook in hooks:
             hook.remove()
 
