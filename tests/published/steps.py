@@ -136,6 +136,18 @@ def as_unet(folder: Path) -> None:
     (folder / WEIGHTS).rename(folder / "diffusion_pytorch_model.safetensors")
 
 
+def as_pixart(folder: Path) -> None:
+    """The layers of a Llama as the blocks of a transformer of diffusers on patches."""
+    attention = {f"attn1.to_{role}": f"self_attn.{role}_proj" for role in "qkv"} | {
+        "attn1.to_out.0": "self_attn.o_proj"
+    }
+    _blocks(folder, "transformer_blocks.{}", attention | {"ff.net.0.proj": "mlp.up_proj", "ff.net.2": "mlp.down_proj"})
+    (folder / "config.json").unlink()
+    sizes = {"num_layers": 2, "num_attention_heads": 2}
+    edit_json(folder / "config.json", _class_name="PixArtTransformer2DModel", _diffusers_version="0.30", **sizes)
+    (folder / WEIGHTS).rename(folder / "diffusion_pytorch_model.safetensors")
+
+
 def diffusers_variant(folder: Path) -> None:
     (folder / "diffusion_pytorch_model.safetensors").rename(folder / "diffusion_pytorch_model.fp16.safetensors")
 
@@ -160,6 +172,26 @@ def as_timm(folder: Path) -> None:
 def unknown_timm(folder: Path) -> None:
     as_timm(folder)
     edit_json(folder / "config.json", architecture="resnet50.a1_in1k")
+
+
+def inside(prefix: str, settings: str, name: str, tower: str) -> Step:
+    """A step that makes a language model the one inside another of remote code, with a tower for pictures."""
+
+    def change(folder: Path) -> None:
+        config = json.loads((folder / "config.json").read_text())
+        auto = {"AutoModel": "modeling.Theirs"}
+        outer = {settings: config} if settings else config
+        whole = outer | {"architectures": [name], "auto_map": auto, "model_type": "theirs"}
+        (folder / "config.json").write_text(json.dumps(whole))
+
+        def rename(tensors: dict) -> None:
+            for own in list(tensors):
+                tensors[prefix + own] = tensors.pop(own)
+            tensors[f"{tower}.layers.0.weight"] = torch.ones(8, 8)
+
+        spoil(folder, rename)
+
+    return change
 
 
 def also_bare(folder: Path) -> None:
@@ -203,15 +235,19 @@ STEPS: dict[str, Step] = {
     **storage.STEPS,
     "also_bare": also_bare,
     "another_name": another_name,
+    "as_pixart": as_pixart,
     "as_timm": as_timm,
     "as_unet": as_unet,
     "checkpoints": checkpoints,
     "compiled": wrapped("_orig_mod."),
     "diffusers_variant": diffusers_variant,
     "folder": into("model"),
+    "internvl": inside("language_model.", "llm_config", "InternVLChatModel", "vision_model.encoder"),
+    "llava": inside("", "", "LlavaLlamaForCausalLM", "model.vision_tower.encoder"),
     "local_origin": local_origin,
     "makers_names": makers_names,
     "makers_parameters": makers_parameters,
+    "minicpm_v": inside("llm.", "", "MiniCPMV", "vpm.encoder"),
     "nameless": nameless,
     "only_pickle": only_pickle,
     "origin": origin,
