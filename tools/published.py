@@ -38,6 +38,6 @@ def published_block() -> str:
     return (
         f"`tests/published` builds {counts.repositories} repositories as people publish them, each as a true "
         f"descendant and as an independent model. Of the {counts.descendants} descendants that can be decoded, "
-        f"{counts.decided} ({share:.1%}) are decided as a whole and RELATED; of the independent models none is. No verdict is wrong. "
-        f"The other {counts.undecoded} repositories are UNVERIFIABLE, each with its reason."
+        f"{counts.decided} ({share:.1%}) are decided as a whole and RELATED; of the independent models none is. "
+        f"No verdict is wrong. The other {counts.undecoded} repositories are UNVERIFIABLE, each with its reason."
     )

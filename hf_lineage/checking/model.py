@@ -69,7 +69,7 @@ class OpenedModel(ABC):
         return None
 
     @property
-    def uncounted(self) -> bool:
+    def in_blocks(self) -> bool:
         """Whether its configuration does not say which layers it has, so that weights that no loader reads may be."""
         return False
 
@@ -106,7 +106,7 @@ class FromWeights(OpenedModel):
         return some_layers(self.stand_in, layers) if self.stand_in else self.reading.of(layers)
 
     @property
-    def uncounted(self) -> bool:
+    def in_blocks(self) -> bool:
         """Whether its configuration does not say which layers it has: of blocks only some have layers."""
         return any("{block}" in prefix for prefix in prefixes(self.opened.layout.factorization))
 
