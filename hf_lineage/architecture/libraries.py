@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hf_lineage.architecture.lookup import registry_root
+from hf_lineage.hub.library import of_diffusers
 
 DIFFUSERS, TIMM = "diffusers.", "timm."
 STRUCTURE = ("num_heads", "depth", "depths")
@@ -24,7 +25,7 @@ def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return `config.json` with the class that the registry lists, where another library than transformers wrote it."""
     if "architectures" in config or "model_type" in config:
         return dict(config)
-    if isinstance(name := config.get("_class_name"), str) and "_diffusers_version" in config:
+    if of_diffusers(config) and isinstance(name := config["_class_name"], str):
         return {**config, "architectures": [f"{DIFFUSERS}{name}"]}
     if isinstance(name := config.get("architecture"), str):
         return {**config, "architectures": [f"{name} of timm"]} | _settings(name, config.get("model_args"))

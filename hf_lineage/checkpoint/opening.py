@@ -18,6 +18,7 @@ from hf_lineage.checkpoint.unusual import NO_WEIGHTS, Layout, unusual, unwrapped
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.tensor_file import LARGEST_HEADER
 from hf_lineage.hub.gguf_files import gguf_files, offered
+from hf_lineage.hub.library import of_diffusers
 from hf_lineage.hub.ranges import RangedFile
 from hf_lineage.hub.reference import RepoRef
 
@@ -130,8 +131,7 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
 
 def _usual(repo: RepoRef) -> tuple[str, str]:
     """The names of the only file with weights and of the index, by the library that wrote `config.json`."""
-    written_by_diffusers = "_class_name" in (repo.read_json("config.json") or {})
-    before = DIFFUSERS if written_by_diffusers else ""
+    before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
     return before + SINGLE, before + INDEX
 
 

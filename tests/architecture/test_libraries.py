@@ -43,8 +43,7 @@ def test_what_transformers_loads_is_left_as_it_is(own, other):
     "config",
     [
         {},
-        {"_class_name": "UNet2DConditionModel"},
-        {"_class_name": ["UNet2DConditionModel"], "_diffusers_version": "0.30"},
+        {"_class_name": ["UNet2DConditionModel"]},
         {"architecture": {"vit_base_patch16_224": 1}},
         {"architecture": None},
     ],

@@ -245,3 +245,11 @@ def test_a_part_that_the_base_has_and_that_cannot_be_judged_is_never_a_note(hub)
         ("acme/base", "text_encoder", "RELATED"),
         ("acme/base", "unet", "UNVERIFIABLE"),
     ]
+
+
+def test_a_key_of_diffusers_makes_no_other_file_that_of_transformers(hub):
+    """transformers loads model.safetensors, whatever stands beside it under the name that diffusers loads."""
+    liar = card(tiny_llama(hub / "fern/liar", seed=9), "acme/base")
+    shutil.copy(hub / "acme/base/model.safetensors", liar / DIFFUSION)
+    edit_json(liar / "config.json", _class_name="UNet2DConditionModel", _diffusers_version="0.30")
+    assert rows(check("fern/liar", options=options(hub))) == [("acme/base", "", "UNRELATED")]
