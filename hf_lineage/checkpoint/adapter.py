@@ -21,7 +21,7 @@ from hf_lineage.hub.reference import RepoRef
 if TYPE_CHECKING:
     from hf_lineage.checkpoint.memory import Memory
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+CONFIG, WEIGHTS, PICKLED = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
 FREE = frozenset(
     {"auto_mapping", "base_model_name_or_path", "fan_in_fan_out", "inference_mode", "lora_alpha", "lora_dropout"}
     | {"megatron_core", "peft_type", "peft_version", "qalora_group_size", "r", "revision", "target_modules"}
@@ -91,8 +91,11 @@ class Adapted(Checkpoint):
 
 
 def adapter_beside(repo: RepoRef) -> bool:
-    """Return whether an adapter lies beside the weights, which a loader with peft would apply."""
-    return repo.offers(CONFIG)
+    """Return whether an adapter lies beside the weights, which a loader with peft would apply.
+
+    A configuration without the weights of an adapter makes peft fail, so that it changes nothing.
+    """
+    return repo.offers(CONFIG) and any(map(repo.offers, (WEIGHTS, PICKLED)))
 
 
 def adapter_base(repo: RepoRef) -> Any:

@@ -24,7 +24,7 @@ OTHER = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpa
 ADAPTER = "adapter_config.json"
 """Where this stands without a model, the other files are the adapter's."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
-VARIANT = re.compile(r"model\.(?P<variant>[\w-]+)\.safetensors")
+VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
 """Prefixes of every name that torch.compile, data-parallel training and peft leave behind."""
 DEEPEST = 3

@@ -119,7 +119,7 @@ CLASSES = (
         "--registry",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="Read classes that the registry does not list by the factorizations in this folder, which nothing proves.",
+        help="Read classes that the registry does not list by the factorizations in this folder, which you wrote.",
     ),
 )
 RECOMPUTE = click.option(
