@@ -9,7 +9,8 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from hf_lineage.checkpoint.adapter import CONFIG, WEIGHTS
+from hf_lineage.checkpoint.adapter import WEIGHTS
+from hf_lineage.hub.reference import ADAPTER_CONFIG
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 TEXT = Path(__file__).parents[1] / "README.md"
@@ -47,14 +48,14 @@ def change(folder: Path, edit) -> Path:
 
 
 def settings_of(folder: Path) -> dict:
-    return json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    return json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
 
 
 def written(folder: Path, factors: dict[str, torch.Tensor], **settings) -> Path:
     """An adapter of factors of our own under the names of peft."""
     folder.mkdir(parents=True, exist_ok=True)
     said = {"peft_type": "LORA", "r": 2, "target_modules": ["up_proj"]} | settings
-    (folder / CONFIG).write_text(json.dumps({k: v for k, v in said.items() if v is not None}), encoding="utf-8")
+    (folder / ADAPTER_CONFIG).write_text(json.dumps({k: v for k, v in said.items() if v is not None}), encoding="utf-8")
     save_file(factors, folder / WEIGHTS)
     return folder
 

@@ -14,6 +14,7 @@ from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.lookup import Slot
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.checking.opened import Opened
+from hf_lineage.checkpoint.adapter import module_tensor
 from hf_lineage.checkpoint.lora import Factors, Lora, finite
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.errors import CheckpointError, printable
@@ -76,7 +77,7 @@ class Places:
 
 def find_places(base: Opened, lora: Lora) -> Places:
     """Return where a base holds the matrices that an adapter adapts, by names and shapes alone."""
-    tensors = {module: _tensor(module, base.checkpoint.tensors) for module in lora.modules}
+    tensors = {module: module_tensor(module, base.checkpoint.tensors) for module in lora.modules}
     slots = _slots(base.layout)
     places, unfit = [], []
     for module, factors in lora.modules.items():
@@ -90,14 +91,6 @@ def find_places(base: Opened, lora: Lora) -> Places:
         places += [Place(module, *place) for place in here]
     absent = tuple(module for module, tensor in tensors.items() if tensor is None)
     return Places(tuple(places), absent, tuple(unfit))
-
-
-def _tensor(module: str, tensors: Collection[str]) -> str | None:
-    """The tensor of a module, with the prefix of the class or without; None if there is not exactly one."""
-    inner = module.partition(".")[2]
-    exact = [name for name in (f"{module}.weight", f"{inner}.weight") if name in tensors]
-    named = exact[:1] or [name for name in tensors if name.partition(".")[2] == f"{module}.weight"]
-    return named[0] if len(named) == 1 else None
 
 
 def _slots(layout: Layout) -> dict[str, list[tuple[int, LayerSet, Slot]]]:

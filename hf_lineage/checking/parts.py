@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from hf_lineage.checkpoint.unusual import WEIGHT_FILES
 from hf_lineage.errors import NothingToCompare, RepositoryError, printable
 from hf_lineage.files.folders import is_folder
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from hf_lineage.signature.values import Signature
 
 MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
@@ -49,7 +49,7 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
     if not part.files():
         raise RepositoryError(f"{repo} has no folder {subfolder}; check --subfolder")
-    part.fetch(CONFIG, "model.safetensors.index.json", "adapter_config.json")
+    part.fetch(CONFIG, "model.safetensors.index.json", ADAPTER_CONFIG)
     return part
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 """What transformers loads where there is no safetensors file of the usual name."""
@@ -17,8 +17,6 @@ NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|
 """Files that lie beside a model and are none."""
 WEIGHT_FILES = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".onnx")
 """How files with weights end, whichever library loads them."""
-ADAPTER = "adapter_config.json"
-"""Where this stands without a model, the other files are the adapter's."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.safetensors")
 VARIANT = re.compile(r"model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
@@ -44,7 +42,7 @@ def unusual(repo: RepoRef) -> Layout | None:
     """
     files = [name for name in repo.files() if name.endswith(".safetensors") and not NO_WEIGHTS.fullmatch(name)]
     pickled = next((name for name in PICKLED if name in repo.files()), None)
-    if not files or ADAPTER in repo.files():
+    if not files or ADAPTER_CONFIG in repo.files():
         return None
     if pickled:
         raise NothingToCompare(

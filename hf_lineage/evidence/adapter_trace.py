@@ -19,7 +19,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.signature.recipe import Array, Vector, random_stream
+from hf_lineage.signature.recipe import Array, Vector, random_stream, signs
 
 DIRECTIONS = 32
 """The most directions of B A that are tested, those of the largest singular values: a bound on the time."""
@@ -152,10 +152,8 @@ def probed(matrix: Array, purpose: str) -> Array:
     rows = len(matrix)
     if rows <= PROBES:
         return matrix
-    words = random_stream(f"adapter probes {purpose} {rows}").random_raw(-(-rows * PROBES // 64))
-    bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=rows * PROBES, bitorder="little")
-    signs = bits.reshape(PROBES, rows).astype(np.float32) * 2 - 1
-    seen: Array = signs @ matrix / np.float32(np.sqrt(PROBES))
+    probes = signs(f"adapter probes {purpose} {rows}", (PROBES, rows))
+    seen: Array = probes @ matrix / np.float32(np.sqrt(PROBES))
     return seen
 
 

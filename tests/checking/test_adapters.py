@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from hf_lineage import Options, check, compare
-from hf_lineage.checkpoint.adapter import CONFIG
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.verdict import ExitCode
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from tests.adapters import change, pair, trained, written
 from tests.models import card, edit_json, tiny_llama
 
@@ -23,7 +22,7 @@ OPTIONS = Options(local_hub=HUB, order_seed=0)
 def adapter(tmp_path_factory):
     """A LoRA on all linear matrices of the example base, whose files name it."""
     folder = trained(HUB / BASE, tmp_path_factory.mktemp("adapters") / "lora")
-    edit_json(folder / CONFIG, base_model_name_or_path=BASE)
+    edit_json(folder / ADAPTER_CONFIG, base_model_name_or_path=BASE)
     return folder
 
 
@@ -35,7 +34,7 @@ def judged(base, folder, **options):
 def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
     report = check(str(adapter), options=OPTIONS)
     (row,) = report.rows
-    assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (CONFIG,))
+    assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (ADAPTER_CONFIG,))
     assert (row.verdict.words, row.verdict.verified, report.exit_code) == ("RELATED by trace", True, ExitCode.RELATED)
     assert row.verdict.trace.p_value == 0.001
     assert set(row.verdict.trace.by_role) == {"up", "gate", "value", "output", "down"}
@@ -111,7 +110,7 @@ def test_dead_rank_and_another_basis_between_the_factors_change_no_number(tmp_pa
 
     plain = judged(BASE, adapter).verdict.trace
     for number, (edit, said) in enumerate([(turned, {}), (with_dead_rank, {"r": 7, "lora_alpha": 14})]):
-        copy = written(tmp_path / str(number), {}, **json.loads((adapter / CONFIG).read_text()) | said)
+        copy = written(tmp_path / str(number), {}, **json.loads((adapter / ADAPTER_CONFIG).read_text()) | said)
         (copy / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
         other = judged(BASE, change(copy, edit)).verdict.trace
         assert other.p_value == plain.p_value
