@@ -26,17 +26,30 @@ def trained(base: Path, folder: Path, steps: int = 8, seed: int = 0, **settings)
     """Train a LoRA on the bytes of the README and save it as peft does."""
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
-    usual = {"r": 4, "lora_alpha": 8, "target_modules": LINEAR, "task_type": "CAUSAL_LM"}
-    model = get_peft_model(model, LoraConfig(**(usual | settings)))
-    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
-    for _ in range(steps):
-        batch = windows()[torch.randint(len(windows()), (BATCH,))]
-        optimizer.zero_grad()
-        model(input_ids=batch, labels=batch).loss.backward()
-        optimizer.step()
-    model.save_pretrained(folder)
+    return taught(model, folder, steps, **{"target_modules": LINEAR, "task_type": "CAUSAL_LM"} | settings)
+
+
+def taught(model, folder: Path, steps: int = 8, **settings) -> Path:
+    """Train a LoRA on a model in memory and save it as peft does."""
+    model = get_peft_model(model, LoraConfig(**({"r": 4, "lora_alpha": 8} | settings)))
+    teach(model, steps, 1e-3).save_pretrained(folder)
     (folder / "README.md").unlink()
     return folder
+
+
+def teach(model, steps: int, rate: float):
+    """Train what can be trained of a model: on the bytes of the README, or on classes of pictures or of texts."""
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=rate)
+    size = getattr(model.config, "image_size", None)
+    pictures = torch.randn(4 * BATCH, 3, size or 1, size or 1, generator=torch.Generator().manual_seed(0))
+    for _ in range(steps):
+        chosen = torch.randint(4 * BATCH, (BATCH,)) if size else torch.randint(len(windows()), (BATCH,))
+        inputs = {"pixel_values": pictures[chosen]} if size else {"input_ids": windows()[chosen]}
+        labels = chosen % model.config.num_labels if hasattr(model, "classifier") else windows()[chosen]
+        optimizer.zero_grad()
+        model(**inputs, labels=labels).loss.backward()
+        optimizer.step()
+    return model
 
 
 def change(folder: Path, edit) -> Path:

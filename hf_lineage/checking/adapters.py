@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hf_lineage.checking import adapted
+from hf_lineage.checking import adapted, partners
 from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.model import FromWeights
 from hf_lineage.checking.opened import Opened, described, opened
@@ -101,13 +101,13 @@ def judge_on(adapter: Adapter | Verdict, claim: Claim, source: RepoRef | Signatu
 def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Options) -> Verdict:
     if obstacle := _obstacle(places, base):
         return obstacle
-    testable = adapted.testable(places, base.layout)
+    testable = adapted.testable(places, base)
     if not testable:
         return Unverifiable(
             "the adapter adapts no matrix whose trace can be tested: those that make hidden units or values, or write "
             "into the stream"
         )
-    products = adapted.products(adapter.lora, testable)
+    products = partners.products(adapter.lora, testable)
     if not any(product.rows.shape[1] for product in products.values()):
         return Inconclusive("what the adapter adds is zero in every matrix, as before any training")
     return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
@@ -133,17 +133,17 @@ def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
 
 
 def _tested(
-    adapter: Adapter, base: Opened, testable: Sequence[adapted.Place], products: adapted.Products, options: Options
+    adapter: Adapter, base: Opened, testable: Sequence[adapted.Place], products: partners.Products, options: Options
 ) -> Verdict:
     """The verdict after a few layers if it is clear, else after all of them."""
-    layers = sorted({place.layer for place in testable if products[place.module].rows.shape[1]})
+    layers = sorted({place.layer for place in testable if products[place.module, place.expert].rows.shape[1]})
     few = len(layers) > 2 * FEW and options.budget != "full"
     order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
     stops = (FEW, len(layers)) if few else (len(layers),)
     criteria = Criteria(options.alpha, permutations=options.permutations, seed=options.seed, analyses=len(stops))
     for read in stops:
         chosen = [place for place in testable if place.layer in order[:read]]
-        blocks = list(adapted.blocks(base, products, chosen))
+        blocks = list(partners.blocks(base, products, chosen))
         measured = trace(blocks, criteria.permutations_at_first, criteria.seed, criteria.analyses)
         outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
         if clear(outcome):
@@ -153,10 +153,10 @@ def _tested(
 
 def _untested(adapter: Adapter, base: Opened, places: adapted.Places) -> tuple[str, ...]:
     """Sentences about adapted matrices that are not tested."""
-    tested = {(place.module, place.slot.role) for place in adapted.testable(places, base.layout)}
-    roles = sorted({place.slot.role for place in places.everything if (place.module, place.slot.role) not in tested})
+    tested = {(place.module, place.role) for place in adapted.testable(places, base)}
+    roles = {place.role for place in places.everything if (place.module, place.role) not in tested}
     attention = [role for role in ("query", "key") if role in roles]
-    if not attention:
+    if not attention or not adapted.is_rotary(base):
         return ()
     return (
         f"{adapter.repo}: {' and '.join(attention)} are not tested: where positions are rotary, the dimensions of "

@@ -33,6 +33,9 @@ PLAIN = {"bias": "none", "init_lora_weights": (True, False, "gaussian")}
 FACTOR = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<which>[AB])(?P<left>\.default)?\.weight")
 """The name of a factor; `default` is the name that peft gives an adapter and that some trainers leave in."""
 
+LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")
+"""The name of what is in a layer."""
+
 
 @dataclass(frozen=True)
 class Delta:
@@ -149,11 +152,22 @@ def _targeted(module: str, targets: Any) -> bool:
 
 
 def module_tensor(module: str, tensors: Collection[str]) -> str | None:
-    """Return the tensor of a module, with the prefix of the class or without; None if there is not exactly one."""
+    """Return the tensor of a module, with the prefix of the class or without; None if there is not exactly one.
+
+    What a class of several models puts before the layers may stand in another order: transformers turns
+    `language_model.model` into `model.language_model` when it loads them.
+    """
     inner = module.partition(".")[2]
     exact = [name for name in (f"{module}.weight", f"{inner}.weight") if name in tensors]
     named = exact[:1] or [name for name in tensors if name.partition(".")[2] == f"{module}.weight"]
+    named = named or [name for name in tensors if name.endswith(".weight") and _parts(name[:-7]) == _parts(module)]
     return named[0] if len(named) == 1 else None
+
+
+def _parts(name: str) -> tuple[frozenset[str], str] | None:
+    """What stands before the layers in a name, `model` left out, and the rest; None for what is in no layer."""
+    layered = LAYERED.fullmatch(name)
+    return layered and (frozenset(layered["before"].split(".")) - {"model", ""}, layered["layer"])
 
 
 def _delta(pair: Mapping[str, str], adapter: Checkpoint, shape: tuple[int, ...], rank: int, transposed: bool) -> Delta:

@@ -47,8 +47,11 @@ class Factors:
     rows: int
     columns: int
     rank: int
+    """Of one expert where there are several."""
     scale: float
     """The largest that the configuration may give: which of its patterns peft matches is not asked."""
+    experts: int = 1
+    """Of a stack of experts the number, for each of which the factors have a share."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class Lora:
     """How many tensors belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
     order_matters: str = ""
     """The initialisation, if it depends on the order of the base's rows; else empty."""
+    stacked: bool = False
+    """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
 
     def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""
@@ -98,9 +103,9 @@ def open_lora(repo: RepoRef) -> Lora:
         match = FACTOR.fullmatch(name)
         if match and len(info.shape) == 2 and not info.refusal:
             pairs.setdefault(match["module"], {})[match["which"]] = name
-    ranks = _ranks(repo, config)
+    ranks, stacked = _ranks(repo, config), bool(config.get("target_parameters"))
     alpha, rooted = _alpha(repo, config), bool(config.get("use_rslora"))
-    modules = {module: _factors(repo, checkpoint, pair, ranks) for module, pair in pairs.items()}
+    modules = {module: _factors(repo, checkpoint, pair, ranks, stacked) for module, pair in pairs.items()}
     modules = {
         module: replace(factors, scale=alpha / (math.sqrt(factors.rank) if rooted else factors.rank))
         for module, factors in modules.items()
@@ -114,6 +119,7 @@ def open_lora(repo: RepoRef) -> Lora:
         _kind(config, start),
         beside=len(checkpoint.tensors) - 2 * len(modules),
         order_matters=str(start) if _family(start) in NOT_ALIKE else "",
+        stacked=stacked,
     )
 
 
@@ -178,19 +184,25 @@ def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
     return max(abs(float(value)) for value in values)
 
 
-def _factors(repo: RepoRef, checkpoint: Checkpoint, pair: Mapping[str, str], ranks: frozenset[int]) -> Factors:
-    """The factors of one module, whose shapes fit each other and the configuration."""
+def _factors(
+    repo: RepoRef, checkpoint: Checkpoint, pair: Mapping[str, str], ranks: frozenset[int], stacked: bool
+) -> Factors:
+    """The factors of one module, whose shapes fit each other and the configuration.
+
+    Those of stacked experts have the rank of all of them together.
+    """
     if pair.keys() != {"A", "B"}:
         name = printable(next(iter(pair.values())), 200)
         raise CheckpointError(f"{repo}: {WEIGHTS} holds {name} without its other factor; save the adapter again")
     (rank, columns), (rows, inner) = (checkpoint.tensors[pair[which]].shape for which in "AB")
-    if rank != inner or rank not in ranks or 0 in (rows, columns):
+    each = max((one for one in ranks if one == rank or (stacked and rank % one == 0)), default=0)
+    if rank != inner or not each or 0 in (rows, columns):
         raise CheckpointError(
             f"{repo}: {printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape "
             f"{(rows, inner)} do not multiply to a matrix of a rank that {ADAPTER_CONFIG} gives "
             f"({', '.join(map(str, sorted(ranks)[:5]))}); save the adapter again"
         )
-    return Factors(pair["A"], pair["B"], rows, columns, rank, scale=1.0)
+    return Factors(pair["A"], pair["B"], rows, columns, each, scale=1.0, experts=rank // each)
 
 
 def finite(*factors: NDArray[np.float32]) -> bool:

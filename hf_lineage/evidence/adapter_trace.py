@@ -21,15 +21,19 @@ from numpy.typing import NDArray
 
 from hf_lineage.signature.recipe import Array, Vector, random_stream, signs
 
-DIRECTIONS = 32
-"""The most directions of B A that are tested, those of the largest singular values: a bound on the time."""
-PROBES = 128
-"""The most rows of a matrix of the base that are seen: of more rows, so many random sums."""
+DIRECTIONS, FEWEST_DIRECTIONS = 32, 8
+"""The most directions of B A that are tested, those of the largest singular values, and the fewest of many rows."""
+EXACT = 256
+"""Up to so many columns a matrix of the base is seen as a whole: its Gram matrix is as small as they are."""
+PROBES, FEWEST_PROBES = 128, 32
+"""Random sums of rows as which a wider matrix is seen, and the fewest of a very wide one."""
+WORK = 2**19
+"""Numbers of a matrix of the base that a permutation multiplies with each direction: a bound on the time."""
 NEGLIGIBLE = 1e-12
 """Directions whose squared singular value is less than this part of the largest are rounding, or dead rank."""
 ROUNDING = 1e-6
 """Statistics that differ by less than this part are equal: they are sums in float32."""
-LEAST = {"value": 1.2, "output": 1.1, "down": 1.7, "up": 0.5, "gate": 0.0}
+LEAST = {"value": 1.2, "output": 1.1, "down": 1.7, "up": 0.5, "gate": 0.0, "query": 0.0, "key": 0.0, "latent": 0.0}
 """By role the least z of adapters on their own base over the root of the number of directions, as measured."""
 WHOLE, FADED = 0.1, 0.3
 """Up to the first size of what is added, beside the base, a trace is whole; at the second nothing is left of it.
@@ -130,7 +134,8 @@ def product_rows(second: Array, first: Array) -> Array:
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     rows = narrow @ _root(wide @ wide.T)
     squares, vectors = np.linalg.eigh(rows.T @ rows)
-    kept = np.argsort(squares)[::-1][:DIRECTIONS]
+    most = max(FEWEST_DIRECTIONS, min(DIRECTIONS, WORK // PROBES * DIRECTIONS // 2 // len(rows)))
+    kept = np.argsort(squares)[::-1][:most]
     kept = kept[squares[kept] > squares.max(initial=0.0) * NEGLIGIBLE]
     largest = squares.max(initial=0.0) ** 0.25
     product: Array = (rows @ (vectors[:, kept] / squares[kept] ** 0.25) / (largest or 1.0)).astype(np.float32)
@@ -138,22 +143,27 @@ def product_rows(second: Array, first: Array) -> Array:
 
 
 def _root(gram: Vector) -> Vector:
-    """A matrix R with R Rᵀ the Gram matrix (r, r)."""
+    """Matrices R with R Rᵀ the Gram matrices (..., r, r)."""
     values, vectors = np.linalg.eigh(gram)
-    root: Vector = vectors * np.sqrt(np.clip(values, 0.0, None))
+    root: Vector = vectors * np.sqrt(np.clip(values, 0.0, None))[..., None, :]
     return root
 
 
-def probed(matrix: Array, purpose: str) -> Array:
-    """Return a matrix (rows, n) seen through random probes, (PROBES, n), or itself if it has no more rows than that.
+def compressed(parts: Sequence[Array], purpose: str) -> Array:
+    """Return (g, k, n) with the Gram matrices of some parts (g, rows, n) one above the other.
 
-    The purpose says which probes these are.
+    They are exact for up to EXACT columns, else those of random sums of the rows; the purpose says which sums.
     """
-    rows = len(matrix)
-    if rows <= PROBES:
-        return matrix
-    probes = signs(f"adapter probes {purpose} {rows}", (PROBES, rows))
-    seen: Array = probes @ matrix / np.float32(np.sqrt(PROBES))
+    columns = parts[0].shape[2]
+    if columns <= EXACT:
+        gram: Vector = np.add.reduce([part.mT @ part for part in parts], dtype=np.float64)
+        root: Array = _root(gram).mT.astype(np.float32)
+        return root
+    probes = max(FEWEST_PROBES, min(PROBES, WORK // columns))
+    seen = np.zeros((len(parts[0]), probes, columns), np.float32)
+    for number, part in enumerate(parts):
+        drawn = signs(f"adapter probes {purpose} {number} {part.shape[1]}", (probes, part.shape[1]))
+        seen += drawn / np.float32(np.sqrt(probes)) @ part
     return seen
 
 

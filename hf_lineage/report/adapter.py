@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hf_lineage.checking.adapted import COORDINATES, MAKING
+from hf_lineage.checking.adapted import ROWS
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.evaluate import named
 
@@ -66,7 +66,7 @@ def values(trace: Trace, alpha: float) -> dict[str, Any]:
 
 def permuted(role: str) -> str:
     """Return what the rows of a projection are."""
-    return MAKING.get(role, COORDINATES)
+    return ROWS[role]
 
 
 def _projection(trace: Trace, role: str) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp
     folder = trained(HUB / base, tmp_path / "lora", target_modules=["c_attn", "c_fc", "c_proj"], fan_in_fan_out=True)
     row = judged(base, folder)
     assert row.verdict.words == "RELATED by trace"
-    assert set(row.verdict.trace.by_role) == {"value", "output", "up", "down"}
+    assert set(row.verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
     (other,) = compare(str(HUB / "fern/gpt2-finetune-a"), str(folder)).rows
     assert other.verdict.name == "RELATED"
 
