@@ -112,16 +112,30 @@ def _grouped(rows: Array, place: Place) -> Array:
 
 
 def _partner(base: Opened, place: Place, read: Read) -> Partner:
+    """What is seen of the matrices that a gradient passed through, one of which is in memory at a time."""
+    usual = 0.0
+
+    def parts() -> Iterator[tuple[Array, float]]:
+        nonlocal usual
+        for part in _needed(base, place, read):
+            norm = float(np.linalg.norm(part))
+            if not math.isfinite(norm):
+                raise CheckpointError(f"weights in layer {place.layer} of {base.described.repo} are not finite")
+            usual = max(usual, norm / math.sqrt(part.size))
+            yield _by_group(part, place), 1 / norm if norm > 0 else 0.0
+
+    return Partner(compressed(parts(), place.role), usual)
+
+
+def _needed(base: Opened, place: Place, read: Read) -> Iterator[Array]:
+    """Yield the matrices that the gradient of the rows of a place passed through, (rows, n)."""
     if ROWS[place.role] == COORDINATES:
-        parts = list(_of_stream(base, place, read))
+        yield from _of_stream(base, place, read)
     elif place.role == LATENT:
-        parts = [_of_latent(base.layout, place, read)]
+        rows = single(oriented(base.layout, place.slot, read))
+        yield rows * gain(base.layout, place.layer_set, place.slot.latent[1], read)
     else:
-        parts = [_of_units(base.layout, place, read)]
-    if not finite(*parts):
-        raise CheckpointError(f"weights in layer {place.layer} of {base.described.repo} are not finite")
-    seen = compressed([_by_group(_unit(part), place) for part in parts], place.role)
-    return Partner(seen, max(map(_root_mean_square, parts)))
+        yield _of_units(base.layout, place, read)
 
 
 def _of_units(layout: Layout, place: Place, read: Read) -> Array:
@@ -136,20 +150,17 @@ def _of_units(layout: Layout, place: Place, read: Read) -> Array:
     return out
 
 
-def _of_latent(layout: Layout, place: Place, read: Read) -> Array:
-    """What reads a latent, the gain of its norm folded in, (rows, n)."""
-    rows = single(oriented(layout, place.slot, read))
-    return rows * gain(layout, place.layer_set, place.slot.latent[1], read)
-
-
 def _of_stream(base: Opened, place: Place, read: Read) -> Iterator[Array]:
-    """Yield what reads the stream after a place, the gains of norms folded in, (rows, width)."""
-    layout = base.layout
-    for layer_set, role in after(layout, place):
+    """Yield what reads the stream next after a place, the gains of norms folded in, (rows, width).
+
+    The unembedding reads what no layer does; beside the next layer it would only weaken the trace.
+    """
+    layout, tokens = base.layout, unembedding(base)
+    readers = list(after(layout, place))
+    for layer_set, role in readers:
         rows = single(np.asarray(reader(layout, layer_set, role, read, gains=True)))
         yield rows if layer_set.norm is None else rows * gain(layout, layer_set, layer_set.norm, read)
-    tokens = unembedding(base)
-    if tokens is not None:
+    if not readers and tokens is not None:
         stored = base.checkpoint.rows(tokens)
         yield single(read(tokens)[:MOST_TOKENS] if stored is None else stored.read(slice(MOST_TOKENS), Memory()))
 
@@ -168,13 +179,3 @@ def typical(second: Array, first: Array) -> float:
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     squares = max(float(np.sum((narrow.T @ narrow) * (wide @ wide.T))), 0.0)
     return math.sqrt(squares / (len(narrow) * wide.shape[1]))
-
-
-def _root_mean_square(matrix: Array) -> float:
-    return float(np.linalg.norm(matrix)) / math.sqrt(matrix.size)
-
-
-def _unit(matrix: Array) -> Array:
-    norm = float(np.linalg.norm(matrix))
-    unit: Array = matrix / np.float32(norm) if norm > 0 else matrix
-    return unit

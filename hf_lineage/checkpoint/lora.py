@@ -207,4 +207,4 @@ def _factors(
 
 def finite(*factors: NDArray[np.float32]) -> bool:
     """Return whether all numbers of some factors are finite."""
-    return all(math.isfinite(float(np.abs(factor).max(initial=0.0))) for factor in factors)
+    return all(math.isfinite(float(np.sum(factor, dtype=np.float64))) for factor in factors)

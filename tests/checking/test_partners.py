@@ -73,7 +73,7 @@ def test_blocks_have_the_shapes_of_their_groups(tmp_path, llama):
     assert {blocks[role, layer].through.shape for role in ("output", "down") for layer in (0, 1)} == {(1, WIDTH, WIDTH)}
 
 
-def test_what_is_written_into_the_stream_is_read_by_the_next_matrices_and_the_unembedding(tmp_path, llama):
+def test_what_is_written_into_the_stream_is_read_by_the_next_matrices_and_at_last_by_the_unembedding(tmp_path, llama):
     blocks, read = blocks_of(llama, lora_of(tmp_path / "lora", *everything())), llama.checkpoint.read
 
     def expected(*names):
@@ -82,8 +82,8 @@ def test_what_is_written_into_the_stream_is_read_by_the_next_matrices_and_the_un
 
     mlp = [f"layers.1.mlp.{role}_proj" for role in ("up", "gate")]
     attention = [f"layers.1.self_attn.{role}_proj" for role in "qkv"]
-    assert np.allclose(gram(blocks["output", 1])[0], expected("embed_tokens", *mlp), atol=1e-5)
-    assert np.allclose(gram(blocks["down", 0])[0], expected("embed_tokens", *attention), atol=1e-5)
+    assert np.allclose(gram(blocks["output", 1])[0], expected(*mlp), atol=1e-5)
+    assert np.allclose(gram(blocks["down", 0])[0], expected(*attention), atol=1e-5)
     assert np.allclose(gram(blocks["down", 1])[0], expected("embed_tokens"), atol=1e-5)
 
 
