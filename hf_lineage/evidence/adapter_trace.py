@@ -15,6 +15,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,7 +162,7 @@ def compressed(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:
     They are exact for up to EXACT columns, else those of random sums of the rows; the purpose says which sums.
     """
     gram: Vector = np.zeros(())
-    sums: Array = np.zeros((), np.float32)
+    sums: NDArray[Any] = np.zeros((), np.float32)
     for number, (part, weight) in enumerate(parts):
         rows, columns = part.shape[1:]
         if columns <= EXACT:
