@@ -14,6 +14,7 @@ from hf_lineage.checking.opened import Opened, described, opened
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import Row, base_of
 from hf_lineage.checkpoint.lora import Lora, open_lora
+from hf_lineage.checkpoint.vectors import Vectors, open_vectors
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import interim
@@ -51,13 +52,15 @@ class Adapter:
         )
 
 
-def open_adapter(repo: RepoRef) -> Adapter | Verdict:
+def open_adapter(repo: RepoRef) -> Adapter | Vectors | Verdict:
     """Return the adapter of a repository, or the verdict that says why it is not compared; LineageError if damaged."""
+    if vectors := open_vectors(repo):
+        return vectors
     opened_lora = attempt(lambda: open_lora(repo), NothingToCompare)
     return opened_lora if isinstance(opened_lora, Verdict) else Adapter(repo, opened_lora)
 
 
-def judge_adapter(adapter: Adapter | Verdict, claim: Claim, options: Options) -> Row:
+def judge_adapter(adapter: Adapter | Vectors | Verdict, claim: Claim, options: Options) -> Row:
     """Return the row of one claim: an error of the base becomes its verdict, one of the adapter is raised."""
     if claim.problem:
         return Row(claim, Unverifiable(claim.problem))
@@ -65,20 +68,22 @@ def judge_adapter(adapter: Adapter | Verdict, claim: Claim, options: Options) ->
         return Row(claim, adapter)
     source = attempt(lambda: base_of(claim, options.local_hub), *VERDICTS)
     if isinstance(source, Verdict):
-        return Row(claim, source, notes=(adapter.described,))
+        return Row(claim, source, notes=_notes(adapter))
     return judge_on(adapter, claim, source, options)
 
 
-def judge_on(adapter: Adapter | Verdict, claim: Claim, source: RepoRef | Signature, options: Options) -> Row:
+def judge_on(adapter: Adapter | Vectors | Verdict, claim: Claim, source: RepoRef | Signature, options: Options) -> Row:
     """Return the row of an adapter and a base that was located before."""
     if isinstance(adapter, Verdict):
         return Row(claim, adapter)
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, and a signature does not hold them; name the model"
-        return Row(claim, Unverifiable(why), notes=(adapter.described,))
+        return Row(claim, Unverifiable(why), notes=_notes(adapter))
     base = attempt(lambda: opened(described(source)), *VERDICTS)
     if isinstance(base, Verdict):
-        return Row(claim, base, source.revision, notes=(adapter.described,))
+        return Row(claim, base, source.revision, notes=_notes(adapter))
+    if isinstance(adapter, Vectors):
+        return Row(claim, _by_shape(adapter, base), source.revision, base.layout.layers)
     places = adapted.find_places(base, adapter.lora)
     outcome = _judged(adapter, base, places, options)
     done = FromWeights.of(base, Spec(), None, cached=False).downloads()
@@ -96,6 +101,24 @@ def judge_on(adapter: Adapter | Verdict, claim: Claim, source: RepoRef | Signatu
             *(f"{source.name}: {note}" for note in base.notes),
         ),
     )
+
+
+def _notes(adapter: Adapter | Vectors) -> tuple[str, ...]:
+    return (adapter.described,) if isinstance(adapter, Adapter) else ()
+
+
+def _by_shape(adapter: Vectors, base: Opened) -> Verdict:
+    """The verdict on an adapter that cannot be tested: its shapes may not fit the base."""
+    name, layout = base.described.repo.name, base.layout
+    unfit = list(adapted.unfit_vectors(base, adapter.lengths))
+    *_, width = adapter.prompt or (0,)
+    if adapter.kind == "PREFIX_TUNING" and width % (2 * layout.layers):
+        unfit.append(f"a prefix of {width} numbers is not that of keys and values in {layout.layers} layers")
+    elif adapter.kind != "PREFIX_TUNING" and adapter.prompt and width != layout.width:
+        unfit.append(f"tokens of {width} numbers are not those of a stream of {layout.width}")
+    if unfit:
+        return Unrelated(f"by shape: {printable(unfit[0], 200)}, so that the adapter was not trained on {name}")
+    return Unverifiable(adapter.reason)
 
 
 def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Options) -> Verdict:

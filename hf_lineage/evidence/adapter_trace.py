@@ -93,12 +93,12 @@ class Trace:
 
     def power(self, alpha: float) -> float:
         """Return the probability of p <= alpha, at least, if the adapter was trained on this base, as calibrated."""
-        tests = len(self.by_role) * self.analyses
-        critical = -NormalDist().inv_cdf(alpha / tests)
+        several = len(self.by_role) > 1  # the sum over all roles is one more statistic
+        critical = -NormalDist().inv_cdf(alpha / (len(self.by_role) + several) / self.analyses)
         left = np.clip((FADED - self.sizes) / (FADED - WHOLE), 0.0, 1.0)
         shown = self.directions * left**2
-        reached = (LEAST[role] * np.sqrt(shown[self._of(role)].sum()) for role in self.by_role)
-        return NormalDist().cdf(max(reached) - critical)
+        reached = np.array([LEAST[role] * np.sqrt(shown[self._of(role)].sum()) for role in self.by_role])
+        return NormalDist().cdf(max(reached.max(), reached.sum() / np.sqrt(len(reached))) - critical)
 
     @functools.cached_property
     def by_role(self) -> Mapping[str, Vector]:

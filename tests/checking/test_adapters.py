@@ -177,11 +177,11 @@ def test_factors_that_are_not_finite_are_an_error(tmp_path, llama, number):
 
 
 def test_an_adapter_of_another_kind_is_unverifiable(tmp_path, llama):
-    folder = written(tmp_path / "lora", pair(UP, 48, 32), peft_type="IA3")
+    folder = written(tmp_path / "lora", pair(UP, 48, 32), peft_type="LOKR")
     (row,) = compare(str(llama), str(folder)).rows
     assert (row.verdict.name, row.verdict.reason.partition("; ")[0]) == (
         "UNVERIFIABLE",
-        f"{folder} holds an adapter of the kind IA3",
+        f"{folder} holds an adapter of the kind LOKR",
     )
 
 
@@ -236,7 +236,7 @@ def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
     base = tiny_llama(tmp_path / "base", layers=12)
     factors = {}
     for layer in range(12):
-        factors |= pair(f"model.layers.{layer}.self_attn.o_proj", 32, 32, rank=16, seed=layer)
+        factors |= pair(f"model.layers.{layer}.self_attn.v_proj", 32, 32, rank=16, seed=layer)
     folder = written(tmp_path / "lora", factors, r=16, lora_alpha=0.01)
     few = compare(str(base), str(folder), Options(order_seed=1)).rows[0].verdict
     full = compare(str(base), str(folder), Options(order_seed=1, budget="full")).rows[0].verdict
