@@ -56,6 +56,11 @@ class Adapted(Checkpoint):
         super().__init__(plain.stored, plain.tensors)
         self._plain, self._adapter, self._scale, self._deltas = plain, adapter, scale, deltas
 
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The names of the matrices to which something is added."""
+        return tuple(self._deltas)
+
     def release(self) -> None:
         """Cancel the downloads that are still running."""
         self._plain.release()

@@ -88,9 +88,10 @@ def open_lora(repo: RepoRef) -> Lora:
     """
     config = repo.read_json(ADAPTER_CONFIG) or {}
     _refuse_other(repo, config)
-    if beside := [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]:
+    others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
+    if others and only_lora(repo):
         raise NothingToCompare(
-            f"{repo} holds {printable(beside[0], 200)} beside an adapter and no config.json: some loaders read one, "
+            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read one, "
             "some the other; publish them apart"
         )
     if not repo.offers(WEIGHTS):
