@@ -88,16 +88,7 @@ def open_lora(repo: RepoRef) -> Lora:
     """
     config = repo.read_json(ADAPTER_CONFIG) or {}
     _refuse_other(repo, config)
-    others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
-    if others and only_lora(repo):
-        raise NothingToCompare(
-            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read one, "
-            "some the other; publish them apart"
-        )
-    if not repo.offers(WEIGHTS):
-        raise NothingToCompare(
-            f"{repo} has no {WEIGHTS}, only which adapters are read; save it with peft's `save_pretrained`"
-        )
+    _refuse_files(repo)
     checkpoint = open_file(repo, WEIGHTS)
     pairs: dict[str, dict[str, str]] = {}
     for name, info in checkpoint.tensors.items():
@@ -122,6 +113,20 @@ def open_lora(repo: RepoRef) -> Lora:
         order_matters=str(start) if _family(start) in NOT_ALIKE else "",
         stacked=stacked,
     )
+
+
+def _refuse_files(repo: RepoRef) -> None:
+    """Raise NothingToCompare for other weights that some loaders would read, and for factors in another format."""
+    others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
+    if others and only_lora(repo):
+        raise NothingToCompare(
+            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read one, "
+            "some the other; publish them apart"
+        )
+    if not repo.offers(WEIGHTS):
+        raise NothingToCompare(
+            f"{repo} has no {WEIGHTS}, only which adapters are read; save it with peft's `save_pretrained`"
+        )
 
 
 def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:

@@ -66,6 +66,8 @@ def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report
         ({"target_modules": "all-linear", "use_dora": True}, "DoRA"),
         ({"use_rslora": True, "rank_pattern": {"up_proj": 8}}, "rsLoRA"),
         ({"init_lora_weights": "pissa"}, "LoRA from pissa"),
+        ({"init_lora_weights": "olora"}, "LoRA from olora"),
+        ({"init_lora_weights": "orthogonal"}, "LoRA from orthogonal"),
         ({"target_modules": r".*layers\.[1-4]\..*(v|o)_proj", "r": 8}, "LoRA"),
     ],
 )

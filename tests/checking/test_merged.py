@@ -5,16 +5,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from click.testing import CliRunner
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, check, compare
-from hf_lineage.cli import main
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.hub.reference import ADAPTER_CONFIG
 from tests.adapters import LINEAR, pair, trained, written
 from tests.models import card, edit_json, spoil, tiny_llama
+from tests.running import lineage
 
 HUB = Path("examples/hub")
 BASE, OTHER = "acme/llama-base", "otter/llama-independent"
@@ -106,6 +105,5 @@ def test_weights_that_are_not_finite_are_not_the_sum(tmp_path):
 
 def test_on_the_command_line_a_model_that_is_no_adapter_is_refused(tmp_path):
     base = str(tiny_llama(tmp_path / "base"))
-    ended = CliRunner().invoke(main, ["compare", base, base, "--merge-base", base])
-    assert ended.exit_code == 2
-    assert "--merge-base needs the weights of A and an adapter of peft as B" in ended.output
+    ended = lineage("compare", base, base, "--merge-base", base)
+    assert "--merge-base needs the weights of A and an adapter of peft as B" in ended.error
