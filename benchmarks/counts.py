@@ -12,9 +12,10 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import click
 
@@ -25,7 +26,10 @@ from benchmarks.tasks import PATHS, PROBES, recipe
 from benchmarks.writing import write_model, write_signatures
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from benchmarks.tally import Tally
+    from hf_lineage.checkpoint.stored import StoredTensor
     from hf_lineage.signature.values import PathSignature
 
 Extract = Callable[..., Mapping[str, "PathSignature"]]
@@ -38,6 +42,8 @@ WORSE = 1.5
 SHAPE = Shape(2, 1024, 3072, heads=8, groups=1, head_size=64, vocabulary=1024)
 SIGNED = Shape(8, 2048, 5504, heads=16, groups=16, head_size=128)
 """Of the signatures: large enough for fixed pieces of memory not to count."""
+SAMPLED = Shape(8, 256, 4096, heads=4, groups=4, head_size=64, vocabulary=1024)
+"""Of two related models: just deep and wide enough to be compared by a sample."""
 PERMUTATIONS = 99
 START = """
 import sys
@@ -57,11 +63,16 @@ def counts() -> Counts:
         model, signatures = Path(folder, "model"), Path(folder, "signatures")
         write_model(Model("counted", SHAPE), model)
         write_signatures(signatures, SIGNED)
+        related = {described.folder: described for described in Model("sampled", SAMPLED).pair}
+        for name, described in related.items():
+            write_model(described, Path(folder, name))
+        base, child = (Path(folder, name) for name in related)
         return {
             **extraction_counts(extract_paths, model),
             **exact_counts(extract_paths, model),
             **comparison_counts(permutation_null, signatures),
-            **start_counts(signatures),
+            **sample_counts(base),
+            **start_counts(signatures, (base, child)),
         }
 
 
@@ -151,12 +162,34 @@ def _calls(task: Callable[..., object], *arguments: object) -> int:
     return called
 
 
-def start_counts(signatures: Path) -> Counts:
-    """Return how many modules the command imports, to show its help and to compare two stored signatures."""
+def sample_counts(model: Path) -> Counts:
+    """Return how much of the layers that it shows a sample reads."""
+    from hf_lineage.checking.opened import headers
+    from hf_lineage.hub.reference import resolve
+    from hf_lineage.signature.sample import Sample, sampled
+
+    opened = headers(resolve(str(model)))
+    checkpoint, layout = opened.checkpoint, opened.layout
+    read, sizes = checkpoint.read_pieces, []
+
+    def counted(name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
+        rows = read(name, pieces)
+        sizes.append(rows.nbytes)
+        return rows
+
+    with patch.object(checkpoint, "read_pieces", counted):
+        sampled(checkpoint, layout, recipe(PROBES), "mlp", range(SAMPLED.layers), Sample(seed=0))
+    stored = 3 * SAMPLED.mlp_elements * SAMPLED.layers
+    return {"sample: bytes read, by bytes stored of the MLPs": sum(sizes) / stored}
+
+
+def start_counts(signatures: Path, related: tuple[Path, Path]) -> Counts:
+    """Return how many modules the command imports: to show its help, to compare two signatures, and two models."""
     pair = [str(signatures / f"{name}.sig") for name in "ab"]
     return {
         "start-up: modules for --help": modules(START, "--help"),
         "start-up: modules to compare stored signatures": modules(START, "compare", *pair),
+        "start-up: modules to compare two models by a sample": modules(START, "compare", *map(str, related)),
     }
 
 

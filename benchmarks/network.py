@@ -9,7 +9,8 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from hf_lineage.checkpoint.stored import header
 from hf_lineage.hub.ranges import HEAD
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.published import FOLDER
-from tests.server import Hub, serving
+from tests.server import Hub, faults, serving
 from tests.server.client import remote
 from tests.server.commits import Commits
 from tests.server.hub import Part
@@ -33,6 +34,10 @@ from tests.server.hub import Part
 FILE = Path(__file__).with_name("results") / "network.json"
 SHAPE = SHAPES["7B"].shrunk(16)
 """All 32 layers, and the shares of embedding, head, attention and MLP that the 7B has."""
+SAMPLED = Shape(32, 512, 4096, heads=8, groups=8, head_size=64, vocabulary=4096)
+"""The narrowest MLPs of which a sample is taken, in as many layers as the 7B has."""
+LATENCY, RATE = 0.05, 20e6
+"""Seconds and bytes a second of a link on which the time that bytes take can be seen."""
 SHARDS = 3
 BASE, SUSPECT = "acme/base", "fern/child"
 
@@ -73,6 +78,28 @@ def measure(shape: Shape, cases: Sequence[Case] = CASES) -> list[Row]:
             verdict = checked(hub, place / f"home{number}", case)
             found += rows(hub, case, shape, verdict)
         return found
+
+
+def over_a_link(shape: Shape, latency: float, rate: float) -> Iterator[Row]:
+    """Yield how long checks of models large enough for a sample take over a slow link, next to the link alone."""
+    with tempfile.TemporaryDirectory() as scratch, serving() as hub:
+        place = Path(scratch)
+        base, child = Model("base", shape).pair
+        for name, model in ((BASE, base), (SUSPECT, child)):
+            hub.publish(name, written(model, place / model.folder))
+        hub.plan(faults.Link(latency, rate), times=10**9)
+        for budget in ("quick", "full"):
+            hub.forget()
+            began = time.perf_counter()
+            verdict = checked(hub, place / budget, Case(budget, published=False))
+            seconds = time.perf_counter() - began
+            moved = weights(hub, BASE) + weights(hub, SUSPECT)
+            note = (
+                f"{verdict}; {moved / 1e6:.0f} of {2 * shape.bytes / 1e6:.0f} MB in {len(hub.parts)} ranges, for which "
+                f"the link alone takes {moved / rate:.2g} s; {latency * 1e3:.0f} ms until an answer begins"
+            )
+            what = f"{budget}, base from its weights, over {rate / 1e6:.0f} MB/s"
+            yield Row(what, Target(), seconds, "s, whole command", note)
 
 
 def publish(hub: Hub, place: Path) -> None:
@@ -184,7 +211,7 @@ def document(found: Sequence[Row]) -> Mapping[str, object]:
 @click.command()
 def main() -> None:
     """Print the figures of the 32-layer model, and write them."""
-    found = measure(SHAPE)
+    found = [*measure(SHAPE), *over_a_link(SAMPLED, LATENCY, RATE)]
     FILE.write_text(json.dumps(document(found), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     show(found, Console())
     sys.exit(not all(row.met for row in found))

@@ -13,6 +13,8 @@ import numpy as np
 from benchmarks.clock import Seconds, interleaved, peak
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from benchmarks.rebasin import Block
     from hf_lineage import Recipe
     from hf_lineage.architecture.layout import Layout
@@ -44,6 +46,11 @@ def extraction(folder: Path, probes: int | None = PROBES) -> Callable[[], PathSi
 
     checkpoint, layout = _opened(folder)
     return lambda: extract_paths(checkpoint, layout, recipe(probes), PATHS)["mlp"]
+
+
+def sketch(folder: Path) -> NDArray[np.float32]:
+    """Return the sketch of a model's `mlp` path, (L, d, k)."""
+    return np.asarray(extraction(folder)().sketch)
 
 
 def times(subjects: Sequence[tuple[Path, int | None]], rounds: int) -> list[Seconds]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from benchmarks import tasks
 from benchmarks.cases.bench import Bench, duration
 from benchmarks.clock import Seconds
-from benchmarks.isolated import isolated, isolated_on_gpu
+from benchmarks.isolated import isolated
 from benchmarks.results import Row, Target
 from benchmarks.shapes import Model, Plan
 
@@ -21,16 +21,14 @@ def models(plan: Plan) -> tuple[Model, ...]:
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    """Yield one row for each size on the CPU, and one on the GPU where there is one."""
-    gpu = isolated_on_gpu(tasks.graphics)
+    """Yield one row for each size, on the CPU."""
     for model in models(bench.plan):
-        folder = bench.scratch.model(model)
-        yield _row(bench, model, "CPU", isolated(tasks.times_and_limits, folder, bench.plan.rounds), gpu)
-        if gpu:
-            yield _row(bench, model, gpu, isolated_on_gpu(tasks.times_and_limits, folder, bench.plan.rounds), gpu)
+        taken = isolated(tasks.times_and_limits, bench.scratch.model(model), bench.plan.rounds)
+        yield row(bench, model, "CPU", taken, TARGETS[model.name])
 
 
-def _row(bench: Bench, model: Model, device: str, taken: dict[str, Seconds], gpu: str | None) -> Row:
+def row(bench: Bench, model: Model, device: str, taken: dict[str, Seconds], target: Target) -> Row:
+    """Return how many times as long extraction takes as what it cannot do without."""
     rounds = zip(taken["extract"], taken["touch"], taken["operate"], strict=True)
     measured = statistics.median(extract / max(touch, operate) for extract, touch, operate in rounds)
     extract, touch, operate = (statistics.median(taken[name]) for name in ("extract", "touch", "operate"))
@@ -45,8 +43,8 @@ def _row(bench: Bench, model: Model, device: str, taken: dict[str, Seconds], gpu
     )
     return Row(
         f"extract {model.name}, mlp path, k = {tasks.PROBES}, {device}",
-        TARGETS[model.name],
+        target,
         measured,
         "× roofline",
-        note if gpu else f"{note}; no GPU here",
+        note,
     )

@@ -31,8 +31,8 @@ def rows(bench: Bench) -> Iterator[Row]:
         Target(high=300.0),
         peaks[deep] / 1e6,
         "MB",
-        f"{deep.shape.layers} layers, one process; the three matrices of one layer are "
-        f"{1.5 * deep.shape.mlp_elements * 2 / 1e6:.0f} MB of it; no weight is mapped",
+        f"{deep.shape.layers} layers, one process; the matrix of a layer that is held as a whole is "
+        f"{deep.shape.mlp_elements / 1e6:.0f} MB of it; no weight is mapped",
     )
     left = {model: peak - _signature(model) for model, peak in peaks.items()}
     yield Row(

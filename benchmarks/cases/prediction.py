@@ -42,11 +42,11 @@ def rows(bench: Bench) -> Iterator[Row]:
         Target(high=20),
         100 * abs(peaks[1] / predicted - 1),
         "%",
-        f"{peaks[1] / 1e6:.0f} MB, predicted {predicted / 1e6:.0f} MB: one layer's two matrices as stored, and the "
+        f"{peaks[1] / 1e6:.0f} MB, predicted {predicted / 1e6:.0f} MB: one layer's writer as stored, and the "
         f"rest of 7B's {peaks[0] / 1e6:.0f} MB in proportion to the width",
     )
 
 
 def stored(shape: Shape) -> int:
-    """Return the bytes of the two matrices that the `mlp` path reads in one layer."""
-    return 2 * shape.mlp_elements
+    """Return the bytes of the one matrix of a layer that is held as a whole; of the others some rows are at a time."""
+    return shape.mlp_elements

@@ -19,6 +19,8 @@ from hf_lineage.report.record import PathEvidence, Record, RecordedClaim
 
 ROUNDING = 0.011
 """The largest difference of two equal figures that were rounded to whole per cent."""
+ERRORS = 4
+"""How many standard errors the scores of two samples may differ by."""
 DRAWN: dict[str, Any] = {"reason": "", "score": None, "p_value": None, "inherited": None, "evidence": {}}
 """The fields of a claim that may depend on random draws, with neutral values."""
 
@@ -55,6 +57,7 @@ def _same_path(old: PathEvidence, new: PathEvidence, evidence: Evidence, alpha: 
         return False
     early, cosines = evidence.analyses > 1, evidence.comparison.by_layer
     apart = float(cosines.max() - cosines.min()) + ROUNDING if early else 0.0
+    apart += ERRORS * evidence.comparison.standard_error if evidence.sampled else 0.0
     return (
         (old.verdict, _wordless(old.reason), old.analyses) == (new.verdict, _wordless(new.reason), new.analyses)
         and abs(old.score - new.score) <= apart

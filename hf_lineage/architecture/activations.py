@@ -20,26 +20,15 @@ from hf_lineage.architecture.curves import (
     make,
     polynomial,
 )
-
-
-def _normal(x: Vector) -> tuple[Vector, Vector]:
-    """The standard normal distribution function and its density."""
-    return _below(x), np.exp(-0.5 * x * x) / math.sqrt(math.tau)
-
-
-def _below(x: Vector) -> Vector:
-    from scipy.special import ndtr
-
-    below: Vector = ndtr(x)
-    return below
+from hf_lineage.architecture.normal import density_at, share_below
 
 
 def _gelu(x: Vector) -> Vector:
-    return x * _below(x)
+    return x * share_below(x)
 
 
 def _gelu_slope(x: Vector) -> Vector:
-    below, density = _normal(x)
+    below, density = share_below(x), density_at(x)
     return below + x * density
 
 
@@ -91,11 +80,11 @@ MIDDLE, WIDTH = 0.707107, 0.282095
 
 
 def _laplace(x: Vector) -> Vector:
-    return _normal((x - MIDDLE) / WIDTH)[0]
+    return share_below((x - MIDDLE) / WIDTH)
 
 
 def _laplace_slope(x: Vector) -> Vector:
-    return _normal((x - MIDDLE) / WIDTH)[1] / WIDTH
+    return density_at((x - MIDDLE) / WIDTH) / WIDTH
 
 
 def _hardswish(x: Vector) -> Vector:

@@ -7,7 +7,6 @@ leaves the range in which one of the floating-point types models run in gives a 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from hf_lineage.architecture.activations import ACTIVATIONS, swish
 from hf_lineage.architecture.curves import Activation, Curve, Function, Polynomial, Vector, clamped
 from hf_lineage.architecture.lookup import setting
+from hf_lineage.architecture.normal import ROOT_TAU, density_at, share_below
 from hf_lineage.errors import NothingToCompare
 
 NARROW = 1 / 40
@@ -26,7 +26,6 @@ REACH = 6.0
 FOLLOWING, STAYING = 32, 80
 """Nodes between two cuts: placed around each unit's centre, and fixed ones."""
 TINIEST = 1e-300
-ROOT_TAU = math.sqrt(math.tau)
 
 
 @dataclass(frozen=True)
@@ -137,13 +136,11 @@ def _tails(curve: Curve, spread: Vector, centre: Vector) -> Vector:
 
 def _above(tail: Polynomial, sign: float, spread: Vector, centre: Vector, cut: float) -> Vector:
     """E[polynomial; sign (x - cut) > 0]."""
-    from scipy.special import ndtr
-
     total = np.zeros_like(centre)
     if not any(tail):
         return total
     away = sign * _scaled(centre - cut, spread)
-    share, density = ndtr(away), _density(away)
+    share, density = share_below(away), density_at(away)
     if tail[0]:
         total = total + tail[0] * share
     if tail[1]:
@@ -159,10 +156,6 @@ def _above(tail: Polynomial, sign: float, spread: Vector, centre: Vector, cut: f
 def _scaled(distance: Vector, spread: Vector) -> Vector:
     """A distance in spreads, infinite without spread, zero where there is no distance."""
     return distance / np.maximum(spread, TINIEST)
-
-
-def _density(z: Vector) -> Vector:
-    return np.exp(-0.5 * z * z) / ROOT_TAU
 
 
 @functools.cache
@@ -237,8 +230,7 @@ def _share(spread: Vector, centre: Vector, chosen: int, added: Vector | None) ->
 
 def _over(threshold: float, spread: Vector, centre: Vector, added: Vector | None) -> Vector:
     """How probably each expert's score is over a threshold."""
-    from scipy.special import logit, ndtr
+    from scipy.special import logit
 
     bound = threshold if added is None else logit(np.clip(threshold - added, 0.0, 1.0))
-    share: Vector = ndtr((centre - bound) / spread)
-    return share
+    return share_below((centre - bound) / spread)

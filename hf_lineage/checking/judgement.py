@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hf_lineage.checking import null_models
+from hf_lineage.checking import null_models, sampling
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import OpenedModel
 from hf_lineage.checking.options import Options
@@ -73,6 +73,7 @@ def _layers(rows: Mapping[int, int]) -> str:
 def _read(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdict.Verdict:
     """The verdict at the first interim analysis whose result the unread layers cannot change."""
     order, stops = _plan(base, candidate, options)
+    sample = sampling.of(base, candidate, options) if len(stops) > 1 else None
     criteria = Criteria(
         options.alpha,
         options.min_share,
@@ -81,10 +82,14 @@ def _read(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdic
         permutations=options.permutations,
         seed=options.seed,
         unit_seed=options.order_seed or 0,
-        analyses=len(stops),
+        analyses=len(stops) + (sample is not None),
         uncounted=EARLIER.format(base.earlier.option) if base.earlier else "",
         independent=null_models.empirical_nulls(base, candidate, options, functools.partial(_against, base, options)),
     )
+    if sample is not None:
+        outcome = evaluate(*sample.signatures(order[: stops[0]]), criteria)
+        if outcome.verified and _clear(outcome, stops[0], len(order), criteria):
+            return outcome
     for read in stops:
         base_read, candidate_read = (_signature(model, order[:read]) for model in (base, candidate))
         same_recipe(base_read, candidate_read)
@@ -103,12 +108,14 @@ def _against(base: OpenedModel, options: Options, other: OpenedModel) -> verdict
 def _plan(base: OpenedModel, candidate: OpenedModel, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The layers in the order in which they are read, and how many of them have been read at each analysis.
 
-    Layers of unlike widths are all read: a few of them would not represent the rest.
+    Layers of unlike widths are all read: a few of them would not represent the rest. Of two signatures that the user
+    gave all layers are at hand, and stopping early would save nothing.
     """
     everything = tuple(range(max(base.layers, candidate.layers)))
     plain = dict.fromkeys(everything, candidate.width)
     alike = all(model.rows.get(path) == plain for model in (base, candidate) for path in options.paths)
-    if options.budget == "full" or options.nulls or options.recipe.probes is None or not alike:
+    at_hand = base.origin.given and candidate.origin.given
+    if at_hand or options.budget == "full" or options.nulls or options.recipe.probes is None or not alike:
         return everything, (len(everything),)
     layers = len(everything)
     return interim.reading_order(layers, options.order_seed or 0), interim.analyses(layers, options.min_share)

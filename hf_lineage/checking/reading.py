@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.checking.opened import Opened, about
+from hf_lineage.signature.extraction import extract_paths
 from hf_lineage.signature.options import Spec
+from hf_lineage.signature.recipe import Recipe
+from hf_lineage.signature.sample import Sample, sampled
 from hf_lineage.signature.sources import cache
-from hf_lineage.signature.values import Signature, joined, some_layers
+from hf_lineage.signature.values import PathSignature, Signature, joined, some_layers
 
 
 class Reading:
@@ -36,21 +40,33 @@ class Reading:
             cache.write(self._model.described.repo, layout.factorization, self._signature)
         return some_layers(self._signature, wanted)
 
-    def _extracted(self, layout: Layout) -> Signature:
-        from hf_lineage.signature.extraction import extract_paths
+    def sampled(self, layers: Collection[int], sample: Sample) -> Signature:
+        """Return the signature of a sample of these layers, of which nothing is kept."""
+        layout, recipe = self._model.layout, self._spec.recipe
+        with about(self._model.described.repo):
+            paths = {
+                path: sampled(self._model.checkpoint, layout, recipe, path, layers, sample) for path in self._spec.paths
+            }
+        (width,) = {len(path.corner.T) for path in paths.values()}
+        return self._of(paths, layout.only(layers), replace(recipe, probes=None), width)
 
-        repo, spec = self._model.described.repo, self._spec
-        with about(repo):
+    def _extracted(self, layout: Layout) -> Signature:
+        spec = self._spec
+        with about(self._model.described.repo):
             paths = extract_paths(self._model.checkpoint, layout, spec.recipe, spec.paths, self._max_memory)
+        return self._of(paths, layout, spec.recipe, layout.width)
+
+    def _of(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:
+        repo = self._model.described.repo
         return Signature(
             model=repo.name,
             revision=repo.revision,
             architecture=self._model.described.architecture,
             factorization=layout.factorization.name,
             exchangeable=layout.factorization.exchangeable,
-            width=layout.width,
+            width=width,
             layers=layout.layers,
-            recipe=spec.recipe,
+            recipe=recipe,
             paths=paths,
             without={path: layout.without(path) for path in paths if layout.without(path)},
             notes=self._model.notes,

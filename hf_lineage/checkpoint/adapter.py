@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_file
-from hf_lineage.checkpoint.stored import StoredRows
+from hf_lineage.checkpoint.stored import StoredRows, StoredTensor
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
@@ -71,6 +71,18 @@ class Adapted(Checkpoint):
         self._plain.prefetch(*names)
         added = [self._deltas[name] for name in names if name in self._deltas]
         self._adapter.prefetch(*(name for delta in added for name in (delta.first, delta.second)))
+
+    def prefetch_pieces(self, pieces: Iterable[StoredTensor]) -> None:
+        """Start to read rows of stored matrices, to which nothing is added, in the background."""
+        self._plain.prefetch_pieces(pieces)
+
+    def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
+        """Return rows of a stored matrix to which nothing is added; raise as `Checkpoint.read` does."""
+        return self._plain.read_pieces(name, pieces)
+
+    def wait(self, *names: str) -> None:
+        """Return when these tensors are on this disk."""
+        self._plain.wait(*names)
 
     def rows(self, name: str) -> StoredRows | None:
         """Return a matrix to which nothing is added; None for any other tensor."""

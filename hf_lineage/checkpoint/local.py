@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.memory import Memory
@@ -63,8 +64,26 @@ class Checkpoint:
         for part in self.parts(names).values():
             part.prefetch()
 
+    def prefetch_pieces(self, pieces: Iterable[StoredTensor]) -> None:
+        """Ask the system to read rows of stored matrices in the background, where it can."""
+        for piece in pieces:
+            piece.prefetch()
+
+    def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
+        """Return rows of one stored matrix, one piece below the other; raise as `read` does."""
+        try:
+            return np.concatenate([piece.read(Memory()) for piece in pieces])
+        except OSError as error:
+            raise unreadable(name, error) from None
+
+    def wait(self, *names: str) -> None:
+        """Return when these tensors are on this disk."""
+
     def rows(self, name: str) -> StoredRows | None:
-        """Return a matrix that is read row by row; None for a tensor that is decoded, or that is no matrix of rows."""
+        """Return a matrix whose rows can be read; None for a tensor that is decoded, or that is no matrix of rows.
+
+        Of a file on the Hub they can be read after `wait`.
+        """
         tensor = self.tensors[name]
         plain = tensor.decode is as_stored and not tensor.refusal and len(tensor.shape) == 2 and tensor.numbers
         return StoredRows(name, self.stored[tensor.parts[0]]) if plain else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.stored import StoredRows, StoredTensor
+from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.files.tensor_file import OPEN_FILES
 from hf_lineage.hub.ranges import LARGEST_RANGE, Downloads, RangedFile
@@ -81,6 +82,7 @@ class RemoteCheckpoint(Checkpoint):
         self._lock = threading.RLock()
         self._requested: set[str] = set()
         self._pending: dict[Path, list[Future[None]]] = defaultdict(list)
+        self._pieces_pending: dict[StoredTensor, Future[None]] = {}
         self._ordered: dict[Path, list[str]] = defaultdict(list)
         for name, tensor in sorted(stored.items(), key=lambda item: item[1].start):
             self._ordered[tensor.file].append(name)
@@ -119,26 +121,42 @@ class RemoteCheckpoint(Checkpoint):
 
         Raise NetworkError if it cannot be fetched, CheckpointError if the file has changed.
         """
-        self._wait(name)
+        self.wait(name)
         return super().read(name, memory)
 
-    def rows(self, name: str) -> StoredRows | None:
-        """Return a matrix that is read row by row, once it has been downloaded; otherwise as `Checkpoint.rows` does."""
-        self._wait(name)
-        return super().rows(name)
-
-    def _wait(self, name: str) -> None:
-        """Return when a tensor has been downloaded; raise NetworkError if it cannot be."""
+    def prefetch_pieces(self, pieces: Iterable[StoredTensor]) -> None:
+        """Fetch rows of stored matrices in the background, with one request what is separated by a small gap alone."""
         with self._lock:
-            self.prefetch(name)
-            for path in {part.file for part in self.parts([name]).values()}:
+            missing = {piece for piece in pieces if piece not in self._pieces_pending}
+            super().prefetch_pieces(piece for piece in missing if piece.file not in self._files)
+            for path, file in self._files.items():
+                wanted = sorted((piece for piece in missing if piece.file == path), key=lambda piece: piece.start)
+                for run in _close(wanted):
+                    start, stop = max(run[0].start, file.head), run[-1].start + run[-1].size
+                    self._pieces_pending |= dict.fromkeys(run, self._pool.submit(file.fetch, start, stop))
+
+    def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
+        """Return rows of one matrix once they have been downloaded; raise as `read` does."""
+        wanted = list(pieces)
+        self.prefetch_pieces(wanted)
+        for piece in wanted:
+            if piece in self._pieces_pending:
+                self._pieces_pending[piece].result()
+        return super().read_pieces(name, wanted)
+
+    def wait(self, *names: str) -> None:
+        """Return when these tensors have been downloaded; raise NetworkError if they cannot be."""
+        with self._lock:
+            self.prefetch(*names)
+            for path in {part.file for part in self.parts(names).values()}:
                 for part in self._pending[path]:
                     part.result()
                 self._pending[path].clear()
 
     def release(self) -> None:
         """Cancel the downloads that are still running; the checkpoint cannot be used after that."""
-        if any(not part.done() for parts in list(self._pending.values()) for part in list(parts)):
+        pending = [*itertools.chain(*list(self._pending.values())), *list(self._pieces_pending.values())]
+        if not all(part.done() for part in pending):
             self._downloads.stopped.set()
 
     def _runs(self, path: Path, wanted: set[str]) -> Iterator[list[str]]:
@@ -164,3 +182,16 @@ class RemoteCheckpoint(Checkpoint):
         start = max(self.stored[first].start, self._files[path].head)
         stop = self.stored[last].start + self.stored[last].size
         return ((begin, min(begin + LARGEST_RANGE, stop)) for begin in range(start, stop, LARGEST_RANGE))
+
+
+def _close(pieces: Iterable[StoredTensor]) -> Iterator[list[StoredTensor]]:
+    """Runs of pieces of one file, in the order of their bytes, that lie close together and make no large range."""
+    run: list[StoredTensor] = []
+    for piece in pieces:
+        end = piece.start + piece.size
+        if run and (piece.start - run[-1].start - run[-1].size > GAP or end - run[0].start > LARGEST_RANGE):
+            yield run
+            run = []
+        run.append(piece)
+    if run:
+        yield run

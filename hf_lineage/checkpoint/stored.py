@@ -47,6 +47,12 @@ class StoredTensor:
         bits = re.search(r"\d+", self.dtype)
         return self.numbers * int(bits[0] if bits else 8) // 8
 
+    def rows(self, chosen: slice) -> StoredTensor:
+        """Return some consecutive rows of a matrix as a tensor of their own."""
+        start, stop, _ = chosen.indices(self.shape[0])
+        row = self.size // self.shape[0]
+        return replace(self, shape=(stop - start, *self.shape[1:]), start=self.start + start * row)
+
     def prefetch(self) -> None:
         """Ask the system to read it in the background, where it can, while something else is computed."""
         with contextlib.suppress(OSError, AttributeError), self.file.open("rb") as stream:
@@ -89,10 +95,7 @@ class StoredRows:
 
         Raise CheckpointError if the file cannot be read or has changed since it was opened.
         """
-        rows, columns = self.shape
-        start, stop, _ = chosen.indices(rows)
-        row = self.tensor.size // rows
-        part = replace(self.tensor, shape=(stop - start, columns), start=self.tensor.start + start * row)
+        part = self.tensor.rows(chosen)
         memory.reuse([part.size])
         try:
             return part.read(memory)

@@ -101,6 +101,7 @@ def inherited_units(
         partner = partners.get(row, int(comparison.similarity[:, row].argmax()))
         stream = random_stream(f"units {seed} {row}")
         drawn[row], errors[row] = _layer(base.units[partner], candidate.units[row], count, stream)
+        errors[row] += _sampling_error(candidate, row)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(count_inherited, usable))
@@ -124,6 +125,12 @@ def together(several: Sequence[Inherited]) -> Inherited | None:
             return None
         drawn = tuple(Drawn(*a[:2], a.inherited | b.inherited) for a, b in zip(drawn, other.drawn, strict=True))
     return replace(first, by_layer=np.array([layer.share for layer in drawn]), drawn=drawn) if drawn else None
+
+
+def _sampling_error(candidate: PathSignature, row: int) -> float:
+    """One over the effective number of units, if those of a layer are a sample: equal weights are worth the most."""
+    weight = candidate.units[row].weight.astype(np.float64)
+    return float(weight @ weight / weight.sum() ** 2) if candidate.sampled and weight.sum() > 0 else 0.0
 
 
 def _layer(base: UnitCodes, candidate: UnitCodes, count: int, stream: np.random.Philox) -> tuple[Drawn, float]:

@@ -35,6 +35,7 @@ def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
             else inherited_units(*pair.signatures, comparisons[pair.path], criteria.unit_seed),
             left_out=pair.left_out,
             not_finite=pair.not_finite,
+            sampled=pair.signatures[1].sampled,
         )
         for pair in pairs
     }

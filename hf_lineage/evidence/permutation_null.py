@@ -28,8 +28,8 @@ NOT_EXCHANGEABLE = (
 FEWEST_COORDINATES = 8
 """Fewer coordinates have too few permutations for a small p-value."""
 BATCHES = (32, 256)
-"""Permutations drawn at first, and then at a time: a million of them would take gigabytes, and most sequences of
-independent models end after some twenty."""
+"""Permutations drawn at first, and at most at a time: a million of them would take gigabytes. Each batch is as large as
+all before it together, for most sequences of independent models end after some forty."""
 TILE = 16
 """Permutations whose scores a thread computes at a time."""
 GATHERED = 2**19
@@ -139,14 +139,18 @@ def sequential_null(a: PathSignature, b: PathSignature, first: int, seed: int) -
 
 def _scores(a: PathSignature, b: PathSignature, permutations: int, seed: int) -> Generator[float]:
     """The observed score, and then the score under each permutation in the order in which they are drawn."""
-    size, gates, alike = a.corner.shape[1], gate(a, b), a.alike(b)
+    size, a_units, b_units = a.corner.shape[1], _units(a.corner), _units(b.corner)
     # Layers come last: a permutation then moves whole rows of B, one for each pair of coordinates.
-    b_units = np.ascontiguousarray(_units(b.corner).transpose(1, 2, 0)).reshape(size * size, -1)
-    similarities = functools.partial(_similarities, _units(a.corner).transpose(1, 0, 2), b_units)
+    moved = np.ascontiguousarray(b_units.transpose(1, 2, 0)).reshape(size * size, -1)
+    if a.sampled:
+        scores = functools.partial(_by_number, np.ascontiguousarray(a_units.transpose(1, 2, 0)), moved)
+    else:
+        gates, alike = gate(a, b), a.alike(b)
+        scores = functools.partial(_assigned, a_units.transpose(1, 0, 2), moved, gates, alike)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for orders in _orders(size, permutations, seed):
-            for tile in pool.map(similarities, _tiles(orders)):
-                yield from (_score(similarity * alike, gates) for similarity in tile)
+            for tile in pool.map(scores, _tiles(orders)):
+                yield from tile
 
 
 def _units(blocks: Array) -> Array:
@@ -154,6 +158,29 @@ def _units(blocks: Array) -> Array:
     norms = np.linalg.norm(blocks, axis=(1, 2), keepdims=True)
     units: Array = np.divide(blocks, norms, out=np.zeros_like(blocks), where=norms > 0)
     return units
+
+
+def _by_number(a_units: Array, b_units: Array, orders: NDArray[np.int64]) -> list[float]:
+    """The score for n permutations P (n, m) where every layer is compared with that of the same number alone.
+
+    A's blocks come as (m, m, L), B's as (m², L). Each sum is made in the same order whatever else is in the batch.
+    """
+    size, _, layers = a_units.shape
+    rows = max(1, GATHERED // (TILE * size * layers))
+    sums = np.zeros(len(orders), dtype=np.float32)
+    for start in range(0, size, rows):
+        part = slice(start, start + rows)
+        permuted = orders[:, part, None] * size + orders[:, None, :]
+        sums += np.vecdot(b_units.take(permuted, axis=0).reshape(len(orders), -1), a_units[part].ravel())
+    return [float(total) / layers for total in sums]
+
+
+def _assigned(
+    a_units: Array, b_units: Array, gates: Vector, alike: NDArray[np.bool_], orders: NDArray[np.int64]
+) -> list[float]:
+    """The score for n permutations P (n, m) where layers are assigned to each other anew under each."""
+    similarities = _similarities(a_units, b_units, orders) * alike
+    return [float(similarity[assign(similarity * gates)].mean()) for similarity in similarities]
 
 
 def _similarities(a_units: Array, b_units: Array, orders: NDArray[np.int64]) -> Array:
@@ -172,10 +199,6 @@ def _similarities(a_units: Array, b_units: Array, orders: NDArray[np.int64]) -> 
     return similarities
 
 
-def _score(similarity: Array, gates: Vector) -> float:
-    return float(similarity[assign(similarity * gates)].mean())
-
-
 def _orders(size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """The identity and then `count` permutations, (n, size) with n by BATCHES.
 
@@ -183,11 +206,11 @@ def _orders(size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """
     yield np.arange(size)[None]
     stream = random_stream(f"permutations {seed}")
-    first, more = BATCHES
-    starts = [0, *range(first, count, more)]
-    for start, end in zip(starts, [*starts[1:], count], strict=True):
-        words = stream.random_raw((end - start) * size).reshape(-1, size)
-        yield np.argsort(words, axis=1, kind="stable")
+    (first, most), drawn = BATCHES, 0
+    while drawn < count:
+        batch = min(max(first, drawn), most, count - drawn)
+        yield np.argsort(stream.random_raw(batch * size).reshape(-1, size), axis=1, kind="stable")
+        drawn += batch
 
 
 def _tiles(orders: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

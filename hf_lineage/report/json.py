@@ -102,6 +102,7 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
         "inherited": _inherited(evidence),
         "left_out": dict(zip(("base", "model"), map(list, evidence.left_out), strict=True)),
         "layers_read": evidence.read,
+        "sampled": evidence.sampled and asdict(evidence.sampled),
         "permutation_null": _permutation(permutation),
         "empirical_null": empirical and _empirical(empirical, evidence),
         "nulls": [

@@ -28,7 +28,8 @@ def independent(evidence: Evidence) -> str:
 def null_sentences(evidence: Evidence) -> Iterator[str]:
     """Yield a sentence for the score of one path, and one for each null that it was tested against."""
     error = evidence.comparison.standard_error
-    yield f"score {evidence.comparison.score:.4f}" + (f", standard error of the sketch {error:.1g}" if error else "")
+    of = "sample" if evidence.sampled else "sketch"
+    yield f"score {evidence.comparison.score:.4f}" + (f", standard error of the {of} {error:.1g}" if error else "")
     for null in evidence.nulls:
         decides = null is evidence.decided_by
         corrected = (
@@ -38,6 +39,19 @@ def null_sentences(evidence: Evidence) -> Iterator[str]:
             f"{null.name} null: {null.describe()}, p = {null.p_value:.3g}"
             + (corrected if decides else f"; {null.objection or 'another null decides'}")
         )
+
+
+def of_each(evidence: Evidence) -> str:
+    """Return how much of each layer was read, as a phrase that follows the layers; empty where that is all of it."""
+    part = evidence.sampled
+    return (
+        ""
+        if part is None
+        else (
+            f", and of each {part.units:,} of {part.of_units:,} hidden units on {part.coordinates:,} of "
+            f"{part.of_coordinates:,} coordinates, drawn likewise"
+        )
+    )
 
 
 def corrections(evidence: Evidence) -> str:

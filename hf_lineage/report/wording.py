@@ -208,8 +208,8 @@ def reading(row: Row) -> Iterator[str]:
     if row.layers is not None and 0 < read < row.layers:
         yield (
             f"{about(row)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
-            f"drawn in a random order, at one of {early[0].analyses} interim analyses, for which p is corrected "
-            "(Bonferroni); --budget full reads them all"
+            f"drawn in a random order{numbers.of_each(early[0])}, at one of {early[0].analyses} interim analyses, "
+            "for which p is corrected (Bonferroni); --budget full reads them all"
         )
     for name, traffic in row.traffic.items():
         yield (

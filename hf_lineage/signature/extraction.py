@@ -161,6 +161,7 @@ class Extraction:
     def _rows(self, layer: int) -> dict[str, StoredRows]:
         """The tensors of a layer that are read some rows at a time, by name."""
         names = sorted(name for path in self.paths for name in read_by_rows(self.layout, path, layer))
+        self.checkpoint.wait(*names)
         return {name: rows for name in names if (rows := self.checkpoint.rows(name)) is not None}
 
     def _branch(self, path: str, layer: int, read: Read, device: devices.Device) -> Iterable[Term]:

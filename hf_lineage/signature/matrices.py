@@ -49,9 +49,9 @@ def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bo
 
 
 def by_rows(layout: Layout, layer_set: LayerSet, role: str) -> bool:
-    """Return whether a reader is a stored matrix as it is, so that its rows can be read some at a time."""
+    """Return whether a role of an MLP is a stored matrix as it is, so that its rows can be read some at a time."""
     slot = layer_set.slots[role]
-    whole = len(slot.roles) == 1 and not slot.latent and not layer_set.stacked and role in ("up", "gate")
+    whole = len(slot.roles) == 1 and not slot.latent and not layer_set.stacked
     return whole and not turned(layout.factorization, slot)
 
 

@@ -102,7 +102,7 @@ def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
 
 def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
     """The signature of one path, made from its stored arrays."""
-    parts = {part: arrays[part] for part in PARTS if part in arrays}
+    parts: dict[str, Any] = {part: arrays[part] for part in PARTS if part in arrays}
     if "units" not in arrays:
         return PathSignature(writes=np.ones(len(parts["norm"])), widths=widths, units=(), **parts)
     counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]

@@ -176,7 +176,10 @@ class Term:
     def tiles(self, starts: Iterable[int] | None = None) -> Iterator[Tile]:
         """Yield the hidden units of every tile, or of those named by their starts, prepared."""
         size = min(self._size, len(self.reader))
-        writers, readers, others = (Scratch(size * self.reader.shape[1], self.writer) for _ in range(3))
+        inside_rows = self.reader if self.inside is None or self.inside.rows is None else self.inside.rows.stored
+        writers, readers, others = (
+            Scratch(size * matrix.shape[1], self.writer) for matrix in (self.reader, self.reader, inside_rows)
+        )
         outs = Rows(self.writer.mT, self.writer_gain, self.centred)
         inns = Rows(self.reader, self.reader_gain, self.centred, self.reader_shift)
         for start in self.starts if starts is None else starts:

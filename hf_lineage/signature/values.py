@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,18 @@ class UnitCodes:
 
 
 @dataclass(frozen=True)
+class Sampled:
+    """How much of every layer was read, where it was not all of it."""
+
+    units: int
+    """Hidden units."""
+    of_units: int
+    coordinates: int
+    """Residual coordinates."""
+    of_coordinates: int
+
+
+@dataclass(frozen=True)
 class PathSignature:
     """The numbers of one path of a model: L layers that have it, width d, k sketch columns (d when exact), m test
     coordinates.
@@ -85,9 +97,16 @@ class PathSignature:
     """For each layer its units; empty in signatures that were stored without them."""
     widths: tuple[int, ...] = ()
     """For each layer the width of its stream, where widths differ."""
+    sampled: Sampled | None = None
+    """How much of every layer it is made of; None where that is the whole layer."""
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
-        """Return whether two layers of this and another model have streams of the same width, (L, L)."""
+        """Return whether two layers of this and another model may be alike, (L, L): their streams are equally wide.
+
+        In a sample only layers of the same number may be, because other units are drawn in any other.
+        """
+        if self.sampled:
+            return np.eye(len(self.trace), len(other.trace), dtype=np.bool_)
         own_widths, other_widths = (
             signature.widths or (signature.sketch.shape[1],) * len(signature.trace) for signature in (self, other)
         )
@@ -97,7 +116,8 @@ class PathSignature:
         """Return the signature of some layers, in the order of these rows."""
         arrays = {part: getattr(self, part)[rows] for part in PARTS}
         units = tuple(self.units[row] for row in rows if self.units)
-        return PathSignature(**arrays, units=units, widths=tuple(self.widths[row] for row in rows if self.widths))
+        widths = tuple(self.widths[row] for row in rows if self.widths)
+        return PathSignature(**arrays, units=units, widths=widths, sampled=self.sampled)
 
     @property
     def concentration(self) -> Vector:
@@ -175,7 +195,7 @@ def joined(one: Signature, other: Signature) -> Signature:
     paths, numbers = {}, {}
     for path, first in one.paths.items():
         second = other.paths[path]
-        arrays = {part: np.concatenate([getattr(first, part), getattr(second, part)]) for part in PARTS}
+        arrays: dict[str, Any] = {part: np.concatenate([getattr(first, part), getattr(second, part)]) for part in PARTS}
         both = PathSignature(**arrays, units=(*first.units, *second.units), widths=(*first.widths, *second.widths))
         numbers[path] = (*one.numbers(path), *other.numbers(path))
         paths[path] = both.of(np.argsort(numbers[path]))

@@ -2,7 +2,10 @@
 
 import pytest
 
-from benchmarks.cases import growth, prediction
+from benchmarks import tasks
+from benchmarks.cases import CASES, Bench, gpu, growth, prediction
+from benchmarks.isolated import isolated
+from benchmarks.scratch import scratch
 from benchmarks.shapes import FULL, QUICK, growing
 
 
@@ -24,3 +27,34 @@ def test_models_grow_in_one_size_alone(plan, size):
 def test_a_layer_of_70b_is_five_times_one_of_7b():
     ratio = prediction.stored(FULL.shapes["70B"]) / prediction.stored(FULL.shapes["7B"])
     assert ratio == pytest.approx(8192 * 28672 / (4096 * 11008))
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """What the case of the GPU yields at small shapes."""
+
+    def measure():
+        with scratch(tmp_path) as place:
+            place.write(CASES["gpu"].models(QUICK))
+            return list(gpu.rows(Bench(QUICK, place, None)))
+
+    return measure
+
+
+def test_without_a_gpu_every_row_says_that_there_is_none(rows):
+    assert {(row.measured, row.note) for row in rows()} == {(None, "not measured: no GPU here")}
+    assert len(rows()) == 3 * len(gpu.SIZES)
+
+
+def test_where_there_is_a_gpu_it_is_measured_beside_the_cpu(rows, monkeypatch):
+    """The processor stands in for the GPU, so the two sketches are the same."""
+
+    def on_stand_in(task, *arguments):
+        return "stand-in" if task is tasks.graphics else isolated(task, *arguments)
+
+    monkeypatch.setattr(gpu, "isolated_on_gpu", on_stand_in)
+    monkeypatch.setattr(gpu, "SIZES", ("1.3B",))
+    roofline, faster, same = rows()
+    assert (roofline.what, roofline.unit) == ("extract 1.3B, mlp path, k = 64, stand-in", "× roofline")
+    assert min(roofline.measured, faster.measured) > 0
+    assert same.measured == 0

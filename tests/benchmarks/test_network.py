@@ -1,4 +1,5 @@
 from benchmarks import network
+from benchmarks.shapes import Shape
 
 
 def test_with_a_signature_of_the_base_a_check_moves_a_tenth_and_nothing_twice():
@@ -8,3 +9,12 @@ def test_with_a_signature_of_the_base_a_check_moves_a_tenth_and_nothing_twice():
     assert suspect.note.endswith("RELATED after 6 of 32 layers")
     assert 0.03 < (suspect.measured or 0) < 0.15
     assert 0 < (base.measured or 0) < 0.01
+
+
+def test_over_a_slow_link_a_check_takes_at_least_what_the_link_takes():
+    shape = Shape(8, 256, 4096, heads=4, groups=4, head_size=64, vocabulary=512)
+    quick, full = network.over_a_link(shape, latency=0.01, rate=50e6)
+    assert quick.note.startswith("RELATED after 5 of 8 layers")
+    assert full.note.startswith("RELATED after 8 of 8 layers")
+    assert (full.measured or 0) > 2 * 8 * 3 * 256 * 4096 * 2 / 50e6
+    assert (quick.measured or 0) < (full.measured or 0)

@@ -1,6 +1,7 @@
 import os
 import re
 import shutil
+from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from safetensors.torch import load_file
 
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.checkpoint import remote as reading
+from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.errors import CheckpointError
@@ -122,6 +124,41 @@ def test_shards_are_read_as_one_file_is(online, tmp_path):
     sharded.prefetch(*sharded.tensors)
     assert all(np.array_equal(single.read(name), sharded.read(name)) for name in reversed(single.tensors))
     assert online.twice() == []
+
+
+def test_rows_of_a_matrix_come_piece_by_piece_and_nothing_besides(online, exact):
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    name, before = "model.layers.0.mlp.up_proj.weight", checkpoint.bytes_read
+    stored = checkpoint.rows(name).tensor
+    pieces = [stored.rows(slice(*ends)) for ends in ((2, 5), (9, 10))]
+    for _ in range(2):
+        checkpoint.prefetch_pieces(pieces)
+        rows = checkpoint.read_pieces(name, pieces)
+    assert checkpoint.bytes_read - before == 4 * stored.shape[1] * DTYPES[stored.dtype].itemsize
+    np.testing.assert_array_equal(rows, checkpoint.read(name)[[2, 3, 4, 9]])
+
+
+def test_pieces_that_lie_close_together_come_with_one_request(online, monkeypatch):
+    monkeypatch.setattr(ranges, "HEAD", 8)
+    for gap, requests in ((0, 3), (1000, 1)):
+        monkeypatch.setattr(reading, "GAP", gap)
+        checkpoint = open_checkpoint(resolve("acme/llama-base"))
+        stored = checkpoint.rows("model.layers.0.mlp.up_proj.weight").tensor
+        online.forget()
+        pieces = [stored.rows(slice(row, row + 1)) for row in (6, 2, 4)]
+        assert stored.rows(slice(0, 1)).size < 1000
+        rows = checkpoint.read_pieces("up", pieces)
+        assert len(online.parts) == requests
+        np.testing.assert_array_equal(rows, checkpoint.read("model.layers.0.mlp.up_proj.weight")[[6, 2, 4]])
+
+
+def test_pieces_that_are_still_to_come_are_cancelled(online, exact):
+    checkpoint = open_checkpoint(resolve("acme/llama-base"))
+    stored = checkpoint.rows("model.layers.0.mlp.up_proj.weight").tensor
+    checkpoint.prefetch_pieces(stored.rows(slice(row, row + 1)) for row in range(stored.shape[0]))
+    checkpoint.release()
+    with pytest.raises(CancelledError):
+        checkpoint.read_pieces("model", [stored.rows(slice(row, row + 1)) for row in range(stored.shape[0])])
 
 
 def test_neighbours_come_with_one_request_and_large_ones_with_several(online, exact, monkeypatch):
