@@ -100,10 +100,6 @@ def in_memory(tensors: Collection[str], told: Told) -> Mapping[str, str]:
     return {known.sub(lambda match: parts[match[0]], name): name for name in tensors} | on_disk
 
 
-def _told(layout: Layout) -> Told:
-    return layout.factorization.lora
-
-
 def _slots(base: Opened) -> dict[str, list[Place]]:
     """By tensor the places of everything that it holds, of no module yet."""
     slots: dict[str, list[Place]] = {}
@@ -183,14 +179,14 @@ def _exchangeable(base: Opened, place: Place) -> bool:
 
 def is_rotary(base: Opened) -> bool:
     """Return whether queries and keys of a base are turned by their position, or may be."""
-    rotary = _told(base.layout).rotary
+    rotary = base.layout.factorization.lora.rotary
     return rotary if isinstance(rotary, bool) else rotary in base.described.config
 
 
 def unembedding(base: Opened) -> str | None:
     """Return the tensor that makes logits of the last stream; None if none is known, or it has another width."""
     tensors = base.checkpoint.tensors
-    names = (f"{name}.weight" for name in as_names(_told(base.layout).unembedding))
+    names = (f"{name}.weight" for name in as_names(base.layout.factorization.lora.unembedding))
     name = next((name for name in names if name in tensors), None)
     return name if name is not None and tensors[name].shape[1:] == (base.layout.width,) else None
 

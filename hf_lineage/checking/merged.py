@@ -99,13 +99,13 @@ def _noted(source: RepoRef, claim: Claim, options: Options) -> tuple[str, ...]:
     """The sentence about one base; none where either cannot be opened, which the verdict says."""
     if claim.problem:
         return ()
-    base = attempt(lambda: base_of(claim, options.local_hub), *VERDICTS)
-    both = [
-        attempt(lambda one=one: opened(described(one, options.choice)), *VERDICTS)  # type: ignore[misc]
-        for one in (source, base)
-        if isinstance(one, RepoRef)
-    ]
-    model, *bases = both
-    if isinstance(model, Verdict) or not bases or isinstance(bases[0], Verdict):
-        return ()
-    return (agreement(model, bases[0], source, options.order_seed or 0),)
+
+    def told() -> str | None:
+        base = base_of(claim, options.local_hub)
+        if isinstance(base, Signature):
+            return None
+        model, plain = (opened(described(repo, options.choice)) for repo in (source, base))
+        return agreement(model, plain, source, options.order_seed or 0)
+
+    sentence = attempt(told, *VERDICTS)
+    return (sentence,) if isinstance(sentence, str) else ()

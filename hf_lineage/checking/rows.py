@@ -50,7 +50,8 @@ class Row:
     recipe: Recipe | None = None
     """The earlier recipe by which both were measured; None if it is that of the report."""
     part: str = ""
-    """The folder of the repository that the row is about; empty for the repository itself."""
+    """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
+    repository itself."""
 
 
 def open_or_verdict(
