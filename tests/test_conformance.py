@@ -70,7 +70,7 @@ def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorizat
 def names_said(factorization: Factorization) -> set[str]:
     """Every name that a registry file says, prefixes with their trailing dot."""
     said = {f"{prefix}." for prefix in prefixes(factorization)} | set(factorization.ignores)
-    said |= {*as_names(factorization.lora.unembedding), *factorization.lora.in_memory.values()}
+    said |= set(as_names(factorization.lora.unembedding))
     for each in factorization.branches.everything():
         said_of = (each.norm, each.output_norm, each.inner_norm, each.fed_by, each.router, each.correction)
         norms = (as_names(names) for names in said_of)
