@@ -31,6 +31,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "link": (PAGES / "signatures.md", measured.link_block),
     "speed": (PAGES / "benchmarks.md", measured.speed_block),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),
+    "adapters": (PAGES / "adapters.md", measured.adapters_block),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
     "missed": (BENCHMARKS, measured.missed_block),
     "coverage": (PAGES / "classes.md", listed.coverage_block),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from hf_lineage.checking.adapters import judge_adapter, judge_on, open_adapter
 from hf_lineage.checking.failures import attempt
+from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import open_model
-from hf_lineage.checking.naming import locate, located, one
+from hf_lineage.checking.naming import locate, located, one, weights
 from hf_lineage.checking.opened import described, headers, model_config
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import counterpart, only, parts_of
@@ -93,6 +94,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
             notes += relation_notes(declared.claims, source, opened)
         judged = [replace(judge_claim(candidate, claim, options, part), part=part) for claim in declared.claims]
         rows = as_merge(judged, options.min_share)
+        if isinstance(source, RepoRef):
+            rows = beside(source, rows, options)
     return Report(model, source.revision, rows, declared.conflicts, options, _repository(source), tuple(notes))
 
 
@@ -103,8 +106,10 @@ def without_model(model: str, source: RepoRef, options: Options, reason: str) ->
     return Report(model, source.revision, rows, declared.conflicts, _ordered(options), source, declared.notes)
 
 
-def compare(a: str, b: str, options: Options | None = None) -> Report:
+def compare(a: str, b: str, options: Options | None = None, *, merge_base: str = "") -> Report:
     """Compare two models, whatever they declare; A is the reference whose weakest layer sets the gate.
+
+    With `merge_base` B is an adapter, and what is compared is that base plus the adapter.
 
     Raise LineageError if either cannot be found or read.
 
@@ -117,6 +122,10 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     options = _ordered(options or Options())
     base = locate(a, options.local_hub)
     source = located(b, options)
+    if merge_base:
+        other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
+        row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
+        return Report(b, source.revision, (row,), (), options, _repository(source))
     if isinstance(source, RepoRef) and only_lora(source):
         row = judge_on(open_adapter(source), Claim(a, None, NAMED), base, options)
         return Report(b, source.revision, (row,), (), options, source)

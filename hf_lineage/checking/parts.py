@@ -18,7 +18,7 @@ from hf_lineage.checkpoint.files import INDICES
 from hf_lineage.checkpoint.unusual import WEIGHT_FILES
 from hf_lineage.errors import NothingToCompare, RepositoryError, printable
 from hf_lineage.files.folders import is_folder
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from hf_lineage.signature.values import Signature
 
 MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
@@ -51,7 +51,7 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
     if not part.files():
         raise RepositoryError(f"{repo} has no folder {subfolder}; check --subfolder")
-    part.fetch(CONFIG, *INDICES, "adapter_config.json")
+    part.fetch(CONFIG, *INDICES, ADAPTER_CONFIG)
     return part
 
 

@@ -8,10 +8,10 @@ from hf_lineage.checking.model import FromWeights, OpenedModel
 from hf_lineage.checkpoint import adapter_beside
 from hf_lineage.checkpoint.unusual import WEIGHT_FILES
 from hf_lineage.claims.names import RELATIONS
-from hf_lineage.claims.sources import CARD, LORA_CONFIG, MERGE_CONFIG, Claim
+from hf_lineage.claims.sources import CARD, MERGE_CONFIG, Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Verdict
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
 WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
 """The types of stored numbers that are not quantized."""
@@ -47,7 +47,7 @@ def _contradictions(
         yield f"the Hub knows only {', '.join(RELATIONS)}"
     elif relation == "adapter":
         if not adapter_beside(repo):
-            missing = "adapter_model.safetensors" if repo.offers(LORA_CONFIG) else LORA_CONFIG
+            missing = "adapter_model.safetensors" if repo.offers(ADAPTER_CONFIG) else ADAPTER_CONFIG
             yield f"there is no adapter: {missing} is missing"
     elif adapter_beside(repo) and not _has_weights(repo):
         yield "the repository holds only an adapter"

@@ -51,7 +51,8 @@ class Row:
     recipe: Recipe | None = None
     """The earlier recipe by which both were measured; None if it is that of the report."""
     part: str = ""
-    """The folder of the repository that the row is about; empty for the repository itself."""
+    """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
+    repository itself."""
     steps: tuple[Step, ...] = ()
     """From the base that is declared to the one that was compared in its place; none where it was itself."""
 

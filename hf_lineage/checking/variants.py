@@ -46,10 +46,15 @@ def _elsewhere(repo: RepoRef, named: Any) -> Opened | str:
 
 
 def _adapted(repo: RepoRef, plain: Opened) -> Opened | str:
+    try:
+        return with_adapter_of(repo, plain)
+    except (NothingToCompare, CheckpointError) as error:
+        return str(error)
+
+
+def with_adapter_of(repo: RepoRef, plain: Opened) -> Opened:
+    """Return a model with the adapter of a repository added; raise NothingToCompare or CheckpointError if it cannot."""
     layout = plain.layout
     slots = [slot for matrices in layout.everything for slot in matrices.slots.values()]
     orientation = {name: turned(layout.factorization, slot) for slot in slots for name in slot.tensors}
-    try:
-        return replace(plain, checkpoint=adapted(repo, plain.checkpoint, orientation))
-    except (NothingToCompare, CheckpointError) as error:
-        return str(error)
+    return replace(plain, checkpoint=adapted(repo, plain.checkpoint, orientation))

@@ -11,7 +11,7 @@ def of_diffusers(config: Mapping[str, Any]) -> bool:
 
     >>> of_diffusers({"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30"})
     True
-    >>> of_diffusers({"_class_name": "UNet2DConditionModel", "architectures": ["LlamaForCausalLM"]})
+    >>> of_diffusers({"_class_name": "SomeUNet", "architectures": ["SomeForCausalLM"]})
     False
     """
     return "_class_name" in config and not {"architectures", "model_type"} & config.keys()
