@@ -27,20 +27,23 @@ def models(plan: Plan) -> tuple[Model, ...]:
 def rows(bench: Bench) -> Iterator[Row]:
     """Yield how fast each size is extracted, and how far the numbers are off those of the CPU."""
     gpu = isolated_on_gpu(tasks.graphics)
+    if gpu is None:
+        yield Row("extraction on a GPU", Target(), None, "× roofline", "not measured: no GPU here")
+        return
     for model in models(bench.plan):
-        faster, same = f"extract {model.name}, GPU next to CPU", f"sketch of {model.name}, GPU off CPU"
-        if gpu is None:
-            units = {f"extract {model.name}, GPU": "× roofline", faster: "× faster", same: "of its norm"}
-            for what, unit in units.items():
-                yield Row(what, Target(), None, unit, "not measured: no GPU here")
-            continue
         folder = bench.scratch.model(model)
         taken = isolated_on_gpu(tasks.times_and_limits, folder, bench.plan.rounds)
         (cpu,) = isolated(tasks.times, [(folder, tasks.PROBES)], bench.plan.rounds)
         yield row(bench, model, gpu, taken, Target())
         seconds = [statistics.median(times) for times in (cpu, taken["extract"])]
         note = f"CPU {duration(seconds[0])}, {gpu} {duration(seconds[1])}; {bench.medians()}"
-        yield Row(faster, Target(), seconds[0] / seconds[1], "× faster", note)
+        yield Row(f"extract {model.name}, GPU next to CPU", Target(), seconds[0] / seconds[1], "× faster", note)
         here, there = isolated(tasks.sketch, folder), isolated_on_gpu(tasks.sketch, folder)
         off = float(np.linalg.norm(here - there) / np.linalg.norm(here))
-        yield Row(same, Target(high=ROUNDING), off, "of its norm", "the whole sketch of all layers")
+        yield Row(
+            f"sketch of {model.name}, GPU off CPU",
+            Target(high=ROUNDING),
+            off,
+            "of its norm",
+            "the whole sketch of all layers",
+        )

@@ -9,7 +9,7 @@ from hf_lineage.checkpoint.ctranslate2 import open_ctranslate2
 from hf_lineage.checkpoint.gguf import open_gguf
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx import files_of_onnx, files_of_pair, open_onnx, open_pair
-from hf_lineage.checkpoint.unusual import NO_WEIGHTS, OTHER
+from hf_lineage.checkpoint.unusual import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.errors import printable
 from hf_lineage.hub.converted import CTRANSLATE2, ONNX, Converted
 from hf_lineage.hub.gguf_files import SUFFIX as GGUF
@@ -51,7 +51,7 @@ def notes_on(repo: RepoRef, model: Converted) -> tuple[str, ...]:
     form, read = FORMS[model.form], files_read(repo, model)
     shown = printable(read[0], 200)
     remarks = (form.remark.format(shown),) if form.remark else ()
-    others = {*offered(repo, form.suffix), *(name for name in repo.files() if name.endswith(OTHER))} - {*read}
+    others = {*offered(repo, form.suffix), *(name for name in repo.files() if name.endswith(WEIGHT_FILES))} - {*read}
     unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
     if not unread:
         return remarks

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from hf_lineage.checkpoint.converted import files_read, notes_on
-from hf_lineage.checkpoint.unusual import NO_WEIGHTS, OTHER, PICKLED, PICKLES, Layout, unusual
+from hf_lineage.checkpoint.unusual import NO_WEIGHTS, PICKLED, PICKLES, WEIGHT_FILES, Layout, unusual
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.converted import converted
 from hf_lineage.hub.library import of_diffusers
@@ -44,7 +44,7 @@ def files_beside(repo: RepoRef) -> tuple[str, ...]:
         f"{printable(pickled, 200)} is a pickle, of which the tensors were read and nothing was run (--allow-pickle)"
     )
     note = (*((layout.note,) if layout else ()), *((allowed,) if pickled else ()))
-    others = [name for name in repo.files() if name.endswith(OTHER) and name not in read]
+    others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and name not in read]
     unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
     if not unread:
         return note

@@ -17,10 +17,8 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 """How files end that torch.save wrote."""
 NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
 """Files that lie beside a model and are none."""
-WEIGHT_FILES = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".onnx")
+WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
 """How files with weights end, whichever library loads them."""
-OTHER = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
-"""Endings of files with weights that other loaders may read."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
 VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
@@ -58,10 +56,12 @@ def unusual(repo: RepoRef) -> Layout | None:
             "if it is the same model"
         )
     groups = _groups(files)
-    if len(groups) > 1:
+    # Where transformers loads no file at all, people load the one of another library.
+    beside = [name for name in held if name.endswith(WEIGHT_FILES) and name not in files]
+    if len(groups) > 1 or beside:
         raise NothingToCompare(
-            f"{repo}: it is not clear which file is the model, {_listed(files)}; transformers loads none of them, name "
-            "the right one model.safetensors"
+            f"{repo}: it is not clear which file is the model, {_listed([*files, *beside])}; transformers loads none "
+            "of them, name the right one model.safetensors, or a file of another library with --file"
         )
     (((_, count), group),) = groups.items()
     if count and set(group) != set(range(1, count + 1)):

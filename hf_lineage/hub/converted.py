@@ -51,10 +51,15 @@ def converted(repo: RepoRef) -> Converted | None:
         raise OptionError(
             f"{repo}: {printable(repo.file, 200)} is no file that --file can name; it reads .gguf, .onnx and model.bin"
         )
+    by_library: dict[str, Converted] = {}
     for form, choose in CHOICES.items():
-        if files := choose(repo):
-            return Converted(form, files)
-    return None
+        library = form.partition(" ")[0]
+        if library not in by_library and (files := choose(repo)):
+            by_library[library] = Converted(form, files)
+    if len(by_library) > 1:
+        shown = ", ".join(printable(model.files[0], 100) for model in by_library.values())
+        raise NothingToCompare(f"{repo} holds models for several libraries ({shown}); name one with --file")
+    return next(iter(by_library.values()), None)
 
 
 def nameable(file: str) -> bool:

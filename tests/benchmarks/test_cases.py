@@ -41,9 +41,8 @@ def rows(tmp_path):
     return measure
 
 
-def test_without_a_gpu_every_row_says_that_there_is_none(rows):
-    assert {(row.measured, row.note) for row in rows()} == {(None, "not measured: no GPU here")}
-    assert len(rows()) == 3 * len(gpu.SIZES)
+def test_without_a_gpu_a_row_says_that_there_is_none(rows):
+    assert [(row.measured, row.note) for row in rows()] == [(None, "not measured: no GPU here")]
 
 
 def test_where_there_is_a_gpu_it_is_measured_beside_the_cpu(rows, monkeypatch):

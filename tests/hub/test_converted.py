@@ -61,6 +61,19 @@ def test_several_models_are_refused_with_their_names(folder, names):
     )
 
 
+@pytest.mark.parametrize(
+    "names",
+    [("model.gguf", "onnx/model.onnx"), ("model.gguf", "model.bin", "vocabulary.json")],
+    ids=["ONNX", "CTranslate2"],
+)
+def test_models_for_several_libraries_need_not_be_the_same(folder, names):
+    with pytest.raises(
+        NothingToCompare, match=rf"for several libraries \(model\.gguf, {names[1]}\); name one with --file"
+    ):
+        converted(folder(*names))
+    assert converted(folder(*names, file="model.gguf")) == Converted("gguf", ("model.gguf",))
+
+
 def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
     names = [f"onnx/{part}{end}.onnx" for end in ("_q4", "_fp16") for part in ("encoder_model", "decoder_model_merged")]
     chosen = Converted("onnx pair", ("onnx/encoder_model_fp16.onnx", "onnx/decoder_model_merged_fp16.onnx"))
@@ -76,7 +89,6 @@ def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
         (["model.bin", "vocabulary.json", "model.safetensors"], None),
         (["onnx/model.onnx", "model.safetensors"], None),
         (["onnx/model.onnx", "pytorch_model.bin"], None),
-        (["onnx/model.onnx", "a-Q8_0.gguf"], "gguf"),
         (["README.md"], None),
     ],
 )
