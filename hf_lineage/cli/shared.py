@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.paths import ALL, PATHS
 from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS, Procedure
 from hf_lineage.signature.recipe_table import PARAMETERS
 
@@ -88,10 +88,10 @@ RECIPE = (
     ),
     click.option(
         "--paths",
-        default="mlp",
-        show_default=True,
+        show_default="mlp",
         metavar="LIST",
-        help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}.",
+        help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; or all, every path that the "
+        "models have.",
     ),
     click.option(
         "--probes",
@@ -143,6 +143,11 @@ TEST = (
         type=click.Choice(BUDGETS),
         help="quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null or "
         "--exact need all layers.",
+    ),
+    click.option(
+        "--audit",
+        is_flag=True,
+        help="Look everywhere, for a model that is suspected of hiding its descent: --budget full --paths all.",
     ),
     click.option(
         "--order-seed",
@@ -206,15 +211,20 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
     return decorate
 
 
-def make_options(recipe: str, paths: str, probes: int, exact: bool, **rest: Any) -> Options:
+def make_options(recipe: str, paths: str | None, probes: int, exact: bool, audit: bool = False, **rest: Any) -> Options:
     """Return the Options of a command from the values of its command-line options."""
     from dataclasses import replace
 
     from hf_lineage.checking.options import Options
     from hf_lineage.signature.recipe import RECIPES
 
+    if audit:
+        if paths is not None or rest["budget"]:
+            raise click.UsageError("--audit is --budget full --paths all; leave these two out")
+        paths, rest["budget"] = ALL[0], "full"
+    named = "mlp" if paths is None else paths
     chosen = replace(RECIPES[recipe], probes=None if exact else probes)
-    return Options(recipe=chosen, paths=tuple(path.strip() for path in paths.split(",")), **rest)
+    return Options(recipe=chosen, paths=tuple(map(str.strip, named.split(","))), **rest)
 
 
 def write(text: str, output: Path | None, coloured: bool = False) -> None:
