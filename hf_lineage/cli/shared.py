@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from hf_lineage.architecture.paths import ALL, PATHS
 from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS, Procedure
@@ -88,7 +89,8 @@ RECIPE = (
     ),
     click.option(
         "--paths",
-        show_default="mlp",
+        default="mlp",
+        show_default=True,
         metavar="LIST",
         help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; or all, every path that the "
         "models have.",
@@ -147,7 +149,7 @@ TEST = (
     click.option(
         "--audit",
         is_flag=True,
-        help="Look everywhere, for a model that is suspected of hiding its descent: --budget full --paths all.",
+        help="Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all.",
     ),
     click.option(
         "--order-seed",
@@ -211,7 +213,7 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
     return decorate
 
 
-def make_options(recipe: str, paths: str | None, probes: int, exact: bool, audit: bool = False, **rest: Any) -> Options:
+def make_options(recipe: str, paths: str, probes: int, exact: bool, audit: bool = False, **rest: Any) -> Options:
     """Return the Options of a command from the values of its command-line options."""
     from dataclasses import replace
 
@@ -219,12 +221,12 @@ def make_options(recipe: str, paths: str | None, probes: int, exact: bool, audit
     from hf_lineage.signature.recipe import RECIPES
 
     if audit:
-        if paths is not None or rest["budget"]:
+        source = click.get_current_context().get_parameter_source
+        if ParameterSource.COMMANDLINE in map(source, ("paths", "budget")):
             raise click.UsageError("--audit is --budget full --paths all; leave these two out")
         paths, rest["budget"] = ALL[0], "full"
-    named = "mlp" if paths is None else paths
     chosen = replace(RECIPES[recipe], probes=None if exact else probes)
-    return Options(recipe=chosen, paths=tuple(map(str.strip, named.split(","))), **rest)
+    return Options(recipe=chosen, paths=tuple(map(str.strip, paths.split(","))), **rest)
 
 
 def write(text: str, output: Path | None, coloured: bool = False) -> None:

@@ -70,7 +70,7 @@ class Scale:
 def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: int) -> dict[str, float]:
     """Return the p-value of each path, corrected for all of them; `p_values` are those of each path alone.
 
-    A path whose statistic is no number is left out of every maximum, and its p is 1.
+    A path whose statistic is NaN is left out of every maximum, and its p is 1.
     """
     paths = {path: _Standardised.of(drawn) for path, drawn in draws.items()}
     numbers = {path: one.observed for path, one in paths.items() if not math.isnan(one.observed)}
@@ -107,7 +107,7 @@ class _Standardised:
         return self.scale.standardised(self.draws.observed)
 
     def under(self, number: int) -> float:
-        """The statistic under a permutation; what is no number counts as reached."""
+        """The statistic under a permutation; NaN counts as reached."""
         value = self.scale.standardised(self.draws[number])
         return math.inf if math.isnan(value) else value
 
