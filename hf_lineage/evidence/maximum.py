@@ -4,12 +4,12 @@ The largest of the standardised statistics is itself a statistic under permutati
 the statistics have to do with each other. Where they go together it costs nothing that there are several.
 
 **Why p is valid.** If the two models are independent, the observed statistics and those under every permutation that
-is drawn are alike distributed and independent, given the orbit of the two under all permutations. Means and deviations
+is drawn are independent and of one distribution, given what all permutations together would give. Means and deviations
 are taken from the first SCALE permutations, and the maximum is compared with later ones alone: it is then a fixed
 function of each, so that the rule of `permutations` holds for it as for a single statistic. After the path with the
 largest statistic the next one is judged by the maximum over the remaining ones, and p never falls on the way
-(step-down). The first path to come that is independent is so judged by a maximum over all that are: the probability
-that any of them is called significant is alpha at most, whatever the other paths show.
+(step-down). The first path on which the two are independent is so judged by a maximum over all such paths: the
+probability that any of them is called significant is alpha at most, whatever the other paths show.
 """
 
 from __future__ import annotations
