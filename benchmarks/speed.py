@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -36,9 +36,14 @@ INTERRUPTED = 130
 def main(only: Sequence[str], quick: bool, rivals: bool, root: Path, output: Path | None) -> None:
     """Measure hf-lineage beside the limits of this machine and beside its rivals."""
     chosen = only or tuple(CASES)
+    flags = [flag for flag, given in {"--quick": quick, "--rivals": rivals}.items() if given]
+    rows: list[Row] = []
     try:
         plan = fitting(QUICK if quick else FULL, chosen, scratch.free(root))
-        rows = measure(plan, chosen, root, rivals)
+        for case, found in measure(plan, chosen, root, rivals):
+            rows += found
+            if output is not None:
+                output.write_text(document(case, found, output, flags), encoding="utf-8")
     except KeyboardInterrupt:
         click.echo("benchmarks: interrupted", err=True)
         sys.exit(INTERRUPTED)
@@ -48,9 +53,6 @@ def main(only: Sequence[str], quick: bool, rivals: bool, root: Path, output: Pat
     show(rows, Console(width=WIDTH))
     if quick:
         click.echo("\nThese are small shapes: no figure is one to hold against its target.")
-    if output is not None:
-        flags = {"--quick": quick, "--rivals": rivals} | {f"--only {name}": True for name in only}
-        output.write_text(document(rows, [flag for flag, given in flags.items() if given]), encoding="utf-8")
 
 
 def fitting(plan: Plan, chosen: Sequence[str], room: int) -> Plan:
@@ -69,27 +71,29 @@ def fitting(plan: Plan, chosen: Sequence[str], room: int) -> Plan:
     )
 
 
-def measure(plan: Plan, chosen: Sequence[str], root: Path, rivals: bool) -> list[Row]:
-    """Return the rows of the chosen cases; what they write is gone afterwards."""
-    rows: list[Row] = []
+def measure(plan: Plan, chosen: Sequence[str], root: Path, rivals: bool) -> Iterator[tuple[str, list[Row]]]:
+    """Yield the rows of each of the chosen cases; what they write is gone afterwards."""
     with scratch.scratch(root) as place:
         bench = Bench(plan, place, root / "hf-lineage-rivals" if rivals else None)
         for number, name in enumerate(chosen):
             click.echo(f"measuring {name}", err=True)
             place.write(CASES[name].models(plan))
-            rows += CASES[name].rows(bench)
+            yield name, list(CASES[name].rows(bench))
             place.keep({model for later in chosen[number + 1 :] for model in CASES[later].models(plan)})
-    return rows
 
 
-def document(rows: Sequence[Row], flags: Sequence[str]) -> str:
-    """Return the results as JSON."""
-    content = {
-        "machine": machine(),
-        "command": " ".join(("python -m benchmarks.speed", *flags)),
-        "rows": [row.as_json() for row in rows],
-    }
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+def document(case: str, rows: Sequence[Row], output: Path, flags: Sequence[str]) -> str:
+    """Return the results as JSON: the rows of one case, and those that a file holds of others by the same command.
+
+    What another machine has measured, or other flags, is not kept beside them.
+    """
+    run = {"machine": machine(), "command": " ".join(("python -m benchmarks.speed", *flags))}
+    before = json.loads(output.read_text(encoding="utf-8")) if output.exists() else {}
+    kept = before.get("rows", []) if run.items() <= before.items() else []
+    measured = {name: [row for row in kept if row["case"] == name] for name in CASES}
+    measured[case] = [{"case": case, **row.as_json()} for row in rows]
+    run["rows"] = [row for name in CASES for row in measured[name]]
+    return json.dumps(run, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

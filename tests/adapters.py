@@ -9,7 +9,8 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from hf_lineage.checkpoint.adapter import CONFIG, WEIGHTS
+from hf_lineage.checkpoint.adapter import WEIGHTS
+from hf_lineage.hub.reference import ADAPTER_CONFIG
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 TEXT = Path(__file__).parents[1] / "README.md"
@@ -25,17 +26,30 @@ def trained(base: Path, folder: Path, steps: int = 8, seed: int = 0, **settings)
     """Train a LoRA on the bytes of the README and save it as peft does."""
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
-    usual = {"r": 4, "lora_alpha": 8, "target_modules": LINEAR, "task_type": "CAUSAL_LM"}
-    model = get_peft_model(model, LoraConfig(**(usual | settings)))
-    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
-    for _ in range(steps):
-        batch = windows()[torch.randint(len(windows()), (BATCH,))]
-        optimizer.zero_grad()
-        model(input_ids=batch, labels=batch).loss.backward()
-        optimizer.step()
-    model.save_pretrained(folder)
+    return taught(model, folder, steps, **{"target_modules": LINEAR, "task_type": "CAUSAL_LM"} | settings)
+
+
+def taught(model, folder: Path, steps: int = 8, **settings) -> Path:
+    """Train a LoRA on a model in memory and save it as peft does."""
+    model = get_peft_model(model, LoraConfig(**({"r": 4, "lora_alpha": 8} | settings)))
+    teach(model, steps, 1e-3).save_pretrained(folder)
     (folder / "README.md").unlink()
     return folder
+
+
+def teach(model, steps: int, rate: float):
+    """Train what can be trained of a model: on the bytes of the README, or on classes of pictures or of texts."""
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=rate)
+    size = getattr(model.config, "image_size", None)
+    pictures = torch.randn(4 * BATCH, 3, size or 1, size or 1, generator=torch.Generator().manual_seed(0))
+    for _ in range(steps):
+        chosen = torch.randint(4 * BATCH, (BATCH,)) if size else torch.randint(len(windows()), (BATCH,))
+        inputs = {"pixel_values": pictures[chosen]} if size else {"input_ids": windows()[chosen]}
+        labels = chosen % model.config.num_labels if hasattr(model, "classifier") else windows()[chosen]
+        optimizer.zero_grad()
+        model(**inputs, labels=labels).loss.backward()
+        optimizer.step()
+    return model
 
 
 def change(folder: Path, edit) -> Path:
@@ -47,14 +61,14 @@ def change(folder: Path, edit) -> Path:
 
 
 def settings_of(folder: Path) -> dict:
-    return json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    return json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
 
 
 def written(folder: Path, factors: dict[str, torch.Tensor], **settings) -> Path:
     """An adapter of factors of our own under the names of peft."""
     folder.mkdir(parents=True, exist_ok=True)
     said = {"peft_type": "LORA", "r": 2, "target_modules": ["up_proj"]} | settings
-    (folder / CONFIG).write_text(json.dumps({k: v for k, v in said.items() if v is not None}), encoding="utf-8")
+    (folder / ADAPTER_CONFIG).write_text(json.dumps({k: v for k, v in said.items() if v is not None}), encoding="utf-8")
     save_file(factors, folder / WEIGHTS)
     return folder
 

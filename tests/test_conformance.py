@@ -1,25 +1,24 @@
 """The proof behind the registry: for every class every product is what the real transformers module computes."""
 
-import fnmatch
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import transformers
 
-from hf_lineage.architecture.lookup import factorizations, slots
-from hf_lineage.architecture.schema import Factorization, as_names, prefixes
+from hf_lineage.architecture.lookup import factorizations
 from hf_lineage.checking.opened import described, opened
 from hf_lineage.hub.reference import resolve
+from hf_lineage.signature.proving.names import names_said, names_unseen
 from tests.conformance import Specimen, faults, inactive, otherwise, required, specimen, variants
 
-NUMBER = re.compile(r"\.\d+(?=\.|$)")
+OF_TRANSFORMERS = [one for one in factorizations() if not any("." in name for name in one.classes)]
+"""The factorizations of other libraries are proved by test_conformance_libraries.py."""
 
 
 def cases() -> Iterator[Any]:
-    for factorization in factorizations():
+    for factorization in OF_TRANSFORMERS:
         for name in factorization.classes:
             label = f"{factorization.name}-{name}"
             if not hasattr(transformers, name):
@@ -58,7 +57,7 @@ def test_every_product_is_what_the_module_computes(name, factorization, wanted, 
         PROVED.add(proved)
 
 
-@pytest.mark.parametrize("factorization", factorizations(), ids=lambda found: found.name)
+@pytest.mark.parametrize("factorization", OF_TRANSFORMERS, ids=lambda found: found.name)
 def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorization, tmp_path):
     name = next((name for name in factorization.classes if hasattr(transformers, name)), None)
     if name is None:
@@ -67,18 +66,7 @@ def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorizat
     assert inactive(specimen(name, tmp_path, wanted, factorization)) == {}
 
 
-def names_said(factorization: Factorization) -> set[str]:
-    """Every name that a registry file says, prefixes with their trailing dot."""
-    said = {f"{prefix}." for prefix in prefixes(factorization)} | set(factorization.ignores)
-    for each in factorization.branches.everything():
-        said_of = (each.norm, each.output_norm, each.inner_norm, each.fed_by, each.router, each.correction)
-        norms = (as_names(names) for names in said_of)
-        said |= {name for slot in slots(each) for name in (slot.tensor, *slot.latent)}
-        said |= {name for names in (*norms, as_names(each.where), as_names(each.unless)) for name in names if name}
-    return said
-
-
-@pytest.mark.parametrize("factorization", factorizations(), ids=lambda found: found.name)
+@pytest.mark.parametrize("factorization", OF_TRANSFORMERS, ids=lambda found: found.name)
 def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factorization, tmp_path):
     unseen = names_said(factorization)
     classes = [name for name in factorization.classes if hasattr(transformers, name)]
@@ -88,11 +76,5 @@ def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factoriz
     while unseen and witnesses:
         name, wanted = witnesses.pop()
         found = specimen(name, tmp_path / str(len(witnesses)), required(factorization, name, wanted))
-        names = (*found.shapes, *found.model.state_dict())  # `save_original_format=False` writes those in memory
-        stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in names}
-        for said in set(unseen):
-            shown = NUMBER.sub(".0", said.replace("{layer}", "0").replace("{stage}", "0").replace("{expert}", "0"))
-            shown = f".{shown}*" if said.endswith(".") else f"*.{shown}"
-            if any(fnmatch.fnmatchcase(tensor, shown) for tensor in stored):
-                unseen.discard(said)
+        unseen = names_unseen(unseen, found)
     assert unseen == set()

@@ -18,7 +18,8 @@ from tests.models import WEIGHTS, family
 from tests.running import lineage
 
 NAMES = (
-    *("header", "header, for a draft", "torch file", "old torch file", "gguf", "index", "config", "config, for a draft", "card", "adapter", "mergekit"),
+    *("header", "header, for a draft", "torch file", "old torch file", "gguf", "index"),
+    *("config", "config, for a draft", "card", "adapter", "mergekit"),
     *("signature", "trust file", "ledger", "claims", "ONNX", "CTranslate2"),
 )
 MOST_MEMORY = 16 * 2**20

@@ -10,9 +10,28 @@ PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES = 250, 40, 16
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
+HARNESS = (
+    "tests/test_conformance.py proves every class with them, tests/test_conformance_refuses.py shows what they refuse"
+)
 ELSEWHERE = {
     "action/__main__.py": ENTRY,
     "cli/__main__.py": ENTRY,
+    **{
+        f"signature/proving/{name}.py": HARNESS
+        for name in [
+            "active",
+            "inputs",
+            "models",
+            "outcome",
+            "proof",
+            "rules",
+            "run",
+            "specimen",
+            "stream",
+            "traffic",
+            "wanted",
+        ]
+    },
 }
 """Modules without a test file of their own name, and where their tests are instead."""
 

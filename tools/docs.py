@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import listed, measured, shown, stored
+from tools import listed, measured, published, shown, stored
 
 ROOT = Path(__file__).parents[1]
 README, REGISTRY = ROOT / "README.md", ROOT / "registry" / "README.md"
@@ -31,12 +31,14 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "link": (PAGES / "signatures.md", measured.link_block),
     "speed": (PAGES / "benchmarks.md", measured.speed_block),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),
+    "adapters": (PAGES / "adapters.md", measured.adapters_block),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
     "missed": (BENCHMARKS, measured.missed_block),
     "coverage": (PAGES / "classes.md", listed.coverage_block),
     "classes": (PAGES / "classes.md", listed.classes_block),
     "formats": (PAGES / "formats.md", stored.formats_block),
     "undecoded": (PAGES / "formats.md", stored.undecoded_block),
+    "published": (PAGES / "verdicts.md", published.published_block),
     "unsupported": (REGISTRY, listed.unsupported_block),
     "mlp alone": (REGISTRY, listed.mlp_alone_block),
 }

@@ -97,6 +97,20 @@ def minilm_block() -> str:
     return table(ours_minilm.COLUMNS, ours_minilm.summary({row.name: row for row in rows}))
 
 
+def adapters_block() -> str:
+    """What each projection of an adapter shows by itself, by the last committed run."""
+    rows = {row.name: row for row in Results.read(RESULTS / "ours-adapters.json").rows}
+    ends = (": median z of true bases", ": true bases found at 0.01", ": false ones found at 0.01")
+    projections = [name.removesuffix(ends[0]) for name in rows if name.endswith(ends[0])]
+    lines = [
+        (role, f"{rows[role + ends[0]].number:.1f}", *(rows[role + end].note for end in ends[1:]))
+        for role in projections
+    ]
+    return table(
+        ("Projection", "Median z on its own base", "Own base found at 0.01", "Other bases found at 0.01"), lines
+    )
+
+
 def outcome(row: dict[str, Any]) -> str:
     """Return what became of the target of one row of a results file."""
     if row["target"] == "none":

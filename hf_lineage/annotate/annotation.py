@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from hf_lineage.annotate import difference, same, section
-from hf_lineage.checking.api import Report, check_source, located
-from hf_lineage.checking.naming import is_path, weights
+from hf_lineage.checking.api import Report, check_source
+from hf_lineage.checking.naming import is_path, located, weights
 from hf_lineage.checking.options import Options
 from hf_lineage.claims import card
 from hf_lineage.claims.sources import CARD

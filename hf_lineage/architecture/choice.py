@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.architecture.lookup import fitting, listing, lookup
+from hf_lineage.architecture.proved import is_proved
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import RegistryError, UnlistedClass, printable
 
@@ -24,6 +25,7 @@ class Choice:
 
 LISTED = Choice()
 """Only what the registry lists is read."""
+_CHECK = "check --registry, or `registry` in the trust file"
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,12 @@ def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
     named = config.get("architectures")
     own = next((name for name in named if isinstance(name, str)), None) if isinstance(named, list) else None
     wanted = [choice.as_class] if choice.as_class else [own] if own else []
-    candidates = [(name, one) for name in wanted for one in _own(choice.registry, name)]
+    candidates = [(name, one) for name in wanted for one in own_factorizations(choice.registry, name)]
     if candidates:
         name, factorization = fitting(config, candidates)
-        notes = [f"read by {factorization.name}.yaml of --registry, an unproved factorization"]
+        proved = is_proved(factorization, name)
+        how = "which was proved on this machine" if proved else "an unproved factorization"
+        notes = [f"read by {factorization.name}.yaml of --registry, {how}"]
     else:
         name, factorization = lookup({**config, "architectures": wanted})
         notes = []
@@ -58,14 +62,17 @@ def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
     return Chosen(own or name, factorization, tuple(notes))
 
 
-def _own(root: Path | None, name: str) -> list[Factorization]:
-    """The factorizations of a folder that list a class; RegistryError if one breaks the schema, or there is none."""
+def own_factorizations(root: Path | None, name: str) -> list[Factorization]:
+    """Return the factorizations of a folder that list a class.
+
+    Raise RegistryError if one breaks the schema, or there is none at all.
+    """
     if root is None:
         return []
     try:
         listed = list(listing(name, root))
     except (OSError, UnicodeDecodeError) as error:
-        raise RegistryError(f"{root} cannot be read: {error}; check --registry") from None
+        raise RegistryError(f"{root} cannot be read: {error}; {_CHECK}") from None
     if not any(root.glob("*.yaml")):
-        raise RegistryError(f"{root} holds no factorization, which is a file *.yaml; check --registry")
+        raise RegistryError(f"{root} holds no factorization, which is a file *.yaml; {_CHECK}")
     return listed

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hf_lineage.architecture.lookup import slots
 from hf_lineage.architecture.schema import Factorization, as_names, as_stacks
+from hf_lineage.architecture.schema import prefixes as prefixes_of
 from hf_lineage.errors import CheckpointError
 
 Shape = tuple[int, ...]
@@ -88,23 +90,42 @@ def find_layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> li
 
     Raise CheckpointError if it has none of them.
     """
-    stacks = as_stacks(factorization.layers)
-    return [
+    layers = [
         layer
-        for stack, patterns in stacks.items()
-        for stage in _stages(patterns, shapes)
-        for layer in _stack(factorization, Stack(stack, stage), patterns, shapes)
+        for stack, patterns in as_stacks(factorization.layers).items()
+        for stage, prefixes in _stages(patterns, shapes)
+        for layer in _stack(factorization, Stack(stack, stage), prefixes, shapes)
     ]
+    if not layers:
+        raise _none(factorization, prefixes_of(factorization))
+    return layers
 
 
-def _stages(patterns: Iterable[str], shapes: Mapping[str, Shape]) -> range:
-    """The numbers of the stages in the names on disk; only 0 where no prefix has `{stage}`."""
+def _stages(patterns: tuple[str, ...], shapes: Mapping[str, Shape]) -> list[tuple[int, tuple[str, ...]]]:
+    """The stages in the names on disk, each with its prefixes; only 0 where no prefix has `{stage}` or `{block}`.
+
+    Every stage has layers, and the weights lack none of them; of blocks, which may stand within each other, only some
+    have layers.
+    """
+    if any("{block}" in pattern for pattern in patterns):
+        blocks = sorted({block for pattern in patterns for block in _blocks(pattern, shapes)})
+        return [(number, (prefix,)) for number, (_, prefix) in enumerate(blocks)]
     for pattern in (pattern for pattern in patterns if "{stage}" in pattern):
         matcher = re.compile(re.escape(pattern.partition("{stage}")[0]) + _NUMBER)
         numbers = {int(match[1]) for match in map(matcher.match, shapes) if match}
         if numbers:
-            return _without_gap(numbers, "the weights have", "stage")
-    return range(1)
+            return [(stage, patterns) for stage in _without_gap(numbers, "the weights have", "stage")]
+    return [(0, patterns)]
+
+
+def _blocks(pattern: str, shapes: Mapping[str, Shape]) -> Iterator[tuple[tuple[int, ...], str]]:
+    """The numbers of every block on disk that has layers, and the prefix of its layers."""
+    before, _, _ = pattern.partition("{layer}")
+    matcher = re.compile(re.escape(before).replace(r"\{block\}", _NUMBER) + _NUMBER)
+    for match in filter(None, map(matcher.match, shapes)):
+        numbers = match.groups()[:-1]
+        prefix = functools.reduce(lambda prefix, number: prefix.replace("{block}", number, 1), numbers, pattern)
+        yield tuple(map(int, numbers)), prefix
 
 
 def _stack(
@@ -123,7 +144,11 @@ def _stack(
         if by_number:
             numbers = _without_gap(set(by_number), "the weights have", "layer")
             return [Layer(stack, n, pattern.replace("{layer}", str(n)), outside, by_number[n]) for n in numbers]
-    raise CheckpointError(
+    raise _none(factorization, patterns)
+
+
+def _none(factorization: Factorization, patterns: Iterable[str]) -> CheckpointError:
+    return CheckpointError(
         f"no tensor is named like {' or '.join(patterns)}, as factorization {factorization.name} expects: "
         "the weights are not those of the class that config.json names"
     )

@@ -67,7 +67,7 @@ def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config:
 
 
 def _on_disk(pattern: str, shapes: Mapping[str, Shape]) -> bool:
-    numbered = re.sub(r"\\{(layer|stage)\\}", r"[0-9]{1,6}", re.escape(pattern))
+    numbered = re.sub(r"\\{(layer|stage|block)\\}", r"[0-9]{1,6}", re.escape(pattern))
     return any(map(re.compile(f"{numbered}\\.").match, shapes))
 
 

@@ -92,6 +92,18 @@ class Branches(_Strict, frozen=True, kw_only=True):
             yield from as_sets(self.sets(branch))
 
 
+class Lora(_Strict, frozen=True, kw_only=True):
+    """What only the test of LoRA adapters needs; no signature depends on it."""
+
+    in_memory: dict[str, str] = {}
+    """Parts of names on disk, each with what transformers calls it in memory: peft names adapters so."""
+    unembedding: Names = ()
+    """What reads the last stream, or the embedding that is tied to it; of several the first on disk."""
+    rotary: bool | str = True
+    """Whether queries and keys are turned by their position, or may be: the dimensions of a head are then not alike.
+    A key of `config.json`: only classes that have it do so."""
+
+
 class Factorization(_Strict, frozen=True, kw_only=True):
     """One registry file: which tensors on disk make which branch, for the listed classes."""
 
@@ -113,6 +125,7 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     requires: dict[str, Setting | tuple[Setting, ...]] = {}
     """What `config.json` must say for this file to apply, one of several values, null for nothing: tells apart variants
     of one class."""
+    lora: Lora = Lora()
     ignores: tuple[str, ...] = ()
     """Matrices of the residual width that belong to no branch, such as routers; `*` stands for anything."""
 

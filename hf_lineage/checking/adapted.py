@@ -1,55 +1,45 @@
-"""Adapted: which matrices of a base a LoRA adapter belongs to, by the registry's layout, and what to test of each."""
+"""Adapted: which matrices of a base a LoRA adapter belongs to, by the registry's layout, and which can be tested."""
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from hf_lineage.architecture.fit import turned
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.lookup import Slot
 from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.architecture.schema import Lora as Told
+from hf_lineage.architecture.schema import as_names
 from hf_lineage.checking.opened import Opened
-from hf_lineage.checkpoint.lora import Factors, Lora, finite
-from hf_lineage.checkpoint.numbers import single
-from hf_lineage.errors import CheckpointError, printable
-from hf_lineage.evidence.adapter_trace import Block, block, probed, product_rows
-from hf_lineage.signature.matrices import Read, gain, reader, unpacked, writer
-from hf_lineage.signature.recipe import Array
+from hf_lineage.checkpoint.adapter import module_tensor
+from hf_lineage.checkpoint.lora import Factors, Lora
 
 UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
-"""What the rows of adapted matrices are."""
-MAKING = {"up": UNITS, "gate": UNITS, "value": DIMENSIONS}
-"""Roles whose rows are written into the stream by another matrix of the same set."""
-WRITING = ("output", "down")
-"""Roles whose rows are residual coordinates."""
+SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
+LATENT = "latent"
+"""The role of a matrix that computes the latent which others read."""
+ROWS = {
+    "up": UNITS,
+    "gate": UNITS,
+    "value": DIMENSIONS,
+    "query": SCORED,
+    "key": SCORED,
+    LATENT: LATENTS,
+    "output": COORDINATES,
+    "down": COORDINATES,
+}
+"""By role what the rows of an adapted matrix are, which are permuted."""
+NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
+"""By role the other role of its set through whose matrix the gradient of a row passes."""
 READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
-
-
-class Product(NamedTuple):
-    """What is added to one matrix."""
-
-    rows: Array
-    """(rows, q), with q = 0 where nothing is added."""
-    size: float
-    """The root mean square of its numbers."""
-
-
-class Partner(NamedTuple):
-    """The matrix of the base that a gradient passed through."""
-
-    seen: Array
-    """(g, k, n)"""
-    usual: float
-    """The root mean square of its numbers."""
-
-
-Products = Mapping[str, Product]
-"""By module."""
+EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
+"""A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts."""
+IN_TURN = ("gate", "up")
+"""How transformers stacks in memory what a checkpoint stores by expert."""
+MOST_EXPERTS = 8
+"""Experts of a stack that are tested, the first ones."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +50,11 @@ class Place:
     layer: int
     layer_set: LayerSet
     slot: Slot
+    role: str
+    expert: int | None = None
+    """Of a stack of experts, each of which has a share of the rank."""
+    latent: int = 0
+    """Of a matrix that makes a latent the number of its coordinates, which are its first rows."""
 
 
 @dataclass(frozen=True)
@@ -76,39 +71,73 @@ class Places:
 
 def find_places(base: Opened, lora: Lora) -> Places:
     """Return where a base holds the matrices that an adapter adapts, by names and shapes alone."""
-    tensors = {module: _tensor(module, base.checkpoint.tensors) for module in lora.modules}
-    slots = _slots(base.layout)
-    places, unfit = [], []
+    named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
+    slots = _slots(base)
+    places: list[Place] = []
+    unfit, absent = [], []
     for module, factors in lora.modules.items():
-        tensor = tensors[module]
-        if tensor is None:
+        name = module_tensor(module, named)
+        if name is None:
+            stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []
+            absent += [] if stacked else [module]
+            places += stacked
             continue
-        here = slots.get(tensor, [])
-        is_turned = bool(here) and turned(base.layout.factorization, here[0][2])
-        if problem := _unfit(factors, base.checkpoint.tensors[tensor].shape, is_turned, bool(here)):
+        here = [replace(place, module=module) for place in slots.get(named[name], [])]
+        is_turned = bool(here) and turned(base.layout.factorization, here[0].slot)
+        if problem := _unfit(factors, base.checkpoint.tensors[named[name]].shape, is_turned, bool(here)):
             unfit.append(f"{module} {problem}")
-        places += [Place(module, *place) for place in here]
-    absent = tuple(module for module, tensor in tensors.items() if tensor is None)
-    return Places(tuple(places), absent, tuple(unfit))
+        places += here
+    return Places(tuple(places), tuple(absent), tuple(unfit))
 
 
-def _tensor(module: str, tensors: Collection[str]) -> str | None:
-    """The tensor of a module, with the prefix of the class or without; None if there is not exactly one."""
-    inner = module.partition(".")[2]
-    exact = [name for name in (f"{module}.weight", f"{inner}.weight") if name in tensors]
-    named = exact[:1] or [name for name in tensors if name.partition(".")[2] == f"{module}.weight"]
-    return named[0] if len(named) == 1 else None
+def in_memory(tensors: Collection[str], told: Told) -> Mapping[str, str]:
+    """Return the names of tensors by their names on disk and by those in memory."""
+    parts, on_disk = told.in_memory, {name: name for name in tensors}
+    if not parts:
+        return on_disk
+    longest = sorted(parts, key=len, reverse=True)
+    known = re.compile(rf"(?<![^.])(?:{'|'.join(map(re.escape, longest))})(?![^.])")
+    return {known.sub(lambda match: parts[match[0]], name): name for name in tensors} | on_disk
 
 
-def _slots(layout: Layout) -> dict[str, list[tuple[int, LayerSet, Slot]]]:
-    """By tensor, the layer, the set and the slot of every role that it holds."""
-    slots: dict[str, list[tuple[int, LayerSet, Slot]]] = {}
-    for sets in layout.branches.values():
-        for layer, layer_sets in enumerate(sets):
-            for layer_set in layer_sets:
-                for slot in layer_set.slots.values():
-                    slots.setdefault(slot.tensor, []).append((layer, layer_set, slot))
+def _slots(base: Opened) -> dict[str, list[Place]]:
+    """By tensor the places of everything that it holds, of no module yet."""
+    slots: dict[str, list[Place]] = {}
+    for layer, layer_set in _sets(base.layout):
+        for slot in layer_set.slots.values():
+            slots.setdefault(slot.tensor, []).append(Place("", layer, layer_set, slot, slot.role))
+            for tensor in slot.latent[:1]:
+                columns = base.checkpoint.tensors[slot.tensor].shape[
+                    -2 if turned(base.layout.factorization, slot) else -1
+                ]
+                slots.setdefault(tensor, [Place("", layer, layer_set, slot, LATENT, latent=columns)])
     return slots
+
+
+def _sets(layout: Layout) -> Iterator[tuple[int, LayerSet]]:
+    for sets in layout.branches.values():
+        yield from ((layer, layer_set) for layer, layer_sets in enumerate(sets) for layer_set in layer_sets)
+
+
+def _of_experts(layout: Layout, module: str, factors: Factors) -> Iterator[Place]:
+    """The experts of a layer whose stacked matrices have this shape in memory.
+
+    The names of an adapter do not say which tensor of a module it adapts, so that shapes decide.
+    """
+    experts, most = EXPERTS.fullmatch(module), min(factors.experts, MOST_EXPERTS)
+    for layer, layer_set in _sets(layout) if experts else ():
+        down = layer_set.slots.get("down")
+        if experts is None or down is None or not re.match(rf"{re.escape(experts['layer'])}.*\bexperts\.", down.tensor):
+            continue
+        readers = [role for role in IN_TURN if role in layer_set.slots]
+        shapes = {
+            (layer_set.width, layer_set.units): ["down"],
+            (len(readers) * layer_set.units, layer_set.width): readers,
+        }
+        numbers = range(layer_set.stacked[0]) if layer_set.stacked else (layer_set.expert,)
+        for role in shapes.get((factors.rows, factors.columns), []):
+            slot = layer_set.slots[role]
+            yield from (Place(module, layer, layer_set, slot, role, one) for one in numbers if one < most)
 
 
 def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: bool) -> str:
@@ -121,105 +150,52 @@ def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: boo
     return f"is {factors.rows} x {factors.columns} and not {' x '.join(map(str, expected))}"
 
 
-def testable(places: Places, layout: Layout) -> tuple[Place, ...]:
+def unfit_vectors(base: Opened, lengths: Mapping[str, int]) -> Iterator[str]:
+    """Yield a phrase for each vector that is neither as long as the rows nor as the columns of the base's matrix."""
+    named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
+    for module, length in lengths.items():
+        name = module_tensor(module, named)
+        shape = base.checkpoint.tensors[named[name]].shape if name is not None else (length,)
+        if length not in shape:
+            yield f"{module} is scaled by {length} numbers and is {' x '.join(map(str, shape))}"
+
+
+def testable(places: Places, base: Opened) -> tuple[Place, ...]:
     """Return the places whose rows may be permuted if the base is independent of the adapter."""
-    return tuple(place for place in places.everything if not place.layer_set.stacked and _exchangeable(layout, place))
+    return tuple(place for place in places.everything if _exchangeable(base, place))
 
 
-def _exchangeable(layout: Layout, place: Place) -> bool:
-    if place.slot.role in WRITING:
-        return layout.factorization.exchangeable and any(True for _ in _after(layout, place))
-    return place.slot.role in MAKING and place.layer_set.slots.keys() >= {_writer(place)}
+def _exchangeable(base: Opened, place: Place) -> bool:
+    layer_set, rows = place.layer_set, ROWS.get(place.role)
+    if rows is None or (layer_set.stacked and place.expert is None):
+        return False
+    if rows == COORDINATES:
+        is_read = unembedding(base) is not None or any(True for _ in after(base.layout, place))
+        return is_read and base.layout.factorization.exchangeable
+    if rows == SCORED:
+        return not is_rotary(base) and not any(layer_set.slots[role].latent for role in ("query", "key"))
+    return place.role == LATENT or NEEDS[place.role] in layer_set.slots
 
 
-def _writer(place: Place) -> str:
-    """The role that writes into the stream what a place makes."""
-    return "output" if place.slot.role == "value" else "down"
+def is_rotary(base: Opened) -> bool:
+    """Return whether queries and keys of a base are turned by their position, or may be."""
+    rotary = base.layout.factorization.lora.rotary
+    return rotary if isinstance(rotary, bool) else rotary in base.described.config
 
 
-def products(lora: Lora, places: Collection[Place]) -> Products:
-    """Return by module what is added to it; CheckpointError for factors that are not finite."""
-    added: dict[str, Product] = {}
-    for module in dict.fromkeys(place.module for place in places):
-        second, first = lora.read(module)
-        if not finite(second, first):
-            raise CheckpointError(f"the factors of {printable(module, 200)} are not finite; the adapter is damaged")
-        added[module] = Product(product_rows(second, first), lora.modules[module].scale * typical(second, first))
-    return added
+def unembedding(base: Opened) -> str | None:
+    """Return the tensor that makes logits of the last stream; None if none is known, or it has another width."""
+    tensors = base.checkpoint.tensors
+    names = (f"{name}.weight" for name in as_names(base.layout.factorization.lora.unembedding))
+    name = next((name for name in names if name in tensors), None)
+    return name if name is not None and tensors[name].shape[1:] == (base.layout.width,) else None
 
 
-def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator[Block]:
-    """Yield what is tested of each of these places; a product that is zero is left out.
-
-    Raise CheckpointError for a base whose weights are not finite.
-    """
-    partners: dict[tuple[int, int, str], Partner] = {}
-    for place in places:
-        rows, size = added[place.module]
-        if not rows.shape[1]:
-            continue
-        kind = MAKING.get(place.slot.role, COORDINATES)
-        key = (place.layer, place.layer_set.expert, place.slot.role if kind == COORDINATES else kind)
-        if key not in partners:
-            partners[key] = _partner(base, place)
-        seen, usual = partners[key]
-        if not finite(seen):
-            raise CheckpointError(f"weights in layer {place.layer} of {base.described.repo} are not finite")
-        relative = size / usual if usual > 0 else np.inf
-        yield block(place.slot.role, place.layer, kind, _grouped(rows, place, kind), seen, relative)
-
-
-def _grouped(rows: Array, place: Place, kind: str) -> Array:
-    """The rows of one role in their exchangeable groups (g, n, q)."""
-    if kind == COORDINATES:
-        return rows[None]
-    mine = unpacked(rows, place.layer_set, place.slot)
-    return mine.reshape(1, -1, rows.shape[1]) if kind == UNITS else mine
-
-
-def _partner(base: Opened, place: Place) -> Partner:
-    read, layout, layer_set = base.checkpoint.read, base.layout, place.layer_set
-    if place.slot.role in WRITING:
-        parts = [_reader(layout, layer_set, role, read) for layer_set, role in _after(layout, place)]
-        return Partner(np.concatenate([part.seen for part in parts], axis=1), max(part.usual for part in parts))
-    out = single(writer(layout, layer_set, _writer(place), read))
-    seen = probed(_unit(out), _writer(place))
-    if place.slot.role == "value":
-        heads = layer_set.heads["value"]
-        by_head = seen.reshape(len(seen), heads.count, -1, heads.size)
-        return Partner(by_head.transpose(1, 2, 0, 3).reshape(heads.count, -1, heads.size), _root_mean_square(out))
-    return Partner(seen[None], _root_mean_square(out))
-
-
-def _reader(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> Partner:
-    """A matrix that reads the stream, the gain of its norm folded in, over its size and seen through probes."""
-    plain = single(np.asarray(reader(layout, layer_set, role, read, gains=True)))
-    rows = plain if layer_set.norm is None else plain * gain(layout, layer_set, layer_set.norm, read)
-    return Partner(probed(_unit(rows), role)[None], _root_mean_square(plain))
-
-
-def _after(layout: Layout, place: Place) -> Iterator[tuple[LayerSet, str]]:
-    """The matrices that read what a place writes, of the next branches."""
-    following = [("mlp", place.layer)] if place.slot.role == "output" else []
+def after(layout: Layout, place: Place) -> Iterator[tuple[LayerSet, str]]:
+    """Yield the matrices that read what a place writes, of the next branches."""
+    following = [("mlp", place.layer)] if place.role == "output" else []
     following += [("attention", place.layer + 1)] if place.layer + 1 < layout.layers else []
     for branch, layer in following:
         sets = layout.branches[branch][layer]
         if len(sets) == 1 and not sets[0].stacked:
             yield from ((sets[0], role) for role in READERS[branch] if role in sets[0].slots)
-
-
-def typical(second: Array, first: Array) -> float:
-    """Return the root mean square of the numbers of a product B A, without making it."""
-    wide, narrow = first.astype(np.float64), second.astype(np.float64)
-    squares = max(float(np.sum((narrow.T @ narrow) * (wide @ wide.T))), 0.0)
-    return math.sqrt(squares / (len(narrow) * wide.shape[1]))
-
-
-def _root_mean_square(matrix: Array) -> float:
-    return float(np.linalg.norm(matrix)) / math.sqrt(matrix.size)
-
-
-def _unit(matrix: Array) -> Array:
-    norm = float(np.linalg.norm(matrix))
-    unit: Array = matrix / np.float32(norm) if norm > 0 else matrix
-    return unit

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hf_lineage.checking import adapted
+from hf_lineage.checking import adapted, partners
 from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.model import FromWeights
 from hf_lineage.checking.opened import Opened, described, opened
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import Row, base_of
 from hf_lineage.checkpoint.lora import Lora, open_lora
+from hf_lineage.checkpoint.vectors import Vectors, open_vectors
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import interim
@@ -51,13 +52,15 @@ class Adapter:
         )
 
 
-def open_adapter(repo: RepoRef) -> Adapter | Verdict:
+def open_adapter(repo: RepoRef) -> Adapter | Vectors | Verdict:
     """Return the adapter of a repository, or the verdict that says why it is not compared; LineageError if damaged."""
+    if vectors := open_vectors(repo):
+        return vectors
     opened_lora = attempt(lambda: open_lora(repo), NothingToCompare)
     return opened_lora if isinstance(opened_lora, Verdict) else Adapter(repo, opened_lora)
 
 
-def judge_adapter(adapter: Adapter | Verdict, claim: Claim, options: Options) -> Row:
+def judge_adapter(adapter: Adapter | Vectors | Verdict, claim: Claim, options: Options) -> Row:
     """Return the row of one claim: an error of the base becomes its verdict, one of the adapter is raised."""
     if claim.problem:
         return Row(claim, Unverifiable(claim.problem))
@@ -65,20 +68,22 @@ def judge_adapter(adapter: Adapter | Verdict, claim: Claim, options: Options) ->
         return Row(claim, adapter)
     source = attempt(lambda: base_of(claim, options.local_hub), *VERDICTS)
     if isinstance(source, Verdict):
-        return Row(claim, source, notes=(adapter.described,))
+        return Row(claim, source, notes=_notes(adapter))
     return judge_on(adapter, claim, source, options)
 
 
-def judge_on(adapter: Adapter | Verdict, claim: Claim, source: RepoRef | Signature, options: Options) -> Row:
+def judge_on(adapter: Adapter | Vectors | Verdict, claim: Claim, source: RepoRef | Signature, options: Options) -> Row:
     """Return the row of an adapter and a base that was located before."""
     if isinstance(adapter, Verdict):
         return Row(claim, adapter)
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, and a signature does not hold them; name the model"
-        return Row(claim, Unverifiable(why), notes=(adapter.described,))
+        return Row(claim, Unverifiable(why), notes=_notes(adapter))
     base = attempt(lambda: opened(described(options.allowed(source))), *VERDICTS)
     if isinstance(base, Verdict):
-        return Row(claim, base, source.revision, notes=(adapter.described,))
+        return Row(claim, base, source.revision, notes=_notes(adapter))
+    if isinstance(adapter, Vectors):
+        return Row(claim, _by_shape(adapter, base), source.revision, base.layout.layers)
     places = adapted.find_places(base, adapter.lora)
     outcome = _judged(adapter, base, places, options)
     done = FromWeights.of(base, Spec(), None, cached=False).downloads()
@@ -98,16 +103,34 @@ def judge_on(adapter: Adapter | Verdict, claim: Claim, source: RepoRef | Signatu
     )
 
 
+def _notes(adapter: Adapter | Vectors) -> tuple[str, ...]:
+    return (adapter.described,) if isinstance(adapter, Adapter) else ()
+
+
+def _by_shape(adapter: Vectors, base: Opened) -> Verdict:
+    """The verdict on an adapter that cannot be tested: its shapes may not fit the base."""
+    name, layout = base.described.repo.name, base.layout
+    unfit = list(adapted.unfit_vectors(base, adapter.lengths))
+    *_, width = adapter.prompt or (0,)
+    if adapter.kind == "PREFIX_TUNING" and width % (2 * layout.layers):
+        unfit.append(f"a prefix of {width} numbers is not that of keys and values in {layout.layers} layers")
+    elif adapter.kind != "PREFIX_TUNING" and adapter.prompt and width != layout.width:
+        unfit.append(f"tokens of {width} numbers are not those of a stream of {layout.width}")
+    if unfit:
+        return Unrelated(f"by shape: {printable(unfit[0], 200)}, so that the adapter was not trained on {name}")
+    return Unverifiable(adapter.reason)
+
+
 def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Options) -> Verdict:
     if obstacle := _obstacle(places, base):
         return obstacle
-    testable = adapted.testable(places, base.layout)
+    testable = adapted.testable(places, base)
     if not testable:
         return Unverifiable(
             "the adapter adapts no matrix whose trace can be tested: those that make hidden units or values, or write "
             "into the stream"
         )
-    products = adapted.products(adapter.lora, testable)
+    products = partners.products(adapter.lora, testable)
     if not any(product.rows.shape[1] for product in products.values()):
         return Inconclusive("what the adapter adds is zero in every matrix, as before any training")
     return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
@@ -133,17 +156,17 @@ def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
 
 
 def _tested(
-    adapter: Adapter, base: Opened, testable: Sequence[adapted.Place], products: adapted.Products, options: Options
+    adapter: Adapter, base: Opened, testable: Sequence[adapted.Place], products: partners.Products, options: Options
 ) -> Verdict:
     """The verdict after a few layers if it is clear, else after all of them."""
-    layers = sorted({place.layer for place in testable if products[place.module].rows.shape[1]})
+    layers = sorted({place.layer for place in testable if products[place.module, place.expert].rows.shape[1]})
     few = len(layers) > 2 * FEW and options.budget != "full"
     order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
     stops = (FEW, len(layers)) if few else (len(layers),)
     criteria = Criteria(options.alpha, permutations=options.permutations, seed=options.seed, analyses=len(stops))
     for read in stops:
         chosen = [place for place in testable if place.layer in order[:read]]
-        blocks = list(adapted.blocks(base, products, chosen))
+        blocks = list(partners.blocks(base, products, chosen))
         measured = trace(blocks, criteria.permutations_at_first, criteria.seed, criteria.analyses)
         outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
         if clear(outcome):
@@ -153,10 +176,10 @@ def _tested(
 
 def _untested(adapter: Adapter, base: Opened, places: adapted.Places) -> tuple[str, ...]:
     """Sentences about adapted matrices that are not tested."""
-    tested = {(place.module, place.slot.role) for place in adapted.testable(places, base.layout)}
-    roles = sorted({place.slot.role for place in places.everything if (place.module, place.slot.role) not in tested})
+    tested = {(place.module, place.role) for place in adapted.testable(places, base)}
+    roles = {place.role for place in places.everything if (place.module, place.role) not in tested}
     attention = [role for role in ("query", "key") if role in roles]
-    if not attention:
+    if not attention or not adapted.is_rotary(base):
         return ()
     return (
         f"{adapter.repo}: {' and '.join(attention)} are not tested: where positions are rotary, the dimensions of "

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_lineage.checking.adapters import judge_adapter, judge_on, open_adapter
 from hf_lineage.checking.failures import attempt
+from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import open_model
-from hf_lineage.checking.naming import locate, weights
-from hf_lineage.checking.opened import described, headers, model_config, open_header
+from hf_lineage.checking.naming import locate, located, one, weights
+from hf_lineage.checking.opened import described, headers, model_config
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import counterpart, only, parts_of
-from hf_lineage.checking.relation import relation_notes
+from hf_lineage.checking.relation import parts_notes, relation_notes
 from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
 from hf_lineage.checkpoint.lora import only_lora
 from hf_lineage.claims.sources import Claim, Claims, read_claims
-from hf_lineage.errors import NothingToCompare, OptionError
+from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
-from hf_lineage.files.atomic import write_atomically
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.values import Signature
 
 if TYPE_CHECKING:
-    from hf_lineage.architecture.drafting.suggestion import Suggestion
     from hf_lineage.checking.inspection import Inspection
     from hf_lineage.signature.sources.publishing import Published
 
@@ -80,11 +77,16 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     notes = list(declared.notes)
     if declared.claims and isinstance(source, RepoRef) and only_lora(source):
         adapter = open_adapter(source)
+        notes += relation_notes(declared.claims, source)
         rows = tuple(judge_adapter(adapter, claim, options) for claim in declared.claims)
         return Report(model, source.revision, rows, declared.conflicts, options, source, tuple(notes))
     parts = parts_of(source)
     if declared.claims and parts.models:
-        rows = tuple(judge_parts(parts, declared.claims, options))
+        candidates = {part.subfolder: by_recipe(part, options) for part in parts.models}
+        notes += parts_notes(
+            declared.claims, {part: candidates[part.subfolder](options.recipe) for part in parts.models}
+        )
+        rows = tuple(judge_parts(parts, candidates, declared.claims, options))
     elif declared.claims:
         candidate, part = by_recipe(source, options), _subfolder(source)
         opened = candidate(options.recipe)
@@ -92,6 +94,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
             notes += relation_notes(declared.claims, source, opened)
         judged = [replace(judge_claim(candidate, claim, options, part), part=part) for claim in declared.claims]
         rows = as_merge(judged, options.min_share)
+        if isinstance(source, RepoRef):
+            rows = beside(source, rows, options)
     return Report(model, source.revision, rows, declared.conflicts, options, _repository(source), tuple(notes))
 
 
@@ -102,8 +106,10 @@ def without_model(model: str, source: RepoRef, options: Options, reason: str) ->
     return Report(model, source.revision, rows, declared.conflicts, _ordered(options), source, declared.notes)
 
 
-def compare(a: str, b: str, options: Options | None = None) -> Report:
+def compare(a: str, b: str, options: Options | None = None, *, merge_base: str = "") -> Report:
     """Compare two models, whatever they declare; A is the reference whose weakest layer sets the gate.
+
+    With `merge_base` B is an adapter, and what is compared is that base plus the adapter.
 
     Raise LineageError if either cannot be found or read.
 
@@ -116,6 +122,10 @@ def compare(a: str, b: str, options: Options | None = None) -> Report:
     options = _ordered(options or Options())
     base = locate(a, options.local_hub)
     source = located(b, options)
+    if merge_base:
+        other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
+        row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
+        return Report(b, source.revision, (row,), (), options, _repository(source))
     if isinstance(source, RepoRef) and only_lora(source):
         row = judge_on(open_adapter(source), Claim(a, None, NAMED), base, options)
         return Report(b, source.revision, (row,), (), options, source)
@@ -150,7 +160,7 @@ def publish(model: str, options: Options | None = None, to: str | None = None) -
     from hf_lineage.signature.sources import publishing
 
     options = options or Options()
-    repo = _one(model, options)
+    repo = one(model, options)
     publishing.refuse(repo, options.recipe, to)
     signature = open_model(repo, options).signature()
     return signature, publishing.propose(repo, described(repo, options.choice).factorization, signature, to)
@@ -165,48 +175,7 @@ def inspect(model: str, options: Options | None = None) -> Inspection:
     """
     from hf_lineage.checking.inspection import inspect_model
 
-    return inspect_model(headers(_one(model, options), (options or Options()).choice))
-
-
-def suggest(model: str, options: Options | None = None) -> Suggestion:
-    """Return a draft of a factorization for a model that the registry does not list; LineageError if unreadable."""
-    from hf_lineage.architecture.drafting.suggestion import survey
-
-    repo = _one(model, options)
-    return survey(repo.name, *open_header(repo))
-
-
-def write_draft(suggestion: Suggestion, folder: Path) -> Path:
-    """Write the draft of a factorization into a folder that `Options.registry` may name, and return the file.
-
-    Raise OptionError if there is no draft, or the file exists already.
-    """
-    if suggestion.draft is None:
-        raise OptionError(f"there is no draft for {suggestion.model}, so there is nothing to write; leave --write out")
-    name = re.sub(r"\W", "_", suggestion.classes[0] if suggestion.classes else "draft").lower()[:100]
-    file = folder / f"{name}.yaml"
-    if file.exists():
-        raise OptionError(f"{file} exists and may have been edited; remove it, or name another folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OptionError(f"{folder} cannot be made: {error.strerror or error}; name another folder") from None
-    write_atomically(file, suggestion.draft.text.encode())
-    return file
-
-
-def _one(model: str, options: Options | None) -> RepoRef:
-    """The one model that a name means, which may be in a folder of its repository."""
-    return only(weights(model, located(model, options or Options())))
-
-
-def located(model: str, options: Options, on_hub: bool = False) -> RepoRef | Signature:
-    """Return the model that is to be judged, as the options say where it is and what may be read of it.
-
-    Raise LineageError if there is none.
-    """
-    source = locate(model, options.local_hub, on_hub, options.subfolder, options.file)
-    return options.allowed(source) if isinstance(source, RepoRef) else source
+    return inspect_model(headers(one(model, options or Options()), (options or Options()).choice))
 
 
 def _ordered(options: Options) -> Options:

@@ -32,7 +32,7 @@ def judged(
         return base
     if isinstance(candidate, verdict.Verdict):
         return candidate
-    if base.width != candidate.width:
+    if base.width != candidate.width or (base.layers != candidate.layers and candidate.in_blocks):
         return verdict.Incompatible(
             f"{base.name} has {base.layers} layers of width {base.width}, "
             f"{candidate.name} has {candidate.layers} of width {candidate.width}"

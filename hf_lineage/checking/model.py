@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hf_lineage.architecture.paths import ALL
-from hf_lineage.checking.opened import Described, Opened, bound, described, opened, with_adapter
+from hf_lineage.architecture.schema import prefixes
+from hf_lineage.checking.opened import Described, Opened, bound, described, opened
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.reading import Reading
+from hf_lineage.checking.variants import with_adapter
 from hf_lineage.checkpoint import RemoteCheckpoint, adapter_beside
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.hub.reference import RepoRef
@@ -68,6 +70,11 @@ class OpenedModel(ABC):
         """Return what was downloaded so far; None for a model on this machine."""
         return None
 
+    @property
+    def in_blocks(self) -> bool:
+        """Whether its configuration does not say which layers it has, so that weights that no loader reads may be."""
+        return False
+
 
 @dataclass(frozen=True, kw_only=True)
 class FromWeights(OpenedModel):
@@ -99,6 +106,11 @@ class FromWeights(OpenedModel):
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; what was read before is not read again."""
         return some_layers(self.stand_in, layers) if self.stand_in else self.reading.of(layers)
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether its configuration does not say which layers it has: of blocks only some have layers."""
+        return any("{block}" in prefix for prefix in prefixes(self.opened.layout.factorization))
 
     def downloads(self) -> Downloads | None:
         """Return what was downloaded so far; None for a model on this machine."""

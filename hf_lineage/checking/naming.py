@@ -10,7 +10,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from hf_lineage.checking.parts import part_of
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.parts import only, part_of
 from hf_lineage.errors import OptionError, RepositoryError
 from hf_lineage.files.folders import is_file, is_folder
 from hf_lineage.hub.converted import nameable
@@ -59,6 +60,23 @@ def weights(model: str, source: RepoRef | Signature) -> RepoRef:
     if isinstance(source, Signature):
         raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
     return source
+
+
+def located(model: str, options: Options, on_hub: bool = False) -> RepoRef | Signature:
+    """Return the model that is to be judged, as the options say where it is and what may be read of it.
+
+    Raise LineageError if there is none.
+    """
+    source = locate(model, options.local_hub, on_hub, options.subfolder, options.file)
+    return options.allowed(source) if isinstance(source, RepoRef) else source
+
+
+def one(model: str, options: Options) -> RepoRef:
+    """Return the one model with weights that a name means, which may be in a folder of its repository.
+
+    Raise LineageError if there is none, or a signature in its place.
+    """
+    return only(weights(model, located(model, options)))
 
 
 def locate_base(name: str, local_hub: Path | None = None) -> RepoRef | Signature:

@@ -10,8 +10,8 @@ from typing import Any
 
 from hf_lineage.architecture.choice import LISTED, Choice, choose
 from hf_lineage.architecture.exported import unwrapped
-from hf_lineage.architecture.fit import turned
 from hf_lineage.architecture.layout import Layout, bind
+from hf_lineage.architecture.libraries import as_listed
 from hf_lineage.architecture.loading import as_loaded, refuse_hidden
 from hf_lineage.architecture.lookup import factorizations, lookup
 from hf_lineage.architecture.schema import Factorization
@@ -20,17 +20,14 @@ from hf_lineage.checking.converted import by_names_of_the_hub, converted_config
 from hf_lineage.checking.makers import by_names_of_transformers, makers_config, makers_notes
 from hf_lineage.checkpoint import (
     Checkpoint,
-    adapted,
-    adapter_base,
-    adapter_beside,
     files_beside,
     open_checkpoint,
     other_format,
     unusual_layout,
 )
-from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass, printable
+from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass
 from hf_lineage.hub.converted import converted
-from hf_lineage.hub.reference import RepoRef, resolve
+from hf_lineage.hub.reference import RepoRef
 
 MOST_SURVEYED = 20_000
 """Tensors of an unlisted class that are held against every factorization, which takes two seconds."""
@@ -182,7 +179,7 @@ def model_config(repo: RepoRef) -> dict[str, Any]:
     instead = None if repo.has("config.json") else other_format(repo)
     if instead:
         raise NothingToCompare(instead)
-    return repo.config()
+    return as_listed(repo.config())
 
 
 @contextlib.contextmanager
@@ -205,46 +202,3 @@ def _usual(factorization: Factorization, named: Sequence[str]) -> str:
             name.partition("For")[2] in heads,
         ),
     )
-
-
-@dataclass(frozen=True)
-class Variant:
-    """Another way in which transformers may load a repository, with peft installed."""
-
-    how: str
-    """In words that follow "loaded"."""
-    opened: Opened | str
-    """A text says why it cannot be judged."""
-
-
-def with_adapter(plain: Opened) -> tuple[Variant, ...]:
-    """Return the ways in which a model loads with peft if an adapter lies beside its weights; none without an adapter.
-
-    From a folder the adapter is put on these weights; from the Hub it may also be put on the model that it names.
-    """
-    repo = plain.described.repo
-    if not adapter_beside(repo):
-        return ()
-    on_top = Variant("with the adapter on top of the weights", _adapted(repo, plain))
-    if repo.remote is None:
-        return (on_top,)
-    named = adapter_base(repo)
-    how = f"with the adapter on top of {printable(str(named), 200)}, as by its name on the Hub"
-    return on_top, Variant(how, _elsewhere(repo, named))
-
-
-def _elsewhere(repo: RepoRef, named: Any) -> Opened | str:
-    try:
-        return _adapted(repo, opened(described(resolve(str(named), folders=False))))
-    except LineageError as error:
-        return str(error)
-
-
-def _adapted(repo: RepoRef, plain: Opened) -> Opened | str:
-    layout = plain.layout
-    slots = [slot for matrices in layout.everything for slot in matrices.slots.values()]
-    orientation = {name: turned(layout.factorization, slot) for slot in slots for name in slot.tensors}
-    try:
-        return replace(plain, checkpoint=adapted(repo, plain.checkpoint, orientation))
-    except (NothingToCompare, CheckpointError) as error:
-        return str(error)

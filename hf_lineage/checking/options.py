@@ -11,6 +11,7 @@ from hf_lineage.errors import OptionError
 from hf_lineage.evidence.procedure import Procedure
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.options import Sources, Spec
+from hf_lineage.signature.sources import trust
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,14 @@ class Options(Sources, Procedure, Spec):
     as_class: str | None = field(default=None, kw_only=True)
     """The listed class whose layers a model has that names an unlisted one."""
     registry: Path | None = field(default=None, kw_only=True)
-    """A folder of factorizations of the user's own, for classes that the registry does not list."""
+    """A folder of factorizations of the user's own, for classes that the registry does not list; by default the one
+    that the trust file names."""
 
     @property
     def choice(self) -> Choice:
-        """How a model is read whose class the registry does not list."""
-        return Choice(self.as_class, self.registry)
+        """How a model is read whose class the registry does not list; OptionError for an invalid trust file."""
+        named = None if self.registry else trust.load(self.trust).registry
+        return Choice(self.as_class, Path(named) if named else self.registry)
 
     def allowed(self, repo: RepoRef) -> RepoRef:
         """Return a repository of which what the user allows may be read."""

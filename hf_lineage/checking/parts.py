@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from hf_lineage.architecture.lookup import listing
+from hf_lineage.checkpoint.files import INDICES
 from hf_lineage.checkpoint.unusual import WEIGHT_FILES
 from hf_lineage.errors import NothingToCompare, RepositoryError, printable
 from hf_lineage.files.folders import is_folder
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from hf_lineage.signature.values import Signature
 
 MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
@@ -34,8 +36,8 @@ class Parts:
 
     models: tuple[RepoRef, ...]
     notes: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-    """Parts of another library, each with its class, which may have another ancestry and are not judged."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Folder -> class of the parts that no factorization reads: unless their files are the base's, any ancestry."""
 
 
 def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
@@ -49,7 +51,7 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
     if not part.files():
         raise RepositoryError(f"{repo} has no folder {subfolder}; check --subfolder")
-    part.fetch(CONFIG, "model.safetensors.index.json", "adapter_config.json")
+    part.fetch(CONFIG, *INDICES, ADAPTER_CONFIG)
     return part
 
 
@@ -102,17 +104,29 @@ def _modules(repo: RepoRef) -> Parts | None:
 
 
 def _pipeline(repo: RepoRef) -> Parts | None:
-    """The parts of a diffusers pipeline that transformers loads; the others are named."""
+    """The parts of a diffusers pipeline that transformers loads or the registry reads; the others are named."""
     index = _json(repo, INDEX)
     entries = {
         key: value
         for key, value in (index.items() if isinstance(index, dict) else ())
         if isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
     }
-    parts = _parts(repo, [key for key, (library, _) in entries.items() if library == "transformers"])
-    others = [f"{key} ({name})" for key, (library, name) in entries.items() if library != "transformers"]
-    others = [other for other in others if repo.offers(f"{other.partition(' ')[0]}/{CONFIG}")]
-    return parts and replace(parts, unknown=tuple(others))
+    read = [key for key, entry in entries.items() if _is_read(*entry)]
+    others = {key: name for key, (_, name) in entries.items() if key not in read and FOLDER.fullmatch(key)}
+    others = {key: name for key, name in others.items() if repo.offers(f"{key}/{CONFIG}")}
+    parts = _parts(repo, read)
+    return parts and replace(parts, others=others)
+
+
+def _is_read(library: str, name: str) -> bool:
+    return library == "transformers" or any(listing(f"{library}.{name}"))
+
+
+def unchanged(part: RepoRef, base: RepoRef) -> bool:
+    """Return whether a part has the files with weights of its counterpart, byte for byte, and its configuration."""
+    files = [name for name in part.files() if name == CONFIG or name.endswith(WEIGHT_FILES)]
+    alike = [name for name in base.files() if name == CONFIG or name.endswith(WEIGHT_FILES)]
+    return len(files) > 1 and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
 
 
 def _checkpoints(repo: RepoRef) -> Parts | None:

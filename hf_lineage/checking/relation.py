@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hf_lineage.checking.model import FromWeights, OpenedModel
 from hf_lineage.checkpoint import adapter_beside
 from hf_lineage.checkpoint.unusual import WEIGHT_FILES
 from hf_lineage.claims.names import RELATIONS
-from hf_lineage.claims.sources import CARD, LORA_CONFIG, MERGE_CONFIG, Claim
+from hf_lineage.claims.sources import CARD, MERGE_CONFIG, Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Verdict
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
 WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
 """The types of stored numbers that are not quantized."""
@@ -19,10 +19,12 @@ SCALES = ("quantization_config", "quantization", "compression_config")
 """Keys of `config.json` that say how weights are quantized."""
 
 
-def relation_notes(claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict) -> tuple[str, ...]:
+def relation_notes(
+    claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None = None
+) -> tuple[str, ...]:
     """Return a sentence for each declared relation that what is stored contradicts, as far as it shows.
 
-    `model` is the candidate, if it could be opened.
+    `model` is the candidate, if it is one and could be opened.
     """
     declared = [claim for claim in claims if claim.relation and CARD in claim.sources]
     return tuple(
@@ -32,14 +34,21 @@ def relation_notes(claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | 
     )
 
 
+def parts_notes(claims: Sequence[Claim], parts: Mapping[RepoRef, OpenedModel | Verdict]) -> tuple[str, ...]:
+    """Return the sentences that hold for every part of a repository: one that is quantized makes the relation true."""
+    by_part = [relation_notes(claims, part, model) for part, model in parts.items()]
+    return tuple(note for note in by_part[0] if all(note in notes for notes in by_part))
+
+
 def _contradictions(
-    relation: str, declared: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict
+    relation: str, declared: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None
 ) -> Iterator[str]:
     if relation not in RELATIONS:
         yield f"the Hub knows only {', '.join(RELATIONS)}"
     elif relation == "adapter":
         if not adapter_beside(repo):
-            yield f"there is no adapter: {LORA_CONFIG} is missing"
+            missing = "adapter_model.safetensors" if repo.offers(ADAPTER_CONFIG) else ADAPTER_CONFIG
+            yield f"there is no adapter: {missing} is missing"
     elif adapter_beside(repo) and not _has_weights(repo):
         yield "the repository holds only an adapter"
     elif relation == "merge" and len(declared) == 1 and MERGE_CONFIG not in declared[0].sources:

@@ -12,10 +12,10 @@ from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.model import Downloads, OpenedModel, open_model
 from hf_lineage.checking.naming import locate_base
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.parts import Parts, counterpart
+from hf_lineage.checking.parts import CONFIG, Parts, counterpart, part_of, unchanged
 from hf_lineage.checking.readings import judged_every_way
 from hf_lineage.claims.sources import Claim
-from hf_lineage.errors import NothingToCompare
+from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import verdict
 from hf_lineage.evidence.evaluate import judge_merge
 from hf_lineage.hub.reference import RepoRef, resolve
@@ -51,7 +51,8 @@ class Row:
     recipe: Recipe | None = None
     """The earlier recipe by which both were measured; None if it is that of the report."""
     part: str = ""
-    """The folder of the repository that the row is about; empty for the repository itself."""
+    """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
+    repository itself."""
     steps: tuple[Step, ...] = ()
     """From the base that is declared to the one that was compared in its place; none where it was itself."""
 
@@ -146,27 +147,48 @@ def judge_pair(
 
 def base_of(claim: Claim, local_hub: Path | None, part: str = "") -> RepoRef | Signature:
     """Return the source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
+    return counterpart(_whole_base(claim, local_hub), part)
+
+
+def _whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
     named = claim.sources == NAMED
-    return counterpart(
-        locate_base(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False), part
-    )
+    return locate_base(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False)
 
 
-def judge_parts(parts: Parts, claims: Sequence[Claim], options: Options) -> Iterator[Row]:
-    """Yield the rows of every claim on the folders of a repository.
+def judge_parts(
+    parts: Parts, candidates: Mapping[str, Candidate], claims: Sequence[Claim], options: Options
+) -> Iterator[Row]:
+    """Yield the rows of every claim on the folders of a repository, given the candidate in each.
 
-    A folder that cannot be judged is a note where another one can, and what other libraries load is one row.
+    A folder that the base does not have and that cannot be judged is a note where another one can; what no
+    factorization reads is one row, unless its files are those of the base.
     """
-    candidates = [(part, by_recipe(part, options)) for part in parts.models]
     for claim in claims:
-        rows = [judge_claim(candidate, claim, options, part.subfolder) for part, candidate in candidates]
-        rows = [replace(row, part=part.subfolder) for row, part in zip(rows, parts.models, strict=True)]
-        judged = [row for row in rows if not isinstance(row.verdict, verdict.Unverifiable)] or rows
+        rows = [
+            replace(judge_claim(candidate, claim, options, part), part=part) for part, candidate in candidates.items()
+        ]
+        base = None if claim.problem else attempt(functools.partial(_whole_base, claim, options.local_hub), *VERDICTS)
+        judged = [row for row in rows if not isinstance(row.verdict, verdict.Unverifiable) or _has(base, row.part)]
+        judged = judged if any(not isinstance(row.verdict, verdict.Unverifiable) for row in judged) else rows
         left_out = (
             f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged)
         )
         notes = (*parts.notes, *left_out)
         yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
-        if parts.unknown:
-            names = ", ".join(parts.unknown)
-            yield Row(claim, verdict.Unverifiable(f"parts of another library may come from elsewhere: {names}"))
+        if names := [f"{part} ({name})" for part, name in parts.others.items() if not _is_of(base, parts, part)]:
+            reason = f"parts that are not read may come from elsewhere: {printable(', '.join(names), 500)}"
+            yield Row(claim, verdict.Unverifiable(reason))
+
+
+def _has(base: object, part: str) -> bool:
+    """Whether a base has a folder of its own for a part."""
+    return isinstance(base, RepoRef) and base.offers(f"{part}/{CONFIG}")
+
+
+def _is_of(base: object, parts: Parts, part: str) -> bool:
+    """Whether a part that is not read is the base's, byte for byte; not if that cannot be told."""
+    if not isinstance(base, RepoRef) or not _has(base, part):
+        return False
+    root = replace(parts.models[0], subfolder="")
+    same = attempt(lambda: unchanged(part_of(root, part), part_of(base, part)), *VERDICTS)
+    return same is True

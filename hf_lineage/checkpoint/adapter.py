@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,12 @@ from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.checkpoint.stored import StoredRows, StoredTensor
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
 if TYPE_CHECKING:
     from hf_lineage.checkpoint.memory import Memory
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+WEIGHTS, PICKLED = "adapter_model.safetensors", "adapter_model.bin"
 FREE = frozenset(
     {"auto_mapping", "base_model_name_or_path", "fan_in_fan_out", "inference_mode", "lora_alpha", "lora_dropout"}
     | {"megatron_core", "peft_type", "peft_version", "qalora_group_size", "r", "revision", "target_modules"}
@@ -30,7 +30,11 @@ FREE = frozenset(
 """Settings that do not change what is added, or that are read here; any other setting has to be unset."""
 PLAIN = {"bias": "none", "init_lora_weights": (True, False, "gaussian")}
 """Settings that may be set, each with its allowed values."""
-FACTOR = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<which>[AB])\.weight")
+FACTOR = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<which>[AB])(?P<left>\.default)?\.weight")
+"""The name of a factor; `default` is the name that peft gives an adapter and that some trainers leave in."""
+
+LAYERED = re.compile(r"(?P<before>(?:[^.]+\.)*?)(?P<layer>[^.]+\.\d+\..+)")
+"""The name of what is in a layer."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,11 @@ class Adapted(Checkpoint):
     def __init__(self, plain: Checkpoint, adapter: Checkpoint, scale: float, deltas: Mapping[str, Delta]) -> None:
         super().__init__(plain.stored, plain.tensors)
         self._plain, self._adapter, self._scale, self._deltas = plain, adapter, scale, deltas
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The names of the matrices to which something is added."""
+        return tuple(self._deltas)
 
     def release(self) -> None:
         """Cancel the downloads that are still running."""
@@ -91,13 +100,16 @@ class Adapted(Checkpoint):
 
 
 def adapter_beside(repo: RepoRef) -> bool:
-    """Return whether an adapter lies beside the weights, which a loader with peft would apply."""
-    return repo.offers(CONFIG)
+    """Return whether an adapter lies beside the weights, which a loader with peft would apply.
+
+    A configuration without the weights of an adapter makes peft fail, so that it changes nothing.
+    """
+    return repo.offers(ADAPTER_CONFIG) and any(map(repo.offers, (WEIGHTS, PICKLED)))
 
 
 def adapter_base(repo: RepoRef) -> Any:
     """Return the name of the model on which the adapter was trained, as its configuration says; untrusted input."""
-    return (repo.read_json(CONFIG) or {}).get("base_model_name_or_path")
+    return (repo.read_json(ADAPTER_CONFIG) or {}).get("base_model_name_or_path")
 
 
 def adapted(repo: RepoRef, plain: Checkpoint, matrices: Mapping[str, bool]) -> Checkpoint:
@@ -106,20 +118,24 @@ def adapted(repo: RepoRef, plain: Checkpoint, matrices: Mapping[str, bool]) -> C
     `matrices` are the names of those that will be read, each with whether it is stored as (in, out).
     Raise NothingToCompare for an adapter of an unsupported kind, CheckpointError for a damaged one.
     """
-    config = repo.read_json(CONFIG) or {}
+    config = repo.read_json(ADAPTER_CONFIG) or {}
     rank, scale = _refuse_unknown(config)
     if not repo.offers(WEIGHTS):
-        raise NothingToCompare(f"{CONFIG} stands without {WEIGHTS}, so loading fails")
+        raise NothingToCompare(f"{ADAPTER_CONFIG} stands without {WEIGHTS}, so loading fails")
     adapter = open_file(repo, WEIGHTS)
     factors: dict[str, dict[str, str]] = {}
     for name, info in adapter.tensors.items():
         match = FACTOR.fullmatch(name)
-        if match is None or info.refusal or len(info.shape) != 2:
+        if match is None or match["left"] or info.refusal or len(info.shape) != 2:
             raise NothingToCompare(f"the adapter holds {printable(name, 200)}, which is no factor of a plain LoRA")
         factors.setdefault(match["module"], {})[match["which"]] = name
     deltas = {}
     for module, pair in factors.items():
-        target = _target(module, plain)
+        target = module_tensor(module, plain.tensors)
+        if target is None:
+            raise NothingToCompare(
+                f"the adapter is for {printable(module, 200)}, which the weights do not hold as one matrix"
+            )
         if not _targeted(module, config.get("target_modules")):
             raise NothingToCompare(
                 f"the adapter holds {printable(module, 200)}, which its `target_modules` do not name"
@@ -135,11 +151,11 @@ def _refuse_unknown(config: Mapping[str, Any]) -> tuple[int, float]:
         raise NothingToCompare(f"the adapter is of the kind {printable(str(config.get('peft_type')), 50)}")
     unsupported = next((key for key, value in config.items() if key not in FREE and not _unset(key, value)), None)
     if unsupported is not None:
-        raise NothingToCompare(f"{CONFIG} sets `{printable(unsupported, 50)}`, which is more than a plain LoRA")
+        raise NothingToCompare(f"{ADAPTER_CONFIG} sets `{printable(unsupported, 50)}`, which is more than a plain LoRA")
     rank, alpha = config.get("r", 8), config.get("lora_alpha", 8)
     numbers = all(isinstance(number, int | float) and not isinstance(number, bool) for number in (rank, alpha))
     if not numbers or not 1 <= rank <= 2**20 or rank != int(rank) or not math.isfinite(alpha):
-        raise NothingToCompare(f"{CONFIG} has no rank and scale (`r`, `lora_alpha`)")
+        raise NothingToCompare(f"{ADAPTER_CONFIG} has no rank and scale (`r`, `lora_alpha`)")
     return int(rank), alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
 
 
@@ -155,16 +171,23 @@ def _targeted(module: str, targets: Any) -> bool:
     return bool(targets == "all-linear")
 
 
-def _target(module: str, plain: Checkpoint) -> str:
-    """The tensor of a module, with the prefix of the class or without; NothingToCompare if there is not exactly one."""
+def module_tensor(module: str, tensors: Collection[str]) -> str | None:
+    """Return the tensor of a module, with the prefix of the class or without; None if there is not exactly one.
+
+    What a class of several models puts before the layers may stand in another order: transformers turns
+    `language_model.model` into `model.language_model` when it loads them.
+    """
     inner = module.partition(".")[2]
-    exact = [name for name in (f"{module}.weight", f"{inner}.weight") if name in plain.tensors]
-    candidates = exact or [name for name in plain.tensors if name.partition(".")[2] == f"{module}.weight"]
-    if len(candidates) != 1:
-        raise NothingToCompare(
-            f"the adapter is for {printable(module, 200)}, which the weights do not hold as one matrix"
-        )
-    return candidates[0]
+    exact = [name for name in (f"{module}.weight", f"{inner}.weight") if name in tensors]
+    named = exact[:1] or [name for name in tensors if name.partition(".")[2] == f"{module}.weight"]
+    named = named or [name for name in tensors if name.endswith(".weight") and _parts(name[:-7]) == _parts(module)]
+    return named[0] if len(named) == 1 else None
+
+
+def _parts(name: str) -> tuple[frozenset[str], str] | None:
+    """What stands before the layers in a name, `model` left out, and the rest; None for what is in no layer."""
+    layered = LAYERED.fullmatch(name)
+    return layered and (frozenset(layered["before"].split(".")) - {"model", ""}, layered["layer"])
 
 
 def _delta(pair: Mapping[str, str], adapter: Checkpoint, shape: tuple[int, ...], rank: int, transposed: bool) -> Delta:
@@ -174,6 +197,7 @@ def _delta(pair: Mapping[str, str], adapter: Checkpoint, shape: tuple[int, ...],
     out, inn = shape[::-1] if transposed and len(shape) == 2 else shape if len(shape) == 2 else (0, 0)
     if (first, second) != ((rank, inn), (out, rank)):
         raise NothingToCompare(
-            f"the adapter's {printable(pair['A'], 200)} does not fit the matrix it is for, or the rank of {CONFIG}"
+            f"the adapter's {printable(pair['A'], 200)} does not fit the matrix it is for, or the rank of "
+            f"{ADAPTER_CONFIG}"
         )
     return Delta(pair["A"], pair["B"], transposed)

@@ -9,15 +9,21 @@ from hf_lineage.checkpoint.converted import files_read, notes_on
 from hf_lineage.checkpoint.unusual import NO_WEIGHTS, OTHER, PICKLED, PICKLES, Layout, unusual
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.converted import converted
+from hf_lineage.hub.library import of_diffusers
 from hf_lineage.hub.reference import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+DIFFUSERS = "diffusion_pytorch_"
+"""What stands before these names in a folder that diffusers wrote."""
+INDICES = (INDEX, DIFFUSERS + INDEX)
 SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
 """Files of the folder itself on every platform."""
 NAMED = "transformers_weights"
 """The key of `config.json` with which transformers loads another file than these two."""
 RANKS = re.compile(r"shard-[0-9]{5}-model-[0-9]{5}-of-[0-9]{5}\.safetensors")
 """Parts of a distributed checkpoint, which transformers prefers to everything else in a folder."""
+FRAMEWORKS = {".h5": "TensorFlow", ".msgpack": "Flax", ".onnx": "ONNX"}
+"""Endings of files with weights for another framework -> its name."""
 CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folder)` where you trust the file"
 
 
@@ -59,30 +65,37 @@ def located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
             "read here; save the model in one piece"
         )
     named = _named(repo)
+    single, index_file = _usual(repo)
     if named is not None:
-        usual = [name for name in (SINGLE, INDEX) if repo.offers(name)]
+        usual = [name for name in (single, index_file) if repo.offers(name)]
         if any(name != named for name in usual):
             raise NothingToCompare(
                 f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), other "
                 f"loaders {next(name for name in usual if name != named)}; keep one of them"
             )
         return _in_file(repo, named)
-    index = repo.read_json(INDEX) if repo.offers(INDEX) else None
-    if not repo.offers(SINGLE):
+    index = repo.read_json(index_file) if repo.offers(index_file) else None
+    if not repo.offers(single):
         if index is not None:
-            return _shards(repo, index)
+            return _shards(repo, index, index_file)
         if repo.allow_pickle and (pickled := _pickled(repo)):
             return pickled
         layout = unusual(repo)
         if layout is None:
-            raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({SINGLE} or {INDEX})")
+            raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({single} or {index_file})")
         return {}, list(layout.files)
-    if index is not None and set(_listed(repo, index).values()) != {SINGLE}:
+    if index is not None and set(_listed(repo, index, index_file).values()) != {single}:
         raise NothingToCompare(
-            f"{repo} holds {SINGLE}, and its {INDEX} names other files: transformers loads the former, other loaders "
-            "the latter; keep one of them"
+            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the former, other "
+            "loaders the latter; keep one of them"
         )
-    return {}, [SINGLE]
+    return {}, [single]
+
+
+def _usual(repo: RepoRef) -> tuple[str, str]:
+    """The names of the only file with weights and of the index, by the library that wrote `config.json`."""
+    before = DIFFUSERS if of_diffusers(repo.read_json("config.json") or {}) else ""
+    return before + SINGLE, before + INDEX
 
 
 def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
@@ -98,7 +111,7 @@ def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
 
 def unusual_layout(repo: RepoRef) -> Layout | None:
     """Return the files that are read although transformers does not load them; None where there are others."""
-    usual = repo.offers(SINGLE) or repo.offers(INDEX) or _named(repo) is not None
+    usual = any(map(repo.offers, _usual(repo))) or _named(repo) is not None
     usual = usual or (repo.allow_pickle and any(map(repo.offers, PICKLED)))
     return None if usual else unusual(repo)
 
@@ -161,4 +174,7 @@ def other_format(repo: RepoRef) -> str | None:
             f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}, or let "
             "--allow-pickle read its tensors without running it"
         )
+    other = next(((name, kind) for end, kind in FRAMEWORKS.items() for name in files if name.endswith(end)), None)
+    if other:
+        return f"{repo} holds its weights for {other[1]} ({other[0]}), which is not decoded; {CONVERT}"
     return None

@@ -7,7 +7,6 @@ say how peft chose it, so that a pattern of a repository that nobody vouches for
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,16 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.adapter import CONFIG, WEIGHTS
+from hf_lineage.checkpoint.adapter import FACTOR, WEIGHTS
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.checkpoint.unusual import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
-FACTOR = re.compile(r"(?:base_model\.model\.)?(?P<module>.+)\.lora_(?P<which>[AB])(?:\.default)?\.weight")
-"""The name of a factor; `default` is the name that peft gives an adapter and that some trainers leave in."""
 LARGEST_RANK = 2048
 """More is no low rank any more, and would take minutes to decompose."""
 LARGEST_SCALE = 1e9
@@ -50,8 +47,11 @@ class Factors:
     rows: int
     columns: int
     rank: int
+    """Of one expert where there are several."""
     scale: float
     """The largest that the configuration may give: which of its patterns peft matches is not asked."""
+    experts: int = 1
+    """Of a stack of experts the number, for each of which the factors have a share."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ class Lora:
     """How many tensors belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
     order_matters: str = ""
     """The initialisation, if it depends on the order of the base's rows; else empty."""
+    stacked: bool = False
+    """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
 
     def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""
@@ -76,7 +78,7 @@ class Lora:
 
 def only_lora(repo: RepoRef) -> bool:
     """Return whether a repository holds an adapter of peft and no model."""
-    return repo.offers(CONFIG) and not repo.offers("config.json")
+    return repo.offers(ADAPTER_CONFIG) and not repo.offers("config.json")
 
 
 def open_lora(repo: RepoRef) -> Lora:
@@ -84,26 +86,18 @@ def open_lora(repo: RepoRef) -> Lora:
 
     Raise NothingToCompare for an adapter that is no LoRA, and CheckpointError for a damaged one.
     """
-    config = repo.read_json(CONFIG) or {}
+    config = repo.read_json(ADAPTER_CONFIG) or {}
     _refuse_other(repo, config)
-    if beside := [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]:
-        raise NothingToCompare(
-            f"{repo} holds {printable(beside[0], 200)} beside an adapter and no config.json: some loaders read one, "
-            "some the other; publish them apart"
-        )
-    if not repo.offers(WEIGHTS):
-        raise NothingToCompare(
-            f"{repo} has no {WEIGHTS}, only which adapters are read; save it with peft's `save_pretrained`"
-        )
+    _refuse_files(repo)
     checkpoint = open_file(repo, WEIGHTS)
     pairs: dict[str, dict[str, str]] = {}
     for name, info in checkpoint.tensors.items():
         match = FACTOR.fullmatch(name)
         if match and len(info.shape) == 2 and not info.refusal:
             pairs.setdefault(match["module"], {})[match["which"]] = name
-    ranks = _ranks(repo, config)
+    ranks, stacked = _ranks(repo, config), bool(config.get("target_parameters"))
     alpha, rooted = _alpha(repo, config), bool(config.get("use_rslora"))
-    modules = {module: _factors(repo, checkpoint, pair, ranks) for module, pair in pairs.items()}
+    modules = {module: _factors(repo, checkpoint, pair, ranks, stacked) for module, pair in pairs.items()}
     modules = {
         module: replace(factors, scale=alpha / (math.sqrt(factors.rank) if rooted else factors.rank))
         for module, factors in modules.items()
@@ -117,7 +111,22 @@ def open_lora(repo: RepoRef) -> Lora:
         _kind(config, start),
         beside=len(checkpoint.tensors) - 2 * len(modules),
         order_matters=str(start) if _family(start) in NOT_ALIKE else "",
+        stacked=stacked,
     )
+
+
+def _refuse_files(repo: RepoRef) -> None:
+    """Raise NothingToCompare for other weights that some loaders would read, and for factors in another format."""
+    others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
+    if others and only_lora(repo):
+        raise NothingToCompare(
+            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read one, "
+            "some the other; publish them apart"
+        )
+    if not repo.offers(WEIGHTS):
+        raise NothingToCompare(
+            f"{repo} has no {WEIGHTS}, only which adapters are read; save it with peft's `save_pretrained`"
+        )
 
 
 def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:
@@ -130,12 +139,14 @@ def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:
         )
     other = next((key for key in ANOTHER_FORM if config.get(key)), None)
     if other is not None:
-        raise NothingToCompare(f"{repo}: {CONFIG} sets `{other}`, with which the factors are not those of a plain LoRA")
+        raise NothingToCompare(
+            f"{repo}: {ADAPTER_CONFIG} sets `{other}`, with which the factors are not those of a plain LoRA"
+        )
     start = config.get("init_lora_weights", True)
     if _family(start) not in {*WITHOUT_BASE, *FROM_BASE, *NOT_ALIKE}:
         raise NothingToCompare(
-            f"{repo}: {CONFIG} sets `init_lora_weights` to {printable(str(start), 50)}, whose effect on the test is "
-            "not known"
+            f"{repo}: {ADAPTER_CONFIG} sets `init_lora_weights` to {printable(str(start), 50)}, whose effect on the "
+            "test is not known"
         )
 
 
@@ -154,13 +165,15 @@ def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
     """Every rank that the configuration gives any matrix; CheckpointError for what is no rank."""
     pattern = config.get("rank_pattern") or {}
     if not isinstance(pattern, dict):
-        raise CheckpointError(f"{repo}: `rank_pattern` of {CONFIG} is no mapping from names to ranks; save it again")
+        raise CheckpointError(
+            f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} is no mapping from names to ranks; save it again"
+        )
     ranks = [config.get("r", 8), *pattern.values()]
     wrong = [rank for rank in ranks if type(rank) is not int or rank < 1]
     if wrong:
         raise CheckpointError(
-            f"{repo}: {CONFIG} gives the rank {printable(repr(wrong[0]), 50)}, which must be a positive integer; save "
-            "the adapter again"
+            f"{repo}: {ADAPTER_CONFIG} gives the rank {printable(repr(wrong[0]), 50)}, which must be a positive "
+            "integer; save the adapter again"
         )
     if max(ranks) > LARGEST_RANK:
         raise NothingToCompare(f"{repo}: adapters of a rank above {LARGEST_RANK} are not compared")
@@ -173,25 +186,31 @@ def _alpha(repo: RepoRef, config: Mapping[str, Any]) -> float:
     values = [config.get("lora_alpha", 8), *(pattern.values() if isinstance(pattern, dict) else [pattern])]
     wrong = [value for value in values if type(value) not in (int, float) or not abs(value) < LARGEST_SCALE]
     if wrong:
-        raise CheckpointError(f"{repo}: {CONFIG} gives the scale {printable(repr(wrong[0]), 50)}, not a number")
+        raise CheckpointError(f"{repo}: {ADAPTER_CONFIG} gives the scale {printable(repr(wrong[0]), 50)}, not a number")
     return max(abs(float(value)) for value in values)
 
 
-def _factors(repo: RepoRef, checkpoint: Checkpoint, pair: Mapping[str, str], ranks: frozenset[int]) -> Factors:
-    """The factors of one module, whose shapes fit each other and the configuration."""
+def _factors(
+    repo: RepoRef, checkpoint: Checkpoint, pair: Mapping[str, str], ranks: frozenset[int], stacked: bool
+) -> Factors:
+    """The factors of one module, whose shapes fit each other and the configuration.
+
+    Those of stacked experts have the rank of all of them together.
+    """
     if pair.keys() != {"A", "B"}:
         name = printable(next(iter(pair.values())), 200)
         raise CheckpointError(f"{repo}: {WEIGHTS} holds {name} without its other factor; save the adapter again")
     (rank, columns), (rows, inner) = (checkpoint.tensors[pair[which]].shape for which in "AB")
-    if rank != inner or rank not in ranks or 0 in (rows, columns):
+    each = max((one for one in ranks if one == rank or (stacked and rank % one == 0)), default=0)
+    if rank != inner or not each or 0 in (rows, columns):
         raise CheckpointError(
             f"{repo}: {printable(pair['A'], 200)} of shape {(rank, columns)} and its other factor of shape "
-            f"{(rows, inner)} do not multiply to a matrix of a rank that {CONFIG} gives "
+            f"{(rows, inner)} do not multiply to a matrix of a rank that {ADAPTER_CONFIG} gives "
             f"({', '.join(map(str, sorted(ranks)[:5]))}); save the adapter again"
         )
-    return Factors(pair["A"], pair["B"], rows, columns, rank, scale=1.0)
+    return Factors(pair["A"], pair["B"], rows, columns, each, scale=1.0, experts=rank // each)
 
 
 def finite(*factors: NDArray[np.float32]) -> bool:
     """Return whether all numbers of some factors are finite."""
-    return all(math.isfinite(float(np.abs(factor).max(initial=0.0))) for factor in factors)
+    return all(math.isfinite(float(np.sum(factor, dtype=np.float64))) for factor in factors)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 """What transformers loads where there is no safetensors file of the usual name."""
@@ -21,10 +21,8 @@ WEIGHT_FILES = (".safetensors", ".bin", ".gguf", ".pt", ".pth", ".ckpt", ".onnx"
 """How files with weights end, whichever library loads them."""
 OTHER = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
 """Endings of files with weights that other loaders may read."""
-ADAPTER = "adapter_config.json"
-"""Where this stands without a model, the other files are the adapter's."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
-VARIANT = re.compile(r"model\.(?P<variant>[\w-]+)\.safetensors")
+VARIANT = re.compile(r"(?:diffusion_pytorch_)?model\.(?P<variant>[\w-]+)\.safetensors")
 WRAPPERS = ("_orig_mod.", "module.", "base_model.model.")
 """Prefixes of every name that torch.compile, data-parallel training and peft leave behind."""
 DEEPEST = 3
@@ -51,7 +49,7 @@ def unusual(repo: RepoRef) -> Layout | None:
     if not files and repo.allow_pickle:
         files = [name for name in held if name.endswith(PICKLES)]
     pickled = next((name for name in PICKLED if name in held), None)
-    if not files or ADAPTER in repo.files():
+    if not files or ADAPTER_CONFIG in repo.files():
         return None
     if pickled:
         raise NothingToCompare(

@@ -16,9 +16,9 @@ from hf_lineage.claims.names import NO_VALUE, WORD, Name, names_in, understood
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub.gguf_files import SUFFIX, gguf_files, head
-from hf_lineage.hub.reference import LARGEST_CONFIG, RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef
 
-CARD, LORA_CONFIG, MERGE_CONFIG, CONFIG = "README.md", "adapter_config.json", "mergekit_config.yml", "config.json"
+CARD, MERGE_CONFIG, CONFIG = "README.md", "mergekit_config.yml", "config.json"
 GGUF = "GGUF metadata"
 GGUF_SOURCE = ("general.source.repo_url", "general.source.huggingface.repository", "general.source.url")
 """The keys of metadata that name the model from which a file was made; the first that is there counts."""
@@ -154,7 +154,7 @@ def _tagged(tags: object) -> Iterator[Name]:
 
 
 def _in_adapter(repo: RepoRef) -> Iterable[Name]:
-    config = repo.read_json(LORA_CONFIG, LARGEST) or {}
+    config = repo.read_json(ADAPTER_CONFIG, LARGEST) or {}
     return names_in(config.get("base_model_name_or_path"), "adapter")
 
 
@@ -185,7 +185,7 @@ def _own(repo: RepoRef) -> set[str]:
 
 SOURCES = [
     ClaimSource(CARD, _in_card),
-    ClaimSource(LORA_CONFIG, _in_adapter, rank=1),
+    ClaimSource(ADAPTER_CONFIG, _in_adapter, rank=1),
     ClaimSource(MERGE_CONFIG, _in_merge, rank=1),
     ClaimSource(GGUF, _in_gguf, rank=1),
     ClaimSource(CONFIG, _in_config, rank=LAST),

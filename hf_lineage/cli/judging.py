@@ -13,6 +13,7 @@ from hf_lineage.cli.shared import (
     CLASSES,
     CONVERTED_FILE,
     EPILOG,
+    MERGE_BASE,
     ON_HUB,
     RECIPE,
     SUBFOLDER,
@@ -42,10 +43,10 @@ def check(model: str, bases: tuple[str, ...], on_hub: bool, **settings: Any) -> 
 @click.command(epilog=COMPARING)
 @click.argument("a")
 @click.argument("b")
-@with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
-def compare(a: str, b: str, **settings: Any) -> int:
+@with_options(MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
+def compare(a: str, b: str, merge_base: str, **settings: Any) -> int:
     """Compare the weights of two models, whatever they declare."""
     from hf_lineage.checking import api
 
     delivery = Delivery.of(settings)
-    return delivery.deliver(api.compare(a, b, make_options(**settings)))
+    return delivery.deliver(api.compare(a, b, make_options(**settings), merge_base=merge_base))

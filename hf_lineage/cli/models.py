@@ -34,9 +34,10 @@ EXTRACTING = with_examples(
 )
 INSPECTING = with_examples(f"{WITH_WEIGHTS} Exit codes: 0 the model was read, {CODES}", "hf-lineage inspect org/model")
 LISTING = with_examples(
-    f"Exit codes: 0 the class is listed, or a factorization fits, 3 none fits, {CODES}",
+    f"Exit codes: 0 the class is listed, or a factorization fits or is proved, 3 it is not, {CODES}",
     "hf-lineage registry",
-    "hf-lineage registry --check org/model",
+    "hf-lineage registry --check org/model --write drafts",
+    "hf-lineage registry --prove drafts org/model",
 )
 FORM = format_option("text", "json")
 
@@ -99,18 +100,31 @@ def inspect(model: str, form: str, output: Path | None, **settings: Any) -> int:
     metavar="DIR",
     help="With --check: write the draft into DIR, for `--registry DIR` of the other commands; nothing is overwritten.",
 )
+@click.option(
+    "--prove",
+    "drafts",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Prove the factorization in DIR for the class of the model that stands in place of CLASS, on the module of "
+    "transformers; needs the extra `prove`.",
+)
 @click.option("--coverage", is_flag=True, help="Count how many classes of the installed transformers are supported.")
 @with_options(LOCAL_HUB, FORM, OUTPUT)
 def registry(
     architecture: str | None,
     model: str | None,
     folder: Path | None,
+    drafts: Path | None,
     coverage: bool,
     local_hub: Path | None,
     form: str,
     output: Path | None,
 ) -> int:
     """List the supported classes, or show how one CLASS is read."""
+    if drafts is not None:
+        if architecture is None or model is not None or coverage:
+            raise click.UsageError("--prove DIR needs a MODEL behind it, and neither --check nor --coverage")
+        return _prove(drafts, architecture, local_hub, form, output)
     if (architecture is not None) + (model is not None) + coverage > 1:
         raise click.UsageError("give one of a CLASS, --check MODEL and --coverage")
     if folder is not None and model is None:
@@ -129,18 +143,30 @@ def registry(
     return 0
 
 
+def _prove(drafts: Path, model: str, local_hub: Path | None, form: str, output: Path | None) -> int:
+    from hf_lineage.checking import own
+    from hf_lineage.checking.options import Options
+    from hf_lineage.report.proof import PROOFS
+
+    proof = own.prove(drafts, model, Options(local_hub=local_hub))
+    write(PROOFS[form](proof), output)
+    return 0 if proof.holds else UNDECIDED
+
+
 def _suggest(model: str, folder: Path | None, local_hub: Path | None, form: str, output: Path | None) -> int:
-    from hf_lineage.checking import api
+    from hf_lineage.checking import own
     from hf_lineage.checking.options import Options
     from hf_lineage.report.suggestion import SUGGESTIONS
 
-    suggestion = api.suggest(model, Options(local_hub=local_hub))
-    file = api.write_draft(suggestion, folder) if folder else None
+    suggestion = own.suggest(model, Options(local_hub=local_hub))
+    file = own.write_draft(suggestion, folder) if folder else None
     write(SUGGESTIONS[form](suggestion), output)
     if folder and file:
+        there = shlex.quote(str(folder))
         click.echo(
-            f"Wrote {printable(file)}, which nothing proves; --registry {shlex.quote(str(folder))} reads models by it. "
-            "Decide its lines with a ? first: until it says `exchangeable: true`, a check is INCONCLUSIVE.",
+            f"Wrote {printable(file)}, which nothing proves; --registry {there} reads models by it. "
+            "Decide its lines with a ? first: until it says `exchangeable: true`, a check is INCONCLUSIVE. Where "
+            f"transformers has the class, `hf-lineage registry --prove {there} {shlex.quote(model)}` proves it.",
             err=True,
         )
     return 0 if suggestion.fits else UNDECIDED

@@ -113,6 +113,12 @@ SUBFOLDER = click.option(
     metavar="DIR",
     help="The folder of the repository in which the model is; by default the root, or every folder with a model.",
 )
+MERGE_BASE = click.option(
+    "--merge-base",
+    default="",
+    metavar="BASE",
+    help="B is a LoRA adapter: compare A with BASE plus this adapter, to tell whether A was made with it.",
+)
 CLASSES = (
     click.option(
         "--as", "as_class", metavar="CLASS", help="Read a model whose class the registry does not list as this class."
@@ -121,7 +127,7 @@ CLASSES = (
         "--registry",
         type=click.Path(path_type=Path),
         metavar="DIR",
-        help="Read classes that the registry does not list by the factorizations in this folder, which nothing proves.",
+        help="Read classes that the registry does not list by the factorizations in this folder, which you wrote.",
     ),
 )
 RECOMPUTE = click.option(

@@ -12,26 +12,32 @@ on the product alone: neither a change of basis between the factors nor columns 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.evidence.maximum import Scale, not_below
-from hf_lineage.signature.recipe import Array, Vector, random_stream
+from hf_lineage.signature.recipe import Array, Vector, random_stream, signs
 
-DIRECTIONS = 32
-"""The most directions of B A that are tested, those of the largest singular values: a bound on the time."""
-PROBES = 128
-"""The most rows of a matrix of the base that are seen: of more rows, so many random sums."""
+DIRECTIONS, FEWEST_DIRECTIONS = 32, 8
+"""The most directions of B A that are tested, those of the largest singular values, and the fewest of many rows."""
+EXACT = 256
+"""Up to so many columns a matrix of the base is seen as a whole: its Gram matrix is as small as they are."""
+PROBES, FEWEST_PROBES = 128, 32
+"""Random sums of rows as which a wider matrix is seen, and the fewest of a very wide one."""
+SEEN, WRITTEN = 2**18, 2**16
+"""Numbers of a wide matrix of the base, and of what is added, that a permutation multiplies: bounds on the time."""
 NEGLIGIBLE = 1e-12
 """Directions whose squared singular value is less than this part of the largest are rounding, or dead rank."""
 ROUNDING = 1e-6
 """Statistics that differ by less than this part are equal: they are sums in float32."""
-LEAST = {"value": 1.2, "output": 1.1, "down": 1.7, "up": 0.5, "gate": 0.0}
-"""By role the least z of adapters on their own base over the root of the number of directions, as measured."""
+LEAST = {"value": 1.2, "output": 0.5, "down": 1.1, "up": 0.5, "gate": 0.0, "query": 2.5, "key": 2.5, "latent": 0.0}
+"""By role the least z of adapters on their own base over the root of the number of directions, as measured by
+`ours:adapters` of the benchmarks; 0 where it was not."""
 WHOLE, FADED = 0.1, 0.3
 """Up to the first size of what is added, beside the base, a trace is whole; at the second nothing is left of it.
 
@@ -88,12 +94,12 @@ class Trace:
 
     def power(self, alpha: float) -> float:
         """Return the probability of p <= alpha, at least, if the adapter was trained on this base, as calibrated."""
-        tests = len(self.by_role) * self.analyses
-        critical = -NormalDist().inv_cdf(alpha / tests)
+        several = len(self.by_role) > 1  # the sum over all roles is one more statistic
+        critical = -NormalDist().inv_cdf(alpha / (len(self.by_role) + several) / self.analyses)
         left = np.clip((FADED - self.sizes) / (FADED - WHOLE), 0.0, 1.0)
         shown = self.directions * left**2
-        reached = (LEAST[role] * np.sqrt(shown[self._of(role)].sum()) for role in self.by_role)
-        return NormalDist().cdf(max(reached) - critical)
+        reached = np.array([LEAST[role] * np.sqrt(shown[self._of(role)].sum()) for role in self.by_role])
+        return NormalDist().cdf(max(reached.max(), reached.sum() / np.sqrt(len(reached))) - critical)
 
     @functools.cached_property
     def by_role(self) -> Mapping[str, Vector]:
@@ -106,8 +112,14 @@ class Trace:
 
     @property
     def p_value(self) -> float:
-        """The p-value of the largest statistic of all roles under the same permutations (Westfall and Young 1993)."""
-        return min(1.0, self.analyses * _p_value(np.max(list(self.by_role.values()), axis=0)))
+        """The p-value of the largest statistic of all roles under the same permutations (Westfall and Young 1993).
+
+        The sum over all roles is one of those statistics: several weak traces are together a strong one.
+        """
+        each = np.array(list(self.by_role.values()))
+        total = each.sum(axis=0)
+        largest = np.maximum(each.max(axis=0), Scale.of(total).standardised(total))
+        return min(1.0, self.analyses * _p_value(largest))
 
     def p_of(self, role: str) -> float:
         """Return the p-value of one role by itself, which is corrected for nothing."""
@@ -135,7 +147,8 @@ def product_rows(second: Array, first: Array) -> Array:
     wide, narrow = first.astype(np.float64), second.astype(np.float64)
     rows = narrow @ _root(wide @ wide.T)
     squares, vectors = np.linalg.eigh(rows.T @ rows)
-    kept = np.argsort(squares)[::-1][:DIRECTIONS]
+    most = max(FEWEST_DIRECTIONS, min(DIRECTIONS, WRITTEN // len(rows)))
+    kept = np.argsort(squares)[::-1][:most]
     kept = kept[squares[kept] > squares.max(initial=0.0) * NEGLIGIBLE]
     largest = squares.max(initial=0.0) ** 0.25
     product: Array = (rows @ (vectors[:, kept] / squares[kept] ** 0.25) / (largest or 1.0)).astype(np.float32)
@@ -143,25 +156,28 @@ def product_rows(second: Array, first: Array) -> Array:
 
 
 def _root(gram: Vector) -> Vector:
-    """A matrix R with R Rᵀ the Gram matrix (r, r)."""
+    """Matrices R with R Rᵀ the Gram matrices (..., r, r)."""
     values, vectors = np.linalg.eigh(gram)
-    root: Vector = vectors * np.sqrt(np.clip(values, 0.0, None))
+    root: Vector = vectors * np.sqrt(np.clip(values, 0.0, None))[..., None, :]
     return root
 
 
-def probed(matrix: Array, purpose: str) -> Array:
-    """Return a matrix (rows, n) seen through random probes, (PROBES, n), or itself if it has no more rows than that.
+def compressed(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:
+    """Return (g, k, n) with the Gram matrices of some parts (g, rows, n), each times its weight, one above the other.
 
-    The purpose says which probes these are.
+    They are exact for up to EXACT columns, else those of random sums of the rows; the purpose says which sums.
     """
-    rows = len(matrix)
-    if rows <= PROBES:
-        return matrix
-    words = random_stream(f"adapter probes {purpose} {rows}").random_raw(-(-rows * PROBES // 64))
-    bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=rows * PROBES, bitorder="little")
-    signs = bits.reshape(PROBES, rows).astype(np.float32) * 2 - 1
-    seen: Array = signs @ matrix / np.float32(np.sqrt(PROBES))
-    return seen
+    gram: Vector = np.zeros(())
+    sums: NDArray[Any] = np.zeros((), np.float32)
+    for number, (part, weight) in enumerate(parts):
+        rows, columns = part.shape[1:]
+        if columns <= EXACT:
+            gram = gram + weight**2 * (part.mT @ part)
+        else:
+            probes = max(FEWEST_PROBES, min(PROBES, SEEN // columns))
+            drawn = signs(f"adapter probes {purpose} {number} {rows}", (probes, rows))
+            sums = sums + drawn * np.float32(weight / np.sqrt(probes)) @ part
+    return _root(gram).mT.astype(np.float32) if gram.ndim else sums
 
 
 def block(role: str, layer: int, permuted: str, written: Array, through: Array, size: float = 0.0) -> Block:

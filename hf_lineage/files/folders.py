@@ -1,13 +1,15 @@
-"""Paths of this machine: whether one names a file or a folder, and whether a file is inside a folder after links."""
+"""Paths of this machine: what one names, whether it is inside a folder after links, and where configuration is."""
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 
 _COMMON_BLOB = re.compile(r"[0-9a-f]{64}")
 """The name of a file in the store that all repositories of the Hub's cache have in common."""
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def is_file(path: str) -> bool:
@@ -18,6 +20,21 @@ def is_file(path: str) -> bool:
 def is_folder(path: str) -> bool:
     """Return whether this text names a folder; False as well for a text that cannot be a path."""
     return os.path.isdir(path)  # noqa: PTH112 - see above
+
+
+def configuration() -> Path:
+    """Return the folder of this user's configuration of the tool: in XDG_CONFIG_HOME, by default ~/.config."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "hf-lineage"
+
+
+def of_this_user_alone(file: Path) -> bool:
+    """Return whether a plain file belongs to this user and nobody else can write to it; False if there is none."""
+    try:
+        status = file.lstat()
+    except OSError:
+        return False
+    private = not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & _OTHERS_WRITE)
+    return private and stat.S_ISREG(status.st_mode)
 
 
 def inside(path: Path, folder: Path) -> Path | None:

@@ -19,11 +19,10 @@ from hf_lineage.files.folders import inside, is_file, is_folder
 from hf_lineage.hub import client
 from hf_lineage.hub.local import spelled
 
-LARGEST_SMALL_FILE = 64 * 2**20
-"""Bytes: the index of a model with a hundred thousand tensors takes ten million."""
-LARGEST_CONFIG = 2**24
-"""Bytes: one that names 22,000 classes takes two million."""
-SMALL_FILES = ("config.json", "README.md", "adapter_config.json", "mergekit_config.yml", "model.safetensors.index.json")
+LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
+"""Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million."""
+ADAPTER_CONFIG = "adapter_config.json"
+SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, "mergekit_config.yml", "model.safetensors.index.json")
 """The files that are fetched from the Hub first; the weights follow when they are needed."""
 _HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
 """The organisation may be missing: many cards still say `gpt2`, a name from before organisations existed."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hf_lineage.checking.adapted import COORDINATES, MAKING
+from hf_lineage.checking.adapted import ROWS
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.evaluate import named
 
@@ -41,8 +41,9 @@ def layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
 def sentences(trace: Trace, layers: int | None) -> Iterator[str]:
     """Yield how the adapter was tested, in how many layers, and how large what it adds is."""
     each = ", ".join(f"{role} z {trace.z_of(role):.1f} (p {trace.p_of(role):.3g})" for role in trace.by_role)
-    several = ", the largest statistic of all of them under the same permutations" if len(trace.by_role) > 1 else ""
-    yield f"trace by projection: {each}; p = {trace.p_value:.3g} from {trace.permutations} permutations{several}"
+    several = ", the largest of all statistics and their sum under the same permutations"
+    count = f"{trace.permutations} permutations{several if len(trace.by_role) > 1 else ''}"
+    yield f"trace by projection: {each}; p = {trace.p_value:.3g} from {count}"
     tested = sorted(set(trace.layers))
     if layers is not None and trace.analyses > 1:
         yield (
@@ -66,7 +67,7 @@ def values(trace: Trace, alpha: float) -> dict[str, Any]:
 
 def permuted(role: str) -> str:
     """Return what the rows of a projection are."""
-    return MAKING.get(role, COORDINATES)
+    return ROWS[role]
 
 
 def _projection(trace: Trace, role: str) -> dict[str, Any]:

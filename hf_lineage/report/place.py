@@ -13,12 +13,12 @@ import yaml
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.claims.names import understood
-from hf_lineage.claims.sources import CARD, CONFIG, LORA_CONFIG, ORIGIN
+from hf_lineage.claims.sources import CARD, CONFIG, ORIGIN
 from hf_lineage.errors import LineageError
 from hf_lineage.files import plain_yaml
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
-KEYS = {CARD: "base_model", LORA_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
+KEYS = {CARD: "base_model", ADAPTER_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
 """What stands before the base; a merge names its models in many places."""
 LOOKED_AT = 2**18
 """Bytes of a file in which a line is looked for: PyYAML's own scanner takes seconds for them."""

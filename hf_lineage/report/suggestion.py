@@ -19,7 +19,8 @@ LISTED = 100
 """How many names a list in JSON holds."""
 NO_PROOF = (
     "Names and shapes say nothing about what is computed: a class is added once "
-    "`pytest tests/test_conformance.py -k CLASS` proves it. registry/README.md tells how."
+    "`pytest tests/test_conformance.py -k CLASS` proves it, a file of your own once "
+    "`hf-lineage registry --prove DIR MODEL` does. registry/README.md tells how."
 )
 
 

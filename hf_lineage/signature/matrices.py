@@ -27,7 +27,7 @@ EPSILON = 1e-5
 
 def writer(layout: Layout, layer_set: LayerSet, role: str, read: Read) -> NDArray[Any]:
     """Return the writer factor (width, units), stacked experts side by side."""
-    matrix = _oriented(layout, layer_set.slots[role], read)
+    matrix = oriented(layout, layer_set.slots[role], read)
     return matrix if matrix.ndim == 2 else matrix.swapaxes(0, 1).reshape(matrix.shape[-2], -1)
 
 
@@ -39,7 +39,7 @@ def reader(layout: Layout, layer_set: LayerSet, role: str, read: Read, gains: bo
     slot, heads = layer_set.slots[role], layer_set.heads[role]
     if isinstance(rows := read(slot.tensor), StoredRows):
         return rows
-    matrix = unpacked(_oriented(layout, slot, read), layer_set, slot)
+    matrix = unpacked(oriented(layout, slot, read), layer_set, slot)
     if slot.latent:
         matrix = _through(layout, layer_set, slot, matrix, read, gains)
     if role in ("key", "value"):
@@ -79,8 +79,8 @@ def shift(layer_set: LayerSet, norm: str | None, read: Read) -> Array | None:
     return None if name is None else single(read(name))
 
 
-def _oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> NDArray[Any]:
-    """A slot's tensor, or its latent one, as (..., out, in), the taps of a convolution summed."""
+def oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) -> NDArray[Any]:
+    """Return a slot's tensor, or its latent one, as (..., out, in), the taps of a convolution summed."""
     stored: NDArray[Any] = read(name or slot.tensor)
     stored = single(stored).sum(axis=(2, 3)) if stored.ndim == KERNEL else stored
     return stored.mT if turned(layout.factorization, slot) else stored
@@ -106,7 +106,7 @@ def _through(
     Rows beyond the latent are a part of the key common to all heads; they follow the rows of each head.
     """
     name, norm = slot.latent
-    down = single(_oriented(layout, slot, read, name))
+    down = single(oriented(layout, slot, read, name))
     latent, shared = down[: matrix.shape[-1]], down[matrix.shape[-1] :]
     heads = single(matrix) @ (gain(layout, layer_set, norm, read)[:, None] * latent if gains else latent)
     if slot.role != "key" or not len(shared):

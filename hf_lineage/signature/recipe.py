@@ -102,7 +102,7 @@ class Recipe:
 
         Signs of single coordinates would count those that pruning has set to zero as much as the others.
         """
-        return _signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
+        return signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
 
     def probe_matrix(self, width: int) -> Array | None:
         """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.
@@ -111,8 +111,8 @@ class Recipe:
         """
         if self.probes is None or self.probes >= width:
             return None
-        signs = _signs(f"probes {self.sketch_version} {width} {self.probes}", (width, self.probes))
-        return signs / np.float32(np.sqrt(self.probes))
+        drawn = signs(f"probes {self.sketch_version} {width} {self.probes}", (width, self.probes))
+        return drawn / np.float32(np.sqrt(self.probes))
 
     def test_coordinates(self, width: int, most: int | None = None) -> NDArray[np.int64]:
         """Return the sorted residual coordinates S, at most m of them, on which the permutation test is run."""
@@ -124,13 +124,13 @@ RECIPES = {option: Recipe(**parameters) for option, parameters in PARAMETERS.ite
 """Recipes by their names for `--recipe`, the default first."""
 
 
-def _signs(purpose: str, shape: tuple[int, int]) -> Array:
-    """Random ±1 of a shape."""
+def signs(purpose: str, shape: tuple[int, int]) -> Array:
+    """Return random ±1 of a shape; the purpose says which."""
     count = shape[0] * shape[1]
     words = random_stream(purpose).random_raw(-(-count // 64))
     bits = np.unpackbits(words.astype("<u8").view(np.uint8), count=count, bitorder="little")
-    signs: Array = bits.astype(np.float32).reshape(shape) * 2 - 1
-    return signs
+    drawn: Array = bits.astype(np.float32).reshape(shape) * 2 - 1
+    return drawn
 
 
 def random_stream(purpose: str) -> np.random.Philox:

@@ -149,6 +149,17 @@ def test_what_actions_attest_takes_is_the_statement_in_parts(honest):
     assert (ROOT / folder / "lineage.sha256").read_text() == f"{digest}  {WEIGHTS}\n"
 
 
+def test_an_adapter_is_judged_as_on_the_command_line(tmp_path, ready):
+    said = ("verdict", "kind", "p-value")
+    for name, code, outputs_of_it in (
+        ("fern/llama-lora", 0, ("RELATED", "adapter", "0.001")),
+        ("magpie/llama-lora-liar", 1, ("UNRELATED", "", "0.806")),
+    ):
+        (room := tmp_path / name.replace("/", "-")).mkdir()
+        ran = run_action(room, ready, model=name, local_hub=str(HUB))
+        assert (ran.code, tuple(ran.outputs[output] for output in said)) == (code, outputs_of_it)
+
+
 def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
     room, ran = liar
     report = checked("magpie/llama-liar")

@@ -8,8 +8,8 @@ from hf_lineage.checking.opened import headers
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.devices import budgets
 from hf_lineage.signature.extraction import Extraction, Residuals
+from hf_lineage.signature.proving.models import tiny_model
 from hf_lineage.signature.store import load_signature, save_signature
-from tests.conformance.models import tiny_model
 
 KINDS = ["full_attention", "conv", "full_attention", "conv", "conv"]
 OPTIONS = Options(paths=("mlp", "value_output", "query_key"), permutations=299)

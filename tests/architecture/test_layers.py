@@ -123,3 +123,29 @@ def test_only_matrices_of_the_width_of_the_stream_can_be_unclaimed():
 
 def test_dots_in_names_are_dots():
     assert list(Layer(Stack("", 0), 0, "h.0", "", {"h.0.axb": (4, 4)}).unclaimed(4, set(), ["a.b"])) == ["h.0.axb"]
+
+
+BLOCKS = "{down: 'down.{block}.attentions.{block}.blocks.{layer}', mid: 'mid.{block}.blocks.{layer}'}"
+UNET = (
+    "down.1.attentions.0.blocks.0",
+    "down.1.attentions.0.blocks.1",
+    "down.1.attentions.1.blocks.0",
+    "down.10.attentions.0.blocks.0",
+    "mid.0.blocks.0",
+)
+
+
+def test_of_blocks_within_each_other_only_some_have_layers():
+    layers = found([*(f"{prefix}.up.weight" for prefix in UNET), "down.0.resnets.0.conv.weight"], BLOCKS)
+    assert [each.prefix for each in layers] == list(UNET)
+    assert len({each.stack for each in layers}) == 4
+
+
+def test_a_block_without_one_of_its_layers_is_damaged():
+    with pytest.raises(CheckpointError, match="no layer 1 but layer 2"):
+        found([f"down.1.attentions.0.blocks.{number}.up.weight" for number in (0, 2)], BLOCKS)
+
+
+def test_no_block_at_all_is_another_class():
+    with pytest.raises(CheckpointError, match="no tensor is named like"):
+        found(["down.0.resnets.0.conv.weight"], BLOCKS)

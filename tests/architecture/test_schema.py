@@ -1,26 +1,29 @@
-"""The schema: every key that a file may have is used by some file, and is read by whatever extracts a signature."""
+"""The schema: every key that a file may have is used by some file, and is read for a signature or for an adapter."""
 
 from typing import get_args, get_type_hints
 
 import msgspec
 import pytest
 
-from hf_lineage import Options, extract
+from hf_lineage import Options, compare, extract
 from hf_lineage.architecture import lookup
 from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.schema import (
     BRANCH_ROLES,
     Branches,
     Factorization,
+    Lora,
     MatrixSet,
     as_names,
     as_sets,
     as_stacks,
     prefixes,
 )
+from tests.adapters import pair, written
 from tests.models import tiny_gpt2, tiny_llama
 
-STRUCTS = (MatrixSet, Branches, Factorization)
+STRUCTS = (MatrixSet, Branches, Lora, Factorization)
+ADAPTED = [("model.layers.0.self_attn.o_proj", 32, 32), ("model.layers.0.self_attn.q_proj", 32, 32)]
 
 
 def keys(struct):
@@ -36,6 +39,8 @@ def everything(struct):
     found = lookup.factorizations()
     if struct is Factorization:
         return found
+    if struct is Lora:
+        return [each.lora for each in found]
     return (
         [each.branches for each in found]
         if struct is Branches
@@ -73,7 +78,8 @@ def same(piece, kind, **changes):
 
 
 def read_by_extracting(folder, name, monkeypatch, **more):
-    """Which keys of a factorization, its branches and its sets are read when a model is extracted along every path."""
+    """Which keys of a factorization, its branches and its sets are read when a model is extracted along every path, and
+    when an adapter is tested against it."""
     read = {struct.__name__: set() for struct in STRUCTS}
     kinds = {struct: watched(more.get(struct.__name__, struct), read[struct.__name__]) for struct in STRUCTS}
     (plain,) = (each for each in lookup.factorizations() if each.name == name)
@@ -81,17 +87,19 @@ def read_by_extracting(folder, name, monkeypatch, **more):
         branch: tuple(same(each, kinds[MatrixSet]) for each in as_sets(plain.branches.sets(branch)))
         for branch in BRANCH_ROLES
     }
-    noted = same(plain, kinds[Factorization], branches=kinds[Branches](**branches))
+    noted = same(plain, kinds[Factorization], branches=kinds[Branches](**branches), lora=same(plain.lora, kinds[Lora]))
     for names in read.values():
         names.clear()
     with monkeypatch.context() as patch:
         patch.setattr(lookup, "_texts", lambda root: {root: " ".join(plain.classes)})
         patch.setattr(lookup, "_parse", lambda path, text: noted)
         extract(str(folder), Options(paths=tuple(PATHS)[:1]))
+        adapter = written(folder / "adapter", {k: v for one in ADAPTED for k, v in pair(*one).items()})
+        compare(str(folder), str(adapter))
     return read
 
 
-def test_every_key_is_read_when_a_model_is_extracted(tmp_path, monkeypatch):
+def test_every_key_is_read_when_a_model_is_extracted_or_an_adapter_is_tested(tmp_path, monkeypatch):
     read = read_by_extracting(tiny_llama(tmp_path / "llama"), "llama", monkeypatch)
     more = read_by_extracting(tiny_gpt2(tmp_path / "gpt2"), "gpt2", monkeypatch)
     for struct in STRUCTS:

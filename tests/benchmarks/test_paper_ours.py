@@ -8,8 +8,20 @@ import pytest
 import torch
 
 from benchmarks.paper.experiment import ClaimError
-from benchmarks.paper.items import found
-from benchmarks.paper.parts import disguises, judging, laundering, models, pools, scores, sketching, steps, sweeping
+from benchmarks.paper.items import found, ours_adapters
+from benchmarks.paper.parts import (
+    adapters,
+    disguises,
+    judging,
+    laundering,
+    models,
+    pools,
+    scores,
+    sketching,
+    steps,
+    sweeping,
+    traces,
+)
 from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Results
@@ -17,6 +29,7 @@ from hf_lineage import RECIPES, Options, compare
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.interim import reading_order
 from tests.benchmarks.test_paper_results import FILES
+from tests.example_evidence import trace
 
 SHAPE = models.Shape(inputs=6, width=40, hidden=40, layers=4)
 TOKENS = torch.arange(64).view(2, 32)
@@ -102,6 +115,29 @@ def test_the_exponent_of_a_power_law_is_found():
     assert sketching.exponent(by_k) == pytest.approx(-0.5)
 
 
+def test_the_interval_of_a_rate_draws_whole_bases_and_not_pairs():
+    family, configuration = adapters.Family("Llama", 32), ours_adapters.CONFIGURATIONS[0]
+    low, high = (trace(observed=observed) for observed in (-1.0, 2.0))
+    pairs = [
+        traces.Pair(family, configuration, 1, own, base, "UNRELATED", high if own == 0 else low)
+        for own in range(10)
+        for base in range(10)
+        if own != base
+        for _ in range(20)
+    ]
+    found = traces.rate(pairs, 0.01)
+    assert (found.share, found.pairs, found.low) == (pytest.approx(0.1), 1800, 0)
+    assert found.high > 0.25  # of as many pairs by themselves the interval would end at 0.115
+
+
+def test_there_are_as_many_bases_and_false_pairs_as_the_claim_needs():
+    rows = committed("ours:adapters")
+    pairs = rows["false pairs rejected at 0.01"].note.split(" pairs")[0]
+    found = [row.note.partition(" of ")[2].partition(";")[0] for name, row in rows.items() if name.endswith(": found")]
+    assert int(pairs) >= 1000
+    assert sum(map(int, found)) >= 15 * 4 * 3
+
+
 def test_verdicts_follow_their_settings(group, tmp_path):
     chosen = {"alpha": 0.002}, {"floor": 1.0}, {"alpha": 1.0, "floor": -1.0}
     settings = [sweeping.Setting(**each) for each in chosen]
@@ -156,6 +192,11 @@ def test_the_pools_hold_no_pair_twice_and_no_relatives_among_strangers():
 
 
 WRONG = [
+    ("ours:adapters", ours_adapters.FOUND, 0.99),
+    ("ours:adapters", ours_adapters.PREDICTED, 0.9),
+    ("ours:adapters", "false pairs rejected at 0.01: lower end", 0.02),
+    ("ours:adapters", "false pairs rejected at 0.05: lower end", 0.06),
+    ("ours:adapters", ours_adapters.SPREAD, 0.001),
     ("ours:robust", "Llama, gains moved, robust: descendants, least score", 0.5),
     ("ours:robust", "GPT-2, means shifted, paper: descendants, least score", 0.95),
     ("ours:robust", "Llama, all of these, robust - activity: descendants, least score", 0.95),

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from benchmarks import speed
 from benchmarks.cases import CASES
+from benchmarks.results import Row, Target
 from benchmarks.scratch import DiskError
 from benchmarks.shapes import FULL
 
@@ -25,13 +26,13 @@ def test_it_prints_and_writes_one_row_for_each_figure(tmp_path):
     command = [*COMMAND, "--only", "startup", "--scratch", tmp_path, "--output", output]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     found = json.loads(output.read_text(encoding="utf-8"))
-    assert found["command"] == "python -m benchmarks.speed --quick --only startup"
+    assert found["command"] == "python -m benchmarks.speed --quick"
     assert [row["what"] for row in found["rows"]] == [
         "start-up of hf-lineage --help",
         "start-up of hf-lineage compare",
         "start-up to the first byte of weights, check of a local model",
     ]
-    assert [row.keys() for row in found["rows"]] == 3 * [{"what", "target", "measured", "unit", "met", "note"}]
+    assert [row.keys() for row in found["rows"]] == 3 * [{"case", "what", "target", "measured", "unit", "met", "note"}]
     assert all(row["measured"] > 0 for row in found["rows"])
     assert "start-up of hf-lineage --help" in done.stdout
     assert platform.node() not in output.read_text(encoding="utf-8")
@@ -71,19 +72,29 @@ def test_interrupted_it_leaves_nothing_behind(tmp_path):
 
 def test_the_committed_results_have_a_row_of_every_case():
     rows = json.loads((ROOT / "benchmarks/results/speed.json").read_text(encoding="utf-8"))["rows"]
-    figures = [
-        "extract 7B, mlp path",
-        "peak memory, extract 7B",
-        "sketch next to exact mode",
-        "off what 7B predicts",
-        "compare two stored 7B signatures",
-        "next to Re-Basin with scale",
-        "compare two 1.3B folders",
-        "growth of extraction with",
-        "start-up of hf-lineage",
-    ]
-    assert len(figures) == len(CASES)
-    assert all(any(figure in row["what"] for row in rows) for figure in figures)
+    assert list(dict.fromkeys(row["case"] for row in rows)) == list(CASES)
+
+
+def test_a_case_that_is_measured_again_takes_the_place_of_its_rows_alone(tmp_path):
+    file = tmp_path / "speed.json"
+
+    def write(case, what, *flags):
+        file.write_text(speed.document(case, [Row(what, Target(), 1.0, "s", "")], file, flags), encoding="utf-8")
+        return [(row["case"], row["what"]) for row in json.loads(file.read_text(encoding="utf-8"))["rows"]]
+
+    assert write("startup", "first") == [("startup", "first")]
+    assert write("stored", "one") == [("stored", "one"), ("startup", "first")]
+    assert write("startup", "second") == [("stored", "one"), ("startup", "second")]
+    assert write("startup", "small", "--quick") == [("startup", "small")]
+
+
+def test_what_another_machine_has_measured_is_not_kept(tmp_path, monkeypatch):
+    file = tmp_path / "speed.json"
+    row = Row("what", Target(), 1.0, "s", "")
+    file.write_text(speed.document("stored", [row], file, ()), encoding="utf-8")
+    monkeypatch.setattr(speed, "machine", lambda: {"processor": "another"})
+    document = json.loads(speed.document("startup", [row], file, ()))
+    assert [(row["case"], document["machine"]) for row in document["rows"]] == [("startup", {"processor": "another"})]
 
 
 def test_the_command_itself_stays_small():

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from hf_lineage import Options, check, compare
-from hf_lineage.checkpoint.adapter import CONFIG
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.verdict import ExitCode
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from tests.adapters import change, pair, trained, written
 from tests.models import card, edit_json, tiny_llama
 
@@ -23,7 +22,7 @@ OPTIONS = Options(local_hub=HUB, order_seed=0)
 def adapter(tmp_path_factory):
     """A LoRA on all linear matrices of the example base, whose files name it."""
     folder = trained(HUB / BASE, tmp_path_factory.mktemp("adapters") / "lora")
-    edit_json(folder / CONFIG, base_model_name_or_path=BASE)
+    edit_json(folder / ADAPTER_CONFIG, base_model_name_or_path=BASE)
     return folder
 
 
@@ -35,7 +34,7 @@ def judged(base, folder, **options):
 def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
     report = check(str(adapter), options=OPTIONS)
     (row,) = report.rows
-    assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (CONFIG,))
+    assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (ADAPTER_CONFIG,))
     assert (row.verdict.words, row.verdict.verified, report.exit_code) == ("RELATED by trace", True, ExitCode.RELATED)
     assert row.verdict.trace.p_value == 0.001
     assert set(row.verdict.trace.by_role) == {"up", "gate", "value", "output", "down"}
@@ -67,6 +66,8 @@ def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report
         ({"target_modules": "all-linear", "use_dora": True}, "DoRA"),
         ({"use_rslora": True, "rank_pattern": {"up_proj": 8}}, "rsLoRA"),
         ({"init_lora_weights": "pissa"}, "LoRA from pissa"),
+        ({"init_lora_weights": "olora"}, "LoRA from olora"),
+        ({"init_lora_weights": "orthogonal"}, "LoRA from orthogonal"),
         ({"target_modules": r".*layers\.[1-4]\..*(v|o)_proj", "r": 8}, "LoRA"),
     ],
 )
@@ -83,7 +84,7 @@ def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp
     folder = trained(HUB / base, tmp_path / "lora", target_modules=["c_attn", "c_fc", "c_proj"], fan_in_fan_out=True)
     row = judged(base, folder)
     assert row.verdict.words == "RELATED by trace"
-    assert set(row.verdict.trace.by_role) == {"value", "output", "up", "down"}
+    assert set(row.verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
     (other,) = compare(str(HUB / "fern/gpt2-finetune-a"), str(folder)).rows
     assert other.verdict.name == "RELATED"
 
@@ -111,7 +112,7 @@ def test_dead_rank_and_another_basis_between_the_factors_change_no_number(tmp_pa
 
     plain = judged(BASE, adapter).verdict.trace
     for number, (edit, said) in enumerate([(turned, {}), (with_dead_rank, {"r": 7, "lora_alpha": 14})]):
-        copy = written(tmp_path / str(number), {}, **json.loads((adapter / CONFIG).read_text()) | said)
+        copy = written(tmp_path / str(number), {}, **json.loads((adapter / ADAPTER_CONFIG).read_text()) | said)
         (copy / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
         other = judged(BASE, change(copy, edit)).verdict.trace
         assert other.p_value == plain.p_value
@@ -178,11 +179,11 @@ def test_factors_that_are_not_finite_are_an_error(tmp_path, llama, number):
 
 
 def test_an_adapter_of_another_kind_is_unverifiable(tmp_path, llama):
-    folder = written(tmp_path / "lora", pair(UP, 48, 32), peft_type="IA3")
+    folder = written(tmp_path / "lora", pair(UP, 48, 32), peft_type="LOKR")
     (row,) = compare(str(llama), str(folder)).rows
     assert (row.verdict.name, row.verdict.reason.partition("; ")[0]) == (
         "UNVERIFIABLE",
-        f"{folder} holds an adapter of the kind IA3",
+        f"{folder} holds an adapter of the kind LOKR",
     )
 
 
@@ -237,7 +238,7 @@ def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
     base = tiny_llama(tmp_path / "base", layers=12)
     factors = {}
     for layer in range(12):
-        factors |= pair(f"model.layers.{layer}.self_attn.o_proj", 32, 32, rank=16, seed=layer)
+        factors |= pair(f"model.layers.{layer}.self_attn.v_proj", 32, 32, rank=16, seed=layer)
     folder = written(tmp_path / "lora", factors, r=16, lora_alpha=0.01)
     few = compare(str(base), str(folder), Options(order_seed=1)).rows[0].verdict
     full = compare(str(base), str(folder), Options(order_seed=1, budget="full")).rows[0].verdict

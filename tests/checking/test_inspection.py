@@ -11,7 +11,7 @@ from hf_lineage.checking.api import inspect
 from hf_lineage.checking.inspection import Pairing, pairing
 from hf_lineage.checking.opened import headers
 from hf_lineage.hub.reference import resolve
-from tests.conformance.models import tiny_model
+from hf_lineage.signature.proving.models import tiny_model
 from tests.models import edit_json
 
 HUB = Path(__file__).parents[2] / "examples" / "hub"

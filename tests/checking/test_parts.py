@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract, inspect
 from hf_lineage.checking.api import publish
@@ -11,7 +12,10 @@ from hf_lineage.checking.parts import MOST, counterpart, part_of, parts_of
 from hf_lineage.errors import CheckpointError, NoModelError, NothingToCompare, OptionError, RepositoryError
 from hf_lineage.hub.reference import RepoRef
 from tests.models import card, edit_json, family, fine_tuned, tiny_llama
+from tests.published.steps import STEPS
 from tests.running import lineage
+
+DIFFUSION = "diffusion_pytorch_model.safetensors"
 
 
 @pytest.fixture
@@ -45,12 +49,12 @@ def modules(folder):
 
 
 def pipeline(folder, **parts):
-    """A diffusers pipeline of text encoders, with a network of its own library beside them."""
+    """A diffusers pipeline of text encoders, with a decoder beside them that no factorization reads."""
     into(folder, *parts)
-    (folder / "unet").mkdir()
-    edit_json(folder / "unet/config.json", _class_name="UNet2DConditionModel")
+    (folder / "vae").mkdir()
+    edit_json(folder / "vae/config.json", _class_name="AutoencoderKL")
     encoders = {name: ["transformers", "CLIPTextModel"] for name in parts}
-    edit_json(folder / "model_index.json", _class_name="P", unet=["diffusers", "UNet2DConditionModel"], **encoders)
+    edit_json(folder / "model_index.json", _class_name="P", vae=["diffusers", "AutoencoderKL"], **encoders)
     return folder
 
 
@@ -98,7 +102,7 @@ def test_every_part_of_a_pipeline_with_a_counterpart_has_a_row_and_the_rest_is_n
         ("acme/base", "", "UNVERIFIABLE"),
     ]
     assert report.exit_code == 3
-    assert "may come from elsewhere: unet (UNet2DConditionModel)" in report.rows[2].verdict.reason
+    assert "may come from elsewhere: vae (AutoencoderKL)" in report.rows[2].verdict.reason
     assert any(note.startswith("image_encoder was not judged: ") for note in report.rows[0].notes)
 
 
@@ -211,3 +215,41 @@ def test_a_part_of_a_model_on_the_hub_is_read_by_ranges(online, tmp_path):
     assert rows(check("fern/child/0_Transformer", options=Options())) == rows(report)
     with pytest.raises(OptionError, match="is a folder of a repository"):
         publish("fern/child/0_Transformer")
+
+
+def test_blocks_that_diffusers_would_not_load_do_not_make_a_network_related(hub):
+    """An independent network with copies of the base's blocks under further numbers."""
+    for folder in (hub / "acme/base", card(tiny_llama(hub / "fern/liar", seed=9), "acme/base")):
+        STEPS["as_unet"](folder)
+    own, copied = (load_file(hub / name / DIFFUSION) for name in ("fern/liar", "acme/base"))
+    for times in range(1, 4):
+        own |= {name.replace("attentions.0", f"attentions.{times}"): tensor.clone() for name, tensor in copied.items()}
+    save_file(own, hub / "fern/liar" / DIFFUSION)
+    (row,) = check("fern/liar", options=options(hub)).rows
+    assert row.verdict.name == "INCOMPATIBLE"
+
+
+def test_a_part_that_no_factorization_reads_counts_as_the_bases_only_byte_for_byte(hub):
+    for folder in (hub / "acme/base", hub / "fern/child"):
+        STEPS["pipeline"](folder)
+    assert [row[2] for row in rows(check("fern/child", options=options(hub)))] == ["RELATED", "RELATED"]
+    (hub / "fern/child/vae" / DIFFUSION).unlink()
+    assert rows(check("fern/child", options=options(hub)))[-1] == ("acme/base", "", "UNVERIFIABLE")
+
+
+def test_a_part_that_the_base_has_and_that_cannot_be_judged_is_never_a_note(hub):
+    for folder in (hub / "acme/base", hub / "fern/child"):
+        STEPS["pipeline"](folder)
+    edit_json(hub / "fern/child/unet/config.json", _class_name="NobodysNetwork")
+    assert rows(check("fern/child", options=options(hub)))[:2] == [
+        ("acme/base", "text_encoder", "RELATED"),
+        ("acme/base", "unet", "UNVERIFIABLE"),
+    ]
+
+
+def test_a_key_of_diffusers_makes_no_other_file_that_of_transformers(hub):
+    """transformers loads model.safetensors, whatever stands beside it under the name that diffusers loads."""
+    liar = card(tiny_llama(hub / "fern/liar", seed=9), "acme/base")
+    shutil.copy(hub / "acme/base/model.safetensors", liar / DIFFUSION)
+    edit_json(liar / "config.json", _class_name="UNet2DConditionModel", _diffusers_version="0.30")
+    assert rows(check("fern/liar", options=options(hub))) == [("acme/base", "", "UNRELATED")]

@@ -80,3 +80,19 @@ def test_what_concerns_several_claims_is_said_once(child):
     text = " ".join(renderer("text")(report(child), False).split())
     assert text.count("NobodyForCausalLM is not in the registry") == 1
     assert "acme/base, acme/second: " in text
+
+
+def test_the_parts_of_a_repository_are_held_against_it_too(child):
+    card(child, "acme/base", "quantized")
+    for name in ("first", "second"):
+        (child / name).mkdir()
+        for file in (WEIGHTS, "config.json"):
+            (child / name / file).write_bytes((child / file).read_bytes())
+    for file in (WEIGHTS, "config.json"):
+        (child / file).unlink()
+    assert report(child).notes == (
+        "README.md declares the relation quantized, but no tensor is quantized and config.json has no "
+        "`quantization_config`",
+    )
+    spoil(child / "second", lambda tensors: tensors.update({"x": torch.zeros(2, 2, dtype=torch.float8_e4m3fn)}))
+    assert report(child).notes == ()

@@ -157,7 +157,9 @@ def test_what_is_beside_the_weights_and_what_it_was_trained_on(model):
     assert (adapter_beside(repo), adapter_base(repo)) == (False, None)
     (model / "adapter_config.json").write_text(json.dumps(PLAIN))
     repo = resolve(str(model))
-    assert (adapter_beside(repo), adapter_base(repo)) == (True, "a/b")
+    assert (adapter_beside(repo), adapter_base(repo)) == (False, "a/b")  # without weights it makes no other model
+    (model / "adapter_model.bin").write_bytes(b"weights")
+    assert adapter_beside(resolve(str(model)))
 
 
 def test_only_matrices_to_which_nothing_is_added_are_read_by_rows(model):

@@ -8,10 +8,10 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
-from hf_lineage.checkpoint.adapter import CONFIG, WEIGHTS
+from hf_lineage.checkpoint.adapter import WEIGHTS
 from hf_lineage.checkpoint.lora import LARGEST_RANK, finite, only_lora, open_lora
 from hf_lineage.errors import CheckpointError, NothingToCompare
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from tests.adapters import LINEAR, change, pair, trained, written
 from tests.models import edit_json, spoil, tiny_gpt2, tiny_llama
 
@@ -51,7 +51,7 @@ def test_an_adapter_of_peft_is_read_with_the_products_that_peft_makes_of_it(tmp_
     lora = open_lora(repo(folder))
     assert (lora.kind, len(lora.modules)) == (kind, modules)
     assert not lora.order_matters
-    config = json.loads((folder / CONFIG).read_text())
+    config = json.loads((folder / ADAPTER_CONFIG).read_text())
     model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(llama, dtype=torch.float32), folder)
     for name, layer in model.named_modules():
         if not hasattr(layer, "lora_A") or "default" not in layer.lora_A:

@@ -1,12 +1,17 @@
 """A class that the registry does not list: every command that its message prints works as it stands."""
 
+import json
 import re
 import shlex
+import shutil
+import sys
 
 import pytest
 
 from hf_lineage import Options, check
+from hf_lineage.architecture.lookup import registry_root
 from hf_lineage.errors import OptionError
+from tests.conformance import tiny_model
 from tests.models import card, edit_json, family, spoil, tiny_llama
 from tests.running import lineage
 
@@ -114,3 +119,93 @@ def test_in_python_it_is_an_option(hub):
     assert [row.verdict.name for row in check("fern/child", options=options).rows] == ["RELATED"]
     with pytest.raises(OptionError, match="is no class of the registry"):
         Options(as_class="Nobody")
+
+
+@pytest.fixture
+def unlisted(tmp_path):
+    """A model of a class that transformers has and the registry does not, and the folder of its draft."""
+    folder, drafts = tmp_path / "hub/acme/unlisted", tmp_path / "my drafts"
+    tiny_model("Qwen3VLMoeTextModel", {}).save_pretrained(folder)
+    written = lineage("registry", "--check", folder, "--write", drafts)
+    (file,) = drafts.glob("*.yaml")
+    file.write_text(file.read_text().replace("exchangeable: false", "exchangeable: true"))
+    command = re.search(r"`hf-lineage (registry --prove [^`]+)`", written.err)[1]
+    return folder, drafts, shlex.split(command)
+
+
+def test_a_report_says_that_a_factorization_is_unproved_until_it_is_proved(unlisted):
+    folder, drafts, proving = unlisted
+    comparing = ("compare", folder, folder, "--registry", drafts)
+    assert "an unproved factorization" in lineage(*comparing).sentences
+    proved = lineage(*proving)
+    assert (proved.code, proved.sentences.startswith("Proved: ")) == (0, True)
+    after = lineage(*comparing).sentences
+    assert "qwen3vlmoetextmodel.yaml of --registry, which was proved on this machine" in after
+    assert "unproved" not in after
+    file = drafts / "qwen3vlmoetextmodel.yaml"
+    file.write_text(file.read_text().replace("[mlp.gate]", "[mlp.gate, mlp.other]"))
+    assert "an unproved factorization" in lineage(*comparing).sentences
+
+
+def test_a_factorization_that_is_refused_stays_unproved(unlisted):
+    folder, drafts, proving = unlisted
+    file = drafts / "qwen3vlmoetextmodel.yaml"
+    file.write_text(file.read_text().replace("[gate, up]", "[up, gate]"))
+    refused = lineage(*proving, "--format", "json")
+    assert (refused.code, json.loads(refused.out)["proved"]) == (3, False)
+    assert "mlp plain" in json.loads(refused.out)["faults"]["deviations"]
+    assert "an unproved factorization" in lineage("compare", folder, folder, "--registry", drafts).sentences
+
+
+def test_a_proof_that_a_folder_brings_along_is_not_believed(unlisted, own_files):
+    """Whoever publishes a folder of factorizations may copy the note of a proof into it, which counts nowhere."""
+    folder, drafts, proving = unlisted
+    assert lineage(*proving).code == 0
+    for there in (drafts, drafts / "hf-lineage", drafts / "proved", folder):
+        shutil.copytree(own_files / "config/hf-lineage/proved", there / "proved", dirs_exist_ok=True)
+    shutil.rmtree(own_files / "config")
+    assert "an unproved factorization" in lineage("compare", folder, folder, "--registry", drafts).sentences
+
+
+def test_a_folder_of_factorizations_in_a_repository_is_not_read(hub):
+    """Only the user says which folder counts, and a class that the registry lists is not read by any."""
+    _, rest = (registry_root() / "llama.yaml").read_text().split("\nlayers:", 1)
+    for folder in (hub / "fern/child", hub / "fern/child/registry"):
+        folder.mkdir(exist_ok=True)
+        (folder / "yi.yaml").write_text(f"classes: [LlamaForCausalLM, YiForCausalLM]\nlayers:{rest}")
+    assert lineage("check", "fern/child", "--local-hub", hub).code == 3
+
+
+def test_the_trust_file_may_name_the_folder(hub, tmp_path):
+    _, rest = (registry_root() / "llama.yaml").read_text().split("\nlayers:", 1)
+    (tmp_path / "trusted/mine").mkdir(parents=True)
+    (tmp_path / "trusted/mine/yi.yaml").write_text(f"classes: [YiForCausalLM]\nlayers:{rest}")
+    trust = tmp_path / "trusted/trust.yaml"
+    trust.write_text("registry: mine\n")
+    there = ("--local-hub", hub, "--trust", trust)
+    result = lineage("check", "fern/child", *there)
+    assert (result.code, "read by yi.yaml of --registry" in result.sentences) == (0, True)
+    assert lineage("check", "fern/other", *there).code == 1
+    trust.write_text("registry: nowhere\n")
+    broken = lineage("check", "fern/child", *there)
+    assert (broken.code, "`registry` in the trust file" in broken.error) == (2, True)
+
+
+def test_a_proof_without_its_packages_says_what_to_install(unlisted, monkeypatch):
+    monkeypatch.setitem(sys.modules, "hf_lineage.signature.proving.prove", None)
+    refused = lineage(*unlisted[2])
+    assert (refused.code, "pip install 'hf-lineage[prove]'" in refused.error) == (2, True)
+
+
+@pytest.mark.parametrize("arguments", [[], ["x", "--coverage"], ["x", "--check", "y"]])
+def test_a_proof_needs_one_model(arguments, tmp_path):
+    assert lineage("registry", "--prove", tmp_path, *arguments).code == 2
+
+
+def test_a_folder_that_lists_another_class_proves_nothing(unlisted, hub):
+    refused = lineage("registry", "--prove", unlisted[1], "acme/base", "--local-hub", hub)
+    assert (refused.code, "has no factorization for LlamaForCausalLM" in refused.error) == (2, True)
+    _, rest = (registry_root() / "llama.yaml").read_text().split("\nlayers:", 1)
+    (unlisted[1] / "yi.yaml").write_text(f"classes: [YiForCausalLM]\nlayers:{rest}")
+    absent = lineage("registry", "--prove", unlisted[1], "fern/child", "--local-hub", hub)
+    assert (absent.code, "has no class YiForCausalLM" in absent.error) == (2, True)

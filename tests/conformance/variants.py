@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hf_lineage.signature.proving.wanted import HEADS, WIDTH
 from tests.conformance.settings import (
     BY_LAYER,
     BYTES,
@@ -29,7 +30,6 @@ from tests.conformance.settings import (
     WINDOWS,
     by_axis,
 )
-from tests.conformance.wanted import HEADS, WIDTH
 
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Albert": [{"num_hidden_groups": 2, "inner_group_num": 2, "num_hidden_layers": 4}],

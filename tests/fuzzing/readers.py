@@ -22,9 +22,9 @@ from hf_lineage.checking.api import extract
 from hf_lineage.checking.opened import headers
 from hf_lineage.checking.options import Options
 from hf_lineage.checkpoint import open_checkpoint
-from hf_lineage.claims.sources import CARD, LORA_CONFIG, MERGE_CONFIG, read_claims
+from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from hf_lineage.report import record
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources import trust
@@ -110,7 +110,7 @@ def readers(room: Path) -> dict[str, Reader]:
         "config": Reader(partial(json_file, valid=config), put(plain, "config.json", headers)),
         "config, for a draft": Reader(partial(json_file, valid=config), put(plain, "config.json", _surveyed), turns=1),
         "card": Reader(lambda random: b"---\n" + yaml_file(random, card) + b"\n---\n", put(cards, CARD, read_claims)),
-        "adapter": Reader(partial(json_file, valid=lora), put(adapters, LORA_CONFIG, read_claims)),
+        "adapter": Reader(partial(json_file, valid=lora), put(adapters, ADAPTER_CONFIG, read_claims)),
         "mergekit": Reader(partial(yaml_file, valid=merge), put(merges, MERGE_CONFIG, read_claims)),
         "signature": Reader(_signature(room), file(load_signature)),
         "trust file": Reader(partial(yaml_file, valid=pinned), file(trust.load)),

@@ -16,6 +16,7 @@ from tests.checkpoint.formats.test_gptq import gptq
 from tests.checkpoint.formats.test_hqq import hqq
 from tests.checkpoint.formats.test_quanto import rows
 from tests.models import HEADS, VOCABULARY, WEIGHTS, Trap, card, edit_json, shard, spoil
+from tests.published import storage
 
 INDEX, GRAPH = "model.safetensors.index.json", "onnx/model.onnx"
 Step = Callable[[Path], object]
@@ -23,6 +24,10 @@ Step = Callable[[Path], object]
 
 def origin(folder: Path) -> None:
     edit_json(folder / "config.json", _name_or_path="acme/base")
+
+
+def local_origin(folder: Path) -> None:
+    edit_json(folder / "config.json", _name_or_path="/home/me/base")
 
 
 def other_origin(folder: Path) -> None:
@@ -151,11 +156,115 @@ def checkpoints(folder: Path) -> None:
 
 
 def pipeline(folder: Path) -> None:
+    """A pipeline of diffusers: a text encoder, a network whose blocks are those of the model too, and a decoder."""
+    unet = shutil.copytree(folder, folder.with_name("unet"))
+    as_unet(unet)
     into("text_encoder")(folder)
-    (folder / "unet").mkdir()
-    edit_json(folder / "unet/config.json", _class_name="UNet2DConditionModel")
+    shutil.move(unet, folder / "unet")
+    (folder / "vae").mkdir()
+    edit_json(folder / "vae/config.json", _class_name="AutoencoderKL", _diffusers_version="0.30")
+    (folder / "vae/diffusion_pytorch_model.safetensors").write_bytes(b"what no factorization reads")
     parts = {"text_encoder": ["transformers", "X"], "unet": ["diffusers", "UNet2DConditionModel"]}
+    parts["vae"] = ["diffusers", "AutoencoderKL"]
     edit_json(folder / "model_index.json", _class_name="Pipeline", **parts)
+
+
+def other_decoder(folder: Path) -> None:
+    (folder / "vae/diffusion_pytorch_model.safetensors").write_bytes(b"something else")
+
+
+def _blocks(folder: Path, prefix: str, into: dict[str, str]) -> None:
+    """Give the matrices of every layer other names, several of them in one where one name takes several."""
+
+    def change(tensors: dict) -> None:
+        layers = 1 + max(int(name.split(".")[2]) for name in tensors if name.startswith("model.layers."))
+        renamed = {}
+        for layer in range(layers):
+            for ours, theirs in into.items():
+                parts = [tensors[f"model.layers.{layer}.{name}.weight"] for name in theirs.split("+")]
+                renamed[f"{prefix.format(layer)}.{ours}.weight"] = torch.cat(parts)
+                if parts[0].ndim == 1:
+                    renamed[f"{prefix.format(layer)}.{ours}.bias"] = torch.zeros_like(parts[0])
+        tensors.clear()
+        tensors.update(renamed)
+
+    spoil(folder, change)
+
+
+def as_unet(folder: Path) -> None:
+    """The layers of a Llama as the blocks of a U-Net of diffusers."""
+    names = {
+        "norm3": "post_attention_layernorm",
+        "ff.net.0.proj": "mlp.up_proj+mlp.gate_proj",
+        "ff.net.2": "mlp.down_proj",
+    }
+    _blocks(folder, "down_blocks.{}.attentions.0.transformer_blocks.0", names)
+    (folder / "config.json").unlink()
+    edit_json(folder / "config.json", _class_name="UNet2DConditionModel", _diffusers_version="0.30")
+    (folder / WEIGHTS).rename(folder / "diffusion_pytorch_model.safetensors")
+
+
+def as_pixart(folder: Path) -> None:
+    """The layers of a Llama as the blocks of a transformer of diffusers on patches."""
+    attention = {f"attn1.to_{role}": f"self_attn.{role}_proj" for role in "qkv"} | {
+        "attn1.to_out.0": "self_attn.o_proj"
+    }
+    _blocks(folder, "transformer_blocks.{}", attention | {"ff.net.0.proj": "mlp.up_proj", "ff.net.2": "mlp.down_proj"})
+    (folder / "config.json").unlink()
+    sizes = {"num_layers": 2, "num_attention_heads": 2}
+    edit_json(folder / "config.json", _class_name="PixArtTransformer2DModel", _diffusers_version="0.30", **sizes)
+    (folder / WEIGHTS).rename(folder / "diffusion_pytorch_model.safetensors")
+
+
+def diffusers_variant(folder: Path) -> None:
+    (folder / "diffusion_pytorch_model.safetensors").rename(folder / "diffusion_pytorch_model.fp16.safetensors")
+
+
+def as_timm(folder: Path) -> None:
+    """The layers of a Llama as the blocks of a vision transformer of timm."""
+    names = {
+        "norm1": "input_layernorm",
+        "attn.qkv": "self_attn.q_proj+self_attn.k_proj+self_attn.v_proj",
+        "attn.proj": "self_attn.o_proj",
+        "norm2": "post_attention_layernorm",
+        "mlp.fc1": "mlp.up_proj",
+        "mlp.fc2": "mlp.down_proj",
+    }
+    _blocks(folder, "blocks.{}", names)
+    (folder / "config.json").unlink()
+    edit_json(
+        folder / "config.json", architecture="vit_tiny_patch16_224.augreg", model_args={"depth": 2, "num_heads": 2}
+    )
+
+
+def unknown_timm(folder: Path) -> None:
+    as_timm(folder)
+    edit_json(folder / "config.json", architecture="resnet50.a1_in1k")
+
+
+def inside(prefix: str, settings: str, name: str, tower: str) -> Step:
+    """A step that makes a language model the one inside another of remote code, with a tower for pictures."""
+
+    def change(folder: Path) -> None:
+        config = json.loads((folder / "config.json").read_text())
+        auto = {"AutoModel": "modeling.Theirs"}
+        outer = {settings: config} if settings else config
+        whole = outer | {"architectures": [name], "auto_map": auto, "model_type": "theirs"}
+        (folder / "config.json").write_text(json.dumps(whole))
+
+        def rename(tensors: dict) -> None:
+            for own in list(tensors):
+                tensors[prefix + own] = tensors.pop(own)
+            tensors[f"{tower}.layers.0.weight"] = torch.ones(8, 8)
+
+        spoil(folder, rename)
+
+    return change
+
+
+def also_bare(folder: Path) -> None:
+    """The same model under a name without an organisation, as the first ones of the Hub have."""
+    shutil.copytree(folder, folder.parents[1] / "base")
 
 
 def renamed(folder: Path) -> None:
@@ -286,11 +395,17 @@ STEPS: dict[str, Step] = {
     "eetq": quantized(eetq, quant_method="eetq", weights="int8"),
     "hqq": quantized(hqq(), quant_method="hqq"),
     "quanto": quantized(rows(torch.int8)),
+    **storage.STEPS,
+    "also_bare": also_bare,
     "another_name": another_name,
+    "as_pixart": as_pixart,
+    "as_timm": as_timm,
+    "as_unet": as_unet,
     "checkpoints": checkpoints,
     "ctranslate2": ctranslate2(),
     "ctranslate2_int8": ctranslate2("int8"),
     "compiled": wrapped("_orig_mod."),
+    "diffusers_variant": diffusers_variant,
     "folder": into("model"),
     "fused_graph": fused_graph,
     "graph": graph,
@@ -298,15 +413,20 @@ STEPS: dict[str, Step] = {
     "graph_in_8_bits": as_graph("model_quantized", onnx_models.dynamic),
     "graph_in_8_bits_too": as_graph("model_quantized", onnx_models.dynamic, alone=False),
     "graph_without_configuration": graph_without_configuration,
+    "internvl": inside("language_model.", "llm_config", "InternVLChatModel", "vision_model.encoder"),
+    "llava": inside("", "", "LlavaLlamaForCausalLM", "model.vision_tower.encoder"),
+    "local_origin": local_origin,
     "makers_names": makers_names,
     "makers_parameters": makers_parameters,
     "makers_parts": makers_parts,
     "makers_pickle": makers_pickle,
+    "minicpm_v": inside("llm.", "", "MiniCPMV", "vpm.encoder"),
     "nameless": nameless,
     "old_torch_file": torch_file("pytorch_model.bin", old=True),
     "nameless_graph": nameless_graph,
     "only_pickle": only_pickle,
     "origin": origin,
+    "other_decoder": other_decoder,
     "other_origin": other_origin,
     "other_tensors": other_tensors,
     "other_tensors_beside": other_tensors_beside,
@@ -326,6 +446,7 @@ STEPS: dict[str, Step] = {
     "torch_shards": torch_shards,
     "trap": trap,
     "two_files": two_files,
+    "unknown_timm": unknown_timm,
     "variant": variant,
     "without_card": without_card,
 }

@@ -54,7 +54,7 @@ def test_experts_of_one_layer_are_averaged():
 def test_the_sentences_say_how_it_was_tested():
     assert list(adapter.sentences(trace(), 2)) == [
         "trace by projection: value z 5.2 (p 0.001), down z 5.2 (p 0.001); p = 0.001 from 999 permutations, the "
-        "largest statistic of all of them under the same permutations",
+        "largest of all statistics and their sum under the same permutations",
         "what the adapter adds is 0.05 times as large as the weights",
     ]
 

@@ -17,8 +17,8 @@ from hf_lineage.signature import devices
 from hf_lineage.signature.arrays import on_device
 from hf_lineage.signature.extraction import Extraction, extract_paths
 from hf_lineage.signature.parallel import alone
+from hf_lineage.signature.proving.models import tiny_model
 from hf_lineage.signature.recipe import RECIPES
-from tests.conformance.models import tiny_model
 from tests.models import spoil, tiny_gpt2, tiny_llama
 from tests.terms import random
 

@@ -98,7 +98,7 @@ def train(model: Model, corpus: Corpus, schedule: Schedule, seed: int, loss: Los
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=schedule.rate, weight_decay=schedule.decay)
     decay = get_cosine_schedule_with_warmup(optimizer, schedule.steps // 20, schedule.steps)
-    context = model.config.n_positions
+    context = model.config.max_position_embeddings
     text = corpus.training.to(device).unfold(0, context, 1)
     for starts in corpus.batches(schedule.steps, schedule.batch, context, seed):
         optimizer.zero_grad()

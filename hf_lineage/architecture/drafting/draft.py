@@ -36,7 +36,7 @@ _CLASS = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _HEADS = re.compile(r"(?!.*(kv|key|group|mem))[a-z_]{0,40}heads?")
 _HEAD = """\
 # A draft: names and shapes agree, nothing else is known. Read the layer's `forward`, decide every line that has a `?`,
-# take this comment away, and prove the file: pytest tests/test_conformance.py -k {name}
+# take this comment away, and prove the file where transformers has {name}: hf-lineage registry --prove DIR MODEL
 """
 _DECIDE = {
     "normalization": "  # ? layer_norm if the norms subtract the mean, whatever they are called",
@@ -121,7 +121,7 @@ def loaded(content: Mapping[str, Any]) -> Factorization:
 def unread(layout: Layout, shapes: Mapping[str, Shape]) -> tuple[str, ...]:
     """Return the matrices and gains of the residual width that no branch reads, without `.weight`, `*` for numbers."""
     claimed = {name for layer_set in layout.everything for name in layer_set.tensors}
-    layers = tuple(f"{_starred(prefix, '{layer}', '{stage}')}." for prefix in prefixes(layout.factorization))
+    layers = tuple(f"{_starred(prefix, '{layer}', '{stage}', '{block}')}." for prefix in prefixes(layout.factorization))
     gains = (
         name
         for name, shape in shapes.items()

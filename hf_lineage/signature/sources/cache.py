@@ -18,6 +18,7 @@ from hf_lineage.architecture.fingerprint import fingerprint
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import LineageError, SignatureError
 from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.folders import of_this_user_alone
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.options import Spec
 from hf_lineage.signature.recipe import Recipe
@@ -26,7 +27,7 @@ from hf_lineage.signature.values import Signature, by_path, together
 
 LARGEST = 2**30
 """Bytes of a file at most; a signature with thousands of probes is not cached."""
-PRIVATE, OTHERS_WRITE = 0o700, stat.S_IWGRP | stat.S_IWOTH
+PRIVATE = 0o700
 
 
 def root() -> Path:
@@ -91,9 +92,7 @@ def _file(repo: RepoRef, factorization: Factorization, recipe: Recipe, path: str
 
 def _read(file: Path, path: str, expected: Mapping[str, object]) -> Signature:
     """The signature in a file; SignatureError if others may have written it or its metadata do not fit its path."""
-    status = file.lstat()
-    private = not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE)
-    if not private or not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+    if not of_this_user_alone(file) or file.stat().st_size > LARGEST:
         raise SignatureError(f"{file} is not a file of this user alone")
     signature = load_signature(file)
     if tuple(signature.paths) != (path,) or any(getattr(signature, name) != value for name, value in expected.items()):

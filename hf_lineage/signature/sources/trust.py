@@ -1,8 +1,7 @@
-"""Trust: which published signatures this user has pinned, and in which repositories to search for more."""
+"""Trust: which published signatures this user has pinned, where to search for more, and which factorizations to use."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import yaml
 
 from hf_lineage.errors import OptionError
 from hf_lineage.files import plain_yaml
+from hf_lineage.files.folders import configuration
 
 LARGEST = 2**20
 """Bytes of a trust file."""
@@ -28,10 +28,12 @@ class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Trust(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A trust file: signature repositories to search, and pinned signatures."""
+    """A trust file: signature repositories to search, pinned signatures, and factorizations of the user's own."""
 
     signatures: tuple[str, ...] = ()
     pinned: tuple[Pin, ...] = ()
+    registry: str | None = None
+    """A folder of factorizations, as --registry names one; a relative path is one beside the trust file."""
 
     def commits(self, models: Collection[str | None], sha256: str) -> frozenset[str]:
         """Return the commits of a model, under any of its names, whose signature may have this digest."""
@@ -40,8 +42,7 @@ class Trust(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def usual_file() -> Path:
     """Return where the trust file is unless the user names another: in the folder of configurations."""
-    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(home).expanduser() / "hf-lineage" / "trust.yaml"
+    return configuration() / "trust.yaml"
 
 
 def load(file: Path | None = None) -> Trust:
@@ -53,7 +54,9 @@ def load(file: Path | None = None) -> Trust:
         if len(text) > LARGEST:
             raise OptionError(f"{chosen} is no trust file: it is larger than {LARGEST >> 20} MiB")
         # Everything in it is text: 1111 is a digest too, and no tag asks for anything.
-        return msgspec.convert(plain_yaml.load(text) or {}, Trust)
+        trust = msgspec.convert(plain_yaml.load(text) or {}, Trust)
+        registry = trust.registry and str(chosen.absolute().parent / Path(trust.registry).expanduser())
+        return msgspec.structs.replace(trust, registry=registry)
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeError) as error:
         why = plain_yaml.problem(error)
         raise OptionError(f"{chosen} is no trust file: {why}; docs/signatures.md shows what stands in one") from None

@@ -70,7 +70,7 @@ def test_without_its_file_a_model_gets_the_same_roles(name, tmp_path):
 
 def test_it_names_the_class_and_how_to_prove_it(tmp_path):
     found = drafted(tiny_llama(tmp_path / "model"), classes=("TheirForCausalLM",))
-    assert "pytest tests/test_conformance.py -k TheirForCausalLM" in found.text
+    assert "where transformers has TheirForCausalLM: hf-lineage registry --prove DIR MODEL" in found.text
     assert loaded(found.text, tmp_path / "registry").classes == ("TheirForCausalLM",)
 
 

@@ -9,49 +9,48 @@ from typing import Any
 import torch
 
 from hf_lineage.architecture.layers import KERNEL, find_layers
-from tests.conformance.inputs import runner, sample
-from tests.conformance.specimen import Specimen
-from tests.conformance.wanted import WIDTH
+from hf_lineage.signature.proving.specimen import Specimen
+from hf_lineage.signature.proving.wanted import WIDTH
 
 _NUMBERED = re.compile(r"(.*\.|)[^.]+\.(\d+)")
 """Name of a module with a number: what holds it and its neighbours, and the number."""
 TOKENS = 6
 
 
-def outputs(model: Any, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, torch.Tensor]:
-    """What modules give out when the model runs once, as far as they run."""
-    given: dict[torch.nn.Module, torch.Tensor] = {}
+def outputs(tiny: Specimen, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, list[torch.Tensor]]:
+    """What modules give out when the model runs once, as far as they run: one stream or several."""
+    given: dict[torch.nn.Module, list[torch.Tensor]] = {}
 
     def keep(module: torch.nn.Module, args: Any, output: Any) -> None:
-        first = output[0] if isinstance(output, (tuple, list)) else output
-        if isinstance(first, torch.Tensor) and first.is_floating_point():
-            given[module] = first
+        parts = output if isinstance(output, (tuple, list)) else [output]
+        if streams := [part for part in parts if isinstance(part, torch.Tensor) and part.is_floating_point()]:
+            given[module] = streams
 
     hooks = [module.register_forward_hook(keep) for module in modules]
     with torch.no_grad():
-        runner(model)(**sample(runner(model), 1, TOKENS))
+        tiny.run(1, TOKENS)
     for hook in hooks:
         hook.remove()
     return given
 
 
-def hidden(found: Specimen) -> torch.Tensor:
+def hidden(tiny: Specimen) -> torch.Tensor:
     """The stream behind every layer: what one adds may not reach the last through norms and biases."""
-    layers = [found.model.get_submodule(prefix[:-1]) for prefix in found.stack]
-    return torch.cat([output.flatten() for output in outputs(found.model, layers).values()])
+    layers = [tiny.model.get_submodule(prefix[:-1]) for prefix in tiny.stack]
+    return torch.cat([stream.flatten() for streams in outputs(tiny, layers).values() for stream in streams])
 
 
-def layers_left_out(found: Specimen) -> list[str]:
+def layers_left_out(tiny: Specimen) -> list[str]:
     """Modules with a number that give out the stream though no matrix in them is in a layer of the factorization.
 
     Only those that run count: not the tower of a model that is given text alone. What stands beside each other under
     one number is one layer, of which it is enough to speak of a part.
     """
-    layers = find_layers(found.layout.factorization, found.shapes)
+    layers = find_layers(tiny.layout.factorization, tiny.shapes)
     stored = {name for layer in layers for name, shape in layer.shapes.items() if len(shape) > 1 and WIDTH in shape}
-    spoken = set(map(found.owner, stored))
+    spoken = set(map(tiny.owner, stored))
     places: dict[tuple[str, ...], list[tuple[str, torch.nn.Module]]] = {}
-    for name, module in found.model.named_modules():
+    for name, module in tiny.model.named_modules():
         if (match := _NUMBERED.fullmatch(name)) and any(module.children()) and _has_matrices(module):
             places.setdefault(match.groups(), []).append((name, module))
     left = [
@@ -60,8 +59,8 @@ def layers_left_out(found: Specimen) -> list[str]:
         if spoken.isdisjoint(inside for _, module in parts for inside in module.modules())
         for part in parts
     ]
-    given = outputs(found.model, [module for _, module in left])
-    return [name for name, module in left if module in given and _is_stream(given[module])]
+    given = outputs(tiny, [module for _, module in left])
+    return [name for name, module in left if any(map(_is_stream, given.get(module, ())))]
 
 
 def _has_matrices(module: torch.nn.Module) -> bool:

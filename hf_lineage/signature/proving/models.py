@@ -14,11 +14,10 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hf_lineage.architecture.lookup import setting
 from hf_lineage.architecture.schema import Factorization, as_sets, as_stacks
-from tests.conformance.wanted import HEADS, TINY, WIDTH
+from hf_lineage.signature.proving.wanted import HEADS, TINY, WIDTH
 
-transformers.logging.set_verbosity_error()
-transformers.logging.disable_progress_bar()
-
+LARGEST = 8_000_000
+"""Parameters of a tiny model."""
 POSITIONS = re.compile(r"(rel_embeddings|relative_pos_embeddings|embed_positions|distance_embedding)\.")
 """Tables of positions that attention multiplies with queries and keys."""
 DISTANCES = re.compile(r"linear_pos\.")
@@ -46,9 +45,13 @@ def _asked(config_class: Any, wanted: dict[str, Any]) -> dict[str, Any]:
         asked["rope_parameters"] = {**rotary, "mrope_section": _sections(int(size) // 2)}
     for key in config_class.sub_configs:
         if inner := getattr(defaults, key, None):
-            said = {"model_type": inner.model_type} | wanted.get(key, {})
-            kind = type(inner) if said["model_type"] == inner.model_type else CONFIG_MAPPING[said["model_type"]]
-            asked[key] = _asked(kind, said)
+            inner_wanted = {"model_type": inner.model_type} | wanted.get(key, {})
+            kind = (
+                type(inner)
+                if inner_wanted["model_type"] == inner.model_type
+                else CONFIG_MAPPING[inner_wanted["model_type"]]
+            )
+            asked[key] = _asked(kind, inner_wanted)
     return asked
 
 
@@ -73,8 +76,8 @@ def otherwise(factorization: Factorization, name: str, wanted: dict[str, Any]) -
     stacks = (as_stacks(each.activation) for each in as_sets(factorization.branches.mlp))
     for key in {key for names in stacks for key in itertools.chain(*names.values())}:
         if isinstance(usual := setting(defaults, key), str):
-            said = factorization.requires.get(key, OTHERS)
-            allowed = said if isinstance(said, tuple) else (said,)
+            required_values = factorization.requires.get(key, OTHERS)
+            allowed = required_values if isinstance(required_values, tuple) else (required_values,)
             within, last = _place(asked, key)
             within[last] = next(other for other in OTHERS if other != usual and other in allowed)
     return asked
@@ -96,7 +99,8 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
     build = getattr(transformers, name)
     with torch.device("meta"):
         size = sum(parameter.numel() for parameter in build(tiny_config(name, wanted)).parameters())
-    assert size < 8_000_000, f"{name} has {size} parameters; shrink it in VARIANTS"
+    if size > LARGEST:
+        raise ValueError(f"{name} has {size} parameters in the sizes that every class is asked for, and so is not tiny")
     torch.manual_seed(0)
     model = build(tiny_config(name, wanted)).eval()
     for key, parameter in model.named_parameters():

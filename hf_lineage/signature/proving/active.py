@@ -13,24 +13,24 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture.curves import ZERO, Activation
 from hf_lineage.architecture.matrix_sets import LayerSet
-from tests.conformance.specimen import Specimen
-from tests.conformance.traffic import Array, Traffic, Units, by_token, key
+from hf_lineage.signature.proving.specimen import Specimen
+from hf_lineage.signature.proving.traffic import Array, Traffic, Units, by_token, key
 
 CLOSE = 1e-4
 """Of the largest value: how far what a unit gives may be from what is said of it."""
 
 
-def inactive(found: Specimen) -> dict[str, list[str]]:
+def inactive(tiny: Specimen) -> dict[str, list[str]]:
     """By the name of what noticed them, the writers of the sets of which a file says something that is not so."""
-    named = [each for _, each in found.sets("mlp") if each.activation is not None]
+    named = [each for _, each in tiny.sets("mlp") if each.activation is not None]
     if not named:
         return {}
-    traffic = Traffic(found)
+    traffic = Traffic(tiny)
     seen = {
-        "activations_mistaken": _writers(each for each in named if not _acts(found, traffic, each)),
-        "feeding_mistaken": _writers(each for each in named if not _fed(found, traffic, each)),
-        "routing_mistaken": _writers(each for each in named if not _routed(found, traffic, each)),
-        "activations_unproved": _unproved(found, traffic),
+        "activations_mistaken": _writers(each for each in named if not _acts(tiny, traffic, each)),
+        "feeding_mistaken": _writers(each for each in named if not _fed(tiny, traffic, each)),
+        "routing_mistaken": _writers(each for each in named if not _routed(tiny, traffic, each)),
+        "activations_unproved": _unproved(tiny, traffic),
     }
     return {name: writers for name, writers in seen.items() if writers}
 
@@ -39,11 +39,10 @@ def _writers(sets: Iterable[LayerSet]) -> list[str]:
     return sorted({each.slots["down"].tensor for each in sets})
 
 
-def _acts(found: Specimen, traffic: Traffic, each: LayerSet) -> bool:
+def _acts(tiny: Specimen, traffic: Traffic, each: LayerSet) -> bool:
     """Whether what the writer was given is what the activation makes of what the readers gave."""
-    assert each.activation is not None
     factors: dict[int, Array] = {}
-    for number, inside, beside, hidden in Units(found, traffic, each):
+    for number, inside, beside, hidden in Units(tiny, traffic, each):
         expected, sure = _expected(each, inside, beside)
         if expected.shape != hidden.shape:
             return False
@@ -77,13 +76,13 @@ def _alike(factor: Array, known: Array) -> bool:
     return bool(np.allclose(factor[both], known[both], rtol=1e-3))
 
 
-def _fed(found: Specimen, traffic: Traffic, each: LayerSet) -> bool:
+def _fed(tiny: Specimen, traffic: Traffic, each: LayerSet) -> bool:
     """Whether the branch reads what the norm gives that is said to feed it, if any is."""
     if (name := each.fed_by or each.norm) is None:
         return True
-    given = traffic.outputs.get(found.owner(name), [])
+    given = traffic.outputs.get(tiny.owner(name), [])
     rows = np.concatenate([call for call in given if call.shape[-1] == each.width] or [np.zeros((0, each.width))])
-    read = Units(found, traffic, each).read
+    read = Units(tiny, traffic, each).read
     return all(_among(row, rows) for call in read for row in call[:3] if row.any())
 
 
@@ -93,14 +92,14 @@ def _among(row: Array, rows: Array) -> bool:
     return bool((rows @ row > (1 - CLOSE**2) * lengths).any())
 
 
-def _routed(found: Specimen, traffic: Traffic, each: LayerSet) -> bool:
+def _routed(tiny: Specimen, traffic: Traffic, each: LayerSet) -> bool:
     """Whether the tokens that reach an expert are those whose best scores are its own."""
     if each.router is None or each.routed is None:
         return True
-    logits = np.array([np.concatenate(traffic.given.get(key(row), [])) for row in by_token(found.read(each.router))])
-    added = by_token(found.read(each.correction)).reshape(-1, 1) if each.correction else np.zeros((1, 1))
+    logits = np.array([np.concatenate(traffic.given.get(key(row), [])) for row in by_token(tiny.read(each.router))])
+    added = by_token(tiny.read(each.correction)).reshape(-1, 1) if each.correction else np.zeros((1, 1))
     sigmoid, softmax = 1 / (1 + np.exp(-logits)), np.exp(logits) / np.exp(logits).sum(0)
-    reached = Units(found, traffic, each).reached
+    reached = Units(tiny, traffic, each).reached
     best = (_best(scores + added, each.routed) for scores in (sigmoid, softmax))
     return any([counts[expert] for expert in _experts(each)] == reached for counts in best)
 
@@ -108,7 +107,7 @@ def _routed(found: Specimen, traffic: Traffic, each: LayerSet) -> bool:
 def _best(scores: Array, count: int) -> list[int]:
     """How many tokens each expert is among the best of."""
     chosen = np.argsort(-scores, axis=0)[:count]
-    return np.bincount(chosen.flatten(), minlength=len(scores)).tolist()
+    return [int(count) for count in np.bincount(chosen.flatten(), minlength=len(scores))]
 
 
 def _experts(each: LayerSet) -> Iterable[int]:
@@ -116,10 +115,10 @@ def _experts(each: LayerSet) -> Iterable[int]:
     return range(each.stacked[0]) if each.stacked else (each.expert,)
 
 
-def _unproved(found: Specimen, traffic: Traffic) -> list[str]:
+def _unproved(tiny: Specimen, traffic: Traffic) -> list[str]:
     """Writers of which no unit ran, but those of experts beside one of which one did."""
     ran: dict[tuple[int, bool], bool] = {}
-    for layer, each in found.sets("mlp"):
+    for layer, each in tiny.sets("mlp"):
         kind = layer, each.router is not None
-        ran[kind] = ran.get(kind, False) or bool(Units(found, traffic, each).read)
+        ran[kind] = ran.get(kind, False) or bool(Units(tiny, traffic, each).read)
     return [str(layer) for (layer, _), seen in ran.items() if not seen]

@@ -15,42 +15,40 @@ from torch.overrides import TorchFunctionMode
 from transformers.activations import ACT2CLS
 
 from hf_lineage.architecture.matrix_sets import LayerSet
-from tests.conformance.inputs import runner, sample
-from tests.conformance.specimen import PLAIN, Specimen, fixed
-from tests.conformance.wanted import WIDTH
+from hf_lineage.signature.proving.specimen import PLAIN, Specimen, fixed, of_pictures
+from hf_lineage.signature.proving.wanted import WIDTH
 
 FOLDED = replace(PLAIN, gains=True)
 ACTIVATIONS = tuple(
     {each[0] if isinstance(each, tuple) else each for each in ACT2CLS.values() if not inspect.isfunction(each)}
     | {torch.nn.GELU, torch.nn.SiLU, torch.nn.ReLU}
 )
-ACTING = re.compile("gelu|grn", re.IGNORECASE)
+ACTING = re.compile("gelu|grn|responsenorm", re.IGNORECASE)
 """Activations by other names, and the response normalisation that follows one."""
 WRITERS = {"mlp": "down", "mlp_gate": "down", "value_output": "output"}
 ROTARY = {"cos": torch.ones_like, "sin": torch.zeros_like}
 """Rotary embeddings rotate nothing by these angles."""
 GATES = ("sigmoid", "softplus")
 """What a gate on attention goes through."""
-CHANNELS_FIRST = (torch.nn.Conv2d, torch.nn.BatchNorm2d)
-"""What reads and gives out pictures (batch, width, height, width of the picture)."""
 
 
 class Run(TorchFunctionMode):
     """One pass of the real model with known vectors put in; what the writers of a path give out is kept."""
 
-    def __init__(self, found: Specimen, path: str, folded: bool) -> None:
+    def __init__(self, tiny: Specimen, path: str, folded: bool) -> None:
         super().__init__()
-        self.found, self.path, self.folded = found, path, folded
+        self.tiny, self.path, self.folded = tiny, path, folded
         self.outputs: dict[Any, torch.Tensor] = {}
         self.scales: list[torch.nn.Parameter] = []
+        self.views: list[tuple[torch.Tensor, torch.nn.Parameter]] = []  # gains in the shape of pictures
         self.scores: dict[int, torch.Tensor] = {}
         self.activated: list[torch.Tensor] = []
         self.factors: list[torch.Tensor] = []
         self.best: list[torch.Tensor] = []
-        self.gated = path == "value_output" and any("gate" in each.slots for _, each in found.sets(path))
+        self.gated = path == "value_output" and any("gate" in each.slots for _, each in tiny.sets(path))
         self.layer: int | None = None
         rows = torch.from_numpy(hadamard(WIDTH)).float()
-        self.known = rows[1:] if folded and found.layout.factorization.normalization == "layer_norm" else rows
+        self.known = rows[1:] if folded and tiny.layout.factorization.normalization == "layer_norm" else rows
         self.tokens = torch.cat([self.known, -self.known] * (2 if path == "query_key" else 1))
         self.hooks = list(self._hooks())
 
@@ -68,44 +66,59 @@ class Run(TorchFunctionMode):
             named = dict(zip(("dim", "descending"), args[1:], strict=False)) | (kwargs or {})
             return function(args[0], **named | {"stable": True})
         if self.path.startswith("mlp") and isinstance(args[0] if args else None, torch.Tensor):
-            if name in ("silu", "gelu", "relu"):
-                return self._activate(args[0])
-            if name == "square" and any(args[0] is seen for seen in self.activated):
-                return args[0]
-            if name in ("clamp", "tanh") and args[0].is_floating_point():
-                return args[0]  # a cap on hidden units
-            if name == "argmax":
-                self.best.append(function(*args, **(kwargs or {})))
-                return self.best[-1]
-            if name == "one_hot" and any(args[0] is best for best in self.best):
-                return torch.ones_like(function(*args, **(kwargs or {})))  # the best expert is every one of them
-            if name in ("softmax", "erf"):
-                # No token prefers an expert, so that all list them in one order; and x (1 + erf x) / 2 is x.
-                return torch.ones_like(args[0])
-            if name == "sigmoid":
-                self.factors.append(torch.ones_like(args[0]))
-                return self.factors[-1]
+            instead = self._inside_mlp(name, function, args, kwargs or {})
+            if instead is not None:
+                return instead
         if name in ("mul", "__mul__", "__rmul__") and all(isinstance(each, torch.Tensor) for each in args):
             for this, other in (args, args[::-1]):
                 if any(this is factor for factor in self.factors):
                     return self._activate(function(*args))
                 if any(this is seen for seen in self.activated):
                     return (this if self.path == "mlp_gate" else other).clone()
-                if any(this is scale for scale in self.scales):
-                    self._keep(False, this, args, result := function(*args))
+                if (scale := self._scale(this)) is not None:
+                    self._keep(False, scale, args, result := function(*args))
                     return result
+        if name == "reshape" and (scale := self._scale(args[0])) is not None:
+            self.views.append((function(*args, **(kwargs or {})), scale))
+            return self.views[-1][0]
         return function(*args, **(kwargs or {}))
+
+    def _inside_mlp(self, name: str, function: Any, args: Any, kwargs: Any) -> Any:
+        """What stands between reader and writer lets everything through; None for any other function."""
+        if name in ("silu", "gelu", "relu"):
+            return self._activate(args[0])
+        if name == "square" and any(args[0] is seen for seen in self.activated):
+            return args[0]
+        if name in ("clamp", "tanh") and args[0].is_floating_point():
+            return args[0]  # a cap on hidden units
+        if name == "argmax":
+            self.best.append(function(*args, **kwargs))
+            return self.best[-1]
+        if name == "one_hot" and any(args[0] is best for best in self.best):
+            return torch.ones_like(function(*args, **kwargs))  # the best expert is every one of them
+        if name in ("softmax", "erf"):
+            # No token prefers an expert, so that all list them in one order; and x (1 + erf x) / 2 is x.
+            return torch.ones_like(args[0])
+        if name == "sigmoid":
+            self.factors.append(torch.ones_like(args[0]))
+            return self.factors[-1]
+        return None
+
+    def _scale(self, factor: Any) -> torch.nn.Parameter | None:
+        """The gain that a factor is, in whatever shape."""
+        known = (*((scale, scale) for scale in self.scales), *self.views)
+        return next((scale for shape, scale in known if factor is shape), None)
 
     def _activate(self, before: torch.Tensor) -> torch.Tensor:
         self.activated.append(before.clone())
         return self.activated[-1]
 
     def _hooks(self) -> Iterator[Any]:
-        for prefix in self.found.stack:
-            yield self.found.model.get_submodule(prefix[:-1]).register_forward_pre_hook(self._afresh)
+        for prefix in self.tiny.stack:
+            yield self.tiny.model.get_submodule(prefix[:-1]).register_forward_pre_hook(self._afresh)
         exits: dict[Any, Callable[..., Any]] = {}
-        for layer, each, readers in self.found.readers(self.path):
-            norm = self.found.owner(each.norm) if self.folded and each.norm else None
+        for layer, each, readers in self.tiny.readers(self.path):
+            norm = self.tiny.owner(each.norm) if self.folded and each.norm else None
             for entry in [norm] if norm else readers:
                 yield entry.register_forward_pre_hook(self._put_in, with_kwargs=True)
             exits |= dict.fromkeys(self._inside(each), self._only_gain)
@@ -121,16 +134,16 @@ class Run(TorchFunctionMode):
                 exits[exit] = functools.partial(self._keep, self.folded and bool(each.output_norm))
         for module, hook in exits.items():
             yield module.register_forward_hook(hook)
-        for module in self.found.model.modules() if self.path.startswith("mlp") else ():
-            if isinstance(module, ACTIVATIONS) or ACTING.search(type(module).__name__):
+        for module in self.tiny.model.modules() if self.path.startswith("mlp") else ():
+            if isinstance(module, ACTIVATIONS) or (_is_leaf(module) and ACTING.search(type(module).__name__)):
                 yield module.register_forward_hook(lambda module, args, output: self._activate(args[0]))
 
     def exit(self, each: LayerSet) -> torch.nn.Module | torch.nn.Parameter:
         """Where a set's product comes out: behind a module, or behind the multiplication with a gain."""
         if not (self.folded and each.output_norm):
-            return self.found.owner(each.slots[WRITERS[self.path]].tensor)
-        scale = self.found.scale(each)
-        return self.found.owner(each.output_norm) if scale is None else scale
+            return self.tiny.owner(each.slots[WRITERS[self.path]].tensor)
+        scale = self.tiny.scale(each)
+        return self.tiny.owner(each.output_norm) if scale is None else scale
 
     def _put_in(self, module: Any, args: Any, kwargs: Any) -> Any:
         if not args:
@@ -147,7 +160,7 @@ class Run(TorchFunctionMode):
             known = torch.nn.functional.pad(self.tokens, (0, 0, 0, count - len(self.tokens)))
         else:
             known = self.tokens.repeat_interleave(count // len(self.tokens), dim=0)
-        if isinstance(module, CHANNELS_FIRST):
+        if of_pictures(module):
             return known.reshape(instead.movedim(1, -1).shape).movedim(-1, 1)
         return known.to(instead.dtype).reshape(instead.shape)
 
@@ -172,15 +185,15 @@ class Run(TorchFunctionMode):
     def _without_inner_norms(self, query: torch.nn.Module, each: LayerSet) -> Iterator[Any]:
         """Norms between a projection and the scores are no part of the product."""
         inside = self._inside(each)
-        names = {module: name for name, module in self.found.model.named_modules()}
-        for name, module in self.found.model.get_submodule(names[query].rpartition(".")[0]).named_modules():
+        names = {module: name for name, module in self.tiny.model.named_modules()}
+        for name, module in self.tiny.model.get_submodule(names[query].rpartition(".")[0]).named_modules():
             if name and "norm" in type(module).__name__.lower() and module not in inside:
                 yield module.register_forward_hook(lambda module, args, output: args[0])
 
     def _inside(self, each: LayerSet) -> set[torch.nn.Module]:
         """The norms between two matrices of the product."""
         latent = [slot.latent[1] for slot in each.slots.values() if slot.latent]
-        return {self.found.owner(name) for name in (*latent, each.inner_norm) if name}
+        return {self.tiny.owner(name) for name in (*latent, each.inner_norm) if name}
 
     def _only_gain(self, module: Any, args: Any, output: Any) -> Any:
         """Nothing is left of a norm inside a product but its gain, if that is folded."""
@@ -189,7 +202,7 @@ class Run(TorchFunctionMode):
     def _keep(self, normed: bool, module: Any, args: Any, output: Any) -> None:
         output = output[0] if isinstance(output, tuple) else output
         output = _unscaled(module, args[0], output) if normed else output
-        if isinstance(module, CHANNELS_FIRST):
+        if of_pictures(module) or any(module is scale for _, scale in self.views):
             output = output[:, :, output.shape[2] // 2, output.shape[3] // 2]  # where every tap sees the known vector
         output = output.reshape(by_expert(module), len(self.tokens), -1, WIDTH)[:, :, 0].sum(0)
         if self.path == "value_output":
@@ -200,20 +213,22 @@ class Run(TorchFunctionMode):
     def go(self) -> Run:
         """Run the model once."""
         shape = (1, len(self.tokens)) if self.path == "query_key" else (len(self.tokens), 1)
-        base = runner(self.found.model)
-        asked = sample(base, *shape)
-        if self.path == "query_key" and "position_ids" in inspect.signature(base.forward).parameters:
-            asked["position_ids"] = torch.zeros(shape, dtype=torch.long)  # for embeddings by a table of angles
+        placed = {"position_ids": torch.zeros(shape, dtype=torch.long)} if self.path == "query_key" else {}
         with torch.no_grad(), self:
-            base(**asked)
+            self.tiny.run(*shape, placed)  # positions are for embeddings by a table of angles
             if self.path == "query_key":
                 scores, self.tokens = dict(self.scores), torch.zeros_like(self.tokens)
-                base(**asked)
+                self.tiny.run(*shape, placed)
                 # What the scores have without any input, such as a bias by position, is no part of the product.
                 self.scores = {layer: scores[layer] - empty for layer, empty in self.scores.items()}
         for hook in self.hooks:
             hook.remove()
         return self
+
+
+def _is_leaf(module: torch.nn.Module) -> bool:
+    """Whether a module holds no others: diffusers calls one a GELU that multiplies before it."""
+    return not any(True for _ in module.children())
 
 
 def stacked(module: Any) -> int:

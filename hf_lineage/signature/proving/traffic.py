@@ -17,8 +17,7 @@ from torch.overrides import TorchFunctionMode
 from hf_lineage.architecture.layers import KERNEL
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.signature.matrices import reader, writer
-from tests.conformance.inputs import runner, sample
-from tests.conformance.specimen import Specimen
+from hf_lineage.signature.proving.specimen import Specimen
 
 TOKENS = 12
 FIRST = 4
@@ -47,7 +46,7 @@ def key(row: Array) -> bytes:
 class Traffic(TorchFunctionMode):
     """One plain run of the real model: by row of a matrix what it gave, by column what it was given, call by call."""
 
-    def __init__(self, found: Specimen) -> None:
+    def __init__(self, tiny: Specimen) -> None:
         super().__init__()
         self.given: Calls = {}
         self.taken: Calls = {}
@@ -55,20 +54,19 @@ class Traffic(TorchFunctionMode):
         """By row, what the whole matrix was given."""
         self.outputs: dict[torch.nn.Module, list[Array]] = {}
         """What each module gave out, by token."""
-        self.within = {found.owner(each.inner_norm) for _, each in found.sets("mlp") if each.inner_norm}
+        self.within = {tiny.owner(each.inner_norm) for _, each in tiny.sets("mlp") if each.inner_norm}
         self.unnormed: torch.Tensor | None = None
-        self._run(found)
+        self._run(tiny)
 
-    def _run(self, found: Specimen) -> None:
-        for module in found.model.modules():
+    def _run(self, tiny: Specimen) -> None:
+        for module in tiny.model.modules():
             apart = isinstance(module, torch.nn.Linear) and type(module) is not torch.nn.Linear
             for name, parameter in module.named_parameters(recurse=False):
                 if "bias" in name and "correction" not in name and (parameter.ndim > 1 or apart):
                     parameter.data.zero_()  # added behind the multiplication, where nothing tells which unit's it is
-        hooks = [module.register_forward_hook(self._remember) for module in found.model.modules()]
-        base = runner(found.model)
+        hooks = [module.register_forward_hook(self._remember) for module in tiny.model.modules()]
         with torch.no_grad(), self:
-            base(**sample(base, 1, TOKENS))
+            tiny.run(1, TOKENS)
         for hook in hooks:
             hook.remove()
 
@@ -116,13 +114,13 @@ class Traffic(TorchFunctionMode):
 class Units:
     """The hidden units of one matrix set: (units, tokens) of what each role gave and what the writer was given."""
 
-    def __init__(self, found: Specimen, traffic: Traffic, each: LayerSet) -> None:
+    def __init__(self, tiny: Specimen, traffic: Traffic, each: LayerSet) -> None:
         self.rows = {
-            role: by_token(np.asarray(reader(found.layout, each, role, found.read, gains=False)))
+            role: by_token(np.asarray(reader(tiny.layout, each, role, tiny.read, gains=False)))
             for role in ("gate", "up")
             if role in each.slots
         }
-        self.columns = by_token(writer(found.layout, each, "down", found.read)).T
+        self.columns = by_token(writer(tiny.layout, each, "down", tiny.read)).T
         self.traffic, self.inside, self.size = traffic, "gate" if "gate" in each.slots else "up", each.units
 
     def __iter__(self) -> Iterator[tuple[int, Array, Array, Array]]:

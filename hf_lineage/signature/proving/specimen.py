@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import torch
 
 from hf_lineage.architecture.layers import KERNEL
 from hf_lineage.architecture.layout import Layout, bind
+from hf_lineage.architecture.libraries import as_listed
 from hf_lineage.architecture.lookup import Slot, lookup
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.schema import Factorization, prefixes
@@ -21,8 +24,9 @@ from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.branches import terms
 from hf_lineage.signature.matrices import Read
+from hf_lineage.signature.proving.inputs import runner, sample
+from hf_lineage.signature.proving.models import tiny_model
 from hf_lineage.signature.recipe import RECIPES, Array
-from tests.conformance.models import tiny_model
 
 PLAIN = RECIPES["paper"]
 READERS = {"mlp": ("up",), "mlp_gate": ("gate",), "value_output": ("value",), "query_key": ("query", "key")}
@@ -36,7 +40,15 @@ class Specimen:
     layout: Layout
     shapes: Mapping[str, tuple[int, ...]]
     read: Read
+    inputs: Callable[[Any, int, int], dict[str, torch.Tensor]] = sample
+    """What the model takes to read so many sequences of so many tokens."""
     owners: dict[str, torch.nn.Module] = field(default_factory=dict)
+
+    def run(self, batch: int, length: int, placed: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
+        """Run the model on so many sequences, of what it can be told of their places only what it takes."""
+        base = runner(self.model)
+        accepted = inspect.signature(base.forward).parameters
+        base(**self.inputs(base, batch, length), **{name: place for name, place in placed.items() if name in accepted})
 
     def owner(self, tensor: str) -> torch.nn.Module:
         """The module that holds a tensor of the file, found by its values: in memory it may be named otherwise."""
@@ -47,12 +59,12 @@ class Specimen:
     def readers(self, path: str) -> list[tuple[int, LayerSet, list[torch.nn.Module]]]:
         """Every matrix set of a path with its layer and its readers' modules; what a file packs may be apart there."""
         roles = READERS[path]
-        found = []
+        by_set = []
         for number, sets in enumerate(self.layout.sets(path)):
             for each, term in zip(sets, terms(self.layout, path, number, PLAIN, self.read), strict=True):
                 rows = {roles[0]: term.out[:, 0], roles[-1]: term.inn[0]}
-                found.append((number, each, [self._reading(each.slots[role], rows[role]) for role in roles]))
-        return found
+                by_set.append((number, each, [self._reading(each.slots[role], rows[role]) for role in roles]))
+        return by_set
 
     def _reading(self, slot: Slot, row: Array) -> torch.nn.Module:
         if slot.latent or len(self.shapes[slot.tensor]) == KERNEL:
@@ -73,7 +85,10 @@ class Specimen:
         modules, numbers, parameters = self._index
         parts = values[:8].astype(np.float64)
         ends = zip(np.searchsorted(numbers, parts, "left"), np.searchsorted(numbers, parts, "right"), strict=True)
-        return modules[min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))]
+        holder: torch.nn.Module = modules[
+            min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))
+        ]
+        return holder
 
     @functools.cached_property
     def _index(self) -> tuple[list[torch.nn.Module], np.ndarray, np.ndarray]:
@@ -93,24 +108,34 @@ class Specimen:
 
     def sets(self, path: str) -> Iterator[tuple[int, LayerSet]]:
         """Every matrix set of a path with its layer."""
-        for layer, found in enumerate(self.layout.sets(path)):
-            yield from ((layer, each) for each in found)
+        for layer, sets in enumerate(self.layout.sets(path)):
+            yield from ((layer, each) for each in sets)
 
 
 def specimen(name: str, folder: Path, wanted: dict[str, Any], factorization: Factorization | None = None) -> Specimen:
     """Save a tiny model, read it back and bind it, by the registry's own choice unless a factorization is given."""
     model = tiny_model(name, wanted)
     model.save_pretrained(folder)
+    return read_back(model, folder, factorization)
+
+
+def read_back(model: Any, folder: Path, factorization: Factorization | None = None) -> Specimen:
+    """Return a model beside what is read from the folder in which it was saved."""
     repo = resolve(str(folder))
-    checkpoint = open_checkpoint(repo)
-    chosen = factorization or lookup(repo.config())[1]
-    layout = bind(chosen, checkpoint.shapes, repo.config())
+    checkpoint, config = open_checkpoint(repo), as_listed(repo.config())
+    chosen = factorization or lookup(config)[1]
+    layout = bind(chosen, checkpoint.shapes, config)
     return Specimen(model, layout, checkpoint.shapes, checkpoint.read)
 
 
 def is_norm(module: torch.nn.Module) -> bool:
     """Whether transformers calls a module a norm."""
     return "norm" in type(module).__name__.lower()
+
+
+def of_pictures(module: Any) -> bool:
+    """Whether a module reads and gives out pictures: (batch, width, height of the picture, width of the picture)."""
+    return isinstance(module, torch.nn.Module) and type(module).__name__.endswith("2d")
 
 
 def fixed(module: torch.nn.Module) -> bool:

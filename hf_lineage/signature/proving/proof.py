@@ -8,41 +8,41 @@ from typing import Any
 import torch
 
 from hf_lineage.signature.branches import terms
+from hf_lineage.signature.proving.rules import RULES
+from hf_lineage.signature.proving.run import FOLDED, Run
+from hf_lineage.signature.proving.specimen import PLAIN, Specimen
 from hf_lineage.signature.recipe import Recipe
-from tests.conformance.rules import RULES
-from tests.conformance.run import FOLDED, Run
-from tests.conformance.specimen import PLAIN, Specimen
 
 ROUNDING = 1e-4
 
 
-def faults(found: Specimen) -> dict[str, Any]:
+def faults(tiny: Specimen) -> dict[str, Any]:
     """By the name of what noticed them; none if the factorization is the module's."""
     noticed = {
-        "unclaimed": found.layout.unclaimed,
-        "deviations": deviations(found),
-        **{rule.__name__: rule(found) for rule in RULES},
+        "unclaimed": tiny.layout.unclaimed,
+        "deviations": deviations(tiny),
+        **{rule.__name__: rule(tiny) for rule in RULES},
     }
     return {name: seen for name, seen in noticed.items() if seen}
 
 
-def deviations(found: Specimen) -> dict[str, float]:
+def deviations(tiny: Specimen) -> dict[str, float]:
     """Path and recipe -> how far the worst product is from what the module computes, where that is not rounding."""
     everything = {
-        f"{path} {'folded' if recipe.gains else 'plain'}": list(differences(found, path, recipe))
-        for path in found.layout.paths
+        f"{path} {'folded' if recipe.gains else 'plain'}": list(differences(tiny, path, recipe))
+        for path in tiny.layout.paths
         for recipe in (PLAIN, FOLDED)
     }
     return {label: max(seen) for label, seen in everything.items() if not all(each < ROUNDING for each in seen)}
 
 
-def differences(found: Specimen, path: str, recipe: Recipe) -> Iterator[float]:
+def differences(tiny: Specimen, path: str, recipe: Recipe) -> Iterator[float]:
     """For every writer of a path the relative distance between the branch product and what the module gives out."""
-    run = Run(found, path, recipe.gains).go()
+    run = Run(tiny, path, recipe.gains).go()
     products: dict[Any, torch.Tensor] = {}
-    for layer in range(found.layout.layers):
-        sets = [each for at, each in found.sets(path) if at == layer]
-        for each, term in zip(sets, terms(found.layout, path, layer, recipe, found.read), strict=True):
+    for layer in range(tiny.layout.layers):
+        sets = [each for at, each in tiny.sets(path) if at == layer]
+        for each, term in zip(sets, terms(tiny.layout, path, layer, recipe, tiny.read), strict=True):
             key = layer if path == "query_key" else run.exit(each)
             products[key] = products.get(key, torch.zeros(())) + torch.from_numpy(term.out @ term.inn)
     count = len(run.known)

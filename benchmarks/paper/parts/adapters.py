@@ -1,0 +1,155 @@
+"""Adapters trained by peft on small bases of their own: what `ours:adapters` is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    BertConfig,
+    BertLMHeadModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
+from transformers.utils import logging
+
+from benchmarks.paper.experiment import Bench
+from benchmarks.paper.parts.cache import Cache
+from benchmarks.paper.parts.language import Model, Schedule, next_token, train
+from benchmarks.paper.parts.text import Corpus, documentation
+
+VERSION = 1
+"""Raised when the code below comes to mean something else."""
+CONTEXT, BATCH, MEASURED = 64, 8, 32
+"""Tokens of a window; windows of a batch; windows of held-out text on which losses are measured."""
+BASE_RATE, ADAPTER_RATE = 3e-3, 5e-4
+SETTLED = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "is_decoder": True}
+"""BERT without dropout; as a decoder it learns from every token, and 300 steps are enough."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """The architecture and the shape of some bases."""
+
+    architecture: str
+    width: int
+    layers: int = 4
+    steps: int = 300
+
+    @property
+    def name(self) -> str:
+        """The architecture and the width."""
+        return f"{self.architecture}, width {self.width}"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """How peft sets up an adapter."""
+
+    name: str
+    rank: int
+    alpha: int = 16
+    everything: bool = True
+    """Every matrix of the layers, else queries and values alone."""
+    settings: Mapping[str, bool] = field(default_factory=dict)
+
+
+TARGETS = {
+    "Llama": (
+        ["q_proj", "v_proj"],
+        ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+    ),
+    "GPT-2": (["c_attn"], ["c_attn", "c_fc", "c_proj"]),
+    "BERT": (["query", "value"], ["query", "key", "value", "dense"]),
+}
+"""By architecture queries and values, and everything."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Makes bases and adapters, each when it is first asked for."""
+
+    corpus: Corpus
+    cache: Cache
+
+    @classmethod
+    def of(cls, bench: Bench) -> Workshop:
+        """Return a workshop on Python's language reference: bases learn it as it is, adapters in capital letters."""
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        return cls(documentation(), bench.cache)
+
+    def base(self, family: Family, number: int) -> Path:
+        """Return a model that was trained from fresh weights of its own, on windows in an order of its own."""
+
+        def make(folder: Path) -> None:
+            torch.manual_seed(number)
+            train(fresh(family), self.corpus, Schedule(family.steps, BASE_RATE, BATCH), number).save_pretrained(folder)
+
+        return self.cache.kept_folder("adapter-bases", [VERSION, family, number], make)
+
+    def adapter(self, family: Family, number: int, configuration: Configuration, steps: int) -> Path:
+        """Return an adapter that was trained on a base."""
+
+        def make(folder: Path) -> None:
+            torch.manual_seed(1000 + number)
+            model = get_peft_model(load(self.base(family, number)), _lora(family, configuration))
+            schedule = Schedule(steps, ADAPTER_RATE, BATCH, decay=0.0)
+            text = replace(self.corpus, training=capitals(self.corpus.training))
+            train(model, text, schedule, 1000 + number).save_pretrained(folder)
+
+        depends = [VERSION, family, number, asdict(configuration), steps]
+        return self.cache.kept_folder("adapters", depends, make)
+
+    def moved(self, family: Family, number: int, adapter: Path) -> float:
+        """Return the share of the base's loss by which an adapter has lowered it, on held-out text in capitals."""
+
+        def measure() -> float:
+            windows = capitals(self.corpus.windows(MEASURED, CONTEXT))
+            model = load(self.base(family, number))
+            with torch.no_grad():
+                before = float(next_token(model, windows))
+                after = float(next_token(PeftModel.from_pretrained(model, adapter).eval(), windows))
+            return 1 - after / before
+
+        return self.cache.kept("adapter-losses", [VERSION, adapter.name], measure)
+
+
+def capitals(text: Tensor) -> Tensor:
+    """Return a text of bytes with its small letters as capitals."""
+    return torch.where((text >= ord("a")) & (text <= ord("z")), text - ord("a") + ord("A"), text)
+
+
+def load(folder: Path) -> Model:
+    """Return a saved base."""
+    return AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
+
+
+def fresh(family: Family) -> Model:
+    """Return an untrained model over bytes."""
+    shape = {"hidden_size": family.width, "num_hidden_layers": family.layers, "num_attention_heads": 4}
+    text = {"vocab_size": 256, "max_position_embeddings": CONTEXT}
+    tokens = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))
+    if family.architecture == "GPT-2":
+        return GPT2LMHeadModel(GPT2Config(**shape, **text, **tokens, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0))
+    if family.architecture == "BERT":
+        return BertLMHeadModel(BertConfig(**shape, **text, **tokens, **SETTLED, intermediate_size=4 * family.width))
+    narrow = {"num_key_value_heads": 2, "intermediate_size": family.width * 5 // 2}
+    return LlamaForCausalLM(LlamaConfig(**shape, **text, **tokens, **narrow))
+
+
+def _lora(family: Family, configuration: Configuration) -> LoraConfig:
+    return LoraConfig(
+        r=configuration.rank,
+        lora_alpha=configuration.alpha,
+        target_modules=TARGETS[family.architecture][configuration.everything],
+        fan_in_fan_out=family.architecture == "GPT-2",
+        **configuration.settings,
+    )

@@ -1,0 +1,60 @@
+"""Variants: the other ways in which transformers may load a model, where an adapter lies beside its weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hf_lineage.architecture.fit import turned
+from hf_lineage.checking.opened import Opened, described, opened
+from hf_lineage.checkpoint import adapted, adapter_base, adapter_beside
+from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, printable
+from hf_lineage.hub.reference import RepoRef, resolve
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another way in which transformers may load a repository, with peft installed."""
+
+    how: str
+    """In words that follow "loaded"."""
+    opened: Opened | str
+    """A text says why it cannot be judged."""
+
+
+def with_adapter(plain: Opened) -> tuple[Variant, ...]:
+    """Return the ways in which a model loads with peft if an adapter lies beside its weights; none without an adapter.
+
+    From a folder the adapter is put on these weights; from the Hub it may also be put on the model that it names.
+    """
+    repo = plain.described.repo
+    if not adapter_beside(repo):
+        return ()
+    on_top = Variant("with the adapter on top of the weights", _adapted(repo, plain))
+    if repo.remote is None:
+        return (on_top,)
+    named = adapter_base(repo)
+    how = f"with the adapter on top of {printable(str(named), 200)}, as by its name on the Hub"
+    return on_top, Variant(how, _elsewhere(repo, named))
+
+
+def _elsewhere(repo: RepoRef, named: Any) -> Opened | str:
+    try:
+        return _adapted(repo, opened(described(resolve(str(named), folders=False))))
+    except LineageError as error:
+        return str(error)
+
+
+def _adapted(repo: RepoRef, plain: Opened) -> Opened | str:
+    try:
+        return with_adapter_of(repo, plain)
+    except (NothingToCompare, CheckpointError) as error:
+        return str(error)
+
+
+def with_adapter_of(repo: RepoRef, plain: Opened) -> Opened:
+    """Return a model with the adapter of a repository added; raise NothingToCompare or CheckpointError if it cannot."""
+    layout = plain.layout
+    slots = [slot for matrices in layout.everything for slot in matrices.slots.values()]
+    orientation = {name: turned(layout.factorization, slot) for slot in slots for name in slot.tensors}
+    return replace(plain, checkpoint=adapted(repo, plain.checkpoint, orientation))

@@ -1,0 +1,183 @@
+"""Tiny models of timm, one for each of its architectures; run as a module it writes `registry/loading/timm.json`.
+
+timm needs torchvision to load pictures, which no model does: a stand-in takes its place while timm is imported, so that
+tests need no build of torchvision that fits that of torch.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import json
+import os
+import sys
+import tempfile
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from hf_lineage.architecture.libraries import STRUCTURE
+from hf_lineage.architecture.lookup import factorizations, registry_root
+from hf_lineage.errors import LineageError
+from hf_lineage.signature.proving.proof import faults
+from hf_lineage.signature.proving.specimen import Specimen, read_back
+from hf_lineage.signature.proving.wanted import HEADS, PICTURE, WIDTH
+
+os.environ["TIMM_FUSED_ATTN"] = "0"  # attention says what it scores
+
+
+class _Name(type):
+    def __getattr__(cls, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+class _Module(types.ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Name(name, (), {})
+
+
+class _Finder:
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        ours = name.partition(".")[0] == "torchvision"
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if ours else None  # type: ignore[arg-type]
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        module = _Module(spec.name)
+        module.__path__ = []
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Nothing is in it."""
+
+
+@contextmanager
+def _without_torchvision() -> Iterator[None]:
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
+
+
+with _without_torchvision():
+    import timm
+    from timm import list_models as list_models
+
+FAMILIES = ("beit", "convnext", "deit", "eva", "flexivit", "naflexvit", "swin_", "vit_")
+"""How the names of the architectures begin that are looked through."""
+_ROWS = {"depths": (1, 2, 1, 1), "dims": (WIDTH,) * 4}
+_BLOCKS = {"embed_dim": WIDTH, "depth": 2, "num_heads": HEADS, "patch_size": 2}
+SIZES: dict[str, dict[str, Any]] = {
+    "ConvNeXt": _ROWS,
+    "NaFlexVit": _BLOCKS,
+    "SwinTransformer": {
+        **{"img_size": 2 * PICTURE, "patch_size": 4, "window_size": PICTURE // 2},
+        **{"embed_dim": WIDTH, "depths": (2,), "num_heads": (HEADS,)},
+    },
+}
+"""What makes a model of a class tiny."""
+USUAL_SIZES = _BLOCKS | {"img_size": PICTURE}
+
+
+def pictures(model: Any, batch: int, length: int) -> dict[str, torch.Tensor]:
+    """A picture, the same for the whole batch."""
+    torch.manual_seed(1)
+    pixels = PICTURE * (4 if hasattr(model, "stages") else 2 if hasattr(model, "layers") else 1)
+    return {"x": torch.rand(1, 3, pixels, pixels).expand(batch, -1, -1, -1)}
+
+
+def tiny_timm(architecture: str, kind: str) -> Any:
+    """A tiny model of an architecture of timm, every parameter random, its rotary angles 0."""
+    torch.manual_seed(0)
+    model = timm.create_model(architecture, num_classes=3, **SIZES.get(kind, USUAL_SIZES)).eval()
+    for parameter in model.parameters():
+        parameter.data.normal_(std=0.3)
+    for name, module in model.named_modules():
+        if hasattr(module, "qkv_bias_separate"):
+            module.qkv_bias_separate = True  # the module that reads is called, in place of a function with its weights
+        if "rope" in name and isinstance(getattr(module, "pos_embed", None), torch.Tensor):
+            sines, cosines = module.pos_embed.chunk(2, dim=-1)
+            module.pos_embed = torch.cat([torch.zeros_like(sines), torch.ones_like(cosines)], dim=-1)
+    return model
+
+
+def timm_specimen(architecture: str, kind: str, folder: Path) -> Specimen:
+    """A tiny model of timm beside the same one read back from disk, where its `config.json` names the architecture."""
+    model = tiny_timm(architecture, kind)
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, folder / "model.safetensors")
+    arguments = {key: SIZES.get(kind, USUAL_SIZES)[key] for key in STRUCTURE if key in SIZES.get(kind, USUAL_SIZES)}
+    config = {"architecture": architecture, "num_classes": 3, "num_features": WIDTH, "model_args": arguments}
+    (folder / "config.json").write_text(json.dumps(config))
+    (factorization,) = (one for one in factorizations() if f"timm.{kind}" in one.classes)
+    return replace(read_back(model, folder, factorization), inputs=pictures)
+
+
+def settings(model: Any, kind: str) -> dict[str, Any]:
+    """How many heads and layers a model has."""
+    if kind == "ConvNeXt":
+        return {"depths": [len(stage.blocks) for stage in model.stages]}
+    if kind == "SwinTransformer":
+        blocks = [stage.blocks for stage in model.layers]
+        return {"num_heads": [stage[0].attn.num_heads for stage in blocks], "depths": list(map(len, blocks))}
+    return {"num_heads": model.blocks[0].attn.num_heads, "depth": len(model.blocks)}
+
+
+def measured(architecture: str) -> tuple[str, dict[str, Any]]:
+    """The class of an architecture, and its settings."""
+    with torch.device("meta"):
+        model = timm.create_model(architecture)
+    kind = type(model).__name__
+    return kind, settings(model, kind)
+
+
+FAILURES = (
+    LineageError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    AssertionError,
+    StopIteration,
+)
+"""How an architecture fails that cannot be made tiny, or is otherwise than the factorization of its class says."""
+
+
+def main() -> None:
+    """Write every architecture that is proved, with the class whose factorization it has."""
+    proved: dict[str, dict[str, Any]] = {}
+    for architecture in (name for name in list_models() if name.startswith(FAMILIES)):
+        try:
+            kind, found = measured(architecture)
+            with tempfile.TemporaryDirectory() as folder:
+                wrong = faults(timm_specimen(architecture, kind, Path(folder)))
+        except FAILURES as error:
+            wrong = {type(error).__name__: str(error)}
+        print(architecture, str(wrong)[:150] if wrong else "proved", flush=True)
+        if not wrong:
+            proved.setdefault(kind, {})[architecture] = found
+    kinds = (f'  "{kind}": {{\n{_lines(listed)}\n  }}' for kind, listed in sorted(proved.items()))
+    file = registry_root() / "loading/timm.json"
+    file.write_text("{\n" + ",\n".join(kinds) + "\n}\n", encoding="utf-8")
+
+
+def _lines(listed: dict[str, Any]) -> str:
+    """A line for each architecture."""
+    return ",\n".join(f'    "{name}": {json.dumps(settings)}' for name, settings in sorted(listed.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""LoRA adapters on the command line: hostile ones, forged ones, and every way in which a verdict on one is shown."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.adapters import change, pair, written
+from tests.models import tiny_llama
+from tests.running import lineage
+from tests.watching import entries, watch
+
+HUB = Path("examples/hub")
+UP = "model.layers.0.mlp.up_proj"
+FACTORS = pair(UP, 48, 32)
+
+
+@pytest.fixture
+def base(tmp_path):
+    return tiny_llama(tmp_path / "base")
+
+
+def filled(number, factor="lora"):
+    return {name: tensor * 0 + number if factor in name else tensor for name, tensor in FACTORS.items()}
+
+
+def swapped():
+    names = sorted(FACTORS)
+    return dict(zip(names, (FACTORS[name] for name in reversed(names)), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("factors", "settings", "line"),
+    [
+        (FACTORS, {"r": 0}, "gives the rank 0, which must be a positive integer"),
+        (pair(UP, 48, 32, rank=0), {}, "do not multiply to a matrix of a rank that adapter_config.json gives (2)"),
+        (FACTORS, {"r": [2]}, "gives the rank [2], which must be a positive integer"),
+        (FACTORS, {"lora_alpha": "x"}, "gives the scale 'x', not a number"),
+        (filled(torch.nan), {}, "the factors of model.layers.0.mlp.up_proj are not finite"),
+        (filled(torch.inf, "lora_B"), {}, "the factors of model.layers.0.mlp.up_proj are not finite"),
+        (swapped(), {}, "do not multiply to a matrix of a rank"),
+        (dict(list(FACTORS.items())[:1]), {}, "without its other factor"),
+    ],
+)
+def test_a_damaged_adapter_is_one_clear_line_and_code_2(tmp_path, base, factors, settings, line):
+    assert line in lineage("compare", base, written(tmp_path / "x", factors, **settings)).error
+
+
+@pytest.mark.parametrize(
+    ("factors", "settings", "code", "words"),
+    [
+        (pair(UP, 48, 32, rank=100), {"r": 100}, 3, "INCONCLUSIVE"),
+        (pair(UP, 48, 32, rank=3000), {"r": 3000}, 3, "adapters of a rank above 2048 are not compared"),
+        (FACTORS | pair(UP.replace("0", "9"), 48, 32), {}, 3, "a layer that"),
+        (pair("no.such.name", 48, 32), {}, 3, "the adapter is for no.such.name"),
+        (pair("model.layers.0.\x1b[31m.up_proj", 48, 32), {}, 3, r"the adapter is for model.layers.0.\x1b[31m.up_proj"),
+        (pair("model.layers.0.mlp.experts", 48, 32, rank=8), {"target_parameters": ["x"]}, 3, "UNVERIFIABLE"),
+        (filled(0, "lora_B"), {}, 3, "what the adapter adds is zero in every matrix"),
+        (filled(3e38), {}, 3, "INCONCLUSIVE"),
+        (filled(1e-40), {}, 3, "INCONCLUSIVE"),
+        (pair(UP, 64, 40), {}, 1, "by shape: model.layers.0.mlp.up_proj is 64 x 40 and not 48 x 32"),
+        (FACTORS, {"peft_type": ["LORA"]}, 3, "holds an adapter of the kind ['LORA']"),
+    ],
+)
+def test_a_strange_adapter_gets_a_verdict_with_its_reason(tmp_path, base, factors, settings, code, words):
+    ended = lineage("compare", base, written(tmp_path / "x", factors, **settings))
+    assert (ended.code, ended.err) == (code, "")
+    assert words in " ".join(ended.out.split())
+    assert "\x1b" not in ended.out
+
+
+def test_factors_of_a_square_matrix_that_are_swapped_lose_the_trace(tmp_path):
+    hub = HUB / "acme/llama-base"
+    copy = shutil.copytree(HUB / "fern/llama-lora", tmp_path / "x")
+
+    def swap(factors):
+        for name in [name for name in factors if "lora_A" in name]:
+            other = name.replace("lora_A", "lora_B")
+            factors[name], factors[other] = factors[other].T, factors[name].T
+
+    assert lineage("compare", hub, copy).code == 0
+    assert lineage("compare", hub, change(copy, swap)).code != 0
+
+
+def test_the_owner_of_the_weights_can_forge_a_trace_and_security_says_so(tmp_path):
+    """B made of the base's own W_down, on directions of the input that do nothing: nothing was trained."""
+    weights = load_file(HUB / "otter/llama-independent/model.safetensors")
+    random = torch.Generator().manual_seed(0)
+    factors = {}
+    for layer in range(6):
+        down = weights[f"model.layers.{layer}.mlp.down_proj.weight"].float()
+        width, hidden = down.shape
+        module = f"model.layers.{layer}.mlp.up_proj"
+        factors |= pair(module, hidden, width)
+        factors[f"base_model.model.{module}.lora_A.weight"] *= 1e-6
+        factors[f"base_model.model.{module}.lora_B.weight"] = down.T @ torch.randn(width, 2, generator=random)
+    ended = lineage("compare", HUB / "otter/llama-independent", written(tmp_path / "x", factors))
+    assert (ended.code, "the adapter carries the trace of this base" in " ".join(ended.out.split())) == (0, True)
+    assert "forge a trace" in Path("SECURITY.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("model", ["fern/llama-dora", "magpie/llama-lora-liar"])
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("text", ["trace by projection", "value z"]),
+        ("markdown", ["trace by projection", "value z"]),
+        ("json", ['"projection": "value"', '"permuted": "dimensions of value heads"']),
+        ("html", ["dimensions of value heads", "residual coordinates", "Layer"]),
+        ("sarif", ["trace of this base"]),
+    ],
+)
+def test_every_report_shows_the_projections(model, form, words):
+    ended = lineage("check", model, "--local-hub", HUB, "--format", form)
+    assert ended.code == (1 if "liar" in model else 0)
+    assert [word for word in words if word not in ended.out] == []
+
+
+def test_the_section_of_a_card_says_what_was_found_of_an_adapter(tmp_path):
+    folder = shutil.copytree(HUB / "fern/llama-dora", tmp_path / "x")
+    assert lineage("annotate", folder, "--local-hub", HUB, "--write").code == 0
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "RELATED by trace" in card
+    assert '"kind": "adapter"' in (folder / "lineage" / "claims.json").read_text(encoding="utf-8")
+
+
+def test_watch_judges_adapters_too(tmp_path, online):
+    for name in ("acme/llama-base", "fern/llama-lora", "magpie/llama-lora-liar"):
+        online.publish(name, HUB / name)
+    watch(tmp_path / "ledger", "fern")
+    watch(tmp_path / "ledger", "magpie")
+    verdicts = {
+        entry["model"]: entry["claims"][0]["verdict"] for entry in entries(tmp_path / "ledger") if entry["claims"]
+    }
+    assert (verdicts["fern/llama-lora"], verdicts["magpie/llama-lora-liar"]) == ("RELATED", "UNRELATED")

@@ -1,0 +1,99 @@
+"""The proof behind the factorizations of diffusers and timm: every product is what their real modules compute."""
+
+import re
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage.architecture.libraries import timm_architectures
+from hf_lineage.architecture.lookup import factorizations
+from hf_lineage.checking.opened import described, opened
+from hf_lineage.hub.reference import resolve
+from hf_lineage.signature.proving.names import names_said, names_unseen
+from hf_lineage.signature.proving.proof import faults
+from hf_lineage.signature.proving.specimen import read_back
+from tests.conformance import pretend
+from tests.conformance.diffusers import KINDS, diffuser_specimen
+from tests.conformance.timm import FAMILIES, list_models, measured, timm_specimen
+
+OUTSIDE = re.compile(r".*(resnets|downsamplers|upsamplers)\.\d+")
+"""Convolutions around the blocks of a U-Net, which no factorization reads."""
+ARCHITECTURES = {
+    "VisionTransformer": ["vit_tiny_patch16_224", "deit3_small_patch16_224", "vit_base_patch16_clip_quickgelu_224"],
+    "VisionTransformerDistilled": ["deit_tiny_distilled_patch16_224"],
+    "VisionTransformerRelPos": ["vit_relpos_small_patch16_224"],
+    "NaFlexVit": ["naflexvit_base_patch16_gap"],
+    "Beit": ["beit_base_patch16_224"],
+    "Eva": ["vit_base_patch16_dinov3", "vit_huge_plus_patch16_dinov3"],
+    "SwinTransformer": ["swin_tiny_patch4_window7_224"],
+    "ConvNeXt": ["convnext_tiny", "convnext_atto", "convnextv2_atto"],
+}
+"""Class of timm -> architectures of every form that it has; `python -m tests.conformance.timm` proves all of them."""
+SPECIMENS = [
+    *(
+        pytest.param(diffuser_specimen, name, kind, id=f"{name}-{at}")
+        for name in KINDS
+        for at, kind in enumerate(KINDS[name])
+    ),
+    *(pytest.param(timm_specimen, name, kind, id=name) for kind, names in ARCHITECTURES.items() for name in names),
+]
+
+
+@pytest.mark.parametrize(("make", "name", "kind"), SPECIMENS)
+def test_every_product_is_what_the_module_computes(make, name, kind, tmp_path):
+    tiny = make(name, kind, tmp_path)
+    assert opened(described(resolve(str(tmp_path)))).layout == tiny.layout
+    noticed = faults(tiny)
+    left = noticed.pop("layers_left_out", [])
+    assert noticed == {}
+    assert [layer for layer in left if not OUTSIDE.fullmatch(layer)] == []
+
+
+def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(tmp_path):
+    said = {one.name: names_said(one) for one in factorizations() if any("." in name for name in one.classes)}
+    for at, parameters in enumerate(SPECIMENS):
+        make, name, kind = parameters.values
+        tiny = make(name, kind, tmp_path / str(at))
+        said[tiny.layout.factorization.name] = names_unseen(said[tiny.layout.factorization.name], tiny)
+    assert {name: unseen for name, unseen in said.items() if unseen} == {}
+
+
+def test_every_listed_class_of_another_library_is_proved():
+    listed = {name for one in factorizations() for name in one.classes if "." in name}
+    assert listed == {f"diffusers.{name}" for name in KINDS} | {f"timm.{name}" for name in ARCHITECTURES}
+
+
+UNET = KINDS["UNet2DConditionModel"][0]
+WRONG = {
+    "gate and up exchanged": ("diffusers_unet", diffuser_specimen, UNET, {"packed": {"ff.net.0.proj": ("gate", "up")}}),
+    "the norm of attention": ("diffusers_unet", diffuser_specimen, UNET, {"norm": "norm1"}),
+    "the norm of attention, in timm": ("timm_vit", timm_specimen, "VisionTransformer", {"norm": "norm1"}),
+    "a gain left out": ("timm_vit", timm_specimen, "VisionTransformer", {"output_norm": ()}),
+}
+NAMES = {diffuser_specimen: "UNet2DConditionModel", timm_specimen: "deit3_small_patch16_224"}
+
+
+@pytest.mark.parametrize(("registered", "make", "kind", "changes"), WRONG.values(), ids=WRONG.keys())
+def test_a_factorization_that_is_not_the_module_is_refused(registered, make, kind, changes, tmp_path):
+    tiny = make(NAMES[make], kind, tmp_path)
+    wrong = read_back(tiny.model, tmp_path, pretend(registered, mlp=changes))
+    assert {"deviations", "gains_left_out"} & faults(replace(wrong, inputs=tiny.inputs)).keys()
+
+
+def test_the_table_of_architectures_is_what_timm_says():
+    """Of every tenth: building all of them takes minutes, which `python -m tests.conformance.timm` does."""
+    table = timm_architectures()
+    assert len(table) > 200
+    names = [name for name in list_models() if name.startswith(FAMILIES)]
+    assert table.keys() <= set(names)
+    for name in sorted(table)[::10]:
+        kind, settings = measured(name)
+        assert table[name] == {"architectures": [f"timm.{kind}"], **settings}
+
+
+def test_every_class_of_the_table_is_listed():
+    kinds = defaultdict(int)
+    for entry in timm_architectures().values():
+        kinds[entry["architectures"][0]] += 1
+    assert kinds.keys() == {f"timm.{name}" for name in ARCHITECTURES}
