@@ -35,3 +35,5 @@ PATHS = {
     "query_key": Path("attention", writer="query", reader="key", weighed_by="value_output"),
 }
 """Every path by its name, the canonical one first."""
+ALL = ("all",)
+"""What stands for every path that both models have."""

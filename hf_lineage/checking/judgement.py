@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from hf_lineage.architecture.paths import ALL, PATHS
 from hf_lineage.checking import null_models, sampling
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import OpenedModel
@@ -36,6 +37,12 @@ def judged(
             f"{base.name} has {base.layers} layers of width {base.width}, "
             f"{candidate.name} has {candidate.layers} of width {candidate.width}"
         )
+    if options.paths == ALL:
+        common = tuple(path for path in PATHS if path in base.rows and path in candidate.rows)
+        if not common:
+            own = (f"{model.name} has {', '.join(model.rows)}" for model in (base, candidate))
+            return verdict.Incompatible(f"no path is in both models: {', '.join(own)}")
+        options = replace(options, paths=common)
     if unlike := _unlike(base, candidate, options):
         return verdict.Incompatible(unlike)
     return attempt(lambda: _read(base, candidate, options), NothingToCompare)

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hf_lineage.architecture.paths import ALL
 from hf_lineage.architecture.schema import prefixes
-from hf_lineage.checking.opened import Described, Opened, described, opened
+from hf_lineage.checking.opened import Described, Opened, bound, described, opened
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.reading import Reading
 from hf_lineage.checking.variants import with_adapter
@@ -151,7 +152,8 @@ class Given(OpenedModel):
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; SignatureError if it lacks a path or has another recipe."""
-        missing = [path for path in self.spec.paths if path not in self.stored.paths]
+        asked = () if self.spec.paths == ALL else self.spec.paths
+        missing = [path for path in asked if path not in self.stored.paths]
         if missing or self.stored.recipe != self.spec.recipe:
             what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
             raise SignatureError(
@@ -169,6 +171,8 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
         return Given.of(source, options)
     source = options.allowed(source)
     model = described(source, options.choice)
+    if options.paths == ALL:
+        options = replace(options, paths=bound(model).layout.paths)
     cached = None if options.recompute else cache.find(source, model.architecture, model.factorization, options)
     if cached and not adapter_beside(source):
         return FromSignature.of(cached, source, CACHE)

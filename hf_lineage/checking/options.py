@@ -20,7 +20,7 @@ class Options(Sources, Procedure, Spec):
 
     >>> Options(alpha=0.0001)
     Traceback (most recent call last):
-    hf_lineage.errors.OptionError: alpha 0.0001 cannot be reached with 999 permutations over 1 path(s); ...
+    hf_lineage.errors.OptionError: alpha 0.0001 cannot be reached with 999 permutations; use at least 9999
     """
 
     max_memory: str | None = None
@@ -60,9 +60,8 @@ class Options(Sources, Procedure, Spec):
             raise OptionError(f"--registry {self.registry} is no folder; give the one that holds the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
             raise OptionError(f"--as {self.as_class} is no class of the registry; `hf-lineage registry` lists them")
-        if len(self.paths) / (self.permutations + 1) > self.alpha:
-            least = -int(-len(self.paths) // self.alpha) - 1
+        if 1 / (self.permutations + 1) > self.alpha:
+            least = -int(-1 // self.alpha) - 1
             raise OptionError(
-                f"alpha {self.alpha:g} cannot be reached with {self.permutations} permutations over "
-                f"{len(self.paths)} path(s); use at least {least}"
+                f"alpha {self.alpha:g} cannot be reached with {self.permutations} permutations; use at least {least}"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from hf_lineage.architecture.layout import Layout
@@ -40,15 +40,13 @@ class Reading:
             cache.write(self._model.described.repo, layout.factorization, self._signature)
         return some_layers(self._signature, wanted)
 
-    def sampled(self, layers: Collection[int], sample: Sample) -> Signature:
-        """Return the signature of a sample of these layers, of which nothing is kept."""
+    def sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
+        """Return the signature of a sample of these layers along some paths, of which nothing is kept."""
         layout, recipe = self._model.layout, self._spec.recipe
         with about(self._model.described.repo):
-            paths = {
-                path: sampled(self._model.checkpoint, layout, recipe, path, layers, sample) for path in self._spec.paths
-            }
-        (width,) = {len(path.corner.T) for path in paths.values()}
-        return self._of(paths, layout.only(layers), replace(recipe, probes=None), width)
+            seen = {path: sampled(self._model.checkpoint, layout, recipe, path, layers, sample) for path in paths}
+        (width,) = {len(path.corner.T) for path in seen.values()}
+        return self._of(seen, layout.only(layers), replace(recipe, probes=None), width)
 
     def _extracted(self, layout: Layout) -> Signature:
         spec = self._spec

@@ -22,10 +22,14 @@ class Sampling:
     base: FromWeights
     candidate: FromWeights
     sample: Sample
+    paths: tuple[str, ...]
 
     def signatures(self, layers: Collection[int]) -> tuple[Signature, Signature]:
         """Return the signatures of a sample of these layers; raise LineageError if they cannot be read."""
-        return self.base.reading.sampled(layers, self.sample), self.candidate.reading.sampled(layers, self.sample)
+        base, candidate = (
+            model.reading.sampled(self.paths, layers, self.sample) for model in (self.base, self.candidate)
+        )
+        return base, candidate
 
 
 def of(base: OpenedModel, candidate: OpenedModel, options: Options) -> Sampling | None:
@@ -37,7 +41,7 @@ def of(base: OpenedModel, candidate: OpenedModel, options: Options) -> Sampling 
         return None
     sizes = _sizes(base, options)
     same = sizes and sizes == _sizes(candidate, options)
-    return Sampling(base, candidate, Sample(options.order_seed or 0)) if same else None
+    return Sampling(base, candidate, Sample(options.order_seed or 0), options.paths) if same else None
 
 
 def _sizes(model: FromWeights, options: Options) -> tuple[int, ...]:

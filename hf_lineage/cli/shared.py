@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.paths import ALL, PATHS
 from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS, Procedure
 from hf_lineage.signature.recipe_table import PARAMETERS
 
@@ -91,7 +92,8 @@ RECIPE = (
         default="mlp",
         show_default=True,
         metavar="LIST",
-        help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}.",
+        help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; or all, every path that the "
+        "models have.",
     ),
     click.option(
         "--probes",
@@ -149,6 +151,11 @@ TEST = (
         type=click.Choice(BUDGETS),
         help="quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null or "
         "--exact need all layers.",
+    ),
+    click.option(
+        "--audit",
+        is_flag=True,
+        help="Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all.",
     ),
     click.option(
         "--order-seed",
@@ -212,15 +219,20 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
     return decorate
 
 
-def make_options(recipe: str, paths: str, probes: int, exact: bool, **rest: Any) -> Options:
+def make_options(recipe: str, paths: str, probes: int, exact: bool, audit: bool = False, **rest: Any) -> Options:
     """Return the Options of a command from the values of its command-line options."""
     from dataclasses import replace
 
     from hf_lineage.checking.options import Options
     from hf_lineage.signature.recipe import RECIPES
 
+    if audit:
+        source = click.get_current_context().get_parameter_source
+        if ParameterSource.COMMANDLINE in map(source, ("paths", "budget")):
+            raise click.UsageError("--audit is --budget full --paths all; leave these two out")
+        paths, rest["budget"] = ALL[0], "full"
     chosen = replace(RECIPES[recipe], probes=None if exact else probes)
-    return Options(recipe=chosen, paths=tuple(path.strip() for path in paths.split(",")), **rest)
+    return Options(recipe=chosen, paths=tuple(map(str.strip, paths.split(","))), **rest)
 
 
 def write(text: str, output: Path | None, coloured: bool = False) -> None:

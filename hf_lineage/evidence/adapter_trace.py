@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.evidence.maximum import Scale, not_below
 from hf_lineage.signature.recipe import Array, Vector, random_stream, signs
 
 DIRECTIONS, FEWEST_DIRECTIONS = 32, 8
@@ -102,8 +103,12 @@ class Trace:
 
     @functools.cached_property
     def by_role(self) -> Mapping[str, Vector]:
-        """By role the sum over its blocks, (n + 1,), standardised over the observed value and the permuted ones."""
-        return {role: _standardised(self.ratios[:, self._of(role)].sum(axis=1)) for role in dict.fromkeys(self.roles)}
+        """By role the sum over its blocks, (n + 1,), standardised over the observed value and the permuted ones.
+
+        The observed value is among those that give mean and deviation, so that all have the same part in them.
+        """
+        sums = {role: self.ratios[:, self._of(role)].sum(axis=1) for role in dict.fromkeys(self.roles)}
+        return {role: Scale.of(values).standardised(values) for role, values in sums.items()}
 
     @property
     def p_value(self) -> float:
@@ -112,7 +117,8 @@ class Trace:
         The sum over all roles is one of those statistics: several weak traces are together a strong one.
         """
         each = np.array(list(self.by_role.values()))
-        largest = np.maximum(each.max(axis=0), _standardised(each.sum(axis=0)))
+        total = each.sum(axis=0)
+        largest = np.maximum(each.max(axis=0), Scale.of(total).standardised(total))
         return min(1.0, self.analyses * _p_value(largest))
 
     def p_of(self, role: str) -> float:
@@ -230,13 +236,6 @@ def _orders(kinds: set[tuple[str, int]], count: int, seed: int) -> Iterator[dict
         }
 
 
-def _standardised(values: Vector) -> Vector:
-    """Values over their own mean and deviation, the observed one among them, so that all have the same part in it."""
-    deviation = float(values.std())
-    standard: Vector = (values - values.mean()) / deviation if deviation > 0 else np.zeros(len(values))
-    return standard
-
-
 def _above(values: Vector) -> float:
     deviation = float(values[1:].std())
     return float(values[0] - values[1:].mean()) / deviation if deviation > 0 else 0.0
@@ -244,6 +243,4 @@ def _above(values: Vector) -> float:
 
 def _p_value(values: Vector) -> float:
     """(1 + #{permuted >= observed}) / (n + 1); what rounding alone separates counts as equal."""
-    # Those below are counted: a statistic that is NaN is then never significant.
-    below = int(np.sum(values[1:] < values[0] - ROUNDING * abs(values[0])))
-    return (len(values) - below) / len(values)
+    return (1 + not_below(values[0] - ROUNDING * abs(values[0]), values[1:])) / len(values)

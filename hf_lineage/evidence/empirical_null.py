@@ -27,7 +27,7 @@ class EmpiricalNull:
     alpha: float = 0.01
 
     name = "empirical"
-    paths_counted = True
+    correction = "Bonferroni"
 
     @property
     def threshold(self) -> float:
@@ -39,6 +39,11 @@ class EmpiricalNull:
         """The conformal p-value (#{score_j >= score} + 1) / (n + 1) times `tests`, 1 at most."""
         reached = sum(other >= self.observed for other in self.scores.values())
         return min(1.0, self.tests * (reached + 1) / (len(self.scores) + 1))
+
+    @property
+    def p_over_paths(self) -> float:
+        """The p-value, in which the paths are counted already."""
+        return self.p_value
 
     @property
     def admits(self) -> bool:

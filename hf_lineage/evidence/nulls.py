@@ -5,13 +5,13 @@ To add a null, add an entry to the table NULLS; no other module changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.pair import Pair
-from hf_lineage.evidence.permutation_null import sequential_null
+from hf_lineage.evidence.permutation_null import sequential_nulls
 
 
 class Null(Protocol):
@@ -23,11 +23,15 @@ class Null(Protocol):
 
     @property
     def p_value(self) -> float:
-        """The p-value of this path, before it is corrected for several paths or interim analyses."""
+        """The p-value of this path, before it is corrected for interim analyses."""
 
     @property
-    def paths_counted(self) -> bool:
-        """Whether the p-value is already corrected for the number of paths that are tested."""
+    def p_over_paths(self) -> float:
+        """The p-value corrected for several paths, and not for interim analyses."""
+
+    @property
+    def correction(self) -> str:
+        """By what it is corrected for several paths."""
 
     @property
     def objection(self) -> str:
@@ -41,19 +45,36 @@ class Null(Protocol):
         """Return in words the null that the score is compared with."""
 
 
-def _permutation(pair: Pair, score: float, criteria: Criteria) -> Null | None:
-    del score  # this null has a score of its own, on the test coordinates
-    null = sequential_null(*pair.signatures, criteria.permutations_at_first, criteria.seed)
-    return replace(null, not_exchangeable=not pair.exchangeable)
+def _permutation(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
+    """One null for all paths with as many test coordinates, which the same permutations serve.
+
+    Paths with unlike numbers of them, as stacks of unlike widths may have, are corrected for by Bonferroni: a group of
+    paths gets its part of alpha, and so many more permutations that it can reach it.
+    """
+    del scores  # this null has scores of its own, on the test coordinates
+    groups: dict[tuple[int, bool], list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault((pair.signatures[0].corner.shape[1], pair.exchangeable), []).append(pair)
+    nulls: dict[str, Null] = {}
+    for (_, exchangeable), group in groups.items():
+        first = -(-len(pairs) // len(group)) * (criteria.permutations_at_first + 1) - 1
+        drawn = sequential_nulls({pair.path: pair.signatures for pair in group}, first, criteria.seed)
+        for path, null in drawn.items():
+            nulls[path] = replace(null, not_exchangeable=not exchangeable, part=len(group) / len(pairs))
+    return nulls
 
 
-def _empirical(pair: Pair, score: float, criteria: Criteria) -> Null | None:
-    null = criteria.independent.get(pair.path)
-    return null and replace(null, observed=score, alpha=criteria.alpha)
+def _empirical(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
+    """One null for each path of which scores of independent models are known; each has its part of alpha."""
+    return {
+        pair.path: replace(criteria.independent[pair.path], observed=scores[pair.path], alpha=criteria.alpha)
+        for pair in pairs
+        if pair.path in criteria.independent
+    }
 
 
-Make = Callable[[Pair, float, Criteria], Null | None]
-"""Makes a null from both models along a path, their score and the criteria; None where it does not apply."""
+Make = Callable[[Sequence[Pair], Mapping[str, float], Criteria], Mapping[str, Null]]
+"""Makes nulls from both models along all paths, their scores by path and the criteria; none for a path without one."""
 
 NULLS: dict[str, Make] = {"permutation": _permutation, "empirical": _empirical}
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.evidence import permutations
+from hf_lineage.evidence import maximum, permutations
 from hf_lineage.evidence.comparison import assign, gate
+from hf_lineage.evidence.maximum import Draws, not_below
 from hf_lineage.signature.recipe import Array, Vector, random_stream
 from hf_lineage.signature.values import PathSignature
 
+MAXIMUM = "Westfall and Young 1993"
+"""The correction for several paths by the largest statistic, as reports name it."""
 NOT_EXCHANGEABLE = (
     "the architecture does not treat all residual coordinates alike, so the permutation null does not hold; "
     "name independent models with --null"
@@ -50,9 +53,22 @@ class PermutationNull:
     """The number drawn at first by the rule in `permutations`; None if a fixed number was drawn."""
     not_exchangeable: bool = False
     """Whether the architecture treats some residual coordinates differently from others."""
+    by_maximum: float | None = None
+    """The p-value corrected for the paths that are tested by the same permutations; None for a path alone."""
+    part: float = 1.0
+    """The part of all paths that are tested by the same permutations."""
 
     name = "permutation"
-    paths_counted = False
+
+    @property
+    def p_over_paths(self) -> float:
+        """The p-value corrected for all paths: by the maximum, and where some are tested otherwise by Bonferroni."""
+        return min(1.0, (self.p_value if self.by_maximum is None else self.by_maximum) / self.part)
+
+    @property
+    def correction(self) -> str:
+        """By what the p-value is corrected for several paths."""
+        return MAXIMUM if self.part == 1 else f"{MAXIMUM}, Bonferroni"
 
     @property
     def objection(self) -> str:
@@ -79,8 +95,7 @@ class PermutationNull:
     @property
     def reached(self) -> int:
         """How many permutations have at least the observed score."""
-        # Those below are counted: a score of NaN is then reached by all permutations, and never significant.
-        return len(self.scores) - int(np.sum(self.scores < self.observed))
+        return not_below(self.observed, self.scores)
 
     @property
     def stopped(self) -> permutations.Stop | None:
@@ -126,15 +141,25 @@ def permutation_null(a: PathSignature, b: PathSignature, permutations: int, seed
     return PermutationNull(observed, np.array(scores), seed, a.corner.shape[1])
 
 
-def sequential_null(a: PathSignature, b: PathSignature, first: int, seed: int) -> PermutationNull:
-    """Return the same null, of as many permutations as the rule of `permutations` asks for."""
-    with contextlib.closing(_scores(a, b, permutations.most(first), seed)) as drawn:
-        observed, reached = next(drawn), 0
-        scores: list[float] = []
-        while not (scores and permutations.stop(len(scores), reached, first)):
-            scores.append(next(drawn))
-            reached += not scores[-1] < observed
-    return PermutationNull(observed, np.array(scores), seed, a.corner.shape[1], first)
+def sequential_nulls(
+    pairs: Mapping[str, tuple[PathSignature, PathSignature]], first: int, seed: int
+) -> dict[str, PermutationNull]:
+    """Return the same null of each path, of as many permutations as the rule of `permutations` asks for.
+
+    All paths have as many test coordinates, and the same permutations serve all of them: every path has the null that
+    it would have alone, and `by_maximum` in addition.
+    """
+    count = permutations.most(first) + (maximum.SCALE if len(pairs) > 1 else 0)
+    with contextlib.ExitStack() as stack:
+        draws, nulls = dict[str, Draws](), dict[str, PermutationNull]()
+        for path, (a, b) in pairs.items():
+            drawn = draws[path] = Draws(stack.enter_context(contextlib.closing(_scores(a, b, count, seed))))
+            scores = permutations.sequence(drawn.observed, drawn.after(0), first)
+            nulls[path] = PermutationNull(drawn.observed, np.array(scores), seed, a.corner.shape[1], first)
+        if len(pairs) == 1:
+            return nulls
+        corrected = maximum.step_down(draws, {path: null.p_value for path, null in nulls.items()}, first)
+    return {path: replace(null, by_maximum=corrected[path]) for path, null in nulls.items()}
 
 
 def _scores(a: PathSignature, b: PathSignature, permutations: int, seed: int) -> Generator[float]:

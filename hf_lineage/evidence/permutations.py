@@ -14,6 +14,7 @@ of fewer than FEW in l - 1 permutations, which all of those share.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from enum import StrEnum
 
 FEW = 20
@@ -50,6 +51,16 @@ def stop(drawn: int, reached: int, first: int) -> Stop | None:
     if reached >= (FEW if drawn <= first else MANY):
         return Stop.REACHED
     return Stop.EXHAUSTED if drawn == most(first) else None
+
+
+def sequence(observed: float, under_permutations: Iterator[float], first: int) -> list[float]:
+    """Return as many statistics under permutations as the rule asks for, in the order in which they are drawn."""
+    drawn: list[float] = []
+    reached = 0
+    while not (drawn and stop(len(drawn), reached, first)):
+        drawn.append(next(under_permutations))
+        reached += not drawn[-1] < observed
+    return drawn
 
 
 def p_value(drawn: int, reached: int, first: int) -> float:

@@ -60,6 +60,11 @@ class Evidence:
         return deciding(self.nulls)
 
     @property
+    def first(self) -> Null:
+        """The null whose p-value counts: the one that decides, the last one where all have an objection."""
+        return self.decided_by or self.nulls[-1]
+
+    @property
     def permutation(self) -> PermutationNull:
         """The permutation null, which any two models have."""
         return next(null for null in self.nulls if isinstance(null, PermutationNull))

@@ -99,7 +99,7 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
         "standard_error": error if math.isfinite(error) else None,
         "p_value": permutation.p_value,
         "p_value_adjusted": evidence.p_value,
-        "corrections": {"paths": "Holm 1979", "interim_analyses": "Bonferroni"},
+        "corrections": {"paths": evidence.first.correction, "interim_analyses": "Bonferroni"},
         "analyses": evidence.analyses,
         "inherited": _inherited(evidence),
         "left_out": dict(zip(("base", "model"), map(list, evidence.left_out), strict=True)),

@@ -56,8 +56,10 @@ def of_each(evidence: Evidence) -> str:
 
 def corrections(evidence: Evidence) -> str:
     """Return what the p-value of a path was corrected for."""
-    bonferroni = f"Bonferroni's correction over {evidence.analyses} interim analyses"
-    return "Holm's correction over the paths" + (f" and {bonferroni}" if evidence.analyses > 1 else "")
+    null = evidence.first
+    over_paths = [f"correction over the paths ({null.correction})"] if null.p_over_paths != null.p_value else []
+    over_analyses = [f"Bonferroni's correction over {evidence.analyses} interim analyses"]
+    return " and ".join(over_paths + (over_analyses if evidence.analyses > 1 else []))
 
 
 def layer_rows(evidence: Evidence) -> Iterator[tuple[int, int, float, float | None, float, float]]:

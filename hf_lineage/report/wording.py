@@ -130,8 +130,9 @@ def reasons(report: Report) -> Iterator[str]:
         if row.verdict.reason and (bases := shared.pop(reason(row), None)):
             yield f"{', '.join(bases)}: {reason(row)}"
         if len(row.verdict.evidence) > 1:
-            paths = len(row.verdict.evidence)
-            yield f"{base}: {row.verdict.words} over {paths} paths, p-values after Holm's correction"
+            several = row.verdict.evidence.values()
+            by = "; ".join(sorted({evidence.first.correction for evidence in several}))
+            yield f"{base}: {row.verdict.words} over {len(several)} paths, p-values corrected for all of them ({by})"
         if row.verdict.trace:
             yield from (f"{base}: {sentence}" for sentence in adapter.sentences(row.verdict.trace, row.layers))
         yield from measured(row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.paths import ALL, PATHS
 from hf_lineage.errors import OptionError
 from hf_lineage.signature.recipe import RECIPES, Recipe
 
@@ -16,12 +16,15 @@ class Spec:
 
     recipe: Recipe = RECIPES["robust"]
     paths: tuple[str, ...] = ("mlp",)
+    """Names of paths, or ALL."""
 
     def __post_init__(self) -> None:
+        if self.paths == ALL:
+            return
         unknown = [path for path in self.paths if path not in PATHS]
         if unknown or not self.paths or len(set(self.paths)) != len(self.paths):
             raise OptionError(
-                f"paths must be one or more of {', '.join(PATHS)}, each once, not {', '.join(self.paths)}"
+                f"paths must be {ALL[0]}, or one or more of {', '.join(PATHS)}, each once, not {', '.join(self.paths)}"
             )
 
 

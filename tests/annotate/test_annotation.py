@@ -67,7 +67,7 @@ def test_writing_twice_is_writing_once(hub):
 def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
     annotate(hub, "--write", "--paths", "mlp,value_output", "--permutations", "1999", "--exact", "--seed", "3")
     score = claims(hub)["claims"][0]["score"]
-    assert f"| acme/base | finetune | RELATED \\(verified\\) | {score:.3f} | 100% | 0.001 | – |" in readme(hub)
+    assert f"| acme/base | finetune | RELATED \\(verified\\) | {score:.3f} | 100% | 0.0005 | – |" in readme(hub)
     command = (
         "hf-lineage check fern/child --base acme/base --paths mlp,value_output --exact --permutations 1999 --seed 3"
     )

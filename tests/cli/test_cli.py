@@ -30,7 +30,8 @@ def test_each_path_is_a_line_and_the_row_says_what_they_say_together(hub):
     outcome = check(hub, "--paths", "mlp, mlp_gate,value_output,query_key")
     assert outcome.code == 0
     assert [row[-5] for row in outcome.rows] == ["mlp", "mlp_gate", "value_output", "query_key"]
-    assert "acme/base: RELATED over 4 paths, p-values after Holm's correction" in outcome.sentences
+    together = "RELATED over 4 paths, p-values corrected for all of them (Westfall and Young 1993)"
+    assert f"acme/base: {together}" in outcome.sentences
 
 
 def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
@@ -58,14 +59,19 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--alpha", "small"], "Invalid value for '--alpha': 'small' is not a valid float"),
         (
             ["--alpha", "0.0001"],
-            "alpha 0.0001 cannot be reached with 999 permutations over 1 path(s); use at least 9999",
+            "alpha 0.0001 cannot be reached with 999 permutations; use at least 9999",
         ),
         (["--permutations", "0"], "permutations must be between 1 and 1000000, not 0"),
-        (["--permutations", "10"], "cannot be reached with 10 permutations over 1 path(s); use at least 99"),
+        (["--permutations", "10"], "cannot be reached with 10 permutations; use at least 99"),
         (["--permutations", "2000000"], "permutations must be between 1 and 1000000, not 2000000"),
-        (["--paths", ""], "paths must be one or more of mlp, mlp_gate, value_output, query_key, each once, not "),
+        (
+            ["--paths", ""],
+            "paths must be all, or one or more of mlp, mlp_gate, value_output, query_key, each once, not ",
+        ),
         (["--paths", "mlp,nose"], "each once, not mlp, nose"),
         (["--paths", "mlp,mlp"], "each once, not mlp, mlp"),
+        (["--audit", "--paths", "mlp"], "--audit is --budget full --paths all; leave these two out"),
+        (["--audit", "--budget", "quick"], "--audit is --budget full --paths all; leave these two out"),
         (["--max-memory", "lots"], "--max-memory lots is not a size; write 8GiB, 500MB or the like"),
         (["--max-memory", "-1GB"], "--max-memory -1GB is not a size"),
         (["--max-memory", "infGB"], "--max-memory infGB is not a size"),

@@ -6,6 +6,7 @@ from dataclasses import fields
 import pytest
 
 from hf_lineage.cli.delivery import Delivery
+from tests.models import fine_tuned, tiny_gpt2, tiny_llama
 from tests.running import lineage
 
 BASE, CHILD = "acme/base", "fern/child"
@@ -53,3 +54,43 @@ def test_check_asks_what_is_declared_and_compare_does_not(hub):
     assert checked.rows[0][-3:] == compared.rows[0][-3:]
     assert lineage("check", BASE, "--local-hub", hub).code == 3
     assert lineage("compare", CHILD, BASE, "--local-hub", hub).code == 0
+
+
+LLAMA_PATHS = ["mlp", "mlp_gate", "value_output", "query_key"]
+
+
+def paths(*arguments):
+    """The measurements of the only claim, by path."""
+    (claim,) = json.loads(lineage(*arguments, "--order-seed", "0", "--format", "json").out)["claims"]
+    return {measured["path"]: measured for measured in claim["paths"]}
+
+
+def test_all_paths_are_those_that_the_models_have(hub, tmp_path):
+    command = ("check", CHILD, "--local-hub", hub)
+    every = paths(*command, "--paths", "all")
+    assert list(every) == LLAMA_PATHS
+    assert every == paths(*command, "--paths", ",".join(LLAMA_PATHS))
+    model = tiny_gpt2(tmp_path / "gpt2")
+    assert list(paths("compare", model, model, "--paths", "all")) == ["mlp", "value_output", "query_key"]
+
+
+def test_all_paths_are_those_that_both_models_have(tmp_path):
+    model, mlp, attention = tiny_llama(tmp_path / "a"), tmp_path / "mlp.safetensors", tmp_path / "v.safetensors"
+    assert lineage("extract", model, "-o", mlp).code == 0
+    assert lineage("extract", model, "--paths", "value_output", "-o", attention).code == 0
+    assert list(paths("compare", mlp, model, "--paths", "all")) == ["mlp"]
+    outcome = lineage("compare", mlp, attention, "--paths", "all")
+    assert (outcome.code, outcome.rows[0][-1]) == (3, "INCOMPATIBLE")
+    assert "no path is in both models: " in outcome.sentences
+    assert lineage("extract", model, "--paths", "all", "-o", mlp).code == 0
+    assert list(paths("compare", mlp, model, "--paths", "all")) == LLAMA_PATHS
+
+
+def test_an_audit_reads_all_layers_along_all_paths(tmp_path):
+    base = tiny_llama(tmp_path / "base", layers=16)
+    command = ("compare", base, fine_tuned(base, tmp_path / "child"))
+    usual, audited = paths(*command), paths(*command, "--audit")
+    assert {path: measured["layers_read"] for path, measured in usual.items()} == {"mlp": 6}
+    assert {path: measured["layers_read"] for path, measured in audited.items()} == dict.fromkeys(LLAMA_PATHS, 16)
+    assert {measured["p_value_adjusted"] for measured in audited.values()} == {0.001}
+    assert audited == paths(*command, "--budget", "full", "--paths", "all")

@@ -19,7 +19,11 @@ class Coin:
     admits: bool = True
     name: str = "coin"
     p_value: float = 0.5
-    paths_counted: bool = True
+    correction: str = "none"
+
+    @property
+    def p_over_paths(self):
+        return self.p_value
 
     def describe(self):
         return "a coin was thrown"
@@ -40,7 +44,7 @@ def test_the_first_null_that_holds_decides():
 
 
 def test_a_null_that_is_added_to_the_table_is_measured_and_reported(models, monkeypatch):
-    monkeypatch.setitem(NULLS, "coin", lambda pair, score, criteria: Coin())
+    monkeypatch.setitem(NULLS, "coin", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin()))
     report = judged(*models)
     (row,) = report.rows
     assert (row.verdict.name, [null.name for null in row.verdict.evidence["mlp"].nulls]) == (
@@ -54,11 +58,11 @@ def test_a_null_that_is_added_to_the_table_is_measured_and_reported(models, monk
 
 
 def test_one_that_stands_first_decides_by_its_own_p_value(models, monkeypatch):
-    monkeypatch.setitem(NULLS, "permutation", lambda pair, score, criteria: Coin())
+    monkeypatch.setitem(NULLS, "permutation", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin()))
     (row,) = judged(*models).rows
     assert (row.verdict.name, row.verdict.evidence["mlp"].p_value) == ("UNRELATED", 0.5)
 
 
 def test_a_null_that_does_not_admit_it_prevents_related(models, monkeypatch):
-    monkeypatch.setitem(NULLS, "coin", lambda pair, score, criteria: Coin(admits=False))
+    monkeypatch.setitem(NULLS, "coin", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin(admits=False)))
     assert judged(*models).rows[0].verdict.name == "UNRELATED"

@@ -11,7 +11,7 @@ from hf_lineage.errors import RegistryError
 from hf_lineage.evidence import permutation_null as module
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.empirical_null import published_null
-from hf_lineage.evidence.permutation_null import PermutationNull, permutation_null, sequential_null
+from hf_lineage.evidence.permutation_null import PermutationNull, permutation_null, sequential_nulls
 from hf_lineage.evidence.permutations import Stop, stop
 from hf_lineage.signature.recipe import RECIPES, random_stream
 from hf_lineage.signature.values import PathSignature
@@ -20,6 +20,11 @@ from tests.networks import LAYERS, WIDTH, signatures
 SIGNIFICANCE = 0.001
 """Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
 NETWORKS = 240
+
+
+def sequential_null(a, b, first, seed):
+    (null,) = sequential_nulls({"mlp": (a, b)}, first, seed).values()
+    return null
 
 
 @pytest.fixture(scope="module", params=["robust", "paper"])
@@ -127,6 +132,48 @@ def test_p_values_in_sequence_of_independent_pairs_are_uniform(independent):
     p_values = [sequential_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
     assert kstest(p_values, "uniform").pvalue > SIGNIFICANCE
     assert 0.4 < np.mean(p_values) < 0.6
+
+
+def beside(a, b):
+    """Three paths that go together: the products, their squares, and the products of some layers."""
+    squared = (replace(path, corner=path.corner @ path.corner) for path in (a, b))
+    return {"mlp": (a, b), "mlp_gate": tuple(squared), "value_output": (a.of([0, 2, 3]), b.of([1, 2]))}
+
+
+def test_several_paths_of_independent_networks_are_rejected_as_often_as_alpha_says(independent):
+    pairs = [(i, (i + step) % NETWORKS) for step in (1, 7) for i in range(NETWORKS)]
+    least = [
+        min(null.p_over_paths for null in sequential_nulls(beside(independent[i], independent[j]), 99, seed).values())
+        for seed, (i, j) in enumerate(pairs)
+    ]
+    for alpha in (0.02, 0.1):
+        assert binomtest(sum(p <= alpha for p in least), len(pairs), alpha).pvalue > SIGNIFICANCE
+    assert kstest(least[:NETWORKS:2], "uniform").pvalue > SIGNIFICANCE
+
+
+def test_each_of_several_paths_has_the_null_that_it_would_have_alone(independent):
+    for seed, other in enumerate(independent[1:8]):
+        pairs = beside(independent[0], other)
+        for path, null in sequential_nulls(pairs, 99, seed).items():
+            alone = sequential_null(*pairs[path], 99, seed)
+            np.testing.assert_array_equal(null.scores, alone.scores)
+            assert (null.observed, null.p_value, null.stopped) == (alone.observed, alone.p_value, alone.stopped)
+            assert alone.by_maximum is None
+            assert alone.p_over_paths == alone.p_value
+            assert null.p_over_paths >= null.p_value
+
+
+def test_several_paths_of_a_model_against_itself_reach_the_smallest_p(independent):
+    nulls = sequential_nulls(beside(independent[3], independent[3]), 999, 0)
+    assert {path: null.p_over_paths for path, null in nulls.items()} == pytest.approx(dict.fromkeys(nulls, 0.001))
+    assert {null.correction for null in nulls.values()} == {"Westfall and Young 1993"}
+
+
+def test_a_part_of_the_paths_has_its_part_of_alpha():
+    null = PermutationNull(1.0, np.zeros(99), seed=0, coordinates=128, first=99, by_maximum=0.03, part=2 / 3)
+    assert null.p_over_paths == pytest.approx(0.045)
+    assert null.correction == "Westfall and Young 1993, Bonferroni"
+    assert replace(null, by_maximum=0.9).p_over_paths == 1.0
 
 
 def test_a_p_value_near_alpha_hardly_depends_on_the_seed(independent):

@@ -46,9 +46,18 @@ def test_what_a_score_was_held_against_is_told_in_sentences():
     assert list(numbers.null_sentences(measured)) == [
         "score 0.9000, standard error of the sketch 0.01",
         "permutation null: 2.0000 on 64 coordinates; independent models of this shape score 0.010 to 0.989 under "
-        "permutation (98 of 100 do; all 1000 lie between 0.0000 and 0.9990), p = 0.000999, 0.006 after Holm's "
-        "correction over the paths and Bonferroni's correction over 3 interim analyses",
+        "permutation (98 of 100 do; all 1000 lie between 0.0000 and 0.9990), p = 0.000999, 0.006 after "
+        "Bonferroni's correction over 3 interim analyses",
     ]
+
+
+@pytest.mark.parametrize(
+    ("part", "by"), [(1.0, "Westfall and Young 1993"), (0.5, "Westfall and Young 1993, Bonferroni")]
+)
+def test_by_what_several_paths_were_corrected_for_is_told(part, by):
+    measured = evidence(p=0.02, permutation=replace(NULL, observed=2.0, by_maximum=0.01, part=part))
+    assert numbers.corrections(measured) == f"correction over the paths ({by})"
+    assert list(numbers.null_sentences(measured))[-1].endswith(f", 0.02 after correction over the paths ({by})")
 
 
 KNOWN = EmpiricalNull({"x": 0.1, "y": -0.1, "z": 0.0}, "a\nb", alpha=0.3)

@@ -97,6 +97,7 @@ def test_our_own_cache_is_as_good_as_the_weights(report):
     [
         ({}, ""),
         ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
+        ({"paths": ("all",), "budget": "full"}, "--paths all --budget full"),
         ({"recipe": RECIPES["paper"]}, "--recipe paper"),
         ({"recipe": replace(RECIPES["robust"], probes=None)}, "--exact"),
         ({"recipe": replace(RECIPES["robust"], probes=8)}, "--probes 8"),

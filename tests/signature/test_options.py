@@ -7,7 +7,7 @@ from hf_lineage.signature.options import Sources, Spec
 @pytest.mark.parametrize(
     ("paths", "message"),
     [
-        ((), "paths must be one or more of mlp, mlp_gate, value_output, query_key, each once, not "),
+        ((), "paths must be all, or one or more of mlp, mlp_gate, value_output, query_key, each once, not "),
         (("mlp", "mlp"), "each once, not mlp, mlp"),
         (("mlp", "nose"), "each once, not mlp, nose"),
     ],

@@ -66,7 +66,7 @@ def rows(bench: Bench) -> Sequence[Row]:
         (judged,) = compare(str(base), str(file), options).rows
         version = importlib.metadata.version(model.package)
         command = f"hf-lineage compare all-MiniLM-L6-v2 {file.name} --as {CLASS} --paths {','.join(PATHS)}"
-        note = f"{command}, of {model.package} {version}; p after Holm's correction over both paths"
+        note = f"{command}, of {model.package} {version}; p corrected for both paths (Westfall and Young 1993)"
         measured.append(Row(f"{model.name}: verdict", None, judged.verdict.words, note))
         for path, evidence in judged.verdict.evidence.items():
             measured.append(Row(f"{model.name}: {path}: score", None, evidence.comparison.score))

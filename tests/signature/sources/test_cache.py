@@ -100,6 +100,12 @@ def test_it_serves_what_it_was_made_for_and_no_more(online, first, second, hit):
     assert (online.parts == []) == hit
 
 
+def test_all_paths_are_found_once_all_of_them_are_cached(online):
+    assert origins(said("--paths", "all")) == {"base": "weights", "model": "weights"}
+    assert origins(said("--paths", "all")) == {"base": "cache", "model": "cache"}
+    assert origins(said("--paths", "query_key,mlp_gate")) == {"base": "cache", "model": "cache"}
+
+
 def test_another_commit_is_read(online, tmp_path):
     said()
     shutil.copytree(tmp_path / "base", tmp_path / "moved")
