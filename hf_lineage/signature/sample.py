@@ -60,7 +60,7 @@ def runs(length: int, wanted: int, run: int, purpose: str) -> Runs:
     """Return about `wanted` of so many rows in runs of about `run` rows side by side; any of the rows may be drawn.
 
     >>> runs(100, wanted=20, run=10, purpose="example")
-    (slice(20, 30, None), slice(50, 60, None))
+    (slice(30, 40, None), slice(70, 80, None))
     """
     count = length // run
     ends = np.linspace(0, length, count + 1).astype(int).tolist()

@@ -16,7 +16,7 @@ from tests.models import fine_tuned, spoil, tiny_llama
 
 WIDTH, HIDDEN, LAYERS = 128, 512, 16
 QUICK = Options(order_seed=1, permutations=199)
-SEEDS = range(8)
+SEEDS = range(4)
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,6 @@ NUMBER = re.compile(r"\.\d+(?=\.|$)")
 def names_said(factorization: Factorization) -> set[str]:
     """Return every name that a registry file says, prefixes with their trailing dot."""
     every_name = {f"{prefix}." for prefix in prefixes(factorization)} | set(factorization.ignores)
-    every_name |= set(as_names(factorization.lora.unembedding))
     for each in factorization.branches.everything():
         norms = (each.norm, each.output_norm, each.inner_norm, each.fed_by)
         optional = (*norms, each.router, each.correction, each.where, each.unless)
