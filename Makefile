@@ -32,6 +32,8 @@ test: $(VENV)/.test ## run the tests
 PURE := architecture claims evidence files
 LONG := architecture/test_lookup.py::test_every_listed_class architecture/test_settings.py::test_the_table_of_types \
   evidence/test_error_rate.py evidence/test_interim.py::test_a_model_of_few_layers evidence/test_nulls.py \
+  evidence/test_maximum.py::test_independent_models evidence/test_maximum.py::test_two_paths \
+  evidence/test_maximum.py::test_what_the_other_paths_show \
   evidence/test_permutation_null.py evidence/test_permutations.py::test_at_the_default \
   evidence/test_permutations.py::test_every_p_value files/test_plain_yaml.py::test_a_mebibyte
 coverage: export OMP_NUM_THREADS = 1
