@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import yaml
 
 from hf_lineage.architecture.exported import Piece, in_out, parted
 from hf_lineage.architecture.layers import Shape
@@ -24,7 +23,8 @@ from hf_lineage.architecture.schema import (
     as_sets,
     as_stacks,
 )
-from hf_lineage.errors import NothingToCompare, RegistryError, printable
+from hf_lineage.architecture.tables import read_table
+from hf_lineage.errors import NothingToCompare, printable
 
 FILE = "ctranslate2/models.yaml"
 LAYER = re.compile(r"(?P<outer>(?P<stack>encoder|decoder)/layer_(?P<layer>\d{1,6}))/(?P<rest>.+)")
@@ -68,11 +68,8 @@ class Contents:
 
 @functools.cache
 def _table() -> _Table:
-    path = registry_root() / FILE
-    try:
-        return msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), _Table)
-    except (OSError, ValueError, yaml.YAMLError, msgspec.ValidationError) as error:
-        raise RegistryError(f"{FILE}: {error}; registry/README.md documents the schema") from None
+    table: _Table = read_table(registry_root(), FILE, _Table)
+    return table
 
 
 def models() -> Collection[str]:

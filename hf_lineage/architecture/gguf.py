@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
-import yaml
 
 from hf_lineage.architecture.layers import named_tensors
 from hf_lineage.architecture.lookup import registry_root
 from hf_lineage.architecture.named import Named, Undo
 from hf_lineage.architecture.schema import Factorization, Setting, as_stacks
-from hf_lineage.errors import NothingToCompare, RegistryError, printable
+from hf_lineage.architecture.tables import read_table
+from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.files.gguf_package import gguf
 
 FILE = "gguf/architectures.yaml"
@@ -43,11 +43,8 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @functools.cache
 def _table() -> _Table:
-    path = registry_root() / FILE
-    try:
-        return msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), _Table)
-    except (OSError, ValueError, yaml.YAMLError, msgspec.ValidationError) as error:
-        raise RegistryError(f"{FILE}: {error}; registry/README.md documents the schema") from None
+    table: _Table = read_table(registry_root(), FILE, _Table)
+    return table
 
 
 def architectures() -> Mapping[str, str]:

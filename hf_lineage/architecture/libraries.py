@@ -9,11 +9,11 @@ means one.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from hf_lineage.architecture.lookup import registry_root
+from hf_lineage.architecture.tables import read_table
 from hf_lineage.hub.library import of_diffusers
 
 DIFFUSERS, TIMM = "diffusers.", "timm."
@@ -42,9 +42,9 @@ def _settings(name: str, arguments: object) -> dict[str, Any]:
 @functools.cache
 def timm_architectures() -> Mapping[str, dict[str, Any]]:
     """Return architecture of timm -> its class, as `architectures`, and its settings."""
-    text = (registry_root() / "loading" / "timm.json").read_text(encoding="utf-8")
+    kinds = read_table(registry_root(), "loading/timm.json", dict[str, dict[str, dict[str, Any]]])
     return {
         name: {"architectures": [f"{TIMM}{kind}"], **settings}
-        for kind, architectures in json.loads(text).items()
+        for kind, architectures in kinds.items()
         for name, settings in architectures.items()
     }

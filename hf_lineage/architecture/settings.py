@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
-import yaml
 
 from hf_lineage.architecture.lookup import lookup, registry_root
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.errors import NothingToCompare, RegistryError, printable
+from hf_lineage.architecture.tables import read_table
+from hf_lineage.errors import NothingToCompare, printable
 
-FOLDER = "loading"
-MODEL_TYPES, MULTIPLIERS = "model_types.json", "multipliers.yaml"
+MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
 
 
 class _Type(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,22 +34,14 @@ class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @functools.cache
 def _types() -> Mapping[str, _Type]:
-    types: dict[str, _Type] = _table(MODEL_TYPES, json.loads, dict[str, _Type])
+    types: dict[str, _Type] = read_table(registry_root(), MODEL_TYPES, dict[str, _Type])
     return types
 
 
 @functools.cache
 def _multipliers() -> _Multipliers:
-    multipliers: _Multipliers = _table(MULTIPLIERS, yaml.safe_load, _Multipliers)
+    multipliers: _Multipliers = read_table(registry_root(), MULTIPLIERS, _Multipliers)
     return multipliers
-
-
-def _table(file: str, parse: Any, kind: Any) -> Any:
-    path = registry_root() / FOLDER / file
-    try:
-        return msgspec.convert(parse(path.read_text(encoding="utf-8")), kind)
-    except (OSError, ValueError, yaml.YAMLError, msgspec.ValidationError) as error:
-        raise RegistryError(f"{FOLDER}/{path.name}: {error}; registry/README.md documents the schema") from None
 
 
 def default_depth(kind: Any) -> int | None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-import yaml
 
+from hf_lineage.architecture.tables import read_table
 from hf_lineage.errors import RegistryError
 
 FOLDER = "unsupported"
@@ -26,16 +26,10 @@ def unsupported(root: Path) -> Mapping[str, str]:
     """Return the reason for every class in a registry's folder; raise RegistryError where a file breaks the schema."""
     reasons: dict[str, str] = {}
     for path in sorted((root / FOLDER).glob("*.yaml")):
-        for group in _parse(path):
+        groups: tuple[_Group, ...] = read_table(root, f"{FOLDER}/{path.name}", tuple[_Group, ...])
+        for group in groups:
             twice = reasons.keys() & group.classes
             if twice:
                 raise RegistryError(f"{FOLDER}/{path.name}: {min(twice)} is listed twice")
             reasons |= dict.fromkeys(group.classes, group.reason)
     return reasons
-
-
-def _parse(path: Path) -> tuple[_Group, ...]:
-    try:
-        return msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), tuple[_Group, ...])
-    except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
-        raise RegistryError(f"{FOLDER}/{path.name}: {error}; registry/README.md documents the schema") from None
