@@ -90,13 +90,7 @@ def _framed(
         if why := token_frame.obstacle(model.layout):
             raise NothingToCompare(f"{model.described.repo} {why}")
     if frame == TOKEN:
-        shared, names = _shared(*models)
-        chosen = token_frame.drawn_tokens(len(shared.base), [model.layout.width for model in models])
-        polars = [
-            _polar(model, name, numbers[chosen])
-            for model, name, numbers in zip(models, names, (shared.base, shared.candidate), strict=True)
-        ]
-        seen, through = Frame(TOKEN, len(chosen), shared.by), token_frame.between(*polars)
+        seen, through = by_tokens(*models)
     else:
         seen, through = Frame(RESIDUAL), (token_frame.seen_through(base.width),) * 2
     layers = [
@@ -105,6 +99,20 @@ def _framed(
     ]
     test = Test(criteria.permutations_at_first, options.seed, options.order_seed or 0, criteria.tests)
     return compare_units(layers[0], layers[1], len(candidate.rows[PATH]), seen, test)
+
+
+def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
+    """Return the frame of the tokens that both know, and what the units of each are multiplied with.
+
+    Raise NothingToCompare where there is none.
+    """
+    shared, names = _shared(base, candidate)
+    chosen = token_frame.drawn_tokens(len(shared.base), [base.layout.width, candidate.layout.width])
+    polars = [
+        _polar(model, name, numbers[chosen])
+        for model, name, numbers in zip((base, candidate), names, (shared.base, shared.candidate), strict=True)
+    ]
+    return Frame(TOKEN, len(chosen), shared.by), token_frame.between(*polars)
 
 
 def _opened(model: OpenedModel) -> Opened:
