@@ -72,7 +72,7 @@ def derived(
 ) -> Derivation | None:
     """Return how a candidate was made from the base it is related to; None where that was not measured.
 
-    Both have to be read from their weights, and the base must not be quantized: its own rounding would look like a
+    Both have to be read from their weights, and the base must not be quantized: its own rounding would count as a
     change.
     """
     if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.kind not in WITH_LAYERS:
