@@ -79,7 +79,7 @@ def judge_on(adapter: Adapter | Vectors | Verdict, claim: Claim, source: RepoRef
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, and a signature does not hold them; name the model"
         return Row(claim, Unverifiable(why), notes=_notes(adapter))
-    base = attempt(lambda: opened(described(options.allowed(source))), *VERDICTS)
+    base = attempt(lambda: opened(described(options.allowed(source), options.choice)), *VERDICTS)
     if isinstance(base, Verdict):
         return Row(claim, base, source.revision, notes=_notes(adapter))
     if isinstance(adapter, Vectors):

@@ -105,7 +105,7 @@ def _noted(source: RepoRef, claim: Claim, options: Options) -> tuple[str, ...]:
         base = base_of(claim, options.local_hub)
         if isinstance(base, Signature):
             return None
-        model, plain = (opened(described(repo, options.choice)) for repo in (source, base))
+        model, plain = (opened(described(options.allowed(repo), options.choice)) for repo in (source, base))
         return agreement(model, plain, source, options.order_seed or 0)
 
     sentence = attempt(told, *VERDICTS)

@@ -25,7 +25,6 @@ from hf_lineage.checking.adapted import (
 )
 from hf_lineage.checking.opened import Opened
 from hf_lineage.checkpoint.lora import Lora, finite
-from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.evidence.adapter_trace import Block, block, compressed, product_rows
@@ -162,7 +161,8 @@ def _of_stream(base: Opened, place: Place, read: Read) -> Iterator[Array]:
         yield rows if layer_set.norm is None else rows * gain(layout, layer_set, layer_set.norm, read)
     if not readers and tokens is not None:
         stored = base.checkpoint.rows(tokens)
-        yield single(read(tokens)[:MOST_TOKENS] if stored is None else stored.read(slice(MOST_TOKENS), Memory()))
+        few = None if stored is None else [stored.tensor.rows(slice(MOST_TOKENS))]
+        yield single(read(tokens)[:MOST_TOKENS] if few is None else base.checkpoint.read_pieces(tokens, few))
 
 
 def _by_group(matrix: Array, place: Place) -> Array:
