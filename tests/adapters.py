@@ -95,7 +95,7 @@ def opened_base(folder: Path):
 
 def lora_of(folder: Path, *modules, **settings):
     """An adapter on modules, given as (name, rows, columns)."""
-    factors = {}
+    factors: dict[str, torch.Tensor] = {}
     for seed, (name, rows, columns) in enumerate(modules):
         factors |= pair(name, rows, columns, seed=seed)
     return open_lora(RepoRef("org/adapter", written(folder, factors, **settings)))

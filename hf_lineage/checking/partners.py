@@ -60,7 +60,9 @@ Products = Mapping[tuple[str, int | None], Product]
 def products(lora: Lora, places: Collection[Place]) -> Products:
     """Return what is added to each place; CheckpointError for factors that are not finite."""
     added: dict[tuple[str, int | None], Product] = {}
-    for module in dict.fromkeys(place.module for place in places):
+    modules = dict.fromkeys(place.module for place in places)
+    lora.prefetch(modules)
+    for module in modules:
         second, first = lora.read(module)
         if not finite(second, first):
             raise CheckpointError(f"the factors of {printable(module, 200)} are not finite; the adapter is damaged")
@@ -68,7 +70,7 @@ def products(lora: Lora, places: Collection[Place]) -> Products:
             # peft lists the rank of A by expert, and the experts of B by rank.
             count, rank = lora.modules[module].experts, lora.modules[module].rank
             mine = (second, first) if expert is None else (second[:, expert::count], first[expert * rank :][:rank])
-            added[module, expert] = Product(product_rows(*mine), lora.modules[module].scale * typical(*mine))
+            added[module, expert] = Product(product_rows(*mine), lora.scale(module) * typical(*mine))
     return added
 
 
@@ -88,7 +90,7 @@ def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator
             place.layer,
             place.layer_set.expert,
             place.expert,
-            kind if kind == UNITS else place.slot.tensor + place.role,
+            place.layer_set.slots["down"].tensor if kind == UNITS else place.slot.tensor + place.role,
         )
         if key not in partners:
             partners[key] = _partner(base, place, read)
