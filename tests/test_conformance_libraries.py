@@ -3,14 +3,17 @@
 import re
 from collections import defaultdict
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
+from diffusers.loaders.lora_conversion_utils import _maybe_map_sgm_blocks_to_diffusers
 
 from hf_lineage.architecture.libraries import timm_architectures
 from hf_lineage.architecture.lookup import factorizations
 from hf_lineage.checking.opened import described, opened
 from hf_lineage.checking.outside import outside
+from hf_lineage.checkpoint.module_names import flat
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.proving.names import names_said, names_unseen
 from hf_lineage.signature.proving.proof import faults
@@ -137,3 +140,13 @@ def test_what_only_adapters_are_tested_on_may_stand_in_any_order(make, name, kin
             results.append(model(**inputs).sample)
     assert float((results[0] - results[1]).abs().max()) > 1e-3
     assert torch.allclose(results[0], results[2], atol=1e-9)
+
+
+def test_modules_are_found_by_the_names_of_the_original_unet_as_diffusers_understands_them():
+    (told,) = (one.lora for one in factorizations() if one.name == "diffusers_unet")
+    rest = "transformer_blocks_0_attn1_to_v.lora_down.weight"
+    original = {f"lora_unet_{flat(name)}_{rest}": flat(part) for part, name in told.in_memory.items()}
+    for name, part in original.items():
+        (understood,) = _maybe_map_sgm_blocks_to_diffusers({name: None}, SimpleNamespace(layers_per_block=2))
+        renamed = understood.replace("input_blocks", "down_blocks").replace("output_blocks", "up_blocks")
+        assert renamed.replace("middle_block", "mid_block") == f"lora_unet_{part}_{rest}"

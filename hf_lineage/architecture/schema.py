@@ -96,7 +96,7 @@ class Lora(_Strict, frozen=True, kw_only=True):
     """What only the test of LoRA adapters needs; no signature depends on it."""
 
     in_memory: dict[str, str] = {}
-    """Parts of names on disk, each with what transformers calls it in memory: peft names adapters so."""
+    """Parts of names on disk, each with what transformers, or a trainer of adapters, calls it in memory."""
     unembedding: Names = ()
     """What reads the last stream, or the embedding that is tied to it; of several the first on disk."""
     rotary: bool | str = True
