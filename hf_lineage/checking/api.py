@@ -79,15 +79,14 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         first = adapters.places[0]
         notes += [*(() if first.file else relation_notes(declared.claims, first.repo)), *adapters.notes]
         rows = tuple(judge_all(adapters, declared, options, named=bool(bases)))
-        return Report(model, source.revision, rows, declared.conflicts, options, source, tuple(notes))
     parts = parts_of(source)
     if declared.claims and parts.models:
         candidates = {part.subfolder: by_recipe(part, options) for part in parts.models}
         notes += parts_notes(
             declared.claims, {part: candidates[part.subfolder](options.recipe) for part in parts.models}
         )
-        rows = tuple(judge_parts(parts, candidates, declared.claims, options))
-    elif declared.claims:
+        rows = (*rows, *judge_parts(parts, candidates, declared.claims, options))
+    elif declared.claims and not adapters.places:
         candidate, part = by_recipe(source, options), _subfolder(source)
         opened = candidate(options.recipe)
         if isinstance(source, RepoRef):
@@ -126,11 +125,11 @@ def compare(a: str, b: str, options: Options | None = None, *, merge_base: str =
         other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
         row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
         return Report(b, source.revision, (row,), (), options, _repository(source))
-    if isinstance(source, RepoRef) and (adapters := adapters_of(source)).places:
-        rows = tuple(judge_each_on(adapters, Claim(a, None, NAMED), base, options))
-        return Report(b, source.revision, rows, (), options, source, adapters.notes)
-    rows = tuple(_pair(a, base, model, options) for model in parts_of(source).models or (source,))
-    return Report(b, source.revision, rows, (), options, _repository(source))
+    adapters = adapters_of(source)
+    models = parts_of(source).models or (() if adapters.places else (source,))
+    rows = tuple(judge_each_on(adapters, Claim(a, None, NAMED), base, options))
+    rows = (*rows, *(_pair(a, base, model, options) for model in models))
+    return Report(b, source.revision, rows, (), options, _repository(source), adapters.notes)
 
 
 def _pair(a: str, base: RepoRef | Signature, model: RepoRef | Signature, options: Options) -> Row:

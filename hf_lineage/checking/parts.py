@@ -57,6 +57,11 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     return part
 
 
+def model_folders(repo: RepoRef) -> list[str]:
+    """Return the folders of a repository with the configuration of a model, sorted."""
+    return [name for name in _subfolders(repo) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
+
+
 def adapter_folders(repo: RepoRef) -> list[str]:
     """Return the folders of a repository that hold an adapter and no model, sorted."""
     return [

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hf_lineage.checking.adapters import Adapter, Found, judge_adapter, judge_on, open_adapter
 from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.parts import CHECKPOINT, CONFIG, INDEX, MODULES, adapter_folders, part_of
+from hf_lineage.checking.parts import CHECKPOINT, CONFIG, INDEX, MODULES, adapter_folders, model_folders, part_of
 from hf_lineage.checking.rows import Row
 from hf_lineage.checkpoint.lora_file import is_lora_file, open_lora_file
 from hf_lineage.checkpoint.opening import open_file
@@ -79,6 +79,7 @@ def adapters_of(source: RepoRef | Signature) -> Adapters:
     here = [Place(source)] if source.offers(ADAPTER_CONFIG) else []
     folders, notes = ([], []) if source.subfolder else _folders(source, bool(here))
     files, others = ([], []) if here else _files(source, bool(folders))
+    others += model_folders(source) if files and not source.subfolder else []  # models beside files are not looked for
     places = [*here, *(Place(part_of(source, name)) for name in folders[:MOST]), *(Place(source, f) for f in files)]
     unread = [*others, *(place.part for place in places[MOST:]), *folders[MOST:]] if places else []
     shown = printable(", ".join(unread[:6]), 500) + (f" and {len(unread) - 6} more" if len(unread) > 6 else "")

@@ -197,6 +197,24 @@ def test_weights_that_are_no_adapter_are_not_vouched_for_by_one_beside_them(hub,
     assert report.exit_code == ExitCode.UNDECIDED
 
 
+def test_a_model_in_a_folder_beside_adapters_is_judged_as_well_or_said(hub, adapters, tmp_path):
+    root = shutil.copytree(adapters, tmp_path / "several")
+    shutil.copytree(HUB / OTHER, root / "model")
+    rows = check(str(root), [str(HUB / BASE)], Options(order_seed=0)).rows
+    assert [(row.part, row.verdict.name) for row in rows] == [
+        ("french", "RELATED"),
+        ("german", "UNRELATED"),
+        ("model", "UNRELATED"),
+    ]
+    assert [row.part for row in compare(str(HUB / BASE), str(root), Options(order_seed=0)).rows] == [
+        row.part for row in rows
+    ]
+    files = shutil.copytree(hub / "fern" / "flat", tmp_path / "flat")
+    shutil.copytree(HUB / OTHER, files / "model")
+    _, said = check(str(files), [str(hub / "acme" / "pictures")], Options(order_seed=0)).rows
+    assert said.verdict.reason.endswith("may come from elsewhere: model")
+
+
 def test_one_of_several_files_can_be_named(hub, tmp_path):
     shutil.copy(hub / "fern" / "flat" / "style.safetensors", tmp_path / "a.safetensors")
     shutil.copy(hub / "fern" / "flat" / "style.safetensors", tmp_path / "b.safetensors")
