@@ -23,9 +23,10 @@ MATRIX = 2
 def outside(base: Opened) -> Iterator[tuple[int, LayerSet]]:
     """Yield the pairs that are in the layers of a base, each with the number of its layer."""
     told = base.layout.factorization.lora
+    counted_by = told.value_heads
     for layer, reader, writer in _pairs(base, told.values):
         rows, width = _shape(base, reader)[0], _shape(base, writer)[0]
-        size = _part_of_heads(base, told.value_heads, rows)
+        size = _part_of_heads(base, counted_by, rows)
         if size > 1:
             heads = Heads(rows // size, size)
             yield layer, _set({"value": reader, "output": writer}, {"value": heads, "query": heads}, width)
