@@ -9,7 +9,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named, spans
 from hf_lineage.evidence.verdict import SEVERITY, Evidence
-from hf_lineage.report import adapter, numbers, relation
+from hf_lineage.report import adapter, merge, numbers, relation
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
 NUMERIC = (3, 4, 5)
@@ -135,6 +135,7 @@ def reasons(report: Report) -> Iterator[str]:
             yield f"{base}: {row.verdict.words} over {len(several)} paths, p-values corrected for all of them ({by})"
         if row.verdict.trace:
             yield from (f"{base}: {sentence}" for sentence in adapter.sentences(row.verdict.trace, row.layers))
+        yield from merge.sentences(row)
         yield from measured(row)
         yield from relation.seen(row, about(row))
         yield from left_out(row)
@@ -144,6 +145,7 @@ def reasons(report: Report) -> Iterator[str]:
         yield from reading(row)
     if not report.rows:
         yield NOTHING_DECLARED
+    yield from merge.remarks(report.rows)
     yield from remarks(report)
 
 
