@@ -78,7 +78,7 @@ def derived(
     if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.kind not in WITH_LAYERS:
         return None
     path = verdict.decisive
-    if base.stand_in or path is None:
+    if base.stand_in or path is None or verdict.by_units:
         return None
     measured = verdict.evidence[path]
     branches = [PATHS[path].branch]

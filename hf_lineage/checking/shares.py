@@ -14,12 +14,13 @@ from hf_lineage.checking.model import FromWeights, OpenedModel
 from hf_lineage.checking.rows import MERGE, Row
 from hf_lineage.claims.merges import MergeRecipe
 from hf_lineage.claims.sources import Claim, merge_recipe
-from hf_lineage.evidence.shares import MOST_LEFT, Parent, Readers, Shares, shares_of
+from hf_lineage.evidence.shares import MOST_LEFT, Parent, Readers, Share, Shares, shares_of
 from hf_lineage.evidence.verdict import Kind, Related, Verdict
 from hf_lineage.hub.reference import RepoRef
 
 MOST = 16
 """Parents of one merge whose shares are measured: more of them cannot be told apart."""
+NOT_COMPARED = "the weights were compared along no path that other parents were compared along"
 
 
 def is_merge(claims: Sequence[Claim]) -> bool:
@@ -51,15 +52,19 @@ def _parents(rows: Sequence[Row], recipe: MergeRecipe | None, model: OpenedModel
         if place in reasons:
             parents.append(replace(parent, reason=reasons[place]))
             continue
-        index = left.index(place)
-        texts = [reason for reason in measured.values() if isinstance(reason, str)]
-        shares = {path: along for path, along in measured.items() if not isinstance(along, str)}
-        own = {path: share for path, along in shares.items() if (share := along.parents[index]) is not None}
-        same = "it equals another parent, or a combination of others" if len(own) < len(shares) else ""
-        remainders = {path: shares[path].remainder for path in own}
-        reason = "" if own else "; ".join(dict.fromkeys(filter(None, (same, *texts))))
-        parents.append(replace(parent, shares=own, remainders=remainders, reason=reason))
+        along = {path: _own(shares, left.index(place)) for path, shares in measured.items()}
+        own = {path: share for path, share in along.items() if not isinstance(share, str)}
+        remainders = {path: shares.remainder for path in own if not isinstance(shares := measured[path], str)}
+        reason = "" if own else "; ".join(dict.fromkeys(map(str, along.values())))
+        parents.append(
+            replace(parent, shares=own, remainders=remainders, reason=reason or ("" if own else NOT_COMPARED))
+        )
     return parents
+
+
+def _own(shares: Shares | str, place: int) -> Share | str:
+    """The share of one parent, or why it is not known."""
+    return shares if isinstance(shares, str) else shares.parents[place]
 
 
 def _obstacle(row: Row) -> str:
@@ -67,6 +72,8 @@ def _obstacle(row: Row) -> str:
     outcome = row.verdict
     if not isinstance(outcome, Related):
         return f"it is {outcome.words}"
+    if not outcome.evidence:
+        return NOT_COMPARED
     if outcome.kind is Kind.INDIRECT:
         return "another model was compared in its place"
     if any(evidence.readers is None for evidence in outcome.evidence.values()):

@@ -27,6 +27,7 @@ HARDLY = 0.01
 """Layers in which the squared distance between parents is less than this share of the usual one count for less."""
 ERROR = 0.01
 """The probability that a share lies outside its interval."""
+OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
 PARTS = 8
 """Into how many parts the sums of a layer are divided; the scatter between them gives the interval."""
 MOST_LEFT = 0.25
@@ -79,8 +80,8 @@ class Share:
 class Shares:
     """The shares of all parents along one path."""
 
-    parents: tuple[Share | None, ...]
-    """In the order of the parents; None for one that equals others, or a combination of them."""
+    parents: tuple[Share | str, ...]
+    """In the order of the parents; of one that cannot be told from others, or is like no layer, the reason."""
     remainder: float
     """The size of what no combination of the parents explains, beside the distance between these."""
 
@@ -123,7 +124,7 @@ def shares_of(parents: Sequence[Readers], depth: int) -> Shares | str:
         return "a sample of the layers was read for one parent, and whole layers for another; --budget full tells them"
     layers = _alike(parents)
     if not any(layer.active for layer in layers):
-        return "its hidden units are not those of its parents in the order in which these store them"
+        return OTHER_ORDER
     count = len(parents)
     value, dependent = _fitted(layers, count)
     parts = [_fitted([layer.without(part) for layer in layers], count)[0] for part in range(PARTS)]
@@ -133,23 +134,22 @@ def shares_of(parents: Sequence[Readers], depth: int) -> Shares | str:
         between = _error(others) * math.sqrt(max(0.0, 1 - len(layers) / depth))
     errors = np.hypot(noise, between)
     by_layer = {layer.number: _of_layer(layer, count) for layer in layers}
-    return Shares(
-        tuple(
-            None
-            if parent in dependent
-            else Share(
-                value=float(value[parent]),
-                low=float(value[parent] - errors[parent]),
-                high=float(value[parent] + errors[parent]),
-                layers={
-                    number: (float(one[parent]), float(error[parent])) for number, (one, error) in by_layer.items()
-                },
-                detected=bool(max(LEAST, noise[parent]) < abs(value[parent])) and bool(noise[parent] <= WIDEST),
-            )
-            for parent in range(count)
-        ),
-        _remainder(layers),
-    )
+
+    def of(parent: int) -> Share | str:
+        if not any(parent in layer.active for layer in layers):
+            return OTHER_ORDER
+        if parent in dependent:
+            return "it equals another parent, or a combination of others"
+        share, error = float(value[parent]), float(errors[parent])
+        return Share(
+            value=share,
+            low=share - error,
+            high=share + error,
+            layers={number: (float(one[parent]), float(each[parent])) for number, (one, each) in by_layer.items()},
+            detected=bool(max(LEAST, noise[parent]) < abs(share) and noise[parent] <= WIDEST),
+        )
+
+    return Shares(tuple(map(of, range(count))), _remainder(layers))
 
 
 def _alike(parents: Sequence[Readers]) -> list[_Layer]:
