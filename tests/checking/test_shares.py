@@ -177,7 +177,7 @@ def test_a_parent_that_is_not_related_or_not_there_has_no_share_and_the_others_d
     card(mean, ["acme/a", "acme/b", "acme/other", "acme/wide", "acme/gone"], "merge")
     found = of(place, mean)
     assert [found[f"acme/{name}"].reason for name in ("other", "wide", "gone")] == [
-        "it is UNRELATED", "it is INCOMPATIBLE", "it is UNVERIFIABLE",
+        "it is UNRELATED", "it is UNRELATED", "it is UNVERIFIABLE",
     ]  # fmt: skip
     assert found["acme/a"].shares["mlp"].value == pytest.approx(0.5, abs=1e-3)
 
