@@ -119,7 +119,6 @@ def test_only_related_is_written_as_verified(hub):
     assert readme(hub).count("(verified\\)") == 1
     assert readme(hub).count("(not verified\\)") == 4
     assert [claim["verified"] for claim in claims(hub)["claims"]] == [True, False, False, False, False]
-    assert "acme/wide has 2 layers of width 64" in readme(hub)
     assert [claim["command"].partition(" --base ")[2] for claim in claims(hub)["claims"]] == [
         "acme/base", "acme/other", "acme/wide", "acme/gone", "",
     ]  # fmt: skip
