@@ -16,7 +16,7 @@ from hf_lineage.checking.api import Report
 from hf_lineage.errors import printable
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence, ExitCode, Kind
-from hf_lineage.report import adapter, numbers, wording
+from hf_lineage.report import adapter, numbers, units, wording
 from hf_lineage.report.kinds import KINDS, TONES
 
 WIDTH = 80
@@ -45,6 +45,8 @@ def render(report: Report, explain: bool = False) -> str:
         for row in report.rows:
             if row.verdict.trace:
                 lines.append(_traced(wording.about(row), row.verdict.trace))
+            if row.verdict.framed:
+                lines += ["", *map(wrapped, units.sentences(row.verdict.framed))]
             for path, evidence in row.verdict.evidence.items():
                 lines.append(_explained(f"{wording.about(row)}, {path}", evidence))
         paragraphs += [wording.settings(report), wording.MEANING, *wording.LIMITS]

@@ -32,10 +32,16 @@ def cells(framed: Framed) -> tuple[str, ...]:
     return PATH, "-", inherited(framed), p_value(framed)
 
 
-def sentences(framed: Framed | None) -> Iterator[str]:
-    """Yield how the two models were seen unit by unit, and what their order shows; nothing if they were not."""
-    if framed is None:
-        return
+def summary(framed: Framed | None) -> Iterator[str]:
+    """Yield in one sentence what was seen unit by unit; nothing if it was not measured."""
+    if framed is not None:
+        seen = f"through {framed.frame.tokens:,} tokens" if framed.frame.tokens else "in the residual stream"
+        order = "" if framed.p_value is None else f", order p = {p_value(framed)}"
+        yield f"units seen {seen}: {inherited(framed)} inherited{order}"
+
+
+def sentences(framed: Framed) -> Iterator[str]:
+    """Yield how the two models were seen unit by unit, and what their order shows."""
     low, high = (f"{end:.0%}" for end in framed.inherited.interval)
     share = inherited(framed) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
     read = len(framed.layers[1])

@@ -138,7 +138,7 @@ def reasons(report: Report) -> Iterator[str]:
         if row.verdict.trace:
             yield from (f"{base}: {sentence}" for sentence in adapter.sentences(row.verdict.trace, row.layers))
         yield from (*merge.sentences(row), *measured(row))
-        yield from (f"{base}: {sentence}" for sentence in units.sentences(row.verdict.framed))
+        yield from (f"{base}: {sentence}" for sentence in units.summary(row.verdict.framed))
         yield from relation.seen(row, about(row))
         yield from left_out(row)
         yield from (printable(note) for note in row.notes if note not in noted)

@@ -159,3 +159,13 @@ def test_a_merge_is_not_verified_by_parents_that_were_only_seen_unit_by_unit(tmp
     model = card(written(CHILD, tmp_path / "model", rotated, shuffled), parents, "merge")
     rows = check(str(model), parents, SEEDED).rows
     assert [row.verdict.verified for row in rows] == [False, False]
+
+
+def test_on_the_hub_only_the_layers_and_the_rows_of_tokens_are_downloaded(online, tmp_path):
+    online.publish("fern/rotated", written(CHILD, tmp_path / "model", rotated))
+    (row,) = compare("acme/llama-base", "fern/rotated", SEEDED).rows
+    assert (row.verdict.words, row.verdict.verified) == ("RELATED", True)
+    traffic = row.traffic["fern/rotated"]
+    assert traffic.moved < traffic.stored
+    (again,) = compare("acme/llama-base", "fern/rotated", SEEDED).rows  # the signatures are cached
+    assert (again.verdict.words, again.verdict.framed.p_value) == ("RELATED", row.verdict.framed.p_value)

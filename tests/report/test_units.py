@@ -9,6 +9,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.framed import RESIDUAL, Frame
 from hf_lineage.evidence.framed_verdict import judge_framed
 from hf_lineage.report import cyclonedx, json, renderer, units, wording
 from hf_lineage.report.encoding import encode
@@ -55,6 +56,11 @@ def test_sentences_say_through_what_and_by_which_test():
     assert seen == "unit by unit, seen through 256 tokens that both know by their number: 100% inherited"
     assert order.startswith("order of units: units in the same places are alike, z ")
     assert order.endswith("permutations within layers, corrected for 2 tests of the claim (Bonferroni)")
+    (short,) = units.summary(IN_ORDER)
+    assert short == "units seen through 256 tokens: 100% inherited, order p = 0.005"
+    (short,) = units.summary(replace(SHUFFLED, frame=Frame(RESIDUAL), order=None))
+    assert short == "units seen in the residual stream: 100% inherited"
+    assert not list(units.summary(None))
     assert "in 4 of 9 layers (layers 0-3)" in next(units.sentences(replace(IN_ORDER, depth=9)))
     _, untested = units.sentences(replace(IN_ORDER, order=None))
     assert untested == "the order of units is not tested: no two units match"
