@@ -170,6 +170,8 @@ def measured(row: Row) -> Iterator[str]:
     if shown := share(evidence):
         start += f"inherited {shown}; "
     yield start + numbers.independent(evidence)
+    if layers := numbers.came_from(evidence):
+        yield f"{about(row)}: {layers} of the base"
 
 
 def left_out(row: Row) -> Iterator[str]:
