@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 import transformers
 
 from hf_lineage.architecture.lookup import factorizations
@@ -31,6 +32,18 @@ def cases() -> Iterator[Any]:
                 yield pytest.param(name, factorization, asked, id=label + (f"-{number}" if number else ""))
 
 
+def embedding_said(found: Specimen) -> Any:
+    """The tensor that the file names as the embedding, None where it names none or there is none on the disk."""
+    names = (f"{name}.weight" for name in as_names(found.layout.factorization.embedding))
+    name = next((name for name in names if name in found.shapes), None)
+    return None if name is None else torch.from_numpy(found.read(name)).tolist()
+
+
+def embedding_held(found: Specimen) -> Any:
+    """What the module looks the rows of its tokens up in."""
+    return found.model.get_input_embeddings().weight.tolist()
+
+
 PROVED: set[Any] = set()
 """What was proved in this process: most classes put a head of their own on a model that others have as well."""
 
@@ -52,6 +65,8 @@ def test_every_product_is_what_the_module_computes(name, factorization, wanted, 
     found = specimen(name, tmp_path, wanted)
     assert found.layout.factorization == factorization
     assert opened(described(resolve(str(tmp_path)))).layout == found.layout  # what transformers saves it also loads
+    said = embedding_said(found)
+    assert said is None or said == embedding_held(found)
     proved = proof(found)
     if proved not in PROVED:
         assert faults(found) == {}
@@ -70,6 +85,7 @@ def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorizat
 @pytest.mark.parametrize("factorization", OF_TRANSFORMERS, ids=lambda found: found.name)
 def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factorization, tmp_path):
     unseen = names_said(factorization) | set(as_names(factorization.lora.unembedding))
+    unseen |= set(as_names(factorization.embedding))
     classes = [name for name in factorization.classes if hasattr(transformers, name)]
     if not classes:
         pytest.skip(f"transformers {transformers.__version__} has none of its classes")

@@ -122,6 +122,9 @@ class Factorization(_Strict, frozen=True, kw_only=True):
     """The key of `config.json` that counts the query heads, `outer.inner` for one inside another."""
     depth: Stacks | None = None
     """The key of `config.json` that counts the layers; by default one of the usual ones, beside that of the heads."""
+    embedding: Names = ()
+    """The tensor with a row for each token of the vocabulary; of several the first on disk. Tokens that two models
+    share are what their residual streams have in common, whatever the coordinates: no signature depends on it."""
     requires: dict[str, Setting | tuple[Setting, ...]] = {}
     """What `config.json` must say for this file to apply, one of several values, null for nothing: tells apart variants
     of one class."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hf_lineage.architecture.paths import ALL, PATHS
-from hf_lineage.checking import null_models, sampling
+from hf_lineage.checking import frames, null_models, sampling
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import OpenedModel
 from hf_lineage.checking.options import Options
@@ -32,6 +32,11 @@ def judged(
         return base
     if isinstance(candidate, verdict.Verdict):
         return candidate
+    return frames.second_look(by_paths(base, candidate, options), base, candidate, options)
+
+
+def by_paths(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdict.Verdict:
+    """Return the verdict by the products of the paths, in the coordinates of the residual stream."""
     if base.width != candidate.width or (base.layers != candidate.layers and candidate.in_blocks):
         return verdict.Incompatible(
             f"{base.name} has {base.layers} layers of width {base.width}, "
@@ -90,6 +95,7 @@ def _read(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdic
         seed=options.seed,
         unit_seed=options.order_seed or 0,
         analyses=len(stops) + (sample is not None),
+        further=int(frames.possible(base, candidate, options)),
         uncounted=EARLIER.format(base.earlier.option) if base.earlier else "",
         independent=null_models.empirical_nulls(base, candidate, options, functools.partial(_against, base, options)),
     )
@@ -109,7 +115,7 @@ def _read(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdic
 def _against(base: OpenedModel, options: Options, other: OpenedModel) -> verdict.Verdict:
     """The verdict on the base and a model that is named as independent of it."""
     unlike = _unlike(base, other, options)
-    return verdict.Incompatible(unlike) if unlike else judged(base, other, replace(options, nulls=(), budget="full"))
+    return verdict.Incompatible(unlike) if unlike else by_paths(base, other, replace(options, nulls=(), budget="full"))
 
 
 def _plan(base: OpenedModel, candidate: OpenedModel, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -6,13 +6,14 @@ of them, or a signature that the user gave.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hf_lineage.architecture.paths import ALL
-from hf_lineage.architecture.schema import prefixes
+from hf_lineage.architecture.schema import Factorization, prefixes
 from hf_lineage.checking.opened import Described, Opened, bound, described, opened
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.reading import Reading
@@ -27,8 +28,7 @@ from hf_lineage.signature.sources import cache, published
 from hf_lineage.signature.sources.verification import Model
 from hf_lineage.signature.values import Signature, some_layers
 
-Rows = Mapping[str, Mapping[int, int]]
-"""By path, the numbers of the layers that have it, each with the width of its residual stream."""
+Rows = Mapping[str, Mapping[int, int]]  # by path, the numbers of the layers that have it, each with its width
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,9 @@ class OpenedModel(ABC):
     """Sentences about files beside the weights that were not read."""
     variants: Mapping[str, OpenedModel | str] = field(default_factory=dict)
     """Other ways in which transformers may load the model, by a description; a text says why one cannot be judged."""
+    factorization: Factorization | None = None
+    reopen: Callable[[], Opened] | None = None
+    """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
 
     @abstractmethod
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -99,6 +102,8 @@ class FromWeights(OpenedModel):
             rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
             origin=WEIGHTS,
             notes=model.notes,
+            factorization=model.layout.factorization,
+            reopen=lambda: model,
             opened=model,
             reading=Reading(model, spec, max_memory, cached),
         )
@@ -175,7 +180,8 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
         options = replace(options, paths=bound(model).layout.paths)
     cached = None if options.recompute else cache.find(source, model.architecture, model.factorization, options)
     if cached and not adapter_beside(source):
-        return FromSignature.of(cached, source, CACHE)
+        stored, reopen = FromSignature.of(cached, source, CACHE), functools.cache(lambda: opened(model))
+        return replace(stored, factorization=model.factorization, reopen=reopen)
     if is_base:
         return _base(model, options)
     headers = opened(model)
@@ -208,6 +214,8 @@ def _base(model: Described, options: Options) -> OpenedModel:
     if trusted is None:
         return from_weights
     signature, origin = trusted
+    if options.published:
+        from_weights = replace(from_weights, factorization=None, reopen=None)
     return replace(from_weights, stand_in=signature, origin=origin, earlier=_earlier(signature, options))
 
 

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from hf_lineage.architecture.paths import ALL, PATHS
-from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS, Procedure
+from hf_lineage.evidence.procedure import ACCEPTABLE, ADMITTED, BUDGETS, Procedure
 from hf_lineage.signature.recipe_table import PARAMETERS
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ EPILOG = (
     "130 interrupted."
 )
 EXAMPLES = "Examples:"
+AUDIT = "Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all."
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -152,11 +153,7 @@ TEST = (
         help="quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null or "
         "--exact need all layers.",
     ),
-    click.option(
-        "--audit",
-        is_flag=True,
-        help="Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all.",
-    ),
+    click.option("--audit", is_flag=True, help=AUDIT),
     click.option(
         "--order-seed",
         type=int,
@@ -168,6 +165,13 @@ TEST = (
         multiple=True,
         type=click.Choice(ACCEPTABLE),
         help="Return 0 for RELATED in part, or for RELATED by the basis only, as well; repeatable.",
+    ),
+    click.option(
+        "--evidence",
+        type=click.Choice(ADMITTED),
+        default=Procedure.evidence,
+        show_default=True,
+        help="exact accepts exact tests alone, and returns 3 for RELATED, calibrated.",
     ),
     click.option(
         "--min-share",

@@ -33,10 +33,17 @@ class Criteria:
     """Seed of the sample of hidden units by which the inherited share is estimated."""
     analyses: int = 1
     """The number of interim analyses; the last one, of all layers, counts as one."""
+    further: int = 0
+    """Tests of the same claim that may follow; all together call independent models RELATED with alpha at most."""
     independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)
     """By path, the scores of models that are known to be independent of the base."""
 
     @property
     def permutations_at_first(self) -> int:
-        """The number for each analysis, so many more that the correction for several analyses costs no resolution."""
-        return self.analyses * (self.permutations + 1) - 1
+        """The number for each test, so many more that the correction for several tests costs no resolution."""
+        return self.tests * (self.permutations + 1) - 1
+
+    @property
+    def tests(self) -> int:
+        """How many tests of one claim there may be, for which p is corrected (Bonferroni)."""
+        return self.analyses + self.further

@@ -102,7 +102,7 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
     """
     related = [verdict for verdict in verdicts if isinstance(verdict, Related)]
     paths = {tuple(verdict.evidence) for verdict in related}
-    counted = all(verdict.kind not in (Kind.UNMEASURED, Kind.INDIRECT) for verdict in related)
+    counted = all(verdict.kind not in (Kind.UNMEASURED, Kind.INDIRECT) and not verdict.framed for verdict in related)
     if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not counted:
         return list(verdicts)
     if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):

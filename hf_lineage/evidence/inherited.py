@@ -99,7 +99,7 @@ def inherited_units(
     rows = range(len(candidate.units))
     drawn, errors = [NOTHING for _ in rows], np.zeros(len(rows))
     usable = np.flatnonzero(candidate.usable).tolist()
-    count = min(MOST, max(FEWEST, DRAWN // max(len(usable), 1)))
+    count = to_draw(len(usable))
 
     def count_inherited(row: int) -> None:
         stream = random_stream(f"units {seed} {row}")
@@ -113,6 +113,11 @@ def inherited_units(
     error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
     shares = np.array([layer.share for layer in drawn])
     return Inherited(shares, weights, error, tuple(drawn), tuple(partners.tolist()))
+
+
+def to_draw(layers: int) -> int:
+    """Return how many units are drawn of each of so many layers."""
+    return min(MOST, max(FEWEST, DRAWN // max(layers, 1)))
 
 
 def together(several: Sequence[Inherited]) -> Inherited | None:
@@ -142,13 +147,17 @@ def _layer(base: UnitCodes, candidate: UnitCodes, count: int, stream: np.random.
     weight = candidate.weight.astype(np.float64)
     if not weight.sum() > 0 or not len(base.weight):
         return NOTHING, 0.0
-    if len(weight) <= count:
-        counts, chosen, error = weight / weight.sum(), np.arange(len(weight)), 0.0
-    else:
-        points = stream.random_raw(count) / 2**64 * weight.sum()
-        chosen = np.minimum(np.searchsorted(weight.cumsum(), points, side="right"), len(weight) - 1)
-        counts, error = np.full(count, 1 / count), 1 / count
+    chosen, counts, error = draw(weight, count, stream)
     return Drawn(chosen, counts, have_counterparts(base, candidate, chosen)), error
+
+
+def draw(weight: Vector, count: int, stream: np.random.Philox) -> tuple[NDArray[np.int64], Vector, float]:
+    """Return units (q,) drawn by weight, what each stands for (q,), and one over their number; 0 if they are all."""
+    if len(weight) <= count:
+        return np.arange(len(weight)), weight / weight.sum(), 0.0
+    points = stream.random_raw(count) / 2**64 * weight.sum()
+    chosen = np.minimum(np.searchsorted(weight.cumsum(), points, side="right"), len(weight) - 1)
+    return chosen, np.full(count, 1 / count), 1 / count
 
 
 def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:

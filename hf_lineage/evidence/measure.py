@@ -35,9 +35,10 @@ def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteri
     return Evidence(
         comparison,
         tuple(nulls),
-        min(1.0, criteria.analyses * first.p_over_paths),
+        min(1.0, criteria.tests * first.p_over_paths),
         pair.layers,
         analyses=criteria.analyses,
+        further=criteria.further,
         inherited=None if any(pair.not_finite) else inherited_units(*pair.signatures, comparison, criteria.unit_seed),
         left_out=pair.left_out,
         not_finite=pair.not_finite,

@@ -9,6 +9,8 @@ from hf_lineage.errors import OptionError
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
+Admitted = Literal["any", "exact"]
+ADMITTED: tuple[Admitted, ...] = get_args(Admitted)
 ACCEPTABLE = ("part", "basis")
 """Kinds of RELATED that a user may accept."""
 
@@ -29,6 +31,8 @@ class Procedure:
     """A claim is verified only if more than this share of what the model's units write is inherited."""
     accept: tuple[str, ...] = ()
     """Kinds of RELATED that are accepted though they verify no claim: part, basis."""
+    evidence: Admitted = "any"
+    """`exact`: what rests on a threshold from independent models alone, RELATED calibrated, is not accepted."""
     order_seed: int | None = None
     """Seed of the order in which layers are read and of the units that are drawn; None: a new one for each report."""
 
@@ -36,6 +40,8 @@ class Procedure:
         unaccepted = [kind for kind in self.accept if kind not in ACCEPTABLE]
         if unaccepted:
             raise OptionError(f"what can be accepted is {' or '.join(ACCEPTABLE)}, not {unaccepted[0]}")
+        if self.evidence not in ADMITTED:
+            raise OptionError(f"the evidence that is admitted is {' or '.join(ADMITTED)}, not {self.evidence}")
         if not 0 < self.min_share < 1:
             raise OptionError(f"the share that must be inherited lies between 0 and 1, not at {self.min_share:g}")
         if self.order_seed is not None and not 0 <= self.order_seed < 2**64:

@@ -13,6 +13,7 @@ from enum import Enum, IntEnum
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.empirical_null import EmpiricalNull
+from hf_lineage.evidence.framed import Framed
 from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.nulls import Null, deciding
 from hf_lineage.evidence.permutation_null import PermutationNull
@@ -45,6 +46,8 @@ class Evidence:
     """The numbers of the layers that were compared, of the base and of the candidate."""
     analyses: int = 1
     """The number of interim analyses, the last one, of all layers, included; p is corrected for it (Bonferroni)."""
+    further: int = 0
+    """Tests of the same claim that may follow where this one shows nothing; p is corrected for them likewise."""
     inherited: Inherited | None = None
     """What the candidate's units inherit; None if a signature was stored without units."""
     left_out: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
@@ -95,6 +98,7 @@ class Kind(Enum):
 
     RELATED = "related", "RELATED", "RELATED", ExitCode.RELATED
     ADAPTER = "adapter", "RELATED", "RELATED by trace", ExitCode.RELATED
+    CALIBRATED = "calibrated", "RELATED", "RELATED, calibrated", ExitCode.UNDECIDED
     IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED
     BASIS_ONLY = "basis", "RELATED", "RELATED by the basis only", ExitCode.UNDECIDED
     UNMEASURED = "unmeasured", "RELATED", "RELATED, share not measured", ExitCode.UNDECIDED
@@ -136,6 +140,8 @@ class Verdict(ABC):
     """The verdict of each path by itself."""
     trace: Trace | None = None
     """What was measured of an adapter that was not merged; `evidence` and `by_path` are empty then."""
+    framed: Framed | None = None
+    """What the two models show unit by unit, where the paths do not decide; None if it was not measured."""
 
     @property
     @abstractmethod
@@ -156,6 +162,11 @@ class Verdict(ABC):
     def words(self) -> str:
         """The words that reports print."""
         return self.kind.words
+
+    @property
+    def by_units(self) -> bool:
+        """Whether the verdict rests on the hidden units alone, and not on the products of the paths."""
+        return self.framed is not None and not (self.evidence and self.kind is Kind.UNRELATED)
 
     @property
     def decisive(self) -> str | None:
@@ -204,7 +215,7 @@ class Inconclusive(Verdict):
 
 
 class Incompatible(Verdict):
-    """Models of different width, which the method does not compare."""
+    """Models that are built differently, in a way that cannot be compared."""
 
     kind = Kind.INCOMPATIBLE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.verdict import Related
-from hf_lineage.report import wording
+from hf_lineage.report import units, wording
 from hf_lineage.report.kinds import KINDS
 from hf_lineage.report.markup import Markup, tag
 
@@ -50,7 +50,8 @@ def _summary(row: Row) -> str:
     if row.verdict.trace and isinstance(row.verdict, Related):
         return f"{row.verdict.words}, p {row.verdict.trace.p_value:.2g}"
     if evidence is None or not isinstance(row.verdict, Related):
-        return row.verdict.words
+        framed = row.verdict.framed if isinstance(row.verdict, Related) else None
+        return row.verdict.words + (f", {units.inherited(framed)} inherited" if framed else "")
     share = "" if evidence.inherited is None else f", {wording.inherited(evidence)} inherited"
     return f"{row.verdict.words} {evidence.comparison.score:.2f}{share}, p {evidence.p_value:.2g}"
 

@@ -18,7 +18,7 @@ from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.hub.reference import RepoRef, hub_name
-from hf_lineage.report import json, wording
+from hf_lineage.report import json, units, wording
 from hf_lineage.report.encoding import encode, moment
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _properties(report: Report) -> Iterator[Property]:
     for note in report.notes:
         yield Property(name="hf-lineage:note", value=printable(note))
     for number, row in enumerate(report.rows):
-        best, p_value = wording.best(row), wording.p_value(row)
+        best, p_value, framed = wording.best(row), wording.p_value(row), row.verdict.framed
         facts = {
             "base": printable(row.claim.base, 200),
             "base-revision": row.base_revision,
@@ -117,7 +117,8 @@ def _properties(report: Report) -> Iterator[Property]:
             "verified": "true" if row.verdict.verified else "false",
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
-            "inherited": None if best is None else wording.share(best),
+            "rests-on": json.rests_on(row.verdict),
+            "inherited": wording.share(best) if best else framed and units.inherited(framed),
             "p-value": None if p_value is None else f"{p_value:.4g}",
         }
         for name, value in facts.items():

@@ -30,12 +30,13 @@ def _outputs(report: Report) -> dict[str, str]:
     """The outputs of the claim that decides: the first of the worst."""
     row = wording.worst(report)
     best = None if row is None else wording.best(row)
+    share = None if row is None else wording.inherited_share(row)
     p_value = None if row is None else wording.p_value(row)
     return {
         "verdict": UNDECLARED if row is None else row.verdict.name,
         "verified": "true" if row is not None and row.verdict.verified else "false",
         "kind": "" if row is None else json.kind(row.verdict) or "",
-        "inherited": "" if best is None or best.inherited is None else f"{best.inherited.share:.2f}",
+        "inherited": "" if share is None else f"{share:.2f}",
         "score": "" if best is None else f"{best.comparison.score:.4g}",
         "p-value": "" if p_value is None else f"{p_value:.4g}",
         "predicate-type": intoto.PREDICATE_TYPE,

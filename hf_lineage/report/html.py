@@ -14,7 +14,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.report import adapter, numbers, record, wording
+from hf_lineage.report import adapter, numbers, record, units, wording
 from hf_lineage.report.charts import concentration, histogram, inheritance
 from hf_lineage.report.heatmap import heat_map
 from hf_lineage.report.kinds import KINDS
@@ -128,6 +128,9 @@ def _claim(report: Report, number: int, explain: bool) -> Iterator[Markup]:
         several = f": {row.verdict.by_path[path].words}" if len(row.verdict.evidence) > 1 else ""
         yield tag("h3", "Evidence along the path ", tag("code", path), several)
         yield _evidence(evidence, row.layers, f"{name}-{path}", explain)
+    if row.verdict.framed:
+        yield tag("h3", "Evidence in the hidden units")
+        yield from map(_sentence, units.sentences(row.verdict.framed))
     if row.verdict.trace:
         yield tag("h3", "Evidence in the adapter")
         yield _traced(row, row.verdict.trace, explain)
@@ -169,10 +172,7 @@ def _sign(tone: str) -> Markup:
 
 
 def _evidence(evidence: Evidence, layers: int | None, name: str, explain: bool) -> Markup:
-    sentences = (
-        tag("p", f"{sentence[0].upper()}{sentence[1:]}.", class_="exact")
-        for sentence in numbers.null_sentences(evidence)
-    )
+    sentences = map(_sentence, numbers.null_sentences(evidence))
     cells = map(numbers.layer_cells, numbers.layer_rows(evidence))
     table = _table(numbers.LAYER_COLUMNS, cells, "layer by layer")
     unread = UNREAD if evidence.analyses > 1 and layers is not None and evidence.read < layers else ""
@@ -189,16 +189,16 @@ def _evidence(evidence: Evidence, layers: int | None, name: str, explain: bool) 
     )  # fmt: skip
 
 
+def _sentence(sentence: str) -> Markup:
+    return tag("p", f"{sentence[0].upper()}{sentence[1:]}.", class_="exact")
+
+
 def _traced(row: Row, trace: Trace, explain: bool) -> Markup:
-    sentences = (
-        tag("p", f"{sentence[0].upper()}{sentence[1:]}.", class_="exact")
-        for sentence in adapter.sentences(trace, row.layers)
-    )
     by_layer = _table(adapter.layer_columns(trace), adapter.layer_cells(trace), "projection by layer")
     return joined(
         tag("p", TRACE, class_="muted"),
         _table(adapter.COLUMNS, adapter.cells(trace), "by projection"),
-        tag("div", tag("h4", "In numbers"), *sentences, class_="numbers"),
+        tag("div", tag("h4", "In numbers"), *map(_sentence, adapter.sentences(trace, row.layers)), class_="numbers"),
         tag("details", tag("summary", "All numbers, layer by layer"), by_layer, open="" if explain else None),
     )
 

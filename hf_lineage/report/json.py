@@ -12,8 +12,8 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.permutation_null import PermutationNull
-from hf_lineage.evidence.verdict import Evidence, Related, Verdict
-from hf_lineage.report import adapter, numbers
+from hf_lineage.evidence.verdict import Evidence, Kind, Related, Verdict
+from hf_lineage.report import adapter, numbers, units
 from hf_lineage.report.encoding import encode
 
 SCHEMA_VERSION = 2
@@ -70,6 +70,8 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
         },
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
         "adapter": row.verdict.trace and adapter.values(row.verdict.trace, alpha),
+        "rests_on": rests_on(row.verdict),
+        "units": row.verdict.framed and units.values(row.verdict.framed),
         "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
     }
 
@@ -77,6 +79,13 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
 def kind(verdict: Verdict) -> str | None:
     """Return in which way two models are RELATED, None for any other verdict."""
     return verdict.kind.identifier if isinstance(verdict, Related) else None
+
+
+def rests_on(verdict: Verdict) -> str | None:
+    """Return whether RELATED rests on an exact test or on a calibrated threshold; None for any other verdict."""
+    if not isinstance(verdict, Related):
+        return None
+    return "calibrated" if verdict.kind is Kind.CALIBRATED else "exact"
 
 
 def _inherited(evidence: Evidence) -> dict[str, Any] | None:
@@ -102,6 +111,7 @@ def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
         "p_value_adjusted": evidence.p_value,
         "corrections": {"paths": evidence.first.correction, "interim_analyses": "Bonferroni"},
         "analyses": evidence.analyses,
+        "further_tests": evidence.further,
         "inherited": _inherited(evidence),
         "left_out": dict(zip(("base", "model"), map(list, evidence.left_out), strict=True)),
         "layers_read": evidence.read,

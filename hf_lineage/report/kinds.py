@@ -64,6 +64,22 @@ KINDS = {
             "practically never does.",
         ),
     ),
+    Kind.CALIBRATED: Shown(
+        tone="part",
+        headline="Has the hidden units of",
+        says="Seen through the tokens that both know, the hidden units of this model are those of the base, though its"
+        " residual stream was rotated, reordered or changed in width, and its units were moved as well. Independent"
+        " models of one vocabulary were measured to have next to none in common.",
+        says_not="It is no exact test: the threshold was measured on independent models, and other kinds of models may"
+        f" have more in common than those. {NO_WRONG}",
+        rule=Rule(
+            "related-calibrated",
+            "note",
+            "The model has the hidden units of the base it declares, by a threshold from independent models.",
+            "No exact test shows it, but most of what the hidden units of the model write is found in the base, seen "
+            "through the tokens that both know. The message says how much.",
+        ),
+    ),
     Kind.IN_PART: Shown(
         tone="part",
         headline="Shares some weights with",
@@ -154,15 +170,15 @@ KINDS = {
     Kind.INCOMPATIBLE: Shown(
         tone="open",
         headline="Cannot be compared with",
-        says="The two models are built differently, in the width of their layers, and this method compares like with"
-        " like.",
-        says_not="It says nothing about ancestry: a model can be cut from a wider one, which this method does not see.",
+        says="The two models are built differently, and what they would have in common could not be told; the reason is"
+        " given below.",
+        says_not="It says nothing about ancestry.",
         rule=Rule(
             "incompatible",
             "warning",
-            "The declared base has another width.",
-            "Models of different width are not compared. A narrowed or widened model is of this kind; so is a model"
-            " whose card names the wrong size of its base.",
+            "The declared base is built differently.",
+            "Models of different width are compared through the tokens that both know, unit by unit. Where that cannot"
+            " be done, they are of this kind; the message says why.",
         ),
     ),
     Kind.UNVERIFIABLE: Shown(
@@ -194,6 +210,7 @@ KINDS = {
 NUMBERED = (
     *(Kind.RELATED, Kind.UNRELATED, Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE),
     *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.UNMEASURED, Kind.ADAPTER, Kind.INDIRECT),
+    Kind.CALIBRATED,
 )
 """The order of the rules in SARIF; new ones come at the end, so that their numbers stay."""
 TONES = {"good": 32, "part": 33, "bad": 31, "open": 33}

@@ -27,7 +27,7 @@ FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
 IN_SHARES = 2
 """Decimals of a share: units are drawn, and one per cent is about what the draw leaves open."""
-_BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share")
+_BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share", "evidence")
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -185,6 +185,10 @@ def _evidence(path: dict[str, Any]) -> dict[str, Any]:
 
 def _decisive(row: Row, claim: Mapping[str, Any]) -> dict[str, float | None]:
     """Score, p-value and share of the path that decided."""
+    if row.verdict.framed and row.verdict.by_units:
+        units = claim["units"]
+        share = round(units["inherited"]["share"], IN_SHARES)
+        return {"score": None, "p_value": units["p_value_adjusted"], "inherited": share}
     decided = row.verdict.decisive
     path = next((path for path in claim["paths"] if path["path"] == decided), None)
     if path is None:

@@ -76,8 +76,8 @@ def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, An
     numbers = {} if p_value is None else {"pValue": p_value}
     if best is not None:
         numbers["score"] = best.comparison.score
-    if best is not None and best.inherited is not None:
-        numbers["inherited"] = best.inherited.share
+    if (share := wording.inherited_share(row)) is not None:
+        numbers["inherited"] = share
     facts = {
         "verdict": verdict.name,
         "kind": kind(verdict),

@@ -12,7 +12,7 @@ from hf_lineage.report.markup import Markup, tag
 def tiles(report: Report, row: Row) -> Markup:
     """Return the numbers that decided, each with what it means."""
     path = row.verdict.decisive
-    if path is None:
+    if path is None or row.verdict.by_units:
         return Markup("")
     evidence = row.verdict.evidence[path]
     score, share, p_value = figures(row)
@@ -63,6 +63,6 @@ def figures(row: Row) -> tuple[str, str, str]:
     """Return score, share and p-value of the path that decided."""
     evidence = wording.best(row)
     if evidence is None:
-        p_value = wording.p_value(row)
-        return "–", "–", "–" if p_value is None else f"{p_value:.3g}"
+        p_value, share = wording.p_value(row), wording.inherited_share(row)
+        return "–", "–" if share is None else f"{share:.0%}", "–" if p_value is None else f"{p_value:.3g}"
     return wording.score(evidence), wording.inherited(evidence).replace("-", "–"), f"{evidence.p_value:.3g}"

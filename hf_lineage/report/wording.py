@@ -9,7 +9,8 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named, spans
 from hf_lineage.evidence.verdict import SEVERITY, Evidence
-from hf_lineage.report import adapter, numbers
+from hf_lineage.report import adapter, numbers, units
+from hf_lineage.report.limits import LIMITS as LIMITS
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
 NUMERIC = (3, 4, 5)
@@ -26,25 +27,11 @@ MEANING = (
     "anyone did wrong."
 )
 
-LIMITS = (
-    "A low score is no proof of independence against every attacker: training against it, a rotation or reordering of "
-    "the residual stream, and very heavy continued pretraining all lower it.",
-    "A low but significant score can come from a shared initialisation (two runs from one seed), which is a shared "
-    "ancestor here.",
-    "The permutation p-value holds for training that treats all residual coordinates alike; fixed sinusoidal positions "
-    "and nested (Matryoshka) training do not.",
-    "A distilled model trained from fresh weights is not a descendant, however alike it behaves.",
-    "p-values are corrected for the paths and the interim analyses of one claim. Nothing corrects for asking about "
-    "several claims or many models: of a hundred independent pairs about one is called RELATED at alpha 0.01.",
-    "The share that is inherited counts hidden units by what the weights make one expect them to write. Units that "
-    "would fire on ordinary inputs, but never fire on anything the model is given, are counted as well.",
-)
-
 
 def cells(row: Row) -> Iterator[tuple[str, ...]]:
     """Yield the cells of one claim: a line for each path, or a single line where nothing was measured."""
     base, relation = about(row), printable(row.claim.relation or "-", 40)
-    if not row.verdict.evidence:
+    if not row.verdict.evidence and not row.verdict.framed:
         trace = row.verdict.trace
         path, p = ("-", "-") if trace is None else ("adapter", f"{trace.p_value:.3g}")
         yield base, relation, path, "-", "-", p, row.verdict.words
@@ -52,6 +39,8 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
         words = row.verdict.by_path[path].words
         first = (base, relation) if number == 0 else ("", "")
         yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
+    if framed := row.verdict.framed:
+        yield *(("", "") if row.verdict.evidence else (base, relation)), *units.cells(framed), row.verdict.words
 
 
 def about(row: Row) -> str:
@@ -95,14 +84,24 @@ def p_value(row: Row) -> float | None:
     """Return the p-value that decided, None where nothing was measured."""
     if row.verdict.trace:
         return row.verdict.trace.p_value
+    if row.verdict.framed and row.verdict.by_units:
+        return row.verdict.framed.p_value
     evidence = best(row)
     return None if evidence is None else evidence.p_value
 
 
 def best(row: Row) -> Evidence | None:
-    """Return the evidence of the path that decided, None where nothing was measured."""
+    """Return the evidence of the path that decided, None where nothing was measured, or the hidden units decide."""
+    if row.verdict.by_units:
+        return None
     path = row.verdict.decisive
     return None if path is None else row.verdict.evidence[path]
+
+
+def inherited_share(row: Row) -> float | None:
+    """Return the share of what the model's units write that is inherited; None where it was not measured."""
+    measured = row.verdict.framed if row.verdict.by_units else best(row)
+    return measured.inherited.share if measured and measured.inherited else None
 
 
 def outcome(row: Row) -> str:
@@ -110,6 +109,9 @@ def outcome(row: Row) -> str:
     base, evidence = about(row), best(row)
     trace = row.verdict.trace
     measured = f" ({figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
+    if row.verdict.framed and row.verdict.by_units:
+        framed = row.verdict.framed
+        measured = f" ({units.inherited(framed)} of its units inherited, p = {units.p_value(framed)})"
     return f"{base} is {row.verdict.words}{measured}" + (f": {reason(row)}" if row.verdict.reason else "")
 
 
@@ -136,6 +138,8 @@ def reasons(report: Report) -> Iterator[str]:
         if row.verdict.trace:
             yield from (f"{base}: {sentence}" for sentence in adapter.sentences(row.verdict.trace, row.layers))
         yield from measured(row)
+        if row.verdict.framed:
+            yield from (f"{base}: {sentence}" for sentence in units.sentences(row.verdict.framed))
         yield from left_out(row)
         yield from (printable(note) for note in row.notes if note not in noted)
         noted |= {*row.notes}

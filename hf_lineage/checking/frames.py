@@ -1,0 +1,172 @@
+"""Frames: a second look at two models, unit by unit, where the products of their paths show nothing.
+
+It is taken where the first look says UNRELATED, where the two have unlike widths, and where residual coordinates are
+not exchangeable, so that the first has no test. An honest release needs none and costs nothing more; the p-value of the
+first look is corrected for the second wherever there may be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from hf_lineage.architecture.schema import as_names
+from hf_lineage.checking.failures import attempt
+from hf_lineage.checking.model import OpenedModel
+from hf_lineage.checking.opened import Opened
+from hf_lineage.checking.options import Options
+from hf_lineage.checkpoint.vocabulary import SharedTokens, shared_tokens
+from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
+from hf_lineage.evidence import interim
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.framed import RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
+from hf_lineage.evidence.framed_verdict import judge_framed
+from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unrelated, Verdict
+from hf_lineage.signature import token_frame
+from hf_lineage.signature.recipe import RECIPES, Array
+from hf_lineage.signature.token_frame import PATH, Polar
+from hf_lineage.signature.unit_rows import Layers
+
+USUAL = next(iter(RECIPES.values())).name
+"""Other recipes reproduce what was measured with them, without a second look."""
+
+
+def possible(base: OpenedModel, candidate: OpenedModel, options: Options) -> bool:
+    """Return whether a second look may be taken, by what is known before any weights are read."""
+    asked = PATH in options.paths and options.recipe.name == USUAL and options.recipe.probes and not options.nulls
+    models = (base, candidate)
+    if not asked or any(model.factorization is None or PATH not in model.rows for model in models):
+        return False
+    return not _exchangeable(base, candidate) or all(
+        model.factorization.embedding for model in models if model.factorization
+    )
+
+
+def _exchangeable(base: OpenedModel, candidate: OpenedModel) -> bool:
+    return all(model.factorization is None or model.factorization.exchangeable for model in (base, candidate))
+
+
+def second_look(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> Verdict:
+    """Return the verdict after a second look, if one is called for: the first verdict where it shows nothing more."""
+    frame = _frame(first, base, candidate)
+    if frame is None or not possible(base, candidate, options):
+        return first
+    criteria = Criteria(
+        options.alpha, options.min_share, options.accept, permutations=options.permutations, seed=options.seed,
+        unit_seed=options.order_seed or 0, analyses=max((one.analyses for one in first.evidence.values()), default=1),
+        further=int(bool(first.evidence)),
+    )  # fmt: skip
+    framed = attempt(
+        lambda: _framed(first, base, candidate, options, frame, criteria),
+        NothingToCompare, CheckpointError, RepositoryError,
+    )  # fmt: skip
+    if isinstance(framed, Verdict):
+        seen = "could not be compared unit by unit"
+        reason = f"{first.reason}; {seen}: {framed.reason}" if first.reason else f"{seen}: {framed.reason}"
+        return replace(first, reason=reason)
+    outcome = judge_framed(framed, criteria, options.evidence == "any")
+    if isinstance(outcome, Unrelated) and isinstance(first, Inconclusive | Incompatible):
+        return Unrelated(evidence=first.evidence, by_path=first.by_path, framed=framed)
+    if isinstance(outcome, Unrelated):
+        return replace(first, framed=framed)
+    return replace(outcome, evidence=first.evidence, by_path=first.by_path, framed=framed)
+
+
+def _frame(first: Verdict, base: OpenedModel, candidate: OpenedModel) -> str | None:
+    """The frame of the second look; None if the first decides."""
+    if isinstance(first, Incompatible) and base.width != candidate.width:
+        return TOKEN
+    if isinstance(first, Inconclusive) and first.evidence and not _exchangeable(base, candidate):
+        return RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
+    return TOKEN if isinstance(first, Unrelated) else None
+
+
+def _framed(
+    first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options, frame: str, criteria: Criteria
+) -> Framed:
+    """What both models show unit by unit; raise NothingToCompare where they cannot be seen so."""
+    models = [_opened(model) for model in (base, candidate)]
+    for model in models:
+        if why := token_frame.obstacle(model.layout):
+            raise NothingToCompare(f"{model.described.repo} {why}")
+    if frame == TOKEN:
+        seen, through = by_tokens(*models)
+    else:
+        seen, through = Frame(RESIDUAL), (token_frame.seen_through(base.width),) * 2
+    layers = [
+        _rows(model, _layers(first, base, candidate, options), matrix)
+        for model, matrix in zip(models, through, strict=True)
+    ]
+    test = Test(criteria.permutations_at_first, options.seed, options.order_seed or 0, criteria.tests)
+    return compare_units(layers[0], layers[1], len(candidate.rows[PATH]), seen, test)
+
+
+def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
+    """Return the frame of the tokens that both know, and what the units of each are multiplied with.
+
+    Raise NothingToCompare where there is none.
+    """
+    shared, names = _shared(base, candidate)
+    chosen = token_frame.drawn_tokens(len(shared.base), [base.layout.width, candidate.layout.width])
+    polars = [
+        _polar(model, name, numbers[chosen])
+        for model, name, numbers in zip((base, candidate), names, (shared.base, shared.candidate), strict=True)
+    ]
+    return Frame(TOKEN, len(chosen), shared.by), token_frame.between(*polars)
+
+
+def _opened(model: OpenedModel) -> Opened:
+    """A model by its weights; NothingToCompare if they are not read."""
+    if model.reopen is None:
+        raise NothingToCompare(f"{model.name}: its weights are not read")
+    return model.reopen()
+
+
+def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, str]]:
+    """The tokens that both know, and the tensor with a row for each in either model."""
+    names = _embedding(base), _embedding(candidate)
+    rows = base.checkpoint.tensors[names[0]].shape[0], candidate.checkpoint.tensors[names[1]].shape[0]
+    shared = shared_tokens(base.described.repo, candidate.described.repo, rows)
+    if len(shared.base) < min(base.layout.width, candidate.layout.width):
+        raise NothingToCompare(
+            f"{base.described.repo} and {candidate.described.repo} share {len(shared.base)} tokens, fewer than their "
+            "streams have coordinates"
+        )
+    return shared, names
+
+
+def _embedding(model: Opened) -> str:
+    """The tensor with a row for each token; NothingToCompare if there is none that writes into the stream."""
+    tensors, layout = model.checkpoint.tensors, model.layout
+    names = (f"{name}.weight" for name in as_names(layout.factorization.embedding))
+    name = next((name for name in names if name in tensors), None)
+    if name is None or len(tensors[name].shape) != 2 or tensors[name].shape[1] != layout.width:
+        raise NothingToCompare(f"{model.described.repo} has no rows of tokens as wide as its stream")
+    return name
+
+
+def _polar(model: Opened, name: str, numbers: token_frame.Numbers) -> Polar:
+    try:
+        return token_frame.polar(token_frame.token_rows(model.checkpoint, name, numbers))
+    except NothingToCompare as error:
+        raise NothingToCompare(f"{model.described.repo}: {error}") from None
+
+
+def _layers(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> Collection[int]:
+    """The layers that are read: those that the first look has read, else as many as UNRELATED needs.
+
+    Models of unlike depth are read as a whole, since a layer may have its partner anywhere.
+    """
+    everything = range(max(base.layers, candidate.layers))
+    if options.budget == "full" or base.layers != candidate.layers or len(everything) < interim.FEWEST_LAYERS:
+        return everything
+    read = {number for one in first.evidence.values() for number in (*one.layers[1], *one.left_out[1])}
+    return read or interim.reading_order(len(everything), options.order_seed or 0)[: interim.enough(len(everything))]
+
+
+def _rows(model: Opened, layers: Collection[int], through: Array) -> Layers:
+    """The hidden units of some layers; NothingToCompare where a number is not finite."""
+    rows = token_frame.unit_rows(model.checkpoint, model.layout, layers, through)
+    if not rows or not all(layer.finite for layer in rows.values()):
+        raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
+    return rows

@@ -1,0 +1,114 @@
+"""Vocabulary: which tokens two models share, by the tokenizer files of their repositories.
+
+Files that are alike say so by their digests. Otherwise tokens are compared as text, and what is not said in a file that
+is read here is not guessed. A file that is wrong only hides what two models have in common: the rows of tokens that do
+not belong together are no more alike than those of independent models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.hub.reference import RepoRef
+
+NUMBER, TEXT = "number", "text"
+"""By what tokens are known to be the same: their number in files that are alike, or their text."""
+PIECES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
+"""Files that are compared by their digests alone."""
+
+Tokens = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class SharedTokens:
+    """The tokens that two models share, each with its row in both embeddings."""
+
+    base: NDArray[np.int64]
+    """(K,), ascending."""
+    candidate: NDArray[np.int64]
+    """(K,)"""
+    by: str
+    """NUMBER or TEXT."""
+
+
+def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> SharedTokens:
+    """Return the tokens that two models share, given how many rows their embeddings have.
+
+    Raise NothingToCompare where their files do not tell, CheckpointError for a file that is damaged.
+    """
+    for file in (*READERS, *PIECES):
+        if base.offers(file) and candidate.offers(file) and base.sha256(file) == candidate.sha256(file):
+            return _by_number(min(rows))
+    silent = [repo for repo in (base, candidate) if not any(repo.offers(file) for file in (*READERS, *PIECES))]
+    if silent and rows[0] == rows[1]:
+        return _by_number(rows[0])
+    if silent:
+        raise NothingToCompare(f"{silent[0]} has no tokenizer, and the vocabularies are of unlike sizes")
+    vocabularies = [_read(repo) for repo in (base, candidate)]
+    return _by_text(vocabularies[0], vocabularies[1], rows)
+
+
+def _by_number(count: int) -> SharedTokens:
+    numbers = np.arange(count)
+    return SharedTokens(numbers, numbers, NUMBER)
+
+
+def _by_text(base: Tokens, candidate: Tokens, rows: tuple[int, int]) -> SharedTokens:
+    """Tokens of one text; of several that have one row, or none, only one counts, or none."""
+    pairs = [(number, candidate[text]) for text, number in base.items() if text in candidate]
+    inside = [pair for pair in pairs if all(number < count for number, count in zip(pair, rows, strict=True))]
+    unique = {theirs: mine for mine, theirs in dict(inside).items()}
+    numbers = np.array(sorted((mine, theirs) for theirs, mine in unique.items()), dtype=np.int64).reshape(-1, 2)
+    return SharedTokens(numbers[:, 0], numbers[:, 1], TEXT)
+
+
+def _read(repo: RepoRef) -> Tokens:
+    """The number of every token of a repository by its text."""
+    for file, read in READERS.items():
+        if repo.offers(file):
+            repo.fetch(file)
+            tokens = {text: number for text, number in read(repo, file) if _is_entry(text, number)}
+            if tokens:
+                return tokens
+    raise NothingToCompare(f"{repo} has no tokenizer whose tokens are written out in {', '.join(READERS)}")
+
+
+def _is_entry(text: Any, number: Any) -> bool:
+    return isinstance(text, str) and isinstance(number, int) and not isinstance(number, bool) and number >= 0
+
+
+def _of_tokenizer(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
+    """The tokens of `tokenizer.json`: a mapping, or a list of pieces with their scores, and those that were added."""
+    content = repo.read_json(file) or {}
+    model, added = content.get("model"), content.get("added_tokens")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    if isinstance(vocabulary, dict):
+        yield from vocabulary.items()
+    elif isinstance(vocabulary, list):
+        yield from ((piece[0], number) for number, piece in enumerate(vocabulary) if isinstance(piece, list) and piece)
+    for token in added if isinstance(added, list) else []:
+        if isinstance(token, dict):
+            yield token.get("content"), token.get("id")
+
+
+def _of_mapping(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
+    yield from (repo.read_json(file) or {}).items()
+
+
+def _of_lines(repo: RepoRef, file: str) -> Iterator[tuple[Any, Any]]:
+    lines = (repo.read_text(file) or "").split("\n")
+    yield from ((line.removesuffix("\r"), number) for number, line in enumerate(lines) if line)
+
+
+READERS: Mapping[str, Callable[[RepoRef, str], Iterator[tuple[Any, Any]]]] = {
+    "tokenizer.json": _of_tokenizer,
+    "vocab.json": _of_mapping,
+    "vocab.txt": _of_lines,
+}
+"""The files in which tokens are written out, and what reads them."""

@@ -1,0 +1,159 @@
+"""Framed: two models unit by unit, in coordinates that they share although their residual streams may not.
+
+Two kinds of evidence come out of it, which reports never mix up. The order of units is tested exactly. The share of
+units that are inherited also finds models whose units were put into another order, but independent models of one
+vocabulary have the geometry of its tokens in common, so that it is held against what such models were measured to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hf_lineage.evidence import interim
+from hf_lineage.evidence.comparison import assign
+from hf_lineage.evidence.inherited import ALIKE, ERROR, NOTHING, Drawn, Inherited, draw, to_draw
+from hf_lineage.evidence.unit_order import UnitOrder, copies, drawn_units, matched, order_test, sorted_by_size
+from hf_lineage.signature.recipe import Vector, random_stream
+from hf_lineage.signature.unit_rows import Layers, UnitRows, cosines
+
+TOKEN, RESIDUAL = "token", "residual"
+"""The names of frames: the rows of shared tokens, and the coordinates of the residual stream."""
+HEAVIEST, OF_BASE = 64, 1024
+"""By so many units of a layer that write most, and as many of the base, layers are paired."""
+SORTED = "the hidden units of both models are sorted by size, so that independent ones would stand in a like order"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The coordinates in which two models are seen unit by unit."""
+
+    name: str
+    """TOKEN or RESIDUAL."""
+    tokens: int = 0
+    """How many tokens; 0 where none are needed."""
+    by: str = ""
+    """By what tokens are known to be the same."""
+
+
+@dataclass(frozen=True)
+class Framed:
+    """What two models show unit by unit."""
+
+    frame: Frame
+    layers: tuple[tuple[int, ...], tuple[int, ...]]
+    """The numbers of the layers that were read, of the base and of the candidate."""
+    depth: int
+    """How many layers the candidate has with hidden units."""
+    partners: tuple[int, ...]
+    """For each of the candidate's layers the number of the base's layer that it was compared with."""
+    inherited: Inherited
+    order: UnitOrder | None
+    """None where there is nothing to permute."""
+    objection: str = ""
+    """Why the order of units proves nothing; empty where the test is exact."""
+    tests: int = 1
+    """How many tests of the same claim p is corrected for (Bonferroni)."""
+
+    @property
+    def p_value(self) -> float | None:
+        """The p-value of the exact test, corrected for all tests of the claim; None where there is none."""
+        return None if self.order is None or self.objection else min(1.0, self.tests * self.order.p_value)
+
+    @property
+    def least(self) -> float:
+        """A lower bound on the share of all layers that is inherited, whatever those hold that were not read (99 %)."""
+        inherited, read = self.inherited, len(self.layers[1])
+        if read == self.depth:
+            return inherited.interval[0]
+        shares = inherited.by_layer[list(inherited.layers)]
+        if not len(shares):
+            return 0.0
+        bound = interim.at_least(len(shares), read, self.depth) / self.depth
+        return bound * max(0.0, float(shares.mean()) - inherited.error)
+
+
+@dataclass(frozen=True)
+class Test:
+    """How the order of units is tested, and units are drawn."""
+
+    first: int
+    """Permutations that are drawn at first."""
+    seed: int
+    unit_seed: int
+    tests: int = 1
+
+
+def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, test: Test) -> Framed:
+    """Return what two models show unit by unit, given the layers of each that were read, by their numbers."""
+    numbers = tuple(sorted(base)), tuple(sorted(candidate))
+    bases, others = [base[number] for number in numbers[0]], [candidate[number] for number in numbers[1]]
+    likeness = np.array([[_likeness(mine, other) for other in others] for mine in bases])
+    rows, columns = assign(likeness)
+    pairs = dict(zip(columns.tolist(), rows.tolist(), strict=True))
+    partners = [pairs.get(column, int(likeness[:, column].argmax())) for column in range(len(others))]
+    writes = np.array([layer.writes for layer in others])
+    weights = writes / writes.sum() if writes.sum() > 0 else writes
+    return Framed(
+        frame,
+        numbers,
+        depth,
+        tuple(numbers[0][partner] for partner in partners),
+        _inherited(bases, others, partners, weights, test.unit_seed),
+        _tested(bases, others, pairs, weights, test),
+        SORTED if sorted_by_size(bases) and sorted_by_size(others) else "",
+        test.tests,
+    )
+
+
+def _likeness(base: UnitRows, candidate: UnitRows) -> float:
+    """How well the units of a layer that write most are found in another layer, whatever the order of its units."""
+    heavy, base_heavy = (
+        rows.of(np.argsort(-rows.weight, kind="stable")[:most])
+        for rows, most in ((candidate, HEAVIEST), (base, OF_BASE))
+    )
+    total = heavy.weight.sum()
+    best = cosines(heavy, base_heavy).max(axis=1, initial=0.0).astype(np.float64)
+    return float(best @ heavy.weight / total) if total > 0 else 0.0
+
+
+def _tested(
+    bases: Sequence[UnitRows], others: Sequence[UnitRows], pairs: Mapping[int, int], weights: Vector, test: Test
+) -> UnitOrder | None:
+    groups = copies(others)
+    units = [
+        drawn_units(len(rows.weight), f"permuted units {test.unit_seed} {group}")
+        for rows, group in zip(others, groups, strict=True)
+    ]
+    layers = [
+        matched(bases[partner], others[column], units[column], groups[column], float(weights[column]))
+        for column, partner in sorted(pairs.items())
+        if weights[column] > 0
+    ]
+    return order_test(layers, test.first, test.seed)
+
+
+def _inherited(
+    bases: Sequence[UnitRows], others: Sequence[UnitRows], partners: Sequence[int], weights: Vector, seed: int
+) -> Inherited:
+    drawn, errors = [], []
+    for number, (rows, partner) in enumerate(zip(others, partners, strict=True)):
+        layer, error = _layer(
+            bases[partner], rows, to_draw(len(others)), random_stream(f"units in a frame {seed} {number}")
+        )
+        drawn.append(layer)
+        errors.append(error)
+    error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * np.array(errors)).sum()))
+    return Inherited(np.array([layer.share for layer in drawn]), weights, error, tuple(drawn))
+
+
+def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox) -> tuple[Drawn, float]:
+    """The units of one layer that were looked up, and one over their number; 0 if they are all units of the layer."""
+    live = np.flatnonzero(base.weight > 0)
+    if not candidate.weight.sum() > 0 or not len(live):
+        return NOTHING, 0.0
+    chosen, counts, error = draw(candidate.weight, count, stream)
+    found = cosines(candidate.of(chosen), base.of(live)).max(axis=1) > ALIKE
+    return Drawn(chosen, counts, found), error

@@ -1,0 +1,66 @@
+"""Framed verdict: what two models show unit by unit -> a verdict, with the kind of evidence that it rests on.
+
+RELATED is only verified by the exact test together with a share above what is asked for: a few copied units stand in
+perfect order, and sorted units in a like one. The share alone is calibrated evidence, which verifies nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluate import CHANCE, named
+from hf_lineage.evidence.framed import TOKEN, Framed
+from hf_lineage.evidence.verdict import Inconclusive, Kind, Related, Unrelated, Verdict
+
+CALIBRATION = "benchmarks/results/ours-frames.json"
+"""Where the shares of independent models were measured; the two figures below are from there."""
+PAIRS, LARGEST = 1128, 0.0
+"""Pairs of independent models, and the largest share that one of them inherits from the other."""
+CALIBRATED = 0.02
+"""With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
+UNDONE = "the residual stream was rotated, reordered or changed in width"
+"""What is undone by looking through tokens."""
+
+
+def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> Verdict:
+    """Return the verdict on what two models show unit by unit; `admitted`: whether calibrated evidence is accepted."""
+    share, p_value = framed.inherited.share, framed.p_value
+    if p_value is not None and p_value <= criteria.alpha:
+        return replace(_exact(framed, criteria), framed=framed)
+    if framed.frame.name == TOKEN and framed.least > max(0.5, criteria.min_share):
+        reason = (
+            f"{share:.0%} of what its units write is inherited, though not in the order of the base: {UNDONE}, and "
+            f"units were moved; of {PAIRS:,} pairs of independent models none has more than {LARGEST:.0%}"
+        )
+        return Related(reason, kind=Kind.CALIBRATED, accepted=admitted, framed=framed)
+    if share > CALIBRATED:
+        return Inconclusive(
+            f"{share:.0%} of what its units write is found in the base, seen {through(framed)}: more than independent "
+            "models have in common, and too little to call it related",
+            framed=framed,
+        )
+    return Unrelated(framed=framed)
+
+
+def _exact(framed: Framed, criteria: Criteria) -> Verdict:
+    """The verdict where the order of the units is significant, by how many of them are inherited."""
+    share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
+    undone = f"{UNDONE}: " if framed.frame.name == TOKEN else ""
+    found = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
+    if framed.least > criteria.min_share:
+        return Related(found)
+    if layers or share > CHANCE:
+        where = f", in {named(layers)}" if layers else ", in no layer more than half"
+        return Related(f"{found}{where}", kind=Kind.IN_PART, accepted=Kind.IN_PART.identifier in criteria.accept)
+    return Inconclusive(
+        f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
+        "inherited; a few copied units can do that"
+    )
+
+
+def through(framed: Framed) -> str:
+    """Return through what the units were seen, as a phrase."""
+    if framed.frame.name != TOKEN:
+        return "in the coordinates of the residual stream"
+    return f"through {framed.frame.tokens:,} tokens that both know by their {framed.frame.by}"
