@@ -48,7 +48,7 @@ def _exchangeable(base: OpenedModel, candidate: OpenedModel) -> bool:
 
 def second_look(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> Verdict:
     """Return the verdict after a second look, if one is called for: the first verdict where it shows nothing more."""
-    frame = _frame(first, base, candidate)
+    frame = _frame(first, base, candidate, options)
     if frame is None or not possible(base, candidate, options):
         return first
     criteria = Criteria(
@@ -65,6 +65,8 @@ def second_look(first: Verdict, base: OpenedModel, candidate: OpenedModel, optio
         reason = f"{first.reason}; {seen}: {framed.reason}" if first.reason else f"{seen}: {framed.reason}"
         return replace(first, reason=reason)
     outcome = judge_framed(framed, criteria, options.evidence == "any")
+    if isinstance(outcome, Unrelated) and _faint(first, options):
+        return replace(first, framed=framed)
     if isinstance(outcome, Unrelated) and isinstance(first, Inconclusive | Incompatible):
         return Unrelated(evidence=first.evidence, by_path=first.by_path, framed=framed)
     if isinstance(outcome, Unrelated):
@@ -72,13 +74,20 @@ def second_look(first: Verdict, base: OpenedModel, candidate: OpenedModel, optio
     return replace(outcome, evidence=first.evidence, by_path=first.by_path, framed=framed)
 
 
-def _frame(first: Verdict, base: OpenedModel, candidate: OpenedModel) -> str | None:
+def _frame(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> str | None:
     """The frame of the second look; None if the first decides."""
     if isinstance(first, Incompatible) and base.width != candidate.width:
         return TOKEN
     if isinstance(first, Inconclusive) and first.evidence and not _exchangeable(base, candidate):
         return RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
-    return TOKEN if isinstance(first, Unrelated) else None
+    return TOKEN if isinstance(first, Unrelated) or _faint(first, options) else None
+
+
+def _faint(first: Verdict, options: Options) -> bool:
+    """Whether the first look is significant and no more: signs of coordinates that were changed leave as much."""
+    return isinstance(first, Inconclusive) and any(
+        one.decided_by is not None and one.p_value <= options.alpha for one in first.evidence.values()
+    )
 
 
 def _framed(

@@ -146,7 +146,7 @@ def _gpt2_heads(attention: Any) -> Heads:
 
 def random_turn(width: int, keeps_mean: bool) -> Tensor:
     """Return an orthogonal matrix (d, d) in float64 from torch's generator; one that leaves the ones where they are."""
-    turn = torch.linalg.qr(torch.randn(width - keeps_mean, width - keeps_mean, dtype=torch.float64)).Q
+    turn: Tensor = torch.linalg.qr(torch.randn(width - keeps_mean, width - keeps_mean, dtype=torch.float64)).Q
     if not keeps_mean:
         return turn
     basis = torch.randn(width, width, dtype=torch.float64)
@@ -154,4 +154,5 @@ def random_turn(width: int, keeps_mean: bool) -> Tensor:
     basis = torch.linalg.qr(basis).Q
     kept = torch.eye(width, dtype=torch.float64)
     kept[1:, 1:] = turn
-    return basis @ kept @ basis.T
+    whole: Tensor = basis @ kept @ basis.T
+    return whole
