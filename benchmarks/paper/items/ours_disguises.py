@@ -51,7 +51,7 @@ def llamas(bench: Bench, tokens: Tensor) -> Lineup:
 
 
 def gpt2s(bench: Bench, benchmark: Benchmark, tokens: Tensor) -> Lineup:
-    """Return the first GPT-2 root of the test with its descendants, its student and other roots, and the Hub's GPT-2."""
+    """Return a GPT-2 root with its descendants, its student and other roots, and the GPT-2 of the Hub."""
     number, *rest = benchmark.plan.test
     root, few = benchmark.root(number), bench.sized(1, None, None)
     related = [(root, suspect) for suspect in (root, *benchmark.descendants(number).values())]
