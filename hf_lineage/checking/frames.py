@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from hf_lineage.architecture.paths import ALL
 from hf_lineage.architecture.schema import as_names
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import OpenedModel
@@ -33,7 +34,8 @@ USUAL = next(iter(RECIPES.values())).name
 
 def possible(base: OpenedModel, candidate: OpenedModel, options: Options) -> bool:
     """Return whether a second look may be taken, by what is known before any weights are read."""
-    asked = PATH in options.paths and options.recipe.name == USUAL and options.recipe.probes and not options.nulls
+    paths = options.paths == ALL or PATH in options.paths
+    asked = paths and options.recipe.name == USUAL and options.recipe.probes and not options.nulls
     models = (base, candidate)
     if not asked or any(model.factorization is None or PATH not in model.rows for model in models):
         return False
