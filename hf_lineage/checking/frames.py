@@ -118,9 +118,10 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
     Raise NothingToCompare where there is none.
     """
     shared, names = _shared(base, candidate)
-    chosen = token_frame.drawn_tokens(len(shared.base), [base.layout.width, candidate.layout.width])
+    widths = base.layout.width, candidate.layout.width
+    chosen = token_frame.drawn_tokens(len(shared.base), widths)
     polars = [
-        _polar(model, name, numbers[chosen])
+        _polar(model, name, numbers[chosen], min(widths))
         for model, name, numbers in zip((base, candidate), names, (shared.base, shared.candidate), strict=True)
     ]
     return Frame(TOKEN, len(chosen), shared.by), token_frame.between(*polars)
@@ -156,9 +157,9 @@ def _embedding(model: Opened) -> str:
     return name
 
 
-def _polar(model: Opened, name: str, numbers: token_frame.Numbers) -> Polar:
+def _polar(model: Opened, name: str, numbers: token_frame.Numbers, narrower: int) -> Polar:
     try:
-        return token_frame.polar(token_frame.token_rows(model.checkpoint, name, numbers))
+        return token_frame.polar(token_frame.token_rows(model.checkpoint, name, numbers), narrower)
     except NothingToCompare as error:
         raise NothingToCompare(f"{model.described.repo}: {error}") from None
 

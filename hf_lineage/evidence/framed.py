@@ -138,22 +138,43 @@ def _tested(
 def _inherited(
     bases: Sequence[UnitRows], others: Sequence[UnitRows], partners: Sequence[int], weights: Vector, seed: int
 ) -> Inherited:
-    drawn, errors = [], []
+    drawn, shares, errors = [], [], []
     for number, (rows, partner) in enumerate(zip(others, partners, strict=True)):
-        layer, error = _layer(
-            bases[partner], rows, to_draw(len(others)), random_stream(f"units in a frame {seed} {number}")
-        )
+        stream = random_stream(f"units in a frame {seed} {number}")
+        layer, left, error = _layer(bases[partner], rows, to_draw(len(others)), stream)
         drawn.append(layer)
+        shares.append(left * layer.share)
         errors.append(error)
     error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * np.array(errors)).sum()))
-    return Inherited(np.array([layer.share for layer in drawn]), weights, error, tuple(drawn))
+    return Inherited(np.array(shares), weights, error, tuple(drawn))
 
 
-def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox) -> tuple[Drawn, float]:
-    """The units of one layer that were looked up, and one over their number; 0 if they are all units of the layer."""
+def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox) -> tuple[Drawn, float, float]:
+    """The units of one layer that were looked up, what is left of them after others, and one over their number.
+
+    The last is 0 if they are all units of the layer.
+    """
     live = np.flatnonzero(base.weight > 0)
     if not candidate.weight.sum() > 0 or not len(live):
-        return NOTHING, 0.0
+        return NOTHING, 0.0, 0.0
     chosen, counts, error = draw(candidate.weight, count, stream)
-    found = cosines(candidate.of(chosen), base.of(live)).max(axis=1) > ALIKE
-    return Drawn(chosen, counts, found), error
+    alike = cosines(candidate.of(chosen), base.of(live))
+    found = alike.max(axis=1) > ALIKE
+    partners = np.unique(live[alike.argmax(axis=1)[found]])
+    return Drawn(chosen, counts, found), _left(base.of(partners), candidate), error
+
+
+def _left(partners: UnitRows, candidate: UnitRows) -> float:
+    """What is left of the copies of some units of the base after what all other units write: 1 if at least half is.
+
+    A copy beside its opposite, or beside others that add up to it, writes nothing. What any two networks have in
+    common along the identity is left out.
+    """
+    alike = cosines(candidate, partners).astype(np.float64)
+    copied = float(candidate.weight @ np.where(alike > ALIKE, alike, 0.0).sum(axis=1))
+    if copied <= 0:
+        return 0.0
+    traces = [np.vecdot(rows.inner, rows.outer).astype(np.float64) for rows in (candidate, partners)]
+    common = float(candidate.weight @ traces[0]) * float(traces[1].sum()) / candidate.inner.shape[1]
+    net = float(candidate.weight @ alike.sum(axis=1)) - common
+    return min(1.0, max(0.0, 2 * net / copied))

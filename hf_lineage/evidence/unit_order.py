@@ -33,7 +33,7 @@ TIED = 1e-4
 """Matches that differ by less are tied: copies of one unit, among which the first in the file would be chosen."""
 SORTED = 6.0
 """Deviations of a rank correlation from which on units do not stand in a random order but were sorted by size."""
-BATCH = 32
+BATCH = 64
 """Permutations that are drawn at a time."""
 
 Numbers = NDArray[np.int64]
@@ -223,10 +223,11 @@ def _placed(alike: Array, orders: Numbers) -> Vector:
 
 
 def _ranked(layer: Matched, orders: Numbers) -> Vector:
-    """The weighted rank correlation of matched units, the candidate's in the places where a permutation puts them."""
-    ranks = _ranks(orders[:, layer.places])
+    """The weighted correlation of ranks in the base and the places where a permutation puts the candidate's units."""
+    size = orders.shape[1]
+    places = (orders[:, layer.places] - (size - 1) / 2) / np.sqrt((size**2 - 1) / 12)
     share = layer.strength / layer.strength.sum() if layer.strength.sum() > 0 else layer.strength
-    correlation: Vector = ranks @ (share * layer.ranks)
+    correlation: Vector = places @ (share * layer.ranks)
     return correlation
 
 

@@ -40,7 +40,7 @@ SEEN = 256
 LEAST = 1e-4
 """A direction in which rows of tokens vary less, relative to the largest, is rounding and is left out."""
 SPANNED = 0.5
-"""Rows of tokens have to span this share of the stream: in few directions any two units would be alike."""
+"""Rows of tokens have to span this share of the narrower stream: in fewer directions most of a unit is not seen."""
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,22 @@ def _consecutive(numbers: NDArray[np.int64]) -> Iterator[slice]:
         yield slice(int(run[0]), int(run[-1]) + 1)
 
 
-def polar(rows: NDArray[np.float64]) -> Polar:
-    """Return the polar factor of the rows of some tokens; NothingToCompare where they span too few directions."""
+def polar(rows: NDArray[np.float64], narrower: int) -> Polar:
+    """Return the polar factor of the rows of some tokens.
+
+    Raise NothingToCompare where they span too few directions, given the width of the narrower stream of the two.
+    """
     largest = float(np.abs(rows).max(initial=0.0))
     if not np.isfinite(rows).all() or largest == 0:
         raise NothingToCompare("the rows of its tokens are zero or not finite")
     scaled = rows / largest
     squares, vectors = np.linalg.eigh(scaled.T @ scaled)
     kept = squares > LEAST**2 * squares[-1]
-    rank, width = int(kept.sum()), rows.shape[1]
-    if rank < SPANNED * width:
-        raise NothingToCompare(f"the rows of {len(rows)} tokens span only {rank} of {width} directions of its stream")
+    rank = int(kept.sum())
+    if rank < SPANNED * narrower:
+        raise NothingToCompare(
+            f"the rows of {len(rows)} tokens span only {rank} of the {rows.shape[1]} directions of its stream"
+        )
     directions = vectors[:, kept]
     return Polar(scaled @ (directions / np.sqrt(squares[kept])) @ directions.T, rank)
 

@@ -1,0 +1,97 @@
+import json
+
+import pytest
+
+from hf_lineage.checkpoint.vocabulary import NUMBER, TEXT, shared_tokens
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.hub.reference import RepoRef
+
+
+def repo(folder, **files):
+    folder.mkdir()
+    for name, content in files.items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (folder / name.replace("_json", ".json").replace("_txt", ".txt").replace("_model", ".model")).write_text(text)
+    return RepoRef(folder.name, folder)
+
+
+def bpe(vocabulary, *added):
+    return {"model": {"type": "BPE", "vocab": vocabulary}, "added_tokens": list(added)}
+
+
+def pairs(shared):
+    return list(zip(shared.base.tolist(), shared.candidate.tolist(), strict=True))
+
+
+def test_tokenizers_that_are_alike_share_all_numbers(tmp_path):
+    a, b = (repo(tmp_path / name, tokenizer_json=bpe({"x": 0})) for name in "ab")
+    shared = shared_tokens(a, b, (5, 4))
+    assert (pairs(shared), shared.by) == ([(0, 0), (1, 1), (2, 2), (3, 3)], NUMBER)
+
+
+def test_sentencepiece_models_are_compared_by_their_bytes_alone(tmp_path):
+    a, b = (repo(tmp_path / name, tokenizer_model="pieces") for name in "ab")
+    assert len(shared_tokens(a, b, (5, 5)).base) == 5
+    other = repo(tmp_path / "c", tokenizer_model="other pieces")
+    with pytest.raises(NothingToCompare, match="no tokenizer whose tokens are written out"):
+        shared_tokens(a, other, (5, 5))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"tokenizer_json": bpe({"a": 3, "b": 1, "ü": 2})},
+        {"tokenizer_json": bpe({"a": 3}, {"content": "b", "id": 1}, {"content": "ü", "id": 2})},
+        {
+            "tokenizer_json": {
+                "model": {"type": "Unigram", "vocab": [["<s>", 0.0], ["b", -1.0], ["ü", -2.0], ["a", -3.0]]}
+            }
+        },
+        {"vocab_json": {"a": 3, "b": 1, "ü": 2}},
+        {"vocab_txt": "<s>\nb\nü\na\n"},
+    ],
+)
+def test_other_tokenizers_share_tokens_of_one_text(tmp_path, files):
+    a = repo(tmp_path / "a", tokenizer_json=bpe({"a": 0, "b": 1, "c": 2, "ü": 4}))
+    shared = shared_tokens(a, repo(tmp_path / "b", **files), (10, 10))
+    assert (pairs(shared), shared.by) == ([(0, 3), (1, 1), (4, 2)], TEXT)
+
+
+def test_tokens_without_a_row_are_not_shared(tmp_path):
+    a = repo(tmp_path / "a", vocab_json={"a": 0, "b": 9})
+    b = repo(tmp_path / "b", vocab_json={"a": 1, "b": 2, "c": 0})
+    assert pairs(shared_tokens(a, b, (5, 5))) == [(0, 1)]
+
+
+def test_tokens_that_point_to_one_row_count_once(tmp_path):
+    a = repo(tmp_path / "a", vocab_json={"a": 0, "b": 1, "c": 2})
+    b = repo(tmp_path / "b", vocab_json={"a": 7, "b": 7, "c": 7})
+    assert len(shared_tokens(a, b, (10, 10)).base) == 1
+
+
+def test_models_without_a_tokenizer_share_rows_if_they_have_as_many(tmp_path):
+    a, b = repo(tmp_path / "a"), repo(tmp_path / "b", vocab_json={"a": 0})
+    assert shared_tokens(a, b, (3, 3)).by == NUMBER
+    with pytest.raises(NothingToCompare, match="a has no tokenizer, and the vocabularies are of unlike sizes"):
+        shared_tokens(a, b, (3, 4))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        bpe({"a": True, "b": -1, "c": "0", "d": 1.5}),
+        {"model": []},
+        {"model": {"vocab": [[], "x", [3, 0.0]]}, "added_tokens": [1, {"id": 3}, {"content": [], "id": 0}]},
+    ],
+)
+def test_entries_that_are_no_tokens_are_no_tokens(tmp_path, content):
+    a = repo(tmp_path / "a", vocab_json={"a": 0, "b": 1, "c": 2})
+    with pytest.raises(NothingToCompare, match="no tokenizer whose tokens"):
+        shared_tokens(a, repo(tmp_path / "b", tokenizer_json=content), (5, 5))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": ' * 100_000])
+def test_a_damaged_tokenizer_is_named(tmp_path, text):
+    a = repo(tmp_path / "a", vocab_json={"a": 0})
+    with pytest.raises(CheckpointError, match=r"b: tokenizer\.json"):
+        shared_tokens(a, repo(tmp_path / "b", tokenizer_json=text), (5, 5))
