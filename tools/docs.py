@@ -34,6 +34,8 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "adapters": (PAGES / "adapters.md", measured.adapters_block),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
     "missed": (BENCHMARKS, measured.missed_block),
+    "attacks": (PAGES / "limits.md", measured.attacks_block),
+    "reshaped": (PAGES / "limits.md", measured.reshaped_block),
     "coverage": (PAGES / "classes.md", listed.coverage_block),
     "classes": (PAGES / "classes.md", listed.classes_block),
     "formats": (PAGES / "formats.md", stored.formats_block),

@@ -95,9 +95,9 @@ def figures(bench: Bench, lineup: Lineup, name: str, totals: tuple[Rated, Rated]
         totals[kind].verdicts.extend(both[kind].verdicts)
     if name != CLEAN:
         note = f"in float64, but norms and softmax of transformers round to float32; the limit is {ROUNDING:g}"
-        yield Row(f"{where}: logits moved by at most", None, max(differences), note)
-    for kind, rated in zip(("descendants", "others"), both, strict=True):
-        yield Row(f"{where}: {kind} called RELATED", None, rated.said, rated.words)
+        yield Row(f"{where}: logits moved by at most", None, f"{max(differences):.1e}", note)
+    for who, rated in zip(("descendants", "others"), both, strict=True):
+        yield Row(f"{where}: {who} called RELATED", None, rated.said, rated.words)
     for method, value in separation(*both).items():
         yield Row(f"{where}: AUROC of {method}", None, value)
 
@@ -111,8 +111,8 @@ def worn(bench: Bench, lineup: Lineup, suspect: Path, name: str) -> Case:
 
 def shares(row: Row) -> tuple[int, int]:
     """Return how many were called RELATED, of how many."""
-    called, _, of = str(row.ours).partition("/")
-    return int(called), int(of)
+    some, _, everything = str(row.ours).partition("/")
+    return int(some), int(everything)
 
 
 def holds(rows: Mapping[str, Row]) -> None:
@@ -123,7 +123,7 @@ def holds(rows: Mapping[str, Row]) -> None:
     for name, row in rows.items():
         where, _, what = name.partition(": ")
         if what.startswith("logits moved"):
-            claim(row.number <= ROUNDING, f"{where}: logits moved by {row.number:.2g}")
+            claim(float(str(row.ours)) <= ROUNDING, f"{where}: logits moved by {row.ours}")
         if what == "descendants called RELATED" and where != "all edits":
             called, of = shares(row)
             spared = max(1, of // 9) if where.endswith(TURNED) else 0

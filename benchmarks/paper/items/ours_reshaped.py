@@ -79,6 +79,7 @@ STRANGERS = (
     Shape("6 layers up-scaled to 9", with_layers(*UPSCALED), {}, OTHER),
 )
 """Of an independent model: nothing is to be found."""
+COLUMNS = ("What was done", "Loss", "Units inherited", "Layers whose origin is right", "Verdict")
 FEW = ("narrowed by 1/8", "6 layers up-scaled to 9")
 
 
@@ -157,6 +158,13 @@ def holds(rows: Mapping[str, Row]) -> None:
     shares = [row.number for name, row in rows.items() if name.endswith(": layers right")]
     least = sum(shares) / len(shares)
     claim(least >= RIGHT, f"the origin of {least:.0%} of the layers is right")
+
+
+def summary(rows: Mapping[str, Row]) -> Iterator[tuple[str, ...]]:
+    """Yield lines under COLUMNS."""
+    for name in [row.partition(": ")[0] for row in rows if row.endswith(": share inherited")]:
+        share, right = (f"{rows[f'{name}: {what}'].number:.0%}" for what in ("share inherited", "layers right"))
+        yield name, f"{rows[f'{name}: loss'].number:.2f}", share, right, str(rows[f"{name}: verdict"].ours)
 
 
 EXPERIMENTS = (Experiment("ours:reshaped", "other sizes than the base's", rows, holds),)

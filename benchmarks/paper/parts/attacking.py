@@ -21,7 +21,8 @@ TOKENIZER = "tokenizer.json"
 
 def folded(norm: Any, matrix: Tensor) -> Tensor:
     """Return a matrix (out, d) with the gain of the norm in front of it."""
-    return matrix * norm.weight
+    scaled: Tensor = matrix * norm.weight
+    return scaled
 
 
 def of_mlp(model: Any) -> list[Tensor]:
@@ -40,7 +41,7 @@ def of_all_paths(model: Any) -> list[Tensor]:
         found.append(mlp.down_proj.weight @ folded(layer.post_attention_layernorm, mlp.gate_proj.weight))
         size, shared = attention.head_dim, attention.num_key_value_groups
         query, key, value = (
-            folded(norm, linear.weight).unflatten(0, (-1, size))
+            folded(norm, linear.weight).view(-1, size, linear.weight.shape[1])
             for linear in (attention.q_proj, attention.k_proj, attention.v_proj)
         )
         keys, values = (part.repeat_interleave(shared, dim=0).flatten(0, 1) for part in (key, value))
@@ -63,8 +64,8 @@ def alike(ours: Tensor, theirs: Tensor) -> Tensor:
     if ours.ndim == 3:
         return functional.cosine_similarity(ours, theirs, dim=-1).prod(dim=0).clamp(min=0).mean()
     eye = torch.eye(len(ours))
-    centred = [(matrix - eye * matrix.diagonal().mean()).flatten() for matrix in (ours, theirs)]
-    return functional.cosine_similarity(*centred, dim=0).abs()
+    mine, others = ((matrix - eye * matrix.diagonal().mean()).flatten() for matrix in (ours, theirs))
+    return functional.cosine_similarity(mine, others, dim=0).abs()
 
 
 def suppressed(model: Any, corpus: Corpus, seen: Likeness, steps: int, price: float = 3.0) -> Any:

@@ -25,7 +25,8 @@ def in_order(matrix: Tensor, chosen: Sequence[int] | Tensor, axis: int) -> Tenso
 
 def _each_matrix(model: Any, change: Callable[[Tensor, int], Tensor]) -> None:
     """Put what `change` makes of a tensor and of the axis that holds the stream in the place of every tensor."""
-    writers = {id(module) for layer in layers(model) for module in (layer.self_attn.o_proj, layer.mlp.down_proj)}
+    given: list[Any] = list(layers(model))
+    writers = {id(module) for layer in given for module in (layer.self_attn.o_proj, layer.mlp.down_proj)}
     for module in model.modules():
         if getattr(module, "weight", None) is not None:
             axis = 0 if id(module) in writers or module.weight.ndim == 1 else 1

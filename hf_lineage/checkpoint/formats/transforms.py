@@ -77,7 +77,8 @@ def _online(stated: Mapping[str, Any]) -> Iterator[Online]:
     for group in groups.values() if isinstance(groups, dict) else ():
         places = group.get("apply") if isinstance(group, dict) else None
         for place in places if isinstance(places, list) else [None]:
-            where = place.get("location") if isinstance(place, dict) else None
+            place = place if isinstance(place, dict) else {}
+            where = str(place.get("location"))
             if where in ELSEWHERE:
                 continue
             if where not in SIDES:
