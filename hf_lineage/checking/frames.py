@@ -1,8 +1,8 @@
-"""Frames: a second look at two models, unit by unit, where the products of their paths show nothing.
+"""Frames: two models are compared unit by unit where the products of their paths show nothing.
 
-It is taken where the first look says UNRELATED, where the two have unlike widths, and where residual coordinates are
-not exchangeable, so that the first has no test. An honest release needs none and costs nothing more; the p-value of the
-first look is corrected for the second wherever there may be one.
+That is so where the paths say UNRELATED, where the two have unlike widths, and where residual coordinates are not
+exchangeable, so that the paths have no test. An honest release needs none of it and costs nothing more; the p-value of
+the paths is corrected for this further test wherever there may be one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from hf_lineage.signature.token_frame import PATH, Polar
 from hf_lineage.signature.unit_rows import Layers
 
 USUAL = next(iter(RECIPES.values())).name
-"""Other recipes reproduce what was measured with them, without a second look."""
+"""Other recipes reproduce what was measured with them, and nothing else."""
 
 
 def possible(base: OpenedModel, candidate: OpenedModel, options: Options) -> bool:
-    """Return whether a second look may be taken, by what is known before any weights are read."""
+    """Return whether two models may be compared unit by unit, by what is known before any weights are read."""
     paths = options.paths == ALL or PATH in options.paths
     asked = paths and options.recipe.name == USUAL and options.recipe.probes and not options.nulls
     models = (base, candidate)
@@ -48,8 +48,8 @@ def _exchangeable(base: OpenedModel, candidate: OpenedModel) -> bool:
     return all(model.factorization is None or model.factorization.exchangeable for model in (base, candidate))
 
 
-def second_look(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> Verdict:
-    """Return the verdict after a second look, if one is called for: the first verdict where it shows nothing more."""
+def unit_by_unit(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> Verdict:
+    """Return the verdict after a comparison unit by unit, if one is called for; the first where it shows no more."""
     frame = _frame(first, base, candidate, options)
     if frame is None or not possible(base, candidate, options):
         return first
@@ -77,7 +77,7 @@ def second_look(first: Verdict, base: OpenedModel, candidate: OpenedModel, optio
 
 
 def _frame(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> str | None:
-    """The frame of the second look; None if the first decides."""
+    """The frame of a comparison unit by unit; None if the paths decide."""
     if isinstance(first, Incompatible) and base.width != candidate.width:
         return TOKEN
     if isinstance(first, Inconclusive) and first.evidence and not _exchangeable(base, candidate):
@@ -86,7 +86,7 @@ def _frame(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: O
 
 
 def _faint(first: Verdict, options: Options) -> bool:
-    """Whether the first look is significant and no more: signs of coordinates that were changed leave as much."""
+    """Whether the paths are significant and no more: signs of coordinates that were changed leave as much."""
     return isinstance(first, Inconclusive) and any(
         one.decided_by is not None and one.p_value <= options.alpha for one in first.evidence.values()
     )
@@ -165,7 +165,7 @@ def _polar(model: Opened, name: str, numbers: token_frame.Numbers, narrower: int
 
 
 def _layers(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> Collection[int]:
-    """The layers that are read: those that the first look has read, else as many as UNRELATED needs.
+    """The layers that are read: those that were read for the paths, else as many as UNRELATED needs.
 
     Models of unlike depth are read as a whole, since a layer may have its partner anywhere.
     """

@@ -32,7 +32,7 @@ def judged(
         return base
     if isinstance(candidate, verdict.Verdict):
         return candidate
-    return frames.second_look(by_paths(base, candidate, options), base, candidate, options)
+    return frames.unit_by_unit(by_paths(base, candidate, options), base, candidate, options)
 
 
 def by_paths(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdict.Verdict:

@@ -63,8 +63,8 @@ def _by_text(base: Tokens, candidate: Tokens, rows: tuple[int, int]) -> SharedTo
     """Tokens of one text; of several that have one row, or none, only one counts, or none."""
     pairs = [(number, candidate[text]) for text, number in base.items() if text in candidate]
     inside = [pair for pair in pairs if all(number < count for number, count in zip(pair, rows, strict=True))]
-    unique = {theirs: mine for mine, theirs in dict(inside).items()}
-    numbers = np.array(sorted((mine, theirs) for theirs, mine in unique.items()), dtype=np.int64).reshape(-1, 2)
+    unique = {other: mine for mine, other in dict(inside).items()}
+    numbers = np.array(sorted((mine, other) for other, mine in unique.items()), dtype=np.int64).reshape(-1, 2)
     return SharedTokens(numbers[:, 0], numbers[:, 1], TEXT)
 
 

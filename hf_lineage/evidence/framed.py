@@ -160,9 +160,9 @@ def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Ph
         return NOTHING, 0.0, 0.0
     chosen, counts, error = draw(candidate.weight, count, stream)
     alike = cosines(candidate.of(chosen), base.of(live))
-    found = alike.max(axis=1) > ALIKE
-    partners = np.unique(live[alike.argmax(axis=1)[found]])
-    return Drawn(chosen, counts, found), _left(base.of(partners), candidate), error
+    inherited = alike.max(axis=1) > ALIKE
+    partners = np.unique(live[alike.argmax(axis=1)[inherited]])
+    return Drawn(chosen, counts, inherited), _left(base.of(partners), candidate), error
 
 
 def _left(partners: UnitRows, candidate: UnitRows) -> float:
@@ -178,4 +178,4 @@ def _left(partners: UnitRows, candidate: UnitRows) -> float:
     traces = [np.vecdot(rows.inner, rows.outer).astype(np.float64) for rows in (candidate, partners)]
     common = float(candidate.weight @ traces[0]) * float(traces[1].sum()) / candidate.inner.shape[1]
     net = float(candidate.weight @ alike.sum(axis=1)) - common
-    return min(1.0, max(0.0, 2 * net / copied))
+    return float(min(1.0, max(0.0, 2 * net / copied)))

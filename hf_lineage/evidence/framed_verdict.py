@@ -47,12 +47,12 @@ def _exact(framed: Framed, criteria: Criteria) -> Verdict:
     """The verdict where the order of the units is significant, by how many of them are inherited."""
     share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
     undone = f"{UNDONE}: " if framed.frame.name == TOKEN else ""
-    found = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
+    shown = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
     if framed.least > criteria.min_share:
-        return Related(found)
+        return Related(shown)
     if layers or share > CHANCE:
         where = f", in {named(layers)}" if layers else ", in no layer more than half"
-        return Related(f"{found}{where}", kind=Kind.IN_PART, accepted=Kind.IN_PART.identifier in criteria.accept)
+        return Related(f"{shown}{where}", kind=Kind.IN_PART, accepted=Kind.IN_PART.identifier in criteria.accept)
     return Inconclusive(
         f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
         "inherited; a few copied units can do that"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 LIMITS = (
-    "A low score is no proof of independence against every attacker: training against it, a rotation or reordering of "
-    "the residual stream, and very heavy continued pretraining all lower it.",
+    "A low score is no proof of independence against every attacker: training against it, very heavy continued "
+    "pretraining, and a new embedding on a rotated residual stream all hide descent.",
     "A low but significant score can come from a shared initialisation (two runs from one seed), which is a shared "
     "ancestor here.",
     "The permutation p-value holds for training that treats all residual coordinates alike; fixed sinusoidal positions "

@@ -1,4 +1,4 @@
-"""The second look: streams that were turned or cut are seen through, forgeries are not."""
+"""Unit by unit: streams that were turned or cut are seen through, forgeries are not."""
 
 import pytest
 import torch
@@ -57,14 +57,14 @@ def test_layers_of_the_base_in_a_rotated_stream_are_related_in_part(tmp_path):
     assert verdict.reason.endswith("in layers 1, 4")
 
 
-def test_an_independent_model_is_unrelated_by_both_looks_and_both_are_counted():
+def test_an_independent_model_is_unrelated_by_both_tests_and_both_are_counted():
     verdict = judged(HUB / INDEPENDENT)
     assert verdict.name == "UNRELATED"
     assert (verdict.framed.tests, verdict.evidence["mlp"].further) == (2, 1)
     assert verdict.framed.inherited.share == 0
 
 
-def test_a_related_model_needs_no_second_look_and_keeps_the_least_p():
+def test_a_related_model_is_not_compared_unit_by_unit_and_keeps_the_least_p():
     verdict = judged(HUB / CHILD)
     assert verdict.framed is None
     assert verdict.evidence["mlp"].p_value == 0.001
@@ -148,7 +148,7 @@ def test_stored_signatures_are_judged_by_their_paths_alone(tmp_path):
     assert (row.verdict.name, row.verdict.framed, row.verdict.evidence["mlp"].further) == ("UNRELATED", None, 0)
 
 
-def test_the_paper_takes_no_second_look():
+def test_the_paper_compares_no_units():
     from hf_lineage import RECIPES
 
     assert judged(HUB / INDEPENDENT, Options(order_seed=0, recipe=RECIPES["paper"])).framed is None
