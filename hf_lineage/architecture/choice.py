@@ -25,7 +25,7 @@ class Choice:
 
 LISTED = Choice()
 """Only what the registry lists is read."""
-_CHECK = "check --registry, or `registry` in the trust file"
+_CHECK = "check the folder that --registry, --prove or `registry` in the trust file names"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,7 +30,8 @@ class Options(Sources, Procedure, Spec):
     """The folder of the repository in which the model is; bases are searched for the same folder."""
 
     file: str | None = field(default=None, kw_only=True)
-    """The GGUF file from which the model is read, where its repository has several; bases are not concerned."""
+    """The file from which a converted model (GGUF, ONNX, CTranslate2) is read, where its repository has several; bases
+    are not concerned."""
     allow_pickle: bool = field(default=False, kw_only=True)
     """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
     as_class: str | None = field(default=None, kw_only=True)
@@ -38,7 +40,7 @@ class Options(Sources, Procedure, Spec):
     """A folder of factorizations of the user's own, for classes that the registry does not list; by default the one
     that the trust file names."""
 
-    @property
+    @functools.cached_property
     def choice(self) -> Choice:
         """How a model is read whose class the registry does not list; OptionError for an invalid trust file."""
         named = None if self.registry else trust.load(self.trust).registry

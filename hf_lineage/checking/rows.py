@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hf_lineage.checking.ancestors import Step, reach, through
+from hf_lineage.checking.derivation import derived
 from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.model import Downloads, OpenedModel, open_model
 from hf_lineage.checking.naming import locate_base
@@ -17,6 +18,7 @@ from hf_lineage.checking.readings import judged_every_way
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import verdict
+from hf_lineage.evidence.derivation import Derivation
 from hf_lineage.evidence.evaluate import judge_merge
 from hf_lineage.hub.reference import RepoRef, resolve
 from hf_lineage.signature.origin import Origin
@@ -55,6 +57,9 @@ class Row:
     repository itself."""
     steps: tuple[Step, ...] = ()
     """From the base that is declared to the one that was compared in its place; none where it was itself."""
+
+    derivation: Derivation | None = None
+    """How the model was made from the base, as its weights show it; None where that was not measured."""
 
     @property
     def compared(self) -> str:
@@ -142,6 +147,7 @@ def judge_pair(
         model_origin=opened_candidate.origin if opened_candidate else None,
         notes=notes,
         recipe=earlier,
+        derivation=derived(base, other, outcome, options.order_seed or 0),
     )
 
 

@@ -79,6 +79,10 @@ class Checkpoint:
     def wait(self, *names: str) -> None:
         """Return when these tensors are on this disk."""
 
+    def at_hand(self, name: str) -> bool:
+        """Return whether a tensor can be read without a download."""
+        return name in self.tensors
+
     def rows(self, name: str) -> StoredRows | None:
         """Return a matrix whose rows can be read; None for a tensor that is decoded, or that is no matrix of rows.
 

@@ -138,11 +138,20 @@ class RemoteCheckpoint(Checkpoint):
     def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
         """Return rows of one matrix once they have been downloaded; raise as `read` does."""
         wanted = list(pieces)
-        self.prefetch_pieces(wanted)
+        if self.at_hand(name):
+            self.wait(name)
+        else:
+            self.prefetch_pieces(wanted)
         for piece in wanted:
             if piece in self._pieces_pending:
                 self._pieces_pending[piece].result()
         return super().read_pieces(name, wanted)
+
+    def at_hand(self, name: str) -> bool:
+        """Return whether a tensor can be read without a download: it was requested before, or its file is here."""
+        return all(
+            part in self._requested or stored.file not in self._files for part, stored in self.parts([name]).items()
+        )
 
     def wait(self, *names: str) -> None:
         """Return when these tensors have been downloaded; raise NetworkError if they cannot be."""

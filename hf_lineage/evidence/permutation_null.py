@@ -190,14 +190,20 @@ def _by_number(a_units: Array, b_units: Array, orders: NDArray[np.int64]) -> lis
 
     A's blocks come as (m, m, L), B's as (m², L). Each sum is made in the same order whatever else is in the batch.
     """
-    size, _, layers = a_units.shape
-    rows = max(1, GATHERED // (TILE * size * layers))
+    layers = a_units.shape[2]
     sums = np.zeros(len(orders), dtype=np.float32)
+    for part, permuted in _gathered(b_units, orders):
+        sums += np.vecdot(permuted.reshape(len(orders), -1), a_units[part].ravel())
+    return [float(total) / layers for total in sums]
+
+
+def _gathered(b_units: Array, orders: NDArray[np.int64]) -> Iterator[tuple[slice, Array]]:
+    """Some rows of the blocks at a time, and B's blocks there under each of n permutations, (n, rows, m, M)."""
+    size = orders.shape[1]
+    rows = max(1, GATHERED // (TILE * size * b_units.shape[1]))
     for start in range(0, size, rows):
         part = slice(start, start + rows)
-        permuted = orders[:, part, None] * size + orders[:, None, :]
-        sums += np.vecdot(b_units.take(permuted, axis=0).reshape(len(orders), -1), a_units[part].ravel())
-    return [float(total) / layers for total in sums]
+        yield part, b_units.take(orders[:, part, None] * size + orders[:, None, :], axis=0)
 
 
 def _assigned(
@@ -214,13 +220,9 @@ def _similarities(a_units: Array, b_units: Array, orders: NDArray[np.int64]) -> 
     Each product is small enough for BLAS to stay on the calling thread, and each is summed in the same order whatever
     else is in the batch, so that a permutation that changes nothing gives the observed score to the last bit.
     """
-    (size, layers, _), others = a_units.shape, b_units.shape[1]
-    rows = max(1, GATHERED // (TILE * size * others))
-    similarities = np.zeros((len(orders), layers, others), dtype=np.float32)
-    for start in range(0, size, rows):
-        part = slice(start, start + rows)
-        permuted = orders[:, part, None] * size + orders[:, None, :]
-        similarities += (a_units[part] @ b_units.take(permuted, axis=0)).sum(axis=1)
+    similarities = np.zeros((len(orders), a_units.shape[1], b_units.shape[1]), dtype=np.float32)
+    for part, permuted in _gathered(b_units, orders):
+        similarities += (a_units[part] @ permuted).sum(axis=1)
     return similarities
 
 

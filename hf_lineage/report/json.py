@@ -13,7 +13,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Evidence, Kind, Related, Verdict
-from hf_lineage.report import adapter, numbers, units
+from hf_lineage.report import adapter, numbers, relation, units
 from hf_lineage.report.encoding import encode
 
 SCHEMA_VERSION = 2
@@ -53,6 +53,7 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
         "base": row.claim.base,
         "base_revision": row.base_revision,
         "relation": row.claim.relation,
+        "relation_seen": row.derivation and relation.values(row.derivation),
         "part": row.part,
         "sources": list(row.claim.sources),
         "compared": row.compared,

@@ -32,8 +32,10 @@ def cells(framed: Framed) -> tuple[str, ...]:
     return PATH, "-", inherited(framed), p_value(framed)
 
 
-def sentences(framed: Framed) -> Iterator[str]:
-    """Yield how the two models were seen unit by unit, and what their order shows."""
+def sentences(framed: Framed | None) -> Iterator[str]:
+    """Yield how the two models were seen unit by unit, and what their order shows; nothing if they were not."""
+    if framed is None:
+        return
     low, high = (f"{end:.0%}" for end in framed.inherited.interval)
     share = inherited(framed) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
     read = len(framed.layers[1])

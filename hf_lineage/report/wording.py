@@ -9,7 +9,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named, spans
 from hf_lineage.evidence.verdict import SEVERITY, Evidence
-from hf_lineage.report import adapter, numbers, units
+from hf_lineage.report import adapter, numbers, relation, units
 from hf_lineage.report.limits import LIMITS as LIMITS
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
@@ -30,17 +30,17 @@ MEANING = (
 
 def cells(row: Row) -> Iterator[tuple[str, ...]]:
     """Yield the cells of one claim: a line for each path, or a single line where nothing was measured."""
-    base, relation = about(row), printable(row.claim.relation or "-", 40)
+    base, declared = about(row), printable(row.claim.relation or "-", 40)
     if not row.verdict.evidence and not row.verdict.framed:
         trace = row.verdict.trace
         path, p = ("-", "-") if trace is None else ("adapter", f"{trace.p_value:.3g}")
-        yield base, relation, path, "-", "-", p, row.verdict.words
+        yield base, declared, path, "-", "-", p, row.verdict.words
     for number, (path, evidence) in enumerate(row.verdict.evidence.items()):
         words = row.verdict.by_path[path].words
-        first = (base, relation) if number == 0 else ("", "")
+        first = (base, declared) if number == 0 else ("", "")
         yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
     if framed := row.verdict.framed:
-        yield *(("", "") if row.verdict.evidence else (base, relation)), *units.cells(framed), row.verdict.words
+        yield *(("", "") if row.verdict.evidence else (base, declared)), *units.cells(framed), row.verdict.words
 
 
 def about(row: Row) -> str:
@@ -138,8 +138,8 @@ def reasons(report: Report) -> Iterator[str]:
         if row.verdict.trace:
             yield from (f"{base}: {sentence}" for sentence in adapter.sentences(row.verdict.trace, row.layers))
         yield from measured(row)
-        if row.verdict.framed:
-            yield from (f"{base}: {sentence}" for sentence in units.sentences(row.verdict.framed))
+        yield from (f"{base}: {sentence}" for sentence in units.sentences(row.verdict.framed))
+        yield from relation.seen(row, about(row))
         yield from left_out(row)
         yield from (printable(note) for note in row.notes if note not in noted)
         noted |= {*row.notes}

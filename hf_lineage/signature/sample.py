@@ -99,11 +99,11 @@ class _View:
     layer: int
     sample: Sample
 
-    @property
+    @functools.cached_property
     def coordinates(self) -> Runs:
         return self.sample.coordinates_of(self.layer_set.width)
 
-    @property
+    @functools.cached_property
     def units(self) -> Runs:
         return self.sample.units_of(self.layer_set.units, self.layer)
 

@@ -1,0 +1,111 @@
+"""Change: what was done to one matrix of a base, as far as the difference of the two matrices shows it.
+
+What rounding alone can cause is never called a change: its size is known from the formats in which both are stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hf_lineage.evidence.rounding import Grid, Matrix, find_grid, rounded, spacing
+from hf_lineage.signature.recipe import Vector
+
+PRUNED = 0.02
+"""The share of weights that must have become zero: fewer do so by rounding, or by chance."""
+MARGIN = 1.1
+"""By how much a singular value must exceed what rounding alone can reach; twice as much where the rank is certain."""
+LEFT_OVER = 1.5
+"""What may be left beside a change of low rank, in multiples of what rounding leaves."""
+LARGEST_SHARE = 0.75
+"""A change of more than this share of the smaller side is not called one of low rank."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What was done to one matrix."""
+
+    size: float
+    """‖V - W‖ / ‖W‖ for the matrix V of the candidate and W of the base, without the weights that became zero."""
+    equal: bool = False
+    """Whether V is W, rounded to the format in which V is stored."""
+    bits: int = 0
+    """Of the quantization on whose grid V lies and W does not; 0 if there is none."""
+    zeros: float = 0.0
+    """The share of weights that are zero in V alone and that no grid rounds to zero; 0 if it is less than PRUNED."""
+    rank: int | None = None
+    """Of V - W beside rounding; 0 if rounding explains all of it, None if the rank is not low or was not measured."""
+    certain: bool = True
+    """Whether more directions of V - W may lie below what rounding covers; the rank is then the least one."""
+    hidden: bool = False
+    """Whether V differs from W by no more than rounding does, though rounding alone would have left it equal."""
+
+
+def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> Change | None:
+    """Return what was done to a base's matrix W (r, c); None for matrices that are not finite, or where W is zero.
+
+    `digits` are the binary digits with which the matrices of the base and the candidate are stored.
+    """
+    with np.errstate(all="ignore"):
+        difference = candidate - base
+        size, whole = float(np.linalg.norm(difference)), float(np.linalg.norm(base))
+    if not np.isfinite(size) or not np.isfinite(whole) or whole == 0:
+        return None
+    relative = size / whole
+    stored = rounded(base, digits[1])
+    if np.array_equal(stored, candidate):
+        return Change(relative, equal=True, rank=0)
+    grid = find_grid(candidate, digits[1])
+    if grid and find_grid(stored, digits[1]):
+        grid = None
+    bits = grid.bits if grid else 0
+    zeros = _zeros(stored, candidate, grid)
+    if zeros:
+        kept = candidate != 0
+        beside = float(np.linalg.norm(difference[kept])) / whole
+        return Change(beside, np.array_equal(stored[kept], candidate[kept]), bits, zeros)
+    if grid and grid.step is None:
+        return Change(relative, bits=bits, certain=False)
+    return _of_rank(difference, _variance(base, candidate, digits, grid), relative, bits)
+
+
+def _zeros(base: Matrix, candidate: Matrix, grid: Grid | None) -> float:
+    """The share of weights that became zero and that a grid does not round to zero."""
+    if grid and grid.step is None:
+        return 0.0
+    rounds = grid.step * np.float32(0.51) if grid and grid.step is not None else np.float32(0)
+    share = float(np.mean((candidate == 0) & (np.abs(base) > rounds)))
+    return share if share >= PRUNED else 0.0
+
+
+def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Grid | None) -> Matrix:
+    """The variance of what rounding adds to each number of the difference: a twelfth of the squared spacing."""
+    units = [spacing(candidate, digits[1])]
+    # Where both have one format W is a number of it, and only what came of W was rounded.
+    units += [spacing(base, digits[0])] if digits[0] < digits[1] else []
+    units += [grid.step] if grid and grid.step is not None else []
+    variance: Matrix = sum((unit**2 for unit in units), np.zeros_like(base)) / np.float32(12)
+    return variance
+
+
+def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -> Change:
+    """The change beside rounding: none, of low rank, or of more."""
+    values = singular_values(difference)
+    edge = MARGIN * float(np.sqrt(variance.sum(axis=0).max()) + np.sqrt(variance.sum(axis=1).max()))
+    rank = int(np.sum(values > edge))
+    beside = float((values[rank:] ** 2).sum())
+    expected = float(variance.sum()) * (1 - rank / len(values))
+    if rank == 0 and beside <= LEFT_OVER * expected:
+        return Change(relative, bits=bits, rank=0, hidden=not bits)
+    if 0 < rank <= LARGEST_SHARE * len(values) and beside <= LEFT_OVER * expected:
+        return Change(relative, bits=bits, rank=rank, certain=bool(values[rank - 1] > 2 * edge))
+    return Change(relative, bits=bits)
+
+
+def singular_values(matrix: Matrix) -> Vector:
+    """Return the singular values of a matrix in descending order, from the products of its shorter side's rows."""
+    shorter = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    exact = shorter.astype(np.float64)
+    values: Vector = np.sqrt(np.maximum(np.linalg.eigvalsh(exact @ exact.T)[::-1], 0))
+    return values
