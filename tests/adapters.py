@@ -9,8 +9,11 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
+from hf_lineage.checking.opened import headers
 from hf_lineage.checkpoint.adapter import WEIGHTS
-from hf_lineage.hub.reference import ADAPTER_CONFIG
+from hf_lineage.checkpoint.lora import open_lora
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
+from tests.models import HIDDEN, WIDTH
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 TEXT = Path(__file__).parents[1] / "README.md"
@@ -81,3 +84,26 @@ def pair(module: str, rows: int, columns: int, rank: int = 2, seed: int = 0) -> 
         f"{name}.lora_A.weight": torch.randn(rank, columns, generator=random),
         f"{name}.lora_B.weight": torch.randn(rows, rank, generator=random),
     }
+
+
+ATTENTION, MLP = "model.layers.{}.self_attn.{}_proj", "model.layers.{}.mlp.{}_proj"
+
+
+def opened_base(folder: Path):
+    return headers(RepoRef("org/base", folder))
+
+
+def lora_of(folder: Path, *modules, **settings):
+    """An adapter on modules, given as (name, rows, columns)."""
+    factors: dict[str, torch.Tensor] = {}
+    for seed, (name, rows, columns) in enumerate(modules):
+        factors |= pair(name, rows, columns, seed=seed)
+    return open_lora(RepoRef("org/adapter", written(folder, factors, **settings)))
+
+
+def everything(layers: int = 2):
+    """The linear matrices of a tiny Llama, as (name, rows, columns)."""
+    for layer in range(layers):
+        yield from ((ATTENTION.format(layer, role), WIDTH, WIDTH) for role in "qkvo")
+        yield from ((MLP.format(layer, role), HIDDEN, WIDTH) for role in ("gate", "up"))
+        yield MLP.format(layer, "down"), WIDTH, HIDDEN

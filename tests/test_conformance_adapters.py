@@ -91,7 +91,7 @@ def test_where_positions_are_rotary_they_may_not(file, name, tmp_path):
     assert not is_free(found, tmp_path / "model")
 
 
-RENAMED = [(one, one_of_each(one)[-1]) for one in factorizations() if one.lora.in_memory]
+RENAMED = [(one, names[-1]) for one in factorizations() if one.lora.in_memory and (names := one_of_each(one))]
 
 
 @pytest.mark.parametrize(("factorization", "name"), RENAMED, ids=lambda one: getattr(one, "name", one))

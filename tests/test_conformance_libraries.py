@@ -3,12 +3,17 @@
 import re
 from collections import defaultdict
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+import torch
+from diffusers.loaders.lora_conversion_utils import _maybe_map_sgm_blocks_to_diffusers
 
 from hf_lineage.architecture.libraries import timm_architectures
 from hf_lineage.architecture.lookup import factorizations
 from hf_lineage.checking.opened import described, opened
+from hf_lineage.checking.outside import outside
+from hf_lineage.checkpoint.module_names import flat
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.proving.names import names_said, names_unseen
 from hf_lineage.signature.proving.proof import faults
@@ -97,3 +102,51 @@ def test_every_class_of_the_table_is_listed():
     for entry in timm_architectures().values():
         kinds[entry["architectures"][0]] += 1
     assert kinds.keys() == {f"timm.{name}" for name in ARCHITECTURES}
+
+
+PAIRED = [param for param in SPECIMENS if param.values[1] in KINDS and "DiT" not in param.values[1]]
+
+
+def reversed_within_parts(tensors, pairs, written):
+    """Tensors with the rows of every part of what some matrices make reversed, and the columns of what writes it."""
+    changed = dict(tensors)
+    for layer_set in pairs:
+        reader, writer = (slot.tensor for slot in layer_set.slots.values())
+        heads = next(iter(layer_set.heads.values()))
+        size = heads.size if "value" in layer_set.slots else heads.count
+        order = torch.arange(heads.count * heads.size).reshape(-1, size).flip(1).flatten()
+        # Where a picture and a text see each other, the last layer writes no text, and reads its values all the same.
+        made = {reader, reader.replace("attn.to_v", "attn.add_v_proj")}
+        made |= {name.replace("weight", "bias") for name in made}
+        changed |= {name: tensors[name][order] for name in made & tensors.keys()}
+        changed |= {writer: tensors[writer][:, order]} if written else {}
+    return changed
+
+
+@pytest.mark.parametrize(("make", "name", "kind"), PAIRED)
+def test_what_only_adapters_are_tested_on_may_stand_in_any_order(make, name, kind, tmp_path):
+    tiny = make(name, kind, tmp_path)
+    model, told = tiny.model.double(), tiny.layout.factorization.lora
+    inputs = kind.inputs(model, 1, 1)
+    floating = {key: value for key, value in inputs.items() if getattr(value, "dtype", None) == torch.float32}
+    inputs |= {key: value.double() for key, value in floating.items()}
+    pairs = [layer_set for _, layer_set in outside(opened(described(resolve(str(tmp_path)))))]
+    assert len(pairs) >= len(told.units) + bool(told.values)
+    plain = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    results = []
+    for tensors in (plain, reversed_within_parts(plain, pairs, False), reversed_within_parts(plain, pairs, True)):
+        model.load_state_dict(tensors)
+        with torch.no_grad():
+            results.append(model(**inputs).sample)
+    assert float((results[0] - results[1]).abs().max()) > 1e-3
+    assert torch.allclose(results[0], results[2], atol=1e-9)
+
+
+def test_modules_are_found_by_the_names_of_the_original_unet_as_diffusers_understands_them():
+    (told,) = (one.lora for one in factorizations() if one.name == "diffusers_unet")
+    rest = "transformer_blocks_0_attn1_to_v.lora_down.weight"
+    original = {f"lora_unet_{flat(name)}_{rest}": flat(part) for part, name in told.in_memory.items()}
+    for name, part in original.items():
+        (understood,) = _maybe_map_sgm_blocks_to_diffusers({name: None}, SimpleNamespace(layers_per_block=2))
+        renamed = understood.replace("input_blocks", "down_blocks").replace("output_blocks", "up_blocks")
+        assert renamed.replace("middle_block", "mid_block") == f"lora_unet_{part}_{rest}"

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hf_lineage"
-MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES = 250, 40, 16
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES = 250, 40, 17
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
 HARNESS = (

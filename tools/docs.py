@@ -25,6 +25,8 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "options": (PAGES / "commands.md", listed.options_block),
     "inputs": (PAGES / "ci.md", listed.inputs_block),
     "outputs": (PAGES / "ci.md", listed.outputs_block),
+    "identify": (PAGES / "identify.md", shown.identify_block),
+    "search": (PAGES / "identify.md", measured.search_block),
     "reference": (PAGES / "method.md", listed.reference_block),
     "laundering": (PAGES / "method.md", shown.laundering_block),
     "network": (PAGES / "signatures.md", measured.network_block),

@@ -74,6 +74,12 @@ def link_block() -> str:
     return table(("Budget and link", "Whole command", "What was read"), rows)
 
 
+def search_block() -> str:
+    """How long indexes of several sizes were searched by the last committed run, and what was found."""
+    rows = [(row["what"], f"{row['measured']:.3g} {row['unit']}", row["note"]) for row in _run("search")["rows"]]
+    return table(("Index", "Measured", "Of what"), rows)
+
+
 def paper_block() -> str:
     """Some figures of the paper beside ours, by the last committed run."""
     rows = []

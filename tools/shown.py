@@ -26,6 +26,9 @@ COMMANDS = (
     "hf-lineage check fern/llama-finetune-a --local-hub examples/hub",
     "hf-lineage check otter/llama-independent --base acme/llama-base --local-hub examples/hub",
 )
+HUB = "examples/hub"
+KNOWN = ("acme/llama-base", "acme/gpt2-base", "fern/llama-finetune-a", "fern/llama-finetune-b")
+ASKED = ("fern/llama-merge-a-b", "magpie/llama-liar")
 Edit = Callable[[Any], None]
 EDITS: dict[str, Edit] = {
     "hidden units reordered": laundering.permute_hidden,
@@ -54,6 +57,15 @@ def _ran(command: str) -> str:
     with contextlib.chdir(ROOT), contextlib.redirect_stdout(printed):
         code = main(shlex.split(command)[1:])
     return f"$ {command}\n{printed.getvalue().strip(chr(10))}\n$ echo $?\n{code}"
+
+
+def identify_block() -> str:
+    """What `identify` prints of a merge, with its base and both parents in the index, and of a liar."""
+    with tempfile.TemporaryDirectory() as index:
+        added = f"hf-lineage index add {' '.join(KNOWN)} --index {index} --local-hub {HUB}"
+        asked = [f"hf-lineage identify {model} --index {index} --local-hub {HUB}" for model in ASKED]
+        printed = "\n".join(map(_ran, (added, *asked)))
+    return "```console\n" + printed.replace(f" --index {index} --local-hub {HUB}", "") + "\n```"
 
 
 def laundering_block() -> str:

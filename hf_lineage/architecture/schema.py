@@ -96,12 +96,22 @@ class Lora(_Strict, frozen=True, kw_only=True):
     """What only the test of LoRA adapters needs; no signature depends on it."""
 
     in_memory: dict[str, str] = {}
-    """Parts of names on disk, each with what transformers calls it in memory: peft names adapters so."""
+    """Parts of names on disk, each with what transformers, or a trainer of adapters, calls it in memory."""
     unembedding: Names = ()
     """What reads the last stream, or the embedding that is tied to it; of several the first on disk."""
     rotary: bool | str = True
     """Whether queries and keys are turned by their position, or may be: the dimensions of a head are then not alike.
     A key of `config.json`: only classes that have it do so."""
+    calibrated: bool = True
+    """Whether it was measured how much an adapter of such a model shows, so that a test that finds nothing can say how
+    likely it would have found something."""
+    values: dict[str, str] = {}
+    """Matrices that make values and belong to no branch, each with the one that writes what attention makes of them,
+    by their names in a layer."""
+    units: dict[str, str] = {}
+    """Matrices that make hidden units and belong to no branch, each with the one that writes what they make."""
+    value_heads: str = "num_attention_heads"
+    """The key of `config.json` that counts the heads of `values`: a number, or a list of all that occur."""
 
 
 class Factorization(_Strict, frozen=True, kw_only=True):

@@ -13,8 +13,9 @@ from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.schema import Lora as Told
 from hf_lineage.architecture.schema import as_names
 from hf_lineage.checking.opened import Opened
-from hf_lineage.checkpoint.adapter import module_tensor
+from hf_lineage.checking.outside import outside
 from hf_lineage.checkpoint.lora import Factors, Lora
+from hf_lineage.checkpoint.module_names import ModuleNames
 
 UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
 SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
@@ -67,27 +68,40 @@ class Places:
     """Modules that no tensor of the base is named like."""
     unfit: tuple[str, ...]
     """A phrase for each matrix whose shape is not that of the base."""
+    ambiguous: tuple[str, ...] = ()
+    """Modules whose flattened name may mean several tensors of the base."""
 
 
 def find_places(base: Opened, lora: Lora) -> Places:
     """Return where a base holds the matrices that an adapter adapts, by names and shapes alone."""
     named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
-    slots = _slots(base)
+    names, slots = ModuleNames(named), _slots(base)
     places: list[Place] = []
-    unfit, absent = [], []
+    unfit: list[str] = []
+    absent: list[str] = []
+    ambiguous: list[str] = []
     for module, factors in lora.modules.items():
-        name = module_tensor(module, named)
-        if name is None:
+        meant = _meant(module, names, named, lora.flattened)
+        if len(meant) != 1:
             stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []
-            absent += [] if stacked else [module]
+            (ambiguous if meant else absent).extend([] if stacked else [module])
             places += stacked
             continue
-        here = [replace(place, module=module) for place in slots.get(named[name], [])]
+        (name,) = meant
+        here = [replace(place, module=module) for place in slots.get(name, [])]
         is_turned = bool(here) and turned(base.layout.factorization, here[0].slot)
-        if problem := _unfit(factors, base.checkpoint.tensors[named[name]].shape, is_turned, bool(here)):
+        if problem := _unfit(factors, base.checkpoint.tensors[name].shape, is_turned, bool(here)):
             unfit.append(f"{module} {problem}")
         places += here
-    return Places(tuple(places), tuple(absent), tuple(unfit))
+    return Places(tuple(places), tuple(absent), tuple(unfit), tuple(ambiguous))
+
+
+def _meant(module: str, names: ModuleNames, named: Mapping[str, str], flattened: bool) -> set[str]:
+    """The tensors of the base that the name of a module may mean."""
+    if not flattened:
+        name = names.tensor(module)
+        return set() if name is None else {named[name]}
+    return {named[name] for name in names.flattened(module)}
 
 
 def in_memory(tensors: Collection[str], told: Told) -> Mapping[str, str]:
@@ -103,7 +117,7 @@ def in_memory(tensors: Collection[str], told: Told) -> Mapping[str, str]:
 def _slots(base: Opened) -> dict[str, list[Place]]:
     """By tensor the places of everything that it holds, of no module yet."""
     slots: dict[str, list[Place]] = {}
-    for layer, layer_set in _sets(base.layout):
+    for layer, layer_set in (*_sets(base.layout), *outside(base)):
         for slot in layer_set.slots.values():
             slots.setdefault(slot.tensor, []).append(Place("", layer, layer_set, slot, slot.role))
             for tensor in slot.latent[:1]:
@@ -153,8 +167,9 @@ def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: boo
 def unfit_vectors(base: Opened, lengths: Mapping[str, int]) -> Iterator[str]:
     """Yield a phrase for each vector that is neither as long as the rows nor as the columns of the base's matrix."""
     named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
+    names = ModuleNames(named)
     for module, length in lengths.items():
-        name = module_tensor(module, named)
+        name = names.tensor(module)
         shape = base.checkpoint.tensors[named[name]].shape if name is not None else (length,)
         if length not in shape:
             yield f"{module} is scaled by {length} numbers and is {' x '.join(map(str, shape))}"

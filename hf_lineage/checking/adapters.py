@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hf_lineage.checking import adapted, partners
 from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.model import FromWeights
 from hf_lineage.checking.opened import Opened, described, opened
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.rows import Row, base_of
+from hf_lineage.checking.parts import component_of
+from hf_lineage.checking.rows import Row, whole_base
 from hf_lineage.checkpoint.lora import Lora, open_lora
+from hf_lineage.checkpoint.lora_file import MAIN
 from hf_lineage.checkpoint.vectors import Vectors, open_vectors
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare, printable
@@ -29,6 +31,11 @@ from hf_lineage.signature.values import Signature
 
 FEW = 4
 """Layers that are read first, drawn at random; of models with no more than twice as many all are read at once."""
+LAST = re.compile(r"^(.*[._]\d+_(?=\D)|.*\.(?=[^.]*[^.\d][^.]*(\.\d+)*$))")
+"""What stands in the name of a module before the name of its matrix, whether it was flattened or not."""
+
+LONGEST = 200
+"""Characters at the end of a name in which that of its matrix is looked for."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +44,15 @@ class Adapter:
 
     repo: RepoRef
     lora: Lora
+    component: str = MAIN
+    """The folder of a pipeline for which it is."""
 
     @property
     def described(self) -> str:
         """The kind, the rank and the number of matrices, as a sentence."""
         ranks = sorted({factors.rank for factors in self.lora.modules.values()})
         rank = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
-        kinds = Counter(module.rpartition(".")[2] for module in self.lora.modules)
+        kinds = Counter(LAST.sub("", module[-LONGEST:]) for module in self.lora.modules)
         named = ", ".join(printable(name, 40) for name, _ in kinds.most_common(10))
         beside = f", and {self.lora.beside} other tensors, which are not tested" if self.lora.beside else ""
         return (
@@ -52,7 +61,11 @@ class Adapter:
         )
 
 
-def open_adapter(repo: RepoRef) -> Adapter | Vectors | Verdict:
+Found = Adapter | Vectors | Verdict
+"""An adapter, or the verdict that says why it is not compared."""
+
+
+def open_adapter(repo: RepoRef) -> Found:
     """Return the adapter of a repository, or the verdict that says why it is not compared; LineageError if damaged."""
     if vectors := open_vectors(repo):
         return vectors
@@ -60,26 +73,30 @@ def open_adapter(repo: RepoRef) -> Adapter | Vectors | Verdict:
     return opened_lora if isinstance(opened_lora, Verdict) else Adapter(repo, opened_lora)
 
 
-def judge_adapter(adapter: Adapter | Vectors | Verdict, claim: Claim, options: Options) -> Row:
+def judge_adapter(adapter: Found, claim: Claim, options: Options) -> Row:
     """Return the row of one claim: an error of the base becomes its verdict, one of the adapter is raised."""
     if claim.problem:
         return Row(claim, Unverifiable(claim.problem))
     if isinstance(adapter, Verdict):
         return Row(claim, adapter)
-    source = attempt(lambda: base_of(claim, options.local_hub), *VERDICTS)
+    source = attempt(lambda: whole_base(claim, options.local_hub), *VERDICTS)
     if isinstance(source, Verdict):
         return Row(claim, source, notes=_notes(adapter))
     return judge_on(adapter, claim, source, options)
 
 
-def judge_on(adapter: Adapter | Vectors | Verdict, claim: Claim, source: RepoRef | Signature, options: Options) -> Row:
+def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options: Options) -> Row:
     """Return the row of an adapter and a base that was located before."""
     if isinstance(adapter, Verdict):
         return Row(claim, adapter)
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, and a signature does not hold them; name the model"
         return Row(claim, Unverifiable(why), notes=_notes(adapter))
-    base = attempt(lambda: opened(described(options.allowed(source))), *VERDICTS)
+    component = adapter.component if isinstance(adapter, Adapter) else MAIN
+    part = attempt(lambda: component_of(source, component), *VERDICTS)
+    if isinstance(part, Verdict):
+        return Row(claim, part, source.revision, notes=_notes(adapter))
+    base = attempt(lambda: opened(described(options.allowed(part), options.choice)), *VERDICTS)
     if isinstance(base, Verdict):
         return Row(claim, base, source.revision, notes=_notes(adapter))
     if isinstance(adapter, Vectors):
@@ -92,13 +109,13 @@ def judge_on(adapter: Adapter | Vectors | Verdict, claim: Claim, source: RepoRef
         outcome,
         base_revision=source.revision,
         layers=base.layout.layers,
-        traffic={source.name: done} if done else {},
+        traffic={part.name: done} if done else {},
         base_origin=WEIGHTS,
         model_origin=WEIGHTS,
         notes=(
             adapter.described,
             *_untested(adapter, base, places),
-            *(f"{source.name}: {note}" for note in base.notes),
+            *(f"{part.name}: {note}" for note in base.notes),
         ),
     )
 
@@ -142,6 +159,11 @@ def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
     if places.unfit:
         first = printable(places.unfit[0], 200)
         return Unrelated(f"by shape: {first}, so that the adapter was not trained on {name}")
+    if places.ambiguous:
+        return Unverifiable(
+            f"the adapter names {printable(places.ambiguous[0], 200)}, with underscores in place of points, as which "
+            f"{name} has several matrices"
+        )
     if not places.everything:
         what = printable((*places.absent, "matrices outside the layers")[0], 200)
         return Unverifiable(
@@ -164,10 +186,12 @@ def _tested(
     order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
     stops = (FEW, len(layers)) if few else (len(layers),)
     criteria = Criteria(options.alpha, permutations=options.permutations, seed=options.seed, analyses=len(stops))
+    calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated
     for read in stops:
         chosen = [place for place in testable if place.layer in order[:read]]
         blocks = list(partners.blocks(base, products, chosen))
         measured = trace(blocks, criteria.permutations_at_first, criteria.seed, criteria.analyses)
+        measured = replace(measured, calibrated=calibrated)
         outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
         if clear(outcome):
             break

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.adapters import judge_adapter, judge_on, open_adapter
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import open_model
@@ -17,7 +16,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import counterpart, only, parts_of
 from hf_lineage.checking.relation import parts_notes, relation_notes
 from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
-from hf_lineage.checkpoint.lora import only_lora
+from hf_lineage.checking.several import Adapters, adapters_of, declared_by, judge_all, judge_each_on
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
@@ -72,22 +71,22 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None,
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
     """Return what `check` returns, for a model that was located before: the Hub is not asked for it again."""
     options = _ordered(options)
-    declared = _named(bases) if bases else _declared(source)
+    adapters = adapters_of(source)
+    declared = _named(bases) if bases else _declared(source, adapters)
     rows: tuple[Row, ...] = ()
     notes = list(declared.notes)
-    if declared.claims and isinstance(source, RepoRef) and only_lora(source):
-        adapter = open_adapter(source)
-        notes += relation_notes(declared.claims, source)
-        rows = tuple(judge_adapter(adapter, claim, options) for claim in declared.claims)
-        return Report(model, source.revision, rows, declared.conflicts, options, source, tuple(notes))
+    if declared.claims and isinstance(source, RepoRef) and adapters.places:
+        first = adapters.places[0]
+        notes += [*(() if first.file else relation_notes(declared.claims, first.repo)), *adapters.notes]
+        rows = tuple(judge_all(adapters, declared, options, named=bool(bases)))
     parts = parts_of(source)
     if declared.claims and parts.models:
         candidates = {part.subfolder: by_recipe(part, options) for part in parts.models}
         notes += parts_notes(
             declared.claims, {part: candidates[part.subfolder](options.recipe) for part in parts.models}
         )
-        rows = tuple(judge_parts(parts, candidates, declared.claims, options))
-    elif declared.claims:
+        rows = (*rows, *judge_parts(parts, candidates, declared.claims, options))
+    elif declared.claims and not adapters.places:
         candidate, part = by_recipe(source, options), _subfolder(source)
         opened = candidate(options.recipe)
         if isinstance(source, RepoRef):
@@ -126,11 +125,11 @@ def compare(a: str, b: str, options: Options | None = None, *, merge_base: str =
         other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
         row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
         return Report(b, source.revision, (row,), (), options, _repository(source))
-    if isinstance(source, RepoRef) and only_lora(source):
-        row = judge_on(open_adapter(source), Claim(a, None, NAMED), base, options)
-        return Report(b, source.revision, (row,), (), options, source)
-    rows = tuple(_pair(a, base, model, options) for model in parts_of(source).models or (source,))
-    return Report(b, source.revision, rows, (), options, _repository(source))
+    adapters = adapters_of(source)
+    models = parts_of(source).models or (() if adapters.places else (source,))
+    rows = tuple(judge_each_on(adapters, Claim(a, None, NAMED), base, options))
+    rows = (*rows, *(_pair(a, base, model, options) for model in models))
+    return Report(b, source.revision, rows, (), options, _repository(source), adapters.notes)
 
 
 def _pair(a: str, base: RepoRef | Signature, model: RepoRef | Signature, options: Options) -> Row:
@@ -191,13 +190,15 @@ def _named(bases: Sequence[str]) -> Claims:
     return Claims(tuple(Claim(base, None, NAMED) for base in bases), ())
 
 
-def _declared(source: RepoRef | Signature) -> Claims:
+def _declared(source: RepoRef | Signature, adapters: Adapters) -> Claims:
     """What a model declares: nothing for a stored signature, because claims stand in the files of a repository.
 
     Where nothing is declared nothing is downloaded, but a folder that holds no model is still an error.
     """
     if isinstance(source, Signature):
         return Claims((), ())
+    if adapters.places and not source.subfolder:
+        return declared_by(adapters, source)
     claims = read_claims(replace(source, subfolder=""))
     if source.subfolder and not claims.claims:
         claims = read_claims(source)

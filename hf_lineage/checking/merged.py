@@ -15,18 +15,20 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import Row, base_of, judge_pair
 from hf_lineage.checking.variants import with_adapter_of
 from hf_lineage.checkpoint import adapter_beside
-from hf_lineage.checkpoint.adapter import WEIGHTS, Adapted
+from hf_lineage.checkpoint.adapter import STARTS, WEIGHTS, Adapted
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.evidence import interim
 from hf_lineage.evidence.verdict import Verdict
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.values import Signature
 
 MOST_MATRICES = 8
 """Adapted matrices that are compared, drawn at random."""
+MOST_WITH_START = 2
+"""The same where the start of the adapter is computed from each of them again, which takes half a minute at most."""
 ROUNDING = {"F64": 1e-5, "F32": 1e-5, "F16": 2.0**-10, "BF16": 2.0**-7}
 """By the type of stored numbers how far a merge may be from the sum, beside the size of the weights."""
 
@@ -35,10 +37,12 @@ def agreement(model: Opened, base: Opened, adapter: RepoRef, seed: int) -> str:
     """Return a sentence: whether a model is the base plus the adapter."""
     name, on = model.described.repo.name, base.described.repo.name
     try:
-        both = with_adapter_of(adapter, base)
+        both = with_adapter_of(adapter, base, STARTS)
         named = both.checkpoint.changed if isinstance(both.checkpoint, Adapted) else ()
         order = interim.reading_order(len(named), seed) if named else ()
-        steps = [_step(model, base, both, named[at]) for at in order[:MOST_MATRICES]]
+        start = (adapter.read_json(ADAPTER_CONFIG) or {}).get("init_lora_weights")
+        most = MOST_WITH_START if start in STARTS else MOST_MATRICES
+        steps = [_step(model, base, both, named[at]) for at in order[:most]]
     except (NothingToCompare, CheckpointError) as error:
         return f"whether {name} is {on} plus the adapter cannot be told: {error}"
     if not steps:
@@ -105,7 +109,7 @@ def _noted(source: RepoRef, claim: Claim, options: Options) -> tuple[str, ...]:
         base = base_of(claim, options.local_hub)
         if isinstance(base, Signature):
             return None
-        model, plain = (opened(described(repo, options.choice)) for repo in (source, base))
+        model, plain = (opened(described(options.allowed(repo), options.choice)) for repo in (source, base))
         return agreement(model, plain, source, options.order_seed or 0)
 
     sentence = attempt(told, *VERDICTS)

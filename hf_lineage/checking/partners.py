@@ -25,7 +25,6 @@ from hf_lineage.checking.adapted import (
 )
 from hf_lineage.checking.opened import Opened
 from hf_lineage.checkpoint.lora import Lora, finite
-from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.evidence.adapter_trace import Block, block, compressed, product_rows
@@ -61,7 +60,9 @@ Products = Mapping[tuple[str, int | None], Product]
 def products(lora: Lora, places: Collection[Place]) -> Products:
     """Return what is added to each place; CheckpointError for factors that are not finite."""
     added: dict[tuple[str, int | None], Product] = {}
-    for module in dict.fromkeys(place.module for place in places):
+    modules = dict.fromkeys(place.module for place in places)
+    lora.prefetch(modules)
+    for module in modules:
         second, first = lora.read(module)
         if not finite(second, first):
             raise CheckpointError(f"the factors of {printable(module, 200)} are not finite; the adapter is damaged")
@@ -69,7 +70,7 @@ def products(lora: Lora, places: Collection[Place]) -> Products:
             # peft lists the rank of A by expert, and the experts of B by rank.
             count, rank = lora.modules[module].experts, lora.modules[module].rank
             mine = (second, first) if expert is None else (second[:, expert::count], first[expert * rank :][:rank])
-            added[module, expert] = Product(product_rows(*mine), lora.modules[module].scale * typical(*mine))
+            added[module, expert] = Product(product_rows(*mine), lora.scale(module) * typical(*mine))
     return added
 
 
@@ -89,7 +90,7 @@ def blocks(base: Opened, added: Products, places: Collection[Place]) -> Iterator
             place.layer,
             place.layer_set.expert,
             place.expert,
-            kind if kind == UNITS else place.slot.tensor + place.role,
+            place.layer_set.slots["down"].tensor if kind == UNITS else place.slot.tensor + place.role,
         )
         if key not in partners:
             partners[key] = _partner(base, place, read)
@@ -162,7 +163,8 @@ def _of_stream(base: Opened, place: Place, read: Read) -> Iterator[Array]:
         yield rows if layer_set.norm is None else rows * gain(layout, layer_set, layer_set.norm, read)
     if not readers and tokens is not None:
         stored = base.checkpoint.rows(tokens)
-        yield single(read(tokens)[:MOST_TOKENS] if stored is None else stored.read(slice(MOST_TOKENS), Memory()))
+        few = None if stored is None else [stored.tensor.rows(slice(MOST_TOKENS))]
+        yield single(read(tokens)[:MOST_TOKENS] if few is None else base.checkpoint.read_pieces(tokens, few))
 
 
 def _by_group(matrix: Array, place: Place) -> Array:

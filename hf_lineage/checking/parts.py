@@ -26,6 +26,8 @@ CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
 FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
 """A folder below the root of a repository, never one above it."""
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
+MAIN = ("unet", "transformer", "prior")
+"""Where a pipeline has the model that makes the picture."""
 MOST = 20
 """Parts of one repository that are judged."""
 
@@ -55,6 +57,20 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     return part
 
 
+def model_folders(repo: RepoRef) -> list[str]:
+    """Return the folders of a repository with the configuration of a model, sorted."""
+    return [name for name in _subfolders(repo) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
+
+
+def adapter_folders(repo: RepoRef) -> list[str]:
+    """Return the folders of a repository that hold an adapter and no model, sorted."""
+    return [
+        name
+        for name in _subfolders(repo)
+        if FOLDER.fullmatch(name) and repo.offers(f"{name}/{ADAPTER_CONFIG}") and not repo.offers(f"{name}/{CONFIG}")
+    ]
+
+
 def parts_of(repo: RepoRef | Signature) -> Parts:
     """Return the models in the folders of a repository; none where the repository is a model itself."""
     if isinstance(repo, Signature) or repo.subfolder or repo.has(CONFIG):
@@ -82,6 +98,23 @@ def counterpart(base: RepoRef | Signature, subfolder: str) -> RepoRef | Signatur
             f"{base} holds several models, in {_listed(models)}, and none in {subfolder or 'its root'}"
         )
     return base
+
+
+def component_of(base: RepoRef, component: str) -> RepoRef:
+    """Return the model of a pipeline that an adapter is for, or the only model; NothingToCompare if there is none."""
+    whole = base.subfolder or base.has(CONFIG)
+    wanted = () if whole else (component,) if component else MAIN
+    folder = next((name for name in wanted if base.offers(f"{name}/{CONFIG}")), None)
+    if folder is not None:
+        return part_of(base, folder)
+    if component and component != base.subfolder:
+        raise NothingToCompare(f"{base} holds no folder {component}, for which this part of the adapter is")
+    return base if whole else _only_model(base)
+
+
+def _only_model(base: RepoRef) -> RepoRef:
+    only_one = counterpart(base, "")
+    return only_one if isinstance(only_one, RepoRef) else base
 
 
 def only(repo: Source) -> Source:

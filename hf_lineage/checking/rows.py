@@ -153,10 +153,11 @@ def judge_pair(
 
 def base_of(claim: Claim, local_hub: Path | None, part: str = "") -> RepoRef | Signature:
     """Return the source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
-    return counterpart(_whole_base(claim, local_hub), part)
+    return counterpart(whole_base(claim, local_hub), part)
 
 
-def _whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
+def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
+    """Return the repository of a base, of which a folder may be meant; otherwise as `base_of`."""
     named = claim.sources == NAMED
     return locate_base(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False)
 
@@ -173,7 +174,7 @@ def judge_parts(
         rows = [
             replace(judge_claim(candidate, claim, options, part), part=part) for part, candidate in candidates.items()
         ]
-        base = None if claim.problem else attempt(functools.partial(_whole_base, claim, options.local_hub), *VERDICTS)
+        base = None if claim.problem else attempt(functools.partial(whole_base, claim, options.local_hub), *VERDICTS)
         judged = [row for row in rows if not isinstance(row.verdict, verdict.Unverifiable) or _has(base, row.part)]
         judged = judged if any(not isinstance(row.verdict, verdict.Unverifiable) for row in judged) else rows
         left_out = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,9 +53,12 @@ def _adapted(repo: RepoRef, plain: Opened) -> Opened | str:
         return str(error)
 
 
-def with_adapter_of(repo: RepoRef, plain: Opened) -> Opened:
-    """Return a model with the adapter of a repository added; raise NothingToCompare or CheckpointError if it cannot."""
+def with_adapter_of(repo: RepoRef, plain: Opened, starts: Collection[str] = ()) -> Opened:
+    """Return a model with the adapter of a repository added; raise NothingToCompare or CheckpointError if it cannot.
+
+    `starts` are the initialisations that may be computed again from every matrix that is read, which takes long.
+    """
     layout = plain.layout
     slots = [slot for matrices in layout.everything for slot in matrices.slots.values()]
     orientation = {name: turned(layout.factorization, slot) for slot in slots for name in slot.tensors}
-    return replace(plain, checkpoint=adapted(repo, plain.checkpoint, orientation))
+    return replace(plain, checkpoint=adapted(repo, plain.checkpoint, orientation, starts))

@@ -7,7 +7,7 @@ say how peft chose it, so that a pattern of a repository that nobody vouches for
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,8 @@ from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
 LARGEST_RANK = 2048
 """More is no low rank any more, and would take minutes to decompose."""
+MOST_MODULES = 100_000
+"""Several times those of the largest models of experts."""
 LARGEST_SCALE = 1e9
 """No adapter multiplies what it adds by so much."""
 ANOTHER_FORM = ("layer_replication", "use_bdlora", "use_qalora", "kasa_config", "monteclora_config")
@@ -32,6 +34,8 @@ WITHOUT_BASE = ("True", "true", "False", "gaussian", "orthogonal")
 """Initialisations that know nothing of the base, by their values in the configuration."""
 FROM_BASE = ("pissa", "olora", "eva", "corda", "lora_ga")
 """Initialisations computed from the base in a way that treats all of its units and coordinates alike."""
+FROM_ITS_MATRICES = ("pissa", "olora", "corda", "lora_ga")
+"""Those of them with which B starts from the base's matrices or gradients: what training adds is a small part of it."""
 NOT_ALIKE = ("loftq",)
 """Initialisations that do not: what a blockwise quantization rounds away depends on the order of rows."""
 
@@ -52,6 +56,8 @@ class Factors:
     """The largest that the configuration may give: which of its patterns peft matches is not asked."""
     experts: int = 1
     """Of a stack of experts the number, for each of which the factors have a share."""
+    alpha: str = ""
+    """The tensor with which the scale is multiplied; empty if there is none."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +73,33 @@ class Lora:
     """How many tensors belong to no pair of factors: magnitudes, biases, and modules that were saved whole."""
     order_matters: str = ""
     """The initialisation, if it depends on the order of the base's rows; else empty."""
+    calibrated: bool = True
+    """Whether it was measured how much adapters show that started so."""
     stacked: bool = False
     """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
+    flattened: bool = False
+    """Whether the names of modules have underscores in place of points, as trainers beside peft write them."""
 
     def read(self, module: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return B (rows, rank) and A (rank, columns) of a module; raise as `Checkpoint.read` does."""
         factors = self.modules[module]
         return single(self.checkpoint.read(factors.second)), single(self.checkpoint.read(factors.first))
+
+    def prefetch(self, modules: Iterable[str]) -> None:
+        """Start to read all that some modules need; without scales among the factors each is read when it is needed."""
+        factors = [self.modules[module] for module in modules]
+        if any(one.alpha for one in factors):
+            self.checkpoint.prefetch(*(name for one in factors for name in (one.first, one.second, one.alpha) if name))
+
+    def scale(self, module: str) -> float:
+        """Return by what the product of a module is multiplied; raise as `read` does."""
+        factors = self.modules[module]
+        if not factors.alpha:
+            return factors.scale
+        alpha = float(np.ravel(single(self.checkpoint.read(factors.alpha)))[0])
+        if not abs(alpha) < LARGEST_SCALE:
+            raise CheckpointError(f"{printable(factors.alpha, 200)} is {alpha:g}, which is no scale; save it again")
+        return abs(alpha) * factors.scale
 
 
 def only_lora(repo: RepoRef) -> bool:
@@ -95,6 +121,7 @@ def open_lora(repo: RepoRef) -> Lora:
         match = FACTOR.fullmatch(name)
         if match and len(info.shape) == 2 and not info.refusal:
             pairs.setdefault(match["module"], {})[match["which"]] = name
+    refuse_many(repo, pairs)
     ranks, stacked = _ranks(repo, config), bool(config.get("target_parameters"))
     alpha, rooted = _alpha(repo, config), bool(config.get("use_rslora"))
     modules = {module: _factors(repo, checkpoint, pair, ranks, stacked) for module, pair in pairs.items()}
@@ -110,9 +137,16 @@ def open_lora(repo: RepoRef) -> Lora:
         modules,
         _kind(config, start),
         beside=len(checkpoint.tensors) - 2 * len(modules),
+        calibrated=_family(start) not in FROM_ITS_MATRICES,
         order_matters=str(start) if _family(start) in NOT_ALIKE else "",
         stacked=stacked,
     )
+
+
+def refuse_many(repo: RepoRef, modules: Collection[str]) -> None:
+    """Raise NothingToCompare for more adapted matrices than any model has."""
+    if len(modules) > MOST_MODULES:
+        raise NothingToCompare(f"{repo}: adapters of more than {MOST_MODULES} matrices are not compared")
 
 
 def _refuse_files(repo: RepoRef) -> None:

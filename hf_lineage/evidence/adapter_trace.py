@@ -86,6 +86,8 @@ class Trace:
     seed: int
     analyses: int = 1
     """How many interim analyses there are, for which p is corrected (Bonferroni)."""
+    calibrated: bool = True
+    """Whether the power was measured on adapters like this one."""
 
     @property
     def permutations(self) -> int:
@@ -94,6 +96,8 @@ class Trace:
 
     def power(self, alpha: float) -> float:
         """Return the probability of p <= alpha, at least, if the adapter was trained on this base, as calibrated."""
+        if not self.calibrated:
+            return 0.0
         several = len(self.by_role) > 1  # the sum over all roles is one more statistic
         critical = -NormalDist().inv_cdf(alpha / (len(self.by_role) + several) / self.analyses)
         left = np.clip((FADED - self.sizes) / (FADED - WHOLE), 0.0, 1.0)

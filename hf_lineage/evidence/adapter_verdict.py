@@ -25,6 +25,10 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
             kind=Kind.ADAPTER,
             trace=trace,
         )
+    if not trace.calibrated:
+        return Inconclusive(
+            "no trace of this base shows, and how much of one adapters like this show was not measured", trace=trace
+        )
     power = trace.power(criteria.alpha)
     if power < POWER:
         return Inconclusive(

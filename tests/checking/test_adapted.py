@@ -6,32 +6,8 @@ import msgspec
 import pytest
 
 from hf_lineage.checking import adapted
-from hf_lineage.checking.opened import headers
-from hf_lineage.checkpoint.lora import open_lora
-from hf_lineage.hub.reference import RepoRef
-from tests.adapters import pair, written
+from tests.adapters import MLP, everything, lora_of, opened_base
 from tests.models import HIDDEN, WIDTH, tiny_llama
-
-ATTENTION, MLP = "model.layers.{}.self_attn.{}_proj", "model.layers.{}.mlp.{}_proj"
-
-
-def opened_base(folder):
-    return headers(RepoRef("org/base", folder))
-
-
-def lora_of(folder, *modules, **settings):
-    """An adapter on modules, given as (name, rows, columns)."""
-    factors = {}
-    for seed, (name, rows, columns) in enumerate(modules):
-        factors |= pair(name, rows, columns, seed=seed)
-    return open_lora(RepoRef("org/adapter", written(folder, factors, **settings)))
-
-
-def everything(layers=2):
-    for layer in range(layers):
-        yield from ((ATTENTION.format(layer, role), WIDTH, WIDTH) for role in "qkvo")
-        yield from ((MLP.format(layer, role), HIDDEN, WIDTH) for role in ("gate", "up"))
-        yield MLP.format(layer, "down"), WIDTH, HIDDEN
 
 
 @pytest.fixture

@@ -1,17 +1,19 @@
 """Adapters that were really trained by peft, judged against true and false bases; and hostile ones."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
 from hf_lineage import Options, check, compare
+from hf_lineage.checking.partners import MOST_TOKENS
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from tests.adapters import change, pair, trained, written
-from tests.models import card, edit_json, tiny_llama
+from tests.models import card, edit_json, spoil, tiny_llama
 
 HUB = Path("examples/hub")
 BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
@@ -266,6 +268,28 @@ def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloa
     output_projections = 6 * 96 * 96 * 2
     assert output_projections < downloaded.moved < output_projections + 40_000
     assert downloaded.stored > 1_000_000
+
+
+def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_downloaded(tmp_path, online):
+    base = tiny_llama(tmp_path / "base", vocab_size=40_000)
+    spoil(base, lambda tensors: tensors.update({"model.embed_tokens.weight": torch.randn(40_000, 32)}))
+    online.publish("acme/wide", base)
+    folder = written(tmp_path / "lora", pair("model.layers.1.mlp.down_proj", 32, 48))
+    here, there = (compare(name, str(folder), Options(order_seed=0)).rows[0] for name in (str(base), "acme/wide"))
+    assert there.verdict.trace.z_of("down") == here.verdict.trace.z_of("down") != 0
+    rows = 4 * 32 * MOST_TOKENS
+    assert rows < there.traffic["acme/wide"].moved < rows + 2**17
+    assert there.traffic["acme/wide"].stored > 4 * 32 * 40_000
+
+
+def test_a_base_of_an_unlisted_class_is_read_as_the_user_says(tmp_path, adapter):
+    base = shutil.copytree(HUB / BASE, tmp_path / "base")
+    edit_json(base / "config.json", architectures=["UnheardOfForCausalLM"])
+    (row,) = compare(str(base), str(adapter), Options(order_seed=0)).rows
+    assert row.verdict.name == "UNVERIFIABLE"
+    (row,) = compare(str(base), str(adapter), Options(order_seed=0, as_class="LlamaForCausalLM")).rows
+    assert row.verdict.words == "RELATED by trace"
+    assert any("read as LlamaForCausalLM (--as)" in note for note in row.notes)
 
 
 def encoder(folder, make, seed):

@@ -48,6 +48,31 @@ def test_a_merge_beside_its_adapter_is_judged_with_it_and_is_said_to_be_the_sum(
     assert report.exit_code == ExitCode.RELATED
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"use_dora": True}, {"init_lora_weights": "pissa"}, {"init_lora_weights": "olora", "use_rslora": True}],
+    ids=["DoRA", "PiSSA", "OLoRA"],
+)
+def test_what_peft_merges_in_another_way_is_computed_as_peft_does(tmp_path, settings):
+    adapter = trained(HUB / BASE, tmp_path / "lora", 20, target_modules=LINEAR, lora_alpha=32, **settings)
+    edit_json(adapter / ADAPTER_CONFIG, base_model_name_or_path=BASE, target_modules=LINEAR)
+    both = merged(adapter, tmp_path / "both", dtype=torch.float32)
+    said = [note for note in check(str(both), options=OPTIONS).rows[0].notes if "plus the adapter" in note]
+    count = 8 if "use_dora" in settings else 2
+    assert any(f"plus the adapter, within rounding, in all {count} of 42 matrices" in note for note in said), said
+    shutil.copy(HUB / BASE / "model.safetensors", both)
+    said = [note for note in check(str(both), options=OPTIONS).rows[0].notes if "plus the adapter" in note]
+    assert any("is not" in note for note in said), said
+
+
+@pytest.mark.parametrize("start", ["corda", "lora_ga", "loftq", "pissa_niter_4"])
+def test_a_start_that_cannot_be_computed_again_leaves_open_whether_it_is_the_sum(tmp_path, start):
+    base = tiny_llama(tmp_path / "base")
+    adapter = written(tmp_path / "lora", pair("model.layers.0.mlp.up_proj", 48, 32), init_lora_weights=start)
+    (row,) = compare(str(base), str(adapter), Options(order_seed=0), merge_base=str(base)).rows
+    assert "sets `init_lora_weights`" in row.verdict.reason
+
+
 def test_a_base_without_the_adapter_merged_is_not_the_sum(tmp_path, adapter):
     folder = merged(adapter, tmp_path / "both")
     shutil.copy(HUB / BASE / "model.safetensors", folder)

@@ -94,7 +94,7 @@ def test_both_factors_come_before_they_are_read_and_go_with_the_weights(model):
     [
         ({"peft_type": "IA3"}, "the adapter is of the kind IA3"),
         ({"peft_type": "x\n"}, r"the adapter is of the kind x\n"),
-        ({"use_dora": True}, "adapter_config.json sets `use_dora`, which is more than a plain LoRA"),
+        ({"use_bdlora": True}, "adapter_config.json sets `use_bdlora`, which is more than a plain LoRA"),
         ({"bias": "all"}, "adapter_config.json sets `bias`"),
         ({"init_lora_weights": "pissa"}, "adapter_config.json sets `init_lora_weights`"),
         ({"modules_to_save": ["head"]}, "adapter_config.json sets `modules_to_save`"),

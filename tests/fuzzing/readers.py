@@ -21,7 +21,9 @@ from hf_lineage.architecture.drafting.suggestion import survey
 from hf_lineage.checking.api import extract
 from hf_lineage.checking.opened import headers
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.several import LORA_FILE
 from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.checkpoint.lora_file import open_lora_file
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
@@ -93,10 +95,11 @@ def readers(room: Path) -> dict[str, Reader]:
 
         return reading
 
-    plain, cards, adapters, merges, pickles, ggufs = (
-        room / name for name in ("config", "card", "lora", "merge", "pickle", "gguf")
+    plain, cards, adapters, merges, pickles, ggufs, pictures = (
+        room / name for name in ("config", "card", "lora", "merge", "pickle", "gguf", "pictures")
     )
-    for folder in (plain, cards, adapters, merges, pickles, ggufs):
+    factors, numbers = parted(_flattened())
+    for folder in (plain, cards, adapters, merges, pickles, ggufs, pictures):
         folder.mkdir()
     (plain / WEIGHTS).write_bytes((model / WEIGHTS).read_bytes())
     weights = partial(safetensors_file, header=header, data=data)
@@ -110,6 +113,9 @@ def readers(room: Path) -> dict[str, Reader]:
         "config": Reader(partial(json_file, valid=config), put(plain, "config.json", headers)),
         "config, for a draft": Reader(partial(json_file, valid=config), put(plain, "config.json", _surveyed), turns=1),
         "card": Reader(lambda random: b"---\n" + yaml_file(random, card) + b"\n---\n", put(cards, CARD, read_claims)),
+        "adapter of diffusers": Reader(
+            partial(safetensors_file, header=factors, data=numbers), put(pictures, LORA_FILE, _factors)
+        ),
         "adapter": Reader(partial(json_file, valid=lora), put(adapters, ADAPTER_CONFIG, read_claims)),
         "mergekit": Reader(partial(yaml_file, valid=merge), put(merges, MERGE_CONFIG, read_claims)),
         "signature": Reader(_signature(room), file(load_signature)),
@@ -128,6 +134,20 @@ def _surveyed(repo: RepoRef) -> Any:
 def _tensors(repo: RepoRef) -> Any:
     found = open_checkpoint(repo)
     return [found.read(name) for name in found.tensors]
+
+
+def _flattened() -> bytes:
+    """An adapter of two modules, with scales, under the names of kohya's trainer."""
+    shapes = {"lora_down.weight": (2, 4), "lora_up.weight": (6, 2), "alpha": ()}
+    modules = ("lora_unet_mid_block_0_to_v", "lora_te_layers_0_q_proj")
+    return save(
+        {f"{module}.{part}": np.ones(shape, np.float32) for module in modules for part, shape in shapes.items()}
+    )
+
+
+def _factors(repo: RepoRef) -> Any:
+    loras = open_lora_file(repo, LORA_FILE).values()
+    return [(lora.read(module), lora.scale(module)) for lora in loras for module in lora.modules]
 
 
 def _pickled(repo: RepoRef) -> Any:

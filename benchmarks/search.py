@@ -1,0 +1,124 @@
+"""Search: how long an index of up to a million models is searched, and whether relatives are among the first ten.
+
+`python -m benchmarks.search` prints it as a table and writes it to `results/search.json`. The keys of unrelated models
+are random bits, as those of independent models are. Among them stand families of ten, made as models are: residuals
+of every member that have a given cosine with those of the first, and the keys of all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+from rich.console import Console
+
+from benchmarks.machine import machine
+from benchmarks.results import Row, Target, show
+from hf_lineage.index import catalogue
+from hf_lineage.index.catalogue import KEYS, Catalogue, Entry
+from hf_lineage.index.identify import CHANCE
+from hf_lineage.index.key import BITS, halves, key_of, similarities
+from hf_lineage.signature.values import PathSignature
+
+FILE = Path(__file__).with_name("results") / "search.json"
+SIZES = (10_000, 100_000, 1_000_000)
+FAMILIES, MEMBERS = 200, 9
+COSINES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Of the members of a family with the first one, layer by layer."""
+COORDINATES, LAYERS = 128, 32
+ENTRY = Entry("org/model", "", "mlp", 4096, LAYERS, "mlp-robust-64")
+PART = 100_000
+"""Models of one file of keys."""
+NEAREST = 10
+
+
+def families(count: int) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+    """Yield the key of the first of each family, (BITS / 8,), and those of its members, (MEMBERS, BITS / 8)."""
+    rng, (chosen, _) = np.random.default_rng(0), halves(COORDINATES)
+
+    def key(blocks: NDArray[np.float32]) -> NDArray[np.uint8]:
+        corner = np.zeros((LAYERS, COORDINATES, COORDINATES), np.float32)
+        corner[:, chosen[:, None], chosen] = blocks
+        rows = np.ones(LAYERS)
+        return key_of(PathSignature(corner, corner, rows, rows, rows))
+
+    for _ in range(count):
+        first, *others = rng.normal(size=(1 + MEMBERS, LAYERS, len(chosen), len(chosen))).astype(np.float32)
+        members = [cosine * first + np.sqrt(1 - cosine**2) * own for cosine, own in zip(COSINES, others, strict=True)]
+        yield key(first), np.stack([key(np.asarray(member, np.float32)) for member in members])
+
+
+def build(folder: Path, members: NDArray[np.uint8], size: int) -> None:
+    """Write an index of random keys, and at its end those of the families."""
+    (folder / KEYS).mkdir(parents=True)
+    rng = np.random.default_rng(1)
+    for start in range(0, size, PART):
+        keys = rng.integers(0, 256, (min(PART, size - start), BITS // 8), dtype=np.uint8)
+        last = max(0, start + len(keys) - (size - len(members)))
+        keys[len(keys) - last :] = members[len(members) - last :] if last else keys[:0]
+        entries = [
+            replace(ENTRY, model=f"org/model-{number}", commit=f"{number:040x}")
+            for number in range(start, start + len(keys))
+        ]
+        (folder / KEYS / f"{start:032x}.parquet").write_bytes(catalogue._encoded(entries, keys))
+
+
+def measure(sizes: Sequence[int], count: int) -> list[Row]:
+    """Return time, memory, size on disk and recall for indexes of these sizes with so many families in each."""
+    asked, members = zip(*families(count), strict=True)
+    planted = np.concatenate(members)
+    return [row for size in sizes for row in _measured(size, asked, planted)]
+
+
+def _measured(size: int, asked: Sequence[NDArray[np.uint8]], planted: NDArray[np.uint8]) -> Iterator[Row]:
+    large = size == max(SIZES)
+    with tempfile.TemporaryDirectory() as scratch:
+        started = time.perf_counter()
+        build(Path(scratch), planted, size)
+        built = time.perf_counter() - started
+        stored = sum(file.stat().st_size for file in Path(scratch).rglob("*.parquet")) / 1e6
+        started = time.perf_counter()
+        known = Catalogue(Path(scratch)).read().like(ENTRY)
+        keys = known.keys
+        opened = time.perf_counter() - started
+    times, hits, false = [], 0, 0
+    for family, key in enumerate(asked):
+        started = time.perf_counter()
+        cosines = similarities(key, keys)
+        nearest = np.argpartition(-cosines, NEAREST)[:NEAREST]
+        times.append(time.perf_counter() - started)
+        own = size - len(planted) + family * MEMBERS
+        hits += int(((nearest >= own) & (nearest < own + MEMBERS)).sum())
+        false += int((cosines > CHANCE).sum()) - int((cosines[own : own + MEMBERS] > CHANCE).sum())
+    recall, what = hits / len(planted), f"{size:,} models"
+    memory = psutil.Process().memory_info().rss / 1e9
+    yield Row(f"{what}, one search", Target(high=0.5) if large else Target(), float(np.median(times)), "s", "all keys")
+    yield Row(f"{what}, recall at {NEAREST}", Target(low=0.99), recall, "", f"{len(asked)} families of {MEMBERS + 1}")
+    yield Row(f"{what}, others above chance", Target(), false / len(asked), "", f"a search, cosine > {CHANCE:.2f}")
+    yield Row(f"{what}, to open", Target(), opened, "s", "names and keys")
+    yield Row(f"{what}, memory", Target(high=8), memory, "GB", "resident")
+    yield Row(f"{what}, keys on disk", Target(), stored, "MB", f"written in {built:.1f} s")
+
+
+@click.command()
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), default=FILE, show_default=True)
+@click.option("--sizes", default=",".join(map(str, SIZES)), show_default=True, help="Models of the indexes.")
+@click.option("--families", "count", default=FAMILIES, show_default=True, help="Families of ten in each.")
+def main(output: Path, sizes: str, count: int) -> None:
+    """Search indexes of several sizes for planted families."""
+    rows = measure([int(size) for size in sizes.split(",")], count)
+    show(rows, Console())
+    document = {"machine": machine(), "rows": [row.as_json() for row in rows]}
+    output.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

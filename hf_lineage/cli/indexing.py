@@ -1,0 +1,117 @@
+"""The commands about an index of known models: index and identify."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hf_lineage.cli.shared import (
+    ALLOW_PICKLE,
+    CLASSES,
+    ERROR,
+    OUTPUT,
+    RECIPE,
+    RECOMPUTE,
+    SUBFOLDER,
+    UNDECIDED,
+    format_option,
+    make_options,
+    with_examples,
+    with_options,
+    write,
+)
+from hf_lineage.errors import printable
+from hf_lineage.evidence.procedure import Procedure
+
+CODES = "2 usage or input error, 130 interrupted."
+ADDING = with_examples(
+    "A model is org/name, org/name@revision, a folder, or a signature file. A model whose commit is in the index is "
+    f"not read again, so a run that was stopped goes on where it was. Exit codes: 0 all are in the index, {CODES}",
+    "hf-lineage index add org/model other/model",
+    "hf-lineage index add --author org --index ./index",
+)
+SHOWING = with_examples(f"Exit codes: 0 the index was read, {CODES}", "hf-lineage index list")
+IDENTIFYING = with_examples(
+    f"MODEL is org/name, org/name@revision, a folder, or a signature file. Exit codes: 0 a relative was found, 3 none "
+    f"was, {CODES}",
+    "hf-lineage identify org/model",
+)
+INDEX = click.option(
+    "--index",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder of the index; by default HF_LINEAGE_INDEX, or lineage/index in HF_HOME.",
+)
+FORM = format_option("text", "json")
+
+
+@click.group(epilog=with_examples(f"Exit codes: 0 done, {CODES}", "hf-lineage index add org/model"))
+def index() -> None:
+    """Keep an index of known models, in which `identify` finds relatives."""
+
+
+@index.command(epilog=ADDING)
+@click.argument("models", nargs=-1, metavar="MODEL...")
+@click.option("--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable.")
+@with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
+def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **settings: Any) -> int:
+    """Put models into the index, each when it has been read."""
+    from hf_lineage.index import building
+    from hf_lineage.index.catalogue import Catalogue, default_folder
+
+    if not models and not authors:
+        raise click.UsageError("name a MODEL, or an account with --author")
+    options, catalogue = make_options(**settings), Catalogue(folder or default_folder())
+    everything = [*models, *(model for author in authors for model in building.published_by(author))]
+    failed = False
+    for added in building.add(everything, catalogue, options, _progress):
+        failed |= bool(added.problem)
+        outcome = added.problem or ("added" if added.entries else "is in the index")
+        shown = printable(added.model, 200)
+        click.echo(printable(outcome) if added.problem else f"{shown}: {outcome}", err=bool(added.problem))
+    return ERROR if failed else 0
+
+
+@index.command("list", epilog=SHOWING)
+@with_options(INDEX, FORM, OUTPUT)
+def list_(folder: Path | None, form: str, output: Path | None) -> int:
+    """List the models of the index."""
+    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.report import identification
+
+    entries = sorted(set(Catalogue(folder or default_folder()).read().entries()))
+    write(identification.LISTS[form](entries), output)
+    return 0
+
+
+@click.command(epilog=IDENTIFYING)
+@click.argument("model")
+@click.option("--top", type=click.IntRange(1, 10), default=5, show_default=True, metavar="N", help="Models to test.")
+@click.option("--alpha", type=float, default=Procedure.alpha, show_default=True, help="Significance level of the test.")
+@with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, FORM, OUTPUT)
+def identify(
+    model: str, top: int, alpha: float, folder: Path | None, form: str, output: Path | None, **settings: Any
+) -> int:
+    """Find the models of the index from which MODEL comes, or that come from it."""
+    from hf_lineage.checking import api
+    from hf_lineage.evidence.criteria import Criteria
+    from hf_lineage.index import identify as searching
+    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.report import identification
+
+    options = make_options(alpha=alpha, **settings)
+    signature = api.extract(model, options)
+    catalogue, criteria = Catalogue(folder or default_folder()), Criteria(alpha=alpha)
+    results = [searching.identify(signature, path, catalogue, criteria, top) for path in signature.paths]
+    write(identification.FORMATS[form](results), output, coloured=form == "text")
+    return 0 if any(result.related for result in results) else UNDECIDED
+
+
+def _progress(models: Sequence[str]) -> Iterable[str]:
+    from tqdm import tqdm
+
+    return tqdm(models, desc="Adding", unit="model", disable=None, leave=False)

@@ -1,0 +1,150 @@
+"""Identify: which models of an index a model is related to, and which of them is nearest.
+
+The keys only say whom to test. Each candidate is then judged by the exact test, on coordinates that no key is made of,
+corrected for the number of candidates that are tested (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hf_lineage.evidence.comparison import Pairs
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluate import evaluate
+from hf_lineage.evidence.verdict import Related, Verdict
+from hf_lineage.index.catalogue import Catalogue, Entry, entry_of
+from hf_lineage.index.key import BITS, for_testing, key_of, similarities
+from hf_lineage.signature.recipe import Array
+from hf_lineage.signature.values import PathSignature, Signature
+
+CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)
+"""Four standard errors of the cosine of two unrelated keys: what lies below is not tested."""
+TESTED = 5
+"""Candidates that are tested at most, by default."""
+
+
+SIBLINGS = 0.5
+"""The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
+trained on the same data reach .3, and a merge has .75 with each of its two parents."""
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A model of the index that was tested."""
+
+    entry: Entry
+    similarity: float
+    """The cosine of the keys, by which it was chosen."""
+    verdict: Verdict
+    distance: float
+    """‖φ_B - φ_A‖ in the mean over the layers that are paired: 0 for equal weights, √2 for unrelated ones."""
+    along: float = 0.0
+    """The cosine of the model's difference from the ancestor with this relative's: whether it comes through it."""
+
+
+@dataclass(frozen=True)
+class Identification:
+    """What an index knows of a model along one path."""
+
+    model: str
+    revision: str | None
+    path: str
+    searched: int
+    """Entries of the index along this path, with a stream of the same width and a signature of the same recipe."""
+    of: int
+    """All entries of the index: one for each model and path."""
+    related: tuple[Relative, ...]
+    """Those that the exact test calls RELATED: first those through which the model comes, then the ancestor."""
+    ancestor: Relative | None
+    """The relative in the middle of all of them, from which differences are taken; None where none is related."""
+    others: tuple[Relative, ...]
+    """Those that were tested and are not."""
+
+
+def identify(
+    signature: Signature, path: str, catalogue: Catalogue, criteria: Criteria, most: int = TESTED
+) -> Identification:
+    """Return the models of an index to which a model is related, by its signature along one path.
+
+    The model itself, at the same commit, is left out. Raise SignatureError for a damaged index.
+    """
+    known, asked = catalogue.read(), entry_of(signature, path)
+    alike = known.like(asked)
+    cosines = similarities(key_of(signature.paths[path]), alike.keys)
+    # Twice as many, because the model itself may be among them, and others twice.
+    order = [int(row) for row in np.argsort(-cosines, kind="stable")[: 2 * most + 2] if cosines[row] > CHANCE]
+    candidates = {entry: row for row, entry in zip(order[::-1], alike.entries(order)[::-1], strict=True)}
+    candidates = {entry: row for entry, row in candidates.items() if not _same(entry, asked)}
+    chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])[:most]
+    criteria = replace(criteria, analyses=max(1, len(chosen)), paths=(path,))
+    tested, aligned = [], []
+    for entry in chosen:
+        other = catalogue.signature(entry)
+        verdict = evaluate(for_testing(other, path), for_testing(signature, path), criteria)
+        pairs = verdict.evidence[path].comparison.pairs
+        tested.append(Relative(entry, float(cosines[candidates[entry]]), verdict, 0.0))
+        aligned.append(_aligned(other.paths[path], pairs, len(signature.paths[path].trace)))
+    kin = [number for number, one in enumerate(tested) if isinstance(one.verdict, Related)]
+    related, ancestor = _ranked(
+        _scaled(np.asarray(signature.paths[path].sketch)), [aligned[at] for at in kin], [tested[at] for at in kin]
+    )
+    others = tuple(one for number, one in enumerate(tested) if number not in kin)
+    return Identification(signature.model, signature.revision, path, len(alike), len(known), related, ancestor, others)
+
+
+def _same(entry: Entry, asked: Entry) -> bool:
+    return (entry.model, entry.commit) == (asked.model, asked.commit)
+
+
+def _aligned(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
+    """The sketches of a relative's layers in the order of the model's, each of norm 1; zero where none is paired."""
+    rows, partners = pairs
+    scaled = _scaled(np.asarray(relative.sketch))
+    aligned = np.zeros((layers, *scaled.shape[1:]), np.float32)
+    aligned[partners] = scaled[rows]
+    return aligned
+
+
+def _scaled(sketch: Array) -> Array:
+    sizes = np.linalg.norm(sketch, axis=(1, 2), keepdims=True)
+    scaled: Array = np.divide(sketch, sizes, out=np.zeros_like(sketch), where=sizes > 0)
+    return scaled
+
+
+def _ranked(
+    model: Array, sketches: Sequence[Array], relatives: Sequence[Relative]
+) -> tuple[tuple[Relative, ...], Relative | None]:
+    """The relatives in order, and the ancestor: the one with the least sum of distances from all others."""
+    if not relatives:
+        return (), None
+    common = np.logical_and.reduce([one.any(axis=(1, 2)) for one in (model, *sketches)])
+    model, *sketches = (one[common] for one in (model, *sketches))
+    middle = min(
+        range(len(relatives)),
+        key=lambda at: (sum(_distance(sketches[at], other) for other in sketches), _distance(model, sketches[at])),
+    )
+    measured = [
+        replace(
+            relative,
+            distance=_distance(model, sketch),
+            along=_cosine(model - sketches[middle], sketch - sketches[middle]),
+        )
+        for relative, sketch in zip(relatives, sketches, strict=True)
+    ]
+    ancestor = measured[middle]
+    through = [one for one in measured if one is not ancestor and one.along >= SIBLINGS]
+    beside = [one for one in measured if one is not ancestor and one.along < SIBLINGS]
+    first, last = (sorted(some, key=lambda one: (-one.along, one.distance)) for some in (through, beside))
+    return (*first, ancestor, *last), ancestor
+
+
+def _distance(one: Array, other: Array) -> float:
+    return float(np.sqrt(np.square(one - other, dtype=np.float32).sum() / max(len(one), 1)))
+
+
+def _cosine(one: Array, other: Array) -> float:
+    sizes = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
+    return float(np.vdot(one, other)) / sizes if sizes > 0 else 0.0

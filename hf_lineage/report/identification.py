@@ -1,0 +1,114 @@
+"""Identification: what an index knows of a model, and what is in the index, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hf_lineage.errors import printable
+from hf_lineage.index.catalogue import Entry
+from hf_lineage.index.identify import SIBLINGS, Identification, Relative
+from hf_lineage.report import wording
+from hf_lineage.report.encoding import indented
+from hf_lineage.report.text import folded, table, wrapped
+
+SCHEMA_VERSION = 1
+COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
+
+
+def text(results: Sequence[Identification]) -> str:
+    """Return the relatives of a model as a table for each path, and the sentences that belong to it."""
+    return "".join(_text(result) for result in results)
+
+
+def _text(result: Identification) -> str:
+    tested = (*result.related, *result.others)
+    lines = [printable(result.model, 200)]
+    if tested:
+        lines.append(table(COLUMNS, (folded(_cells(result, one)) for one in tested), numeric=(1, 2, 3, 4)))
+    return "\n".join([*lines, *map(wrapped, _sentences(result))]) + "\n"
+
+
+def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
+    evidence = one.verdict.evidence[result.path]
+    related = one in result.related
+    along = f"{one.along:.2f}" if related and one is not result.ancestor else "-"
+    distance = f"{one.distance:.3f}" if related else "-"
+    shown = wording.inherited(evidence)
+    return _named(one.entry), distance, along, shown, f"{evidence.p_value:.3g}", one.verdict.words
+
+
+def _sentences(result: Identification) -> Iterator[str]:
+    searched = f"{result.searched} of {result.of} models in the index are comparable (path {result.path})"
+    if not result.related or result.ancestor is None:
+        tested = f"{len(result.others)} were tested, none is related" if result.others else "no key is alike"
+        yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
+        return
+    yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
+    first, ancestor = result.related[0], result.ancestor
+    through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
+    if through:
+        named = " and ".join(f"{_named(one.entry)} ({one.along**2:.0%})" for one in through)
+        yield (
+            f"Nearest known relative: {named}; by that share it differs from {_named(ancestor.entry)} as these do. "
+            "Who came first cannot be told from weights"
+        )
+    else:
+        yield f"Nearest known relative: {_named(first.entry)}; no other known model lies between the two"
+
+
+def _named(entry: Entry) -> str:
+    return printable(entry.model, 200)
+
+
+def json(results: Sequence[Identification]) -> str:
+    """Return the same as JSON."""
+    return indented({"schema_version": SCHEMA_VERSION, "paths": [_values(result) for result in results]})
+
+
+def _values(result: Identification) -> dict[str, Any]:
+    return {
+        "model": result.model,
+        "revision": result.revision,
+        "path": result.path,
+        "searched": result.searched,
+        "of": result.of,
+        "ancestor": result.ancestor and result.ancestor.entry.model,
+        "relatives": [_relative(result, one) for one in (*result.related, *result.others)],
+    }
+
+
+def _relative(result: Identification, one: Relative) -> dict[str, Any]:
+    evidence = one.verdict.evidence[result.path]
+    related = one in result.related
+    return {
+        **{name: getattr(one.entry, name) for name in ("model", "commit", "width", "layers")},
+        "verdict": one.verdict.name,
+        "kind": one.verdict.kind.identifier if related else None,
+        "p_value_adjusted": evidence.p_value,
+        "score": evidence.comparison.score,
+        "inherited": evidence.inherited and evidence.inherited.share,
+        "distance": one.distance if related else None,
+        "along": one.along if related else None,
+        "key_similarity": one.similarity,
+    }
+
+
+def list_text(entries: Sequence[Entry]) -> str:
+    """Return the models of an index as a table."""
+    cells = [
+        (_named(entry), entry.commit[:12] or "-", entry.path, str(entry.width), str(entry.layers)) for entry in entries
+    ]
+    counted = len({(entry.model, entry.commit) for entry in entries})
+    shown = table(("Model", "Commit", "Path", "Width", "Layers"), cells, numeric=(3, 4), whole=(2,)) + "\n"
+    return (shown if entries else "") + f"{counted} models\n"
+
+
+def list_json(entries: Sequence[Entry]) -> str:
+    """Return the models of an index as JSON."""
+    return indented({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in entries]})
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Identification]], str]] = {"text": text, "json": json}
+LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {"text": list_text, "json": list_json}

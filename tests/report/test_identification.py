@@ -1,0 +1,50 @@
+"""What an index knows of a model is told with the size of the index, and never as an accusation."""
+
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.index.identify import identify
+from hf_lineage.report import identification
+from tests.index.conftest import catalogue, signatures
+
+__all__ = ["catalogue", "signatures"]
+
+
+@pytest.fixture(scope="module")
+def merge(signatures, catalogue):
+    return identify(signatures["fern/llama-merge-a-b"], "mlp", catalogue, Criteria(permutations=199))
+
+
+def test_a_table_of_eighty_columns_names_the_nearest_first(merge):
+    lines = identification.text([merge]).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "fern/llama-merge-a-b"
+    assert lines[4].split()[0] in ("fern/llama-finetune-a", "fern/llama-finetune-b")
+    assert "Who came first cannot be told from weights" in " ".join(" ".join(lines).split())
+
+
+def test_where_nobody_lies_between_two_models_it_says_so(merge):
+    alone = replace(merge, related=(merge.ancestor,))
+    shown = " ".join(identification.text([alone]).split())
+    assert "Nearest known relative: acme/llama-base; no other known model lies between the two" in shown
+
+
+def test_nothing_found_is_told_with_the_size_of_the_index(merge):
+    nobody = replace(merge, related=(), ancestor=None, others=())
+    shown = " ".join(identification.text([nobody]).split())
+    assert shown.endswith(
+        "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is alike. A model that is "
+        "not in the index cannot be found."
+    )
+
+
+def test_a_name_from_an_index_cannot_write_to_the_terminal(merge):
+    first = merge.related[0]
+    hostile = replace(first, entry=replace(first.entry, model="org/\x1b[31mred\n"))
+    for shown in (
+        identification.text([replace(merge, related=(hostile,), ancestor=hostile)]),
+        identification.list_text([hostile.entry]),
+    ):
+        assert "\x1b" not in shown
