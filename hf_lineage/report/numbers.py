@@ -42,9 +42,10 @@ def null_sentences(evidence: Evidence) -> Iterator[str]:
         )
 
 
-def came_from(evidence: Evidence) -> str:
-    """Return which layers come from which of the base; empty where each comes from the layer of its number."""
-    return ", ".join(map(str, runs(evidence.origins))) if moved(evidence.origins) else ""
+def came_from(evidence: Evidence) -> Iterator[str]:
+    """Yield which layers come from which of the base, unless each comes from the layer of its number."""
+    if moved(evidence.origins):
+        yield ", ".join(map(str, runs(evidence.origins)))
 
 
 def of_each(evidence: Evidence) -> str:

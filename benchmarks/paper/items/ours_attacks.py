@@ -55,9 +55,9 @@ def edit(*names: str) -> Attack:
     return attack
 
 
-def trained(seen: attacking.Likeness) -> Attack:
-    """Return training against a likeness."""
-    return lambda model, corpus, steps: attacking.suppressed(model, corpus, seen, steps)
+def trained(seen: attacking.Likeness, price: float = 3.0) -> Attack:
+    """Return training against a likeness at a price."""
+    return lambda model, corpus, steps: attacking.suppressed(model, corpus, seen, steps, price)
 
 
 def then(*attacks: Attack) -> Attack:
@@ -86,6 +86,7 @@ def renumbered(model: Any, _: Corpus, __: int) -> Any:
     return attacking.renumbered(model, ORDER)
 
 
+DEARLY = trained(attacking.of_units, 300.0)
 ROTATED, EVERYTHING = edit("stream rotated"), edit("all at once")
 CASES = (
     Case("nothing", edit()),
@@ -100,11 +101,14 @@ CASES = (
     Case("everything at once, embedding trained anew", then(EVERYTHING, anew)),
     Case("rotated, tokens renumbered", then(ROTATED, renumbered), renumbered=True),
     Case("rotated, tokens renumbered, tokenizer left out", then(ROTATED, renumbered), tokenizer=False),
+    Case("trained on, against nothing", trained(attacking.of_mlp, 0.0)),
     Case("trained against one path", trained(attacking.of_mlp)),
     Case("trained against all paths", trained(attacking.of_all_paths)),
     Case("trained against its units", trained(attacking.of_units)),
     Case("trained against its units, rotated", then(trained(attacking.of_units), ROTATED)),
     Case("trained against its units, everything at once", then(trained(attacking.of_units), EVERYTHING)),
+    Case("trained against its units, at a hundred times the price", DEARLY),
+    Case("the same, everything at once", then(DEARLY, EVERYTHING)),
 )
 FEW = ("rotated, units reordered, dead units, gains moved", "trained against one path")
 
