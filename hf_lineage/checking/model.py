@@ -230,7 +230,7 @@ def _variants(model: Opened, options: Options) -> dict[str, OpenedModel | str]:
         variant.how: variant.opened
         if isinstance(variant.opened, str)
         else FromWeights.of(variant.opened, options, options.max_memory, cached=False)
-        for variant in with_adapter(model)
+        for variant in with_adapter(model, options.choice)
     }
 
 

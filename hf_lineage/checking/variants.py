@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hf_lineage.architecture.choice import LISTED, Choice
 from hf_lineage.architecture.fit import turned
 from hf_lineage.checking.opened import Opened, described, opened
 from hf_lineage.checkpoint import adapted, adapter_base, adapter_beside
@@ -23,7 +24,7 @@ class Variant:
     """A text says why it cannot be judged."""
 
 
-def with_adapter(plain: Opened) -> tuple[Variant, ...]:
+def with_adapter(plain: Opened, choice: Choice = LISTED) -> tuple[Variant, ...]:
     """Return the ways in which a model loads with peft if an adapter lies beside its weights; none without an adapter.
 
     From a folder the adapter is put on these weights; from the Hub it may also be put on the model that it names.
@@ -36,12 +37,12 @@ def with_adapter(plain: Opened) -> tuple[Variant, ...]:
         return (on_top,)
     named = adapter_base(repo)
     how = f"with the adapter on top of {printable(str(named), 200)}, as by its name on the Hub"
-    return on_top, Variant(how, _elsewhere(repo, named))
+    return on_top, Variant(how, _elsewhere(repo, named, choice))
 
 
-def _elsewhere(repo: RepoRef, named: Any) -> Opened | str:
+def _elsewhere(repo: RepoRef, named: Any, choice: Choice) -> Opened | str:
     try:
-        return _adapted(repo, opened(described(resolve(str(named), folders=False))))
+        return _adapted(repo, opened(described(resolve(str(named), folders=False), choice)))
     except LineageError as error:
         return str(error)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks.paper.experiment import ClaimError
-from benchmarks.paper.items import found, ours_adapters
+from benchmarks.paper.items import found, ours_adapters, ours_frames
 from benchmarks.paper.parts import (
     adapters,
     disguises,
@@ -26,6 +26,7 @@ from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Results
 from hf_lineage import RECIPES, Options, compare
+from hf_lineage.evidence import framed_verdict
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.interim import reading_order
 from tests.benchmarks.test_paper_results import FILES
@@ -224,3 +225,10 @@ def test_a_claim_fails_on_a_wrong_row(item, name, value):
     experiment.claim(rows)
     with pytest.raises(ClaimError):
         experiment.claim({**rows, name: replace(rows[name], ours=value)})
+
+
+def test_the_threshold_of_calibrated_evidence_is_that_of_the_committed_pairs():
+    rows = committed("ours:frames")
+    assert framed_verdict.CALIBRATION == "benchmarks/results/ours-frames.json"
+    assert rows[ours_frames.PAIRS].number == framed_verdict.PAIRS > 1000
+    assert rows[ours_frames.LARGEST].number <= framed_verdict.LARGEST < framed_verdict.CALIBRATED / 1.5

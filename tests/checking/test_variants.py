@@ -4,7 +4,7 @@ import pytest
 import torch
 import transformers
 
-from hf_lineage import compare
+from hf_lineage import Options, compare
 from hf_lineage.checking.opened import described, opened
 from hf_lineage.checking.variants import with_adapter
 from hf_lineage.hub.reference import resolve
@@ -51,6 +51,18 @@ def test_an_adapter_of_the_same_base_is_said(child):
         "fern/child: RELATED also when loaded with the adapter on top of the weights",
         "fern/child: RELATED also when loaded with the adapter on top of acme/a",
     ]
+
+
+def test_the_model_that_an_adapter_names_is_read_as_the_user_says(online, tmp_path):
+    pair = made(LLAMA, {}, tmp_path)
+    folder = adapter(pair, 2, 0.05)
+    edit_json(folder / "adapter_config.json", base_model_name_or_path="acme/a")
+    for name, own in (("acme/a", pair.a), ("fern/child", folder)):
+        edit_json(own / "config.json", architectures=["OursForCausalLM"])
+        online.publish(name, own)
+    (row,) = compare("acme/a", "fern/child", Options(as_class="LlamaForCausalLM")).rows
+    assert row.verdict.name == "RELATED"
+    assert any("loaded with the adapter on top of acme/a" in note for note in row.notes)
 
 
 @pytest.mark.parametrize("base", ["/etc", "../a", "~/a", "no/such", "", None])

@@ -34,15 +34,15 @@ FAMILIES = {
     Family("BERT", 64, 4, STEPS): 2,
 }
 """Independent models of each."""
-FEW = {Family("Llama", 32, 2, 60): 3, Family("GPT-2", 48, 2, 60): 3}
+FEW = {Family("Llama", 32, 2, 60): 2, Family("GPT-2", 48, 2, 60): 2}
 """For the smallest scale."""
 SMALL = Family("Llama", 32, layers=2, steps=60)
 LEVELS, ALPHA = (0.01, 0.05), 0.01
 PAIRS, LARGEST = "independent pairs", "independent pairs: largest share inherited"
 WIDE = "independent pairs of unlike width"
 UNIFORM = "pairs that share no model: p of the Kolmogorov-Smirnov test"
-NARROWER = (0.75, 0.5)
-"""The shares of the residual coordinates that narrowed models keep."""
+NARROWER, RETRAINED = (0.75, 0.5), 400
+"""The shares of the residual coordinates that narrowed models keep, and the steps that they are trained on."""
 
 
 def rows(bench: Bench) -> Sequence[Row]:
@@ -55,7 +55,7 @@ def rows(bench: Bench) -> Sequence[Row]:
     return [
         *independent(found, families),
         uniform(bench, workshop, permutations),
-        *changed(workshop, [family for family in families if family.architecture == "Llama"], permutations),
+        *changed(bench, workshop, [family for family in families if family.architecture == "Llama"]),
     ]
 
 
@@ -80,7 +80,7 @@ def independent(found: Mapping[tuple[int, int], Seen], families: Mapping[Family,
 
 def uniform(bench: Bench, workshop: Workshop, permutations: int) -> Row:
     """Return whether p is uniform over pairs in which no model occurs twice."""
-    count = bench.sized(4, 60, 60)
+    count = bench.sized(2, 60, 60)
     bases = [workshop.base(SMALL, number) for number in range(2 * count)]
     p_values = [seen(workshop, a, b, permutations).p_value for a, b in zip(bases[::2], bases[1::2], strict=True)]
     measured = kstest(p_values, "uniform")
@@ -88,11 +88,12 @@ def uniform(bench: Bench, workshop: Workshop, permutations: int) -> Row:
     return Row(UNIFORM, None, float(measured.pvalue), note)
 
 
-def changed(workshop: Workshop, families: Sequence[Family], permutations: int) -> Iterator[Row]:
+def changed(bench: Bench, workshop: Workshop, families: Sequence[Family]) -> Iterator[Row]:
     """Yield what every Llama shows beside its changed copies: the least share, and the largest p."""
+    permutations, steps = bench.sized((199, 20), *[(999, RETRAINED)] * 2)
     edits: dict[str, list[Seen]] = {}
     for base in (workshop.base(family, 0) for family in families):
-        for name, candidate in copies(workshop, base):
+        for name, candidate in copies(workshop, base, steps):
             edits.setdefault(name, []).append(seen(workshop, base, candidate, permutations))
     for name, found in edits.items():
         shares, p_values = [one.share for one in found], [one.p_value for one in found]
@@ -102,13 +103,13 @@ def changed(workshop: Workshop, families: Sequence[Family], permutations: int) -
         yield Row(f"{name}: largest p of the order", None, max(p_values))
 
 
-def copies(workshop: Workshop, base: Path) -> Iterator[tuple[str, Path]]:
+def copies(workshop: Workshop, base: Path, steps: int) -> Iterator[tuple[str, Path]]:
     """Yield the changed copies of a Llama, by what was done to them."""
     yield "rotated", turned(workshop, base, shuffled=False)
     yield "rotated, units shuffled", turned(workshop, base, shuffled=True)
     width = int(json.loads((base / "config.json").read_text())["hidden_size"])
     for share in NARROWER:
-        yield f"narrowed to {share:.0%} and retrained", narrowed(workshop, base, int(width * share))
+        yield f"narrowed to {share:.0%} and retrained", narrowed(workshop, base, int(width * share), steps)
 
 
 def holds(rows: Mapping[str, Row]) -> None:

@@ -29,7 +29,7 @@ from tests.laundering import permute_hidden
 
 VERSION = 1
 """Raised when the code below, or what the library measures, comes to mean something else."""
-RETRAINED = Schedule(400, 1e-3, 8)
+RATE, BATCH = 1e-3, 8
 """How narrowed models are trained on."""
 DRAWN = 2000
 """How often whole models are drawn again for an interval."""
@@ -117,13 +117,14 @@ def turned(workshop: Workshop, base: Path, shuffled: bool) -> Path:
     return workshop.cache.kept_folder("turned", [VERSION, digest(base), shuffled], make)
 
 
-def narrowed(workshop: Workshop, base: Path, width: int) -> Path:
-    """Return a Llama of which only so many residual coordinates are left, trained on for a while."""
+def narrowed(workshop: Workshop, base: Path, width: int, steps: int) -> Path:
+    """Return a Llama of which only so many residual coordinates are left, trained on for some steps."""
+    schedule = Schedule(steps, RATE, BATCH)
 
     def make(folder: Path) -> None:
-        train(cut(load(base), width), workshop.corpus, RETRAINED, seed=0).save_pretrained(folder)
+        train(cut(load(base), width), workshop.corpus, schedule, seed=0).save_pretrained(folder)
 
-    return workshop.cache.kept_folder("narrowed", [VERSION, digest(base), width, RETRAINED], make)
+    return workshop.cache.kept_folder("narrowed", [VERSION, digest(base), width, schedule], make)
 
 
 def cut(model: Model, width: int) -> Model:
