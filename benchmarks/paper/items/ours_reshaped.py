@@ -30,6 +30,7 @@ from benchmarks.paper.parts.reshaping import (
 )
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import Corpus, documentation
+from hf_lineage.evidence.evaluate import CHANCE
 from hf_lineage.evidence.verdict import Verdict
 
 VERSION = 1
@@ -140,12 +141,22 @@ def figures(where: str, shape: Shape, said: Verdict, folder: Path, corpus: Corpu
 
 
 def origins_of(said: Verdict) -> tuple[Mapping[int, int], float]:
-    """Return which layer of the base each layer comes from by the look that decided, and the share inherited."""
+    """Return which layer of the base each layer comes from of which more than CHANCE is, and the share inherited."""
     if said.framed is not None:
         inherited, (_, numbers) = said.framed.inherited, said.framed.layers
-        return {numbers[row]: said.framed.partners[row] for row in inherited.layers}, inherited.share
-    (measured,) = said.evidence.values()
-    return measured.origins, measured.inherited.share if measured.inherited else 0.0
+        partners = said.framed.partners
+    else:
+        (measured,) = said.evidence.values()
+        base, numbers = measured.layers
+        inherited = measured.inherited
+        partners = tuple(base[row] for row in inherited.partners) if inherited else ()
+    if inherited is None:
+        return {}, 0.0
+    return {
+        number: partner
+        for number, partner, share in zip(numbers, partners, inherited.by_layer, strict=True)
+        if share > CHANCE
+    }, inherited.share
 
 
 def holds(rows: Mapping[str, Row]) -> None:
