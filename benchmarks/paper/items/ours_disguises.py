@@ -5,6 +5,7 @@ What is not related is disguised as well: nobody is to become related by an edit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from benchmarks.paper.parts.rated import RIVALS, Rated, separation
 from benchmarks.paper.parts.results import Row
 
 CLEAN = "clean"
+NUMBER = re.compile(r"\d\.\de[-+]\d+")
 FEW = ("hidden units reordered", "heads mapped", "stream rotated")
 """Edits at the smallest scale."""
 FALSE = 0.03
@@ -112,6 +114,7 @@ def worn(bench: Bench, lineup: Lineup, suspect: Path, name: str) -> Case:
 def shares(row: Row) -> tuple[int, int]:
     """Return how many were called RELATED, of how many."""
     some, _, everything = str(row.ours).partition("/")
+    claim(some.isdigit() and everything.isdigit(), f"{row.name}: {row.ours} is no share")
     return int(some), int(everything)
 
 
@@ -123,7 +126,8 @@ def holds(rows: Mapping[str, Row]) -> None:
     for name, row in rows.items():
         where, _, what = name.partition(": ")
         if what.startswith("logits moved"):
-            claim(float(str(row.ours)) <= ROUNDING, f"{where}: logits moved by {row.ours}")
+            moved = str(row.ours)
+            claim(bool(NUMBER.fullmatch(moved)) and float(moved) <= ROUNDING, f"{where}: logits moved by {moved}")
         if what == "descendants called RELATED" and where != "all edits":
             called, of = shares(row)
             spared = max(1, of // 9) if where.endswith(TURNED) else 0
