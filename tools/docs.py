@@ -34,6 +34,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "speed": (PAGES / "benchmarks.md", measured.speed_block),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),
     "adapters": (PAGES / "adapters.md", measured.adapters_block),
+    "merges": (PAGES / "merges.md", measured.merges_block),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
     "missed": (BENCHMARKS, measured.missed_block),
     "attacks": (PAGES / "limits.md", measured.attacks_block),

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paper.items import ours_attacks, ours_minilm, ours_reshaped, ours_rivals
+from benchmarks.paper.items import ours_attacks, ours_merges, ours_minilm, ours_reshaped, ours_rivals
 from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report import markdown
 from tools.tables import table
@@ -113,6 +113,12 @@ def minilm_block() -> str:
     """What public models are judged to be, from their own files, by the last committed run."""
     rows = Results.read(RESULTS / "ours-minilm.json").rows
     return table(ours_minilm.COLUMNS, ours_minilm.summary({row.name: row for row in rows}))
+
+
+def merges_block() -> str:
+    """What the parents of merges gave, beside their recipes, by the last committed run."""
+    rows = Results.read(RESULTS / "ours-merges.json").rows
+    return table(ours_merges.COLUMNS, ours_merges.summary({row.name: row for row in rows}))
 
 
 def adapters_block() -> str:

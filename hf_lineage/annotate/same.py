@@ -14,6 +14,7 @@ import msgspec
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.verdict import Evidence
+from hf_lineage.report.merge_record import RecordedParent
 from hf_lineage.report.numbers import drawn
 from hf_lineage.report.record import PathEvidence, Record, RecordedClaim
 
@@ -21,7 +22,14 @@ ROUNDING = 0.011
 """The largest difference of two equal figures that were rounded to whole per cent."""
 ERRORS = 4
 """How many standard errors the scores of two samples may differ by."""
-DRAWN: dict[str, Any] = {"reason": "", "score": None, "p_value": None, "inherited": None, "evidence": {}}
+DRAWN: dict[str, Any] = {
+    "reason": "",
+    "score": None,
+    "p_value": None,
+    "inherited": None,
+    "evidence": {},
+    "parent": None,
+}
 """The fields of a claim that may depend on random draws, with neutral values."""
 
 
@@ -46,6 +54,25 @@ def _same_claim(old: RecordedClaim, new: RecordedClaim, row: Row) -> bool:
         _wordless(old.reason) == _wordless(new.reason)
         and (old.score, old.p_value, old.inherited) in figures
         and all(_same_path(*path, alpha=new.test.alpha) for path in paths)
+        and same_parent(old.parent, new.parent)
+    )
+
+
+def same_parent(old: RecordedParent | None, new: RecordedParent | None) -> bool:
+    """Return whether both say the same of the share of a parent: what is drawn moves it within its interval."""
+    if old == new or old is None or new is None:
+        return old == new
+    plain = {repr(msgspec.structs.replace(parent, shares={})) for parent in (old, new)}
+    pairs = [(share, new.shares[path]) for path, share in old.shares.items() if path in new.shares]
+    return (
+        len(plain) == 1
+        and len(pairs) == len(old.shares) == len(new.shares)
+        and all(
+            (a.detected, a.declared) == (b.detected, b.declared)
+            and a.low - ROUNDING <= b.high
+            and b.low - ROUNDING <= a.high
+            for a, b in pairs
+        )
     )
 
 

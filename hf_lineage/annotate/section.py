@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hf_lineage.report import wording
+from hf_lineage.report import merge, wording
 from hf_lineage.report.markdown import paragraph, table
 from hf_lineage.report.record import Record, RecordedClaim
 
 COLUMNS = ("Base", "Relation (as declared)", "Verdict", "Score", "Inherited", "p-value", "Commit of the base")
+SHARES = ("Parent of the merge", "Path", "Share", "By its recipe")
+SHARES_MEAN = (
+    "Shares are measured where `hf-lineage check` checks all parents at once, without `--base`; they change no verdict."
+)
 NONE = "–"
 INHERITED = (
     "Inherited is the share of what the model's hidden units write that has a counterpart in the base; verified is "
@@ -25,6 +29,9 @@ def render(record: Record) -> str:
 def _blocks(record: Record) -> Iterator[str]:
     yield "## Lineage"
     yield table(COLUMNS, map(_cells, record.claims))
+    if any(claim.parent for claim in record.claims):
+        yield table(SHARES, (cells for claim in record.claims for cells in _shares(claim)))
+        yield SHARES_MEAN
     for claim in record.claims:
         if claim.reason:
             yield paragraph(f"{claim.base}: {claim.reason.removeprefix(f'{claim.base}: ')}")
@@ -55,6 +62,23 @@ def _cells(claim: RecordedClaim) -> tuple[str, ...]:
         p_value,
         claim.base_commit or NONE,
     )
+
+
+def _shares(claim: RecordedClaim) -> Iterator[tuple[str, ...]]:
+    """What one parent gave to a merge: a line for each path, or one that says why none was measured."""
+    parent = claim.parent
+    if parent is None:
+        return
+    if parent.reason:
+        yield claim.base, NONE, f"not measured: {parent.reason}", NONE
+    for path, share in parent.shares.items():
+        recipe = merge.figure(share.declared) if share.declared is not None else NONE
+        yield (
+            claim.base,
+            path,
+            merge.outcome(parent.is_base, share.share, share).rstrip(","),
+            "base" if parent.is_base else recipe,
+        )
 
 
 def _settings(record: Record) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from hf_lineage.checking.parts import counterpart, only, parts_of
 from hf_lineage.checking.relation import parts_notes, relation_notes
 from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
 from hf_lineage.checking.several import Adapters, adapters_of, declared_by, judge_all, judge_each_on
+from hf_lineage.checking.shares import is_merge, with_shares
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
@@ -87,14 +88,15 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         )
         rows = (*rows, *judge_parts(parts, candidates, declared.claims, options))
     elif declared.claims and not adapters.places:
-        candidate, part = by_recipe(source, options), _subfolder(source)
+        asked = replace(options, readers=is_merge(declared.claims))
+        candidate, part = by_recipe(source, asked), _subfolder(source)
         opened = candidate(options.recipe)
         if isinstance(source, RepoRef):
             notes += relation_notes(declared.claims, source, opened)
-        judged = [replace(judge_claim(candidate, claim, options, part), part=part) for claim in declared.claims]
+        judged = [replace(judge_claim(candidate, claim, asked, part), part=part) for claim in declared.claims]
         rows = as_merge(judged, options.min_share)
         if isinstance(source, RepoRef):
-            rows = beside(source, rows, options)
+            rows = beside(source, with_shares(source, rows, opened), options)
     return Report(model, source.revision, rows, declared.conflicts, options, _repository(source), tuple(notes))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -44,14 +45,17 @@ class Reading:
         """Return the signature of a sample of these layers along some paths, of which nothing is kept."""
         layout, recipe = self._model.layout, self._spec.recipe
         with about(self._model.described.repo):
-            seen = {path: sampled(self._model.checkpoint, layout, recipe, path, layers, sample) for path in paths}
+            read = functools.partial(sampled, self._model.checkpoint, layout, recipe, readers=self._spec.readers)
+            seen = {path: read(path, layers, sample) for path in paths}
         (width,) = {len(path.corner.T) for path in seen.values()}
         return self._of(seen, layout.only(layers), replace(recipe, probes=None), width)
 
     def _extracted(self, layout: Layout) -> Signature:
         spec = self._spec
         with about(self._model.described.repo):
-            paths = extract_paths(self._model.checkpoint, layout, spec.recipe, spec.paths, self._max_memory)
+            paths = extract_paths(
+                self._model.checkpoint, layout, spec.recipe, spec.paths, self._max_memory, spec.readers
+            )
         return self._of(paths, layout, spec.recipe, layout.width)
 
     def _of(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:

@@ -20,6 +20,7 @@ from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import verdict
 from hf_lineage.evidence.derivation import Derivation
 from hf_lineage.evidence.evaluate import judge_merge
+from hf_lineage.evidence.shares import Parent
 from hf_lineage.hub.reference import RepoRef, resolve
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.recipe import Recipe
@@ -55,6 +56,8 @@ class Row:
     part: str = ""
     """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
     repository itself."""
+    parent: Parent | None = None
+    """What the base gave as one of the parents of a merge; None for any other claim."""
     steps: tuple[Step, ...] = ()
     """From the base that is declared to the one that was compared in its place; none where it was itself."""
 

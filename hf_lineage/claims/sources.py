@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from hf_lineage.claims.card import front_matter, opens, parted
+from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
 from hf_lineage.claims.names import NO_VALUE, WORD, Name, names_in, understood
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files import plain_yaml
@@ -159,7 +160,16 @@ def _in_adapter(repo: RepoRef) -> Iterable[Name]:
 
 
 def _in_merge(repo: RepoRef) -> Iterable[Name]:
-    return _merged(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST)))
+    return parents_in(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST)))
+
+
+def merge_recipe(repo: RepoRef) -> MergeRecipe | None:
+    """Return the recipe by which a model says it was merged, of mergekit's file or of its card; None without one."""
+    try:
+        recipe = recipe_in(_yaml(repo, MERGE_CONFIG, repo.read_text(MERGE_CONFIG, LARGEST)))
+    except CheckpointError:
+        recipe = None
+    return recipe or recipe_in_card(repo.read_head(CARD, LARGEST) or "")
 
 
 def _in_config(repo: RepoRef) -> Iterable[Name]:
@@ -221,25 +231,3 @@ def _yaml(repo: RepoRef, file: str, text: str | None) -> dict[str, Any]:
             f"{repo}: {file} holds a {type(content).__name__} where keys and values belong; correct it"
         )
     return content
-
-
-def _merged(config: dict[str, Any]) -> Iterator[Name]:
-    """The parents in a mergekit configuration: `base_model`, `models`, and the `sources` of `slices`."""
-    yield from _model_name(config.get("base_model"))
-    for entry in _entries(config.get("models")):
-        yield from _model_name(entry.get("model"))
-    for piece in _entries(config.get("slices")):
-        for entry in _entries(piece.get("sources")):
-            yield from _model_name(entry.get("model"))
-
-
-def _entries(value: object) -> Iterator[dict[str, Any]]:
-    yield from (entry for entry in (value if isinstance(value, list) else []) if isinstance(entry, dict))
-
-
-def _model_name(value: object) -> Iterator[Name]:
-    """What mergekit writes: `org/model`, `org/model+org/lora`, or the parts as a mapping."""
-    if isinstance(value, dict):
-        value = value.get("path") or value.get("model")
-        value = value.get("path") if isinstance(value, dict) else value
-    yield from names_in(value.split("+", 1)[0] if isinstance(value, str) else value, "merge")

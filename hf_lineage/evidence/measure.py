@@ -9,6 +9,7 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.inherited import inherited_units
 from hf_lineage.evidence.nulls import NULLS, Null, deciding
 from hf_lineage.evidence.pair import Pair
+from hf_lineage.evidence.shares import Readers
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.signature.values import Signature
 
@@ -29,6 +30,14 @@ def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
     }
 
 
+def _readers(pair: Pair) -> Readers | None:
+    """What shares are measured on, if both signatures hold it."""
+    base, candidate = pair.signatures
+    if base.readers is None or candidate.readers is None:
+        return None
+    return Readers(base.readers, candidate.readers, pair.layers, candidate.sampled is not None)
+
+
 def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteria: Criteria) -> Evidence:
     """What was measured along one path; p is corrected for paths and interim analyses."""
     first = deciding(nulls) or nulls[-1]
@@ -42,5 +51,6 @@ def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteri
         inherited=None if any(pair.not_finite) else inherited_units(*pair.signatures, comparison, criteria.unit_seed),
         left_out=pair.left_out,
         not_finite=pair.not_finite,
+        readers=_readers(pair),
         sampled=pair.signatures[1].sampled,
     )

@@ -17,6 +17,7 @@ from hf_lineage.evidence.framed import Framed
 from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.nulls import Null, deciding
 from hf_lineage.evidence.permutation_null import PermutationNull
+from hf_lineage.evidence.shares import Readers
 from hf_lineage.signature.values import Sampled
 
 
@@ -54,6 +55,8 @@ class Evidence:
     """The numbers of the layers that are left out because they write next to nothing, of the base and the candidate."""
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
+    readers: Readers | None = None
+    """What the shares of a merge are measured on; None where nobody asks for them, or a signature lacks it."""
     sampled: Sampled | None = None
     """How much of each of these layers was read; None where that is the whole layer."""
 

@@ -14,7 +14,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.report import adapter, numbers, record, units, wording
+from hf_lineage.report import adapter, merge, numbers, record, units, wording
 from hf_lineage.report.charts import concentration, histogram, inheritance
 from hf_lineage.report.heatmap import heat_map
 from hf_lineage.report.kinds import KINDS
@@ -91,7 +91,7 @@ def _body(report: Report, explain: bool) -> Iterator[Markup]:
     claims = (tag("section", *_claim(report, number, explain), id=f"claim-{number}", class_="claim",
                   aria_labelledby=f"claim-{number}-title") for number in range(len(report.rows)))  # fmt: skip
     overview = _overview(report) if len(report.rows) > 1 else ""
-    yield tag("main", *_remarks(report), overview, *claims, _limits(report))
+    yield tag("main", *_remarks(report), overview, merge.section(report.rows), *claims, _limits(report))
     yield tag("footer", tag("p", f"Made by hf-lineage {__version__} from the weights alone. {wording.MEANING}"))
 
 

@@ -13,7 +13,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Evidence, Kind, Related, Verdict
-from hf_lineage.report import adapter, numbers, relation, units
+from hf_lineage.report import adapter, merge, numbers, relation, units
 from hf_lineage.report.encoding import encode
 
 SCHEMA_VERSION = 2
@@ -71,6 +71,7 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
         },
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
         "adapter": row.verdict.trace and adapter.values(row.verdict.trace, alpha),
+        "parent": row.parent and merge.values(row.parent),
         "rests_on": rests_on(row.verdict),
         "units": row.verdict.framed and units.values(row.verdict.framed),
         "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],

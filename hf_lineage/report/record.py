@@ -17,6 +17,7 @@ from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.report import json
 from hf_lineage.report.encoding import indented
+from hf_lineage.report.merge_record import IN_SHARES, RecordedParent, recorded
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.recipe import Recipe
 
@@ -25,8 +26,6 @@ SCHEMA_VERSION = 2
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
-IN_SHARES = 2
-"""Decimals of a share: units are drawn, and one per cent is about what the draw leaves open."""
 _BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share", "evidence")
 
 
@@ -103,6 +102,8 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     """In which way the two are RELATED; null for any other verdict."""
     inherited: float | None = None
     """The share of what the model's units write that is inherited, along the path that decided."""
+    parent: RecordedParent | None = None
+    """What the base gave as a parent of a merge; null for any other claim."""
 
     @property
     def words(self) -> str:
@@ -140,6 +141,7 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
         claim
         | {
             "evidence": {path["path"]: _evidence(path) for path in claim["paths"]},
+            "parent": claim["parent"] and recorded(claim["parent"]),
         }
         | {"signatures": {who: _origin(origin) for who, origin in claim["signatures"].items()}}
         | {"base_commit": row.base_revision, "test": document["test"], "date": date}

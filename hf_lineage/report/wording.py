@@ -9,7 +9,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named, spans
 from hf_lineage.evidence.verdict import SEVERITY, Evidence
-from hf_lineage.report import adapter, numbers, relation, units
+from hf_lineage.report import adapter, merge, numbers, relation, units
 from hf_lineage.report.limits import LIMITS as LIMITS
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
@@ -134,7 +134,7 @@ def reasons(report: Report) -> Iterator[str]:
             yield f"{base}: {row.verdict.words} over {len(several)} paths, p-values corrected for all of them ({by})"
         if row.verdict.trace:
             yield from (f"{base}: {sentence}" for sentence in adapter.sentences(row.verdict.trace, row.layers))
-        yield from measured(row)
+        yield from (*merge.sentences(row), *measured(row))
         yield from (f"{base}: {sentence}" for sentence in units.sentences(row.verdict.framed))
         yield from relation.seen(row, about(row))
         yield from left_out(row)
@@ -144,7 +144,7 @@ def reasons(report: Report) -> Iterator[str]:
         yield from reading(row)
     if not report.rows:
         yield NOTHING_DECLARED
-    yield from remarks(report)
+    yield from (*merge.remarks(report.rows), *remarks(report))
 
 
 def _shared(report: Report) -> dict[str, list[str]]:

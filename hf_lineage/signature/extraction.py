@@ -19,7 +19,7 @@ from hf_lineage.signature import devices
 from hf_lineage.signature.branches import numbers_made, read_by_rows, tensors, terms
 from hf_lineage.signature.matrices import Matrix, Read
 from hf_lineage.signature.parallel import Share, alone, workers
-from hf_lineage.signature.recipe import Array, Recipe
+from hf_lineage.signature.recipe import READER_SUMS, Array, Recipe
 from hf_lineage.signature.residual import Block, Probes, summarise
 from hf_lineage.signature.term import Term
 from hf_lineage.signature.values import PathSignature, UnitCodes
@@ -48,6 +48,8 @@ class Extraction:
     recipe: Recipe
     paths: tuple[str, ...]
     memory: devices.Budgets
+    readers: bool = False
+    """Whether the signatures hold what the shares of a merge are measured on."""
 
     @property
     def width(self) -> int:
@@ -68,7 +70,7 @@ class Extraction:
         placed = devices.place(needed, self.memory)
         results = {path: self._empty(path, count) for path in self.paths}
         units: dict[str, dict[int, UnitCodes]] = {path: {} for path in self.paths}
-        probes = functools.cache(functools.partial(Probes.of, self.recipe, columns=columns))
+        probes = functools.cache(functools.partial(Probes.of, self.recipe, columns=columns, readers=self.readers))
         shown = tqdm(total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
 
         def fill(layers: Iterator[int], share: Share) -> None:
@@ -100,7 +102,8 @@ class Extraction:
         width, numbers = self.width, self.layout.numbers(path)
         widths = tuple(map(self.dimension, numbers))
         unlike = widths if min(widths) < width else ()
-        return empty(len(numbers), (width, columns), min(self.recipe.coordinates, *widths), unlike)
+        size = min(self.recipe.coordinates, *widths)
+        return empty(len(numbers), (width, columns), size, unlike, readers=self.readers)
 
     @property
     def room(self) -> int:
@@ -195,8 +198,9 @@ def extract_paths(
     recipe: Recipe,
     paths: Iterable[str] = ("mlp",),
     max_memory: str | None = None,
+    readers: bool = False,
 ) -> dict[str, PathSignature]:
-    """Return the signature of each path. One layer is in memory at a time.
+    """Return the signature of each path, if asked with its readers. One layer is in memory at a time.
 
     Raise NothingToCompare for a path that the model does not have, OptionError where the memory does not suffice.
     """
@@ -204,10 +208,10 @@ def extract_paths(
     absent = [path for path in wanted if path not in layout.paths]
     if absent:
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
-    extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory))
+    extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory), readers)
     if recipe.probes is not None or extraction.room >= extraction.width:
         return extraction.signatures()
-    return {path: _by_columns(replace(extraction, paths=(path,))) for path in wanted}
+    return {path: _by_columns(replace(extraction, paths=(path,), readers=False)) for path in wanted}
 
 
 def _by_columns(extraction: Extraction) -> PathSignature:
@@ -220,7 +224,9 @@ def _by_columns(extraction: Extraction) -> PathSignature:
     return replace(signature, sketch=residuals, norm=np.sqrt(squares))
 
 
-def empty(layers: int, shape: tuple[int, ...], size: int, widths: tuple[int, ...] = ()) -> PathSignature:
+def empty(
+    layers: int, shape: tuple[int, int], size: int, widths: tuple[int, ...] = (), *, readers: bool = False
+) -> PathSignature:
     """Return the signature of a path filled with zeros: sketches of a shape (d, k), corners (size, size)."""
     return PathSignature(
         sketch=np.zeros((layers, *shape), dtype=np.float32),
@@ -229,6 +235,7 @@ def empty(layers: int, shape: tuple[int, ...], size: int, widths: tuple[int, ...
         norm=np.zeros(layers),
         writes=np.zeros(layers),
         widths=widths,
+        readers=np.zeros((layers, READER_SUMS, shape[1]), dtype=np.float32) if readers else None,
     )
 
 
@@ -236,5 +243,7 @@ def put(signature: PathSignature, layer: int, block: Block) -> None:
     """Put the block of a layer in its place; one of a narrower stream fills a part of it."""
     rows, columns = block.sketch.shape
     signature.sketch[layer, :rows, :columns] = block.sketch  # type: ignore[index]
+    if signature.readers is not None:
+        signature.readers[layer, :, :columns] = block.readers
     for part in ("corner", "trace", "norm", "writes"):
         getattr(signature, part)[layer] = getattr(block, part)

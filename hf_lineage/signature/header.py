@@ -15,7 +15,7 @@ from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.schema import MOST_LAYERS
 from hf_lineage.errors import SignatureError, printable
 from hf_lineage.files.tensor_file import Stamp, read_into
-from hf_lineage.signature.recipe import Recipe
+from hf_lineage.signature.recipe import READER_SUMS, Recipe
 from hf_lineage.signature.values import PARTS, WIDEST
 
 FORMAT, VERSION = "hf-lineage signature", 2
@@ -29,6 +29,8 @@ STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64", "F64"), strict=True))
 UNITS = {"units": "I64", "weight": "F32", "inner": "U8", "outer": "U8"}
 """Stored array of its units -> its number format: the count of each layer, then the units of all layers in order."""
 PER_UNIT = tuple(UNITS)[1:]
+READERS = "readers"
+"""The array of a path that only files of merges and of their parents hold."""
 
 
 class _Format(msgspec.Struct):
@@ -128,6 +130,9 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
         shapes += [(rows,)] * (len(metadata.parts) - 2)
         for (part, dtype), shape in zip(metadata.parts.items(), shapes, strict=True):
             _fits(metadata, f"{path}.{part}", arrays.get(f"{path}.{part}"), dtype, None if part in PER_UNIT else shape)
+        if (readers := arrays.get(f"{path}.{READERS}")) is not None:
+            shape = (rows, READER_SUMS, metadata.recipe.columns(metadata.width))
+            _fits(metadata, f"{path}.{READERS}", readers, "F32", shape)
 
 
 def _fits(

@@ -17,6 +17,8 @@ class Spec:
     recipe: Recipe = RECIPES["robust"]
     paths: tuple[str, ...] = ("mlp",)
     """Names of paths, or ALL."""
+    readers: bool = field(default=False, kw_only=True)
+    """Whether a signature also holds what the shares of a merge are measured on; only checks of merges need it."""
 
     def __post_init__(self) -> None:
         if self.paths == ALL:

@@ -18,6 +18,8 @@ SKETCH_VERSION = 1
 
 UNIT_SIGNS = 128
 """Signs that a signature holds for the reader of a hidden unit, and for its writer."""
+READER_SUMS = 32
+"""Random sums over the hidden units of a layer that stand for the matrix that reads the stream."""
 HEAD_COORDINATES = 16
 """Test coordinates on either side whose products stand for the direction of a head."""
 
@@ -103,6 +105,11 @@ class Recipe:
         Signs of single coordinates would count those that pruning has set to zero as much as the others.
         """
         return signs(f"unit signs {self.sketch_version} {size}", (size, UNIT_SIGNS))
+
+    def reader_signs(self, hidden: int) -> Array:
+        """Return ±1/√g (g, h), with which the rows of a layer's readers are summed; the same on every platform."""
+        drawn = signs(f"reader sums {self.sketch_version} {hidden}", (READER_SUMS, hidden))
+        return drawn / np.float32(np.sqrt(READER_SUMS))
 
     def probe_matrix(self, width: int) -> Array | None:
         """Return Z (width, k) with entries ±1/√k, the same on every platform; None where Z is the identity.

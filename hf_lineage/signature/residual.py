@@ -18,8 +18,9 @@ from hf_lineage.signature.devices import CPU, Device
 from hf_lineage.signature.frame import FRAMES, STREAM, Frame
 from hf_lineage.signature.parallel import Share
 from hf_lineage.signature.recipe import Array, Recipe
+from hf_lineage.signature.scratch import Scratch
 from hf_lineage.signature.survey import cap, survey, unit_codes
-from hf_lineage.signature.term import UNITS, Scratch, Term, Tile, pieces
+from hf_lineage.signature.term import UNITS, Term, Tile, pieces
 from hf_lineage.signature.units import Units
 from hf_lineage.signature.values import UnitCodes
 
@@ -44,6 +45,8 @@ class Probes:
     ones: Tensor
     """(width,)"""
     frame: Frame = FRAMES[STREAM]
+    readers: Recipe | None = None
+    """The recipe by which rows of readers are summed; None where nobody asks for their sums."""
 
     @classmethod
     def of(
@@ -53,8 +56,12 @@ class Probes:
         device: Device = CPU,
         columns: slice = slice(None),
         most: int | None = None,
+        readers: bool = False,
     ) -> Probes:
-        """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`."""
+        """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`.
+
+        With `readers` they also make the sums that the shares of a merge are measured on.
+        """
         matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
         return cls(
             width,
@@ -63,6 +70,7 @@ class Probes:
             on_device(recipe.unit_signs(len(coordinates)), device),
             on_device(np.ones(width, np.float32), device),
             FRAMES[recipe.frame],
+            recipe if readers and recipe.frame == STREAM else None,
         )
 
     @property
@@ -118,6 +126,8 @@ class Block:
     norm: float
     writes: float
     units: UnitCodes
+    readers: Array
+    """(g, k): random sums of the rows of all readers, seen through the probes; no rows where nobody asked for them."""
 
 
 def summarise(branch: Iterable[Term], probes: Probes, recipe: Recipe, share: Share) -> Block:
@@ -128,6 +138,7 @@ def summarise(branch: Iterable[Term], probes: Probes, recipe: Recipe, share: Sha
     surveyed = [(term, survey(term, probes, share)) for term in branch]
     weights = np.concatenate([units.norm for _, units in surveyed])
     codes = unit_codes([units for _, units in surveyed])
+    readers = _readers([units for _, units in surveyed], probes.shape[1])
     if recipe.cap is not None:
         cap([units for _, units in surveyed], recipe.cap, recipe.cap_median)
     product, corner = multiply(surveyed, probes, share)
@@ -141,8 +152,17 @@ def summarise(branch: Iterable[Term], probes: Probes, recipe: Recipe, share: Sha
     corner -= ones
     writes = written(surveyed, float(weights.sum()), norm)
     if not all(np.isfinite(value).all() for value in (product, corner, norm, writes)):
-        return Block(np.zeros_like(product), np.zeros_like(corner), math.nan, math.nan, math.nan, codes)
-    return Block(product, corner, trace, norm, writes, codes)
+        nothing = map(np.zeros_like, (product, corner, readers))
+        product, corner, readers = nothing
+        return Block(product, corner, math.nan, math.nan, math.nan, codes, readers)
+    return Block(product, corner, trace, norm, writes, codes, readers)
+
+
+def _readers(surveyed: Sequence[Units], columns: int) -> Array:
+    """The sums over the readers of all terms (g, k): zeros where they are not finite, no rows without them."""
+    sums = [one for units in surveyed for one in units.sums]
+    total: Array = np.sum(sums, axis=0, dtype=np.float32) if sums else np.zeros((0, columns), np.float32)
+    return total if np.isfinite(total).all() else np.zeros_like(total)
 
 
 def _diagonal(matrix: Array) -> Array:

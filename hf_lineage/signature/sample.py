@@ -154,7 +154,13 @@ def indices(runs: Runs) -> NDArray[np.int64]:
 
 
 def sampled(
-    checkpoint: Checkpoint, layout: Layout, recipe: Recipe, path: str, layers: Collection[int], sample: Sample
+    checkpoint: Checkpoint,
+    layout: Layout,
+    recipe: Recipe,
+    path: str,
+    layers: Collection[int],
+    sample: Sample,
+    readers: bool = False,
 ) -> PathSignature:
     """Return the signature of a path as if every layer consisted of the units and coordinates of a sample.
 
@@ -166,9 +172,9 @@ def sampled(
     ]
     first = views[0]
     size = len(indices(first.coordinates))
-    result, units = empty(len(views), (size, size), size), dict[int, UnitCodes]()
+    result, units = empty(len(views), (size, size), size, readers=readers), dict[int, UnitCodes]()
     exact = replace(recipe, probes=None)
-    probes = Probes.of(exact, size)
+    probes = Probes.of(exact, size, readers=readers)
 
     def fill(rows: Iterator[int]) -> None:
         for row in rows:

@@ -17,6 +17,7 @@ from hf_lineage.files.tensor_file import opened_header
 from hf_lineage.signature.header import (
     FORMAT,
     PER_UNIT,
+    READERS,
     VERSION,
     WITHOUT_UNITS,
     Provenance,
@@ -29,6 +30,8 @@ from hf_lineage.signature.values import PARTS, PathSignature, Signature, UnitCod
 
 LARGEST_HEADER = 2**20
 """Bytes; the header of a signature has some thousand."""
+FINITE = frozenset({"sketch", "corner", "weight", READERS})
+"""The arrays in which a broken branch has zeros."""
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -62,6 +65,11 @@ def encode(signature: Signature) -> bytes:
         for part, rows in _arrays(path_signature).items()
         if part in metadata.parts
     }
+    tensors |= {
+        f"{path}.{READERS}": np.ascontiguousarray(path_signature.readers)
+        for path, path_signature in signature.paths.items()
+        if path_signature.readers is not None
+    }
     return save(tensors, metadata={"signature": msgspec.json.encode(metadata).decode()})
 
 
@@ -80,6 +88,9 @@ def load_signature(file: Path) -> Signature:
             path: {part: read(file, places[f"{path}.{part}"], stamp) for part in metadata.parts}
             for path in metadata.paths
         }
+        for path in metadata.paths:
+            if (stored := places.get(f"{path}.{READERS}")) is not None:
+                arrays[path][READERS] = read(file, stored, stamp)
     except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
         raise SignatureError(f"{file} cannot be read as a signature: {error}; extract it again") from None
     if not all(map(_usable, arrays.values())):
@@ -102,7 +113,7 @@ def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
 
 def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
     """The signature of one path, made from its stored arrays."""
-    parts: dict[str, Any] = {part: arrays[part] for part in PARTS if part in arrays}
+    parts: dict[str, Any] = {part: arrays[part] for part in (*PARTS, READERS) if part in arrays}
     if "units" not in arrays:
         return PathSignature(writes=np.ones(len(parts["norm"])), widths=widths, units=(), **parts)
     counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
@@ -125,6 +136,6 @@ def _usable(arrays: Arrays) -> bool:
     weights = arrays.get("weight", np.zeros(0))
     return (
         bool(np.all((finite & positive) | broken))
-        and all(np.isfinite(values).all() for values in (arrays["sketch"], arrays["corner"], weights))
+        and all(np.isfinite(values).all() for name, values in arrays.items() if name in FINITE)
         and not (weights < 0).any()
     )

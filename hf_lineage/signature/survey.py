@@ -10,10 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.signature.arrays import Tensor, beside, by_columns, columns, dots, largest, on_host
+from hf_lineage.signature.arrays import Tensor, beside, by_columns, columns, dots, empty, largest, on_host
 from hf_lineage.signature.parallel import Share
 from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Vector
-from hf_lineage.signature.term import UNITS, Scratch, Term, Tile, pieces, row_norms
+from hf_lineage.signature.scratch import Scratch
+from hf_lineage.signature.term import UNITS, Term, Tile, pieces, row_norms
 from hf_lineage.signature.units import ProbeView, Units
 from hf_lineage.signature.values import UnitCodes
 
@@ -24,9 +25,14 @@ BLOCK = 8
 def survey(term: Term, probes: ProbeView, share: Share) -> Units:
     """Return what every hidden unit of a term adds to M: the one pass over its reader, the first over its writer."""
     units = Units.empty(term, probes)
+    stored = empty(units.seen.shape, term.writer) if probes.readers else None
+
+    def keep(chosen: slice, rows: Tensor) -> None:
+        if stored is not None:
+            stored[chosen] = probes.seen(rows)
 
     def note(starts: Iterator[int]) -> None:
-        for tile in map(probes.tile, term.tiles(starts)):
+        for tile in map(probes.tile, term.tiles(starts, keep)):
             chosen, parts = tile.units, slice(tile.units.start // term.part, tile.units.stop // term.part)
             units.seen[chosen] = probes.seen(tile.inn)
             units.corner[chosen] = columns(tile.inn, probes.coordinates)
@@ -39,6 +45,8 @@ def survey(term: Term, probes: ProbeView, share: Share) -> Units:
             _direct(units, parts, tile, probes)
 
     share(note, term.starts)
+    if stored is not None and probes.readers is not None:
+        units.sums.append(on_host(beside(probes.readers.reader_signs(len(stored)), stored) @ stored))
     if units.outer.shape[1]:
         share(functools.partial(_outer, term, units, probes), pieces(len(term.reader), UNITS))
     if term.inside is not None:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.stored import StoredRows
-from hf_lineage.signature.arrays import Tensor, by_columns, dots, empty, fill, on_device, on_host, zeros
+from hf_lineage.signature.arrays import Tensor, dots, on_device, on_host, zeros
 from hf_lineage.signature.devices import Device
 from hf_lineage.signature.parallel import Share
 from hf_lineage.signature.recipe import Array, Vector
+from hf_lineage.signature.scratch import Scratch
 
 TILE = 2**18
 """Numbers of each matrix that are prepared at a time: a piece of both that stays in a CPU's cache."""
@@ -25,6 +25,10 @@ ON_HOST = frozenset({"bias", "odds"})
 """Values by hidden unit, from which NumPy computes the activity."""
 FEWEST = 4
 """Tiles of a term, so that there is work for more threads than one."""
+
+
+Keep = Callable[[slice, Tensor], None]
+"""Is shown some units of a reader, and their rows; it must copy what it needs."""
 
 
 class Tile(NamedTuple):
@@ -88,9 +92,14 @@ class Rows:
         rows, _, offset = self.prepared(units, scratch)
         return row_norms(rows), offset
 
-    def prepared(self, units: slice, scratch: Scratch) -> tuple[Tensor, Tensor, Vector]:
-        """Return some rows (t, width), the gain folded in and the mean removed, that mean, and their product with β."""
+    def prepared(self, units: slice, scratch: Scratch, keep: Keep | None = None) -> tuple[Tensor, Tensor, Vector]:
+        """Return some rows (t, width), the gain folded in and the mean removed, that mean, and their product with β.
+
+        `keep` is shown them as they are stored.
+        """
         rows = scratch.rows(self.stored, units)
+        if keep is not None:
+            keep(units, rows)
         offset = np.zeros(len(rows)) if self.shift is None else on_host(rows @ self.shift).astype(np.float64)
         if self.gain is not None:
             rows *= self.gain
@@ -173,8 +182,11 @@ class Term:
         parts: int = min(TILE // width, hidden // FEWEST) // self.part
         return max(parts, 1) * self.part
 
-    def tiles(self, starts: Iterable[int] | None = None) -> Iterator[Tile]:
-        """Yield the hidden units of every tile, or of those named by their starts, prepared."""
+    def tiles(self, starts: Iterable[int] | None = None, keep: Keep | None = None) -> Iterator[Tile]:
+        """Yield the hidden units of every tile, or of those named by their starts, prepared.
+
+        `keep` is shown the rows of the reader as they are stored, in float32.
+        """
         size = min(self._size, len(self.reader))
         inside_rows = self.reader if self.inside is None or self.inside.rows is None else self.inside.rows.stored
         writers, readers, others = (
@@ -185,7 +197,7 @@ class Term:
         for start in self.starts if starts is None else starts:
             units = slice(start, start + size)
             out, mean, _ = outs.prepared(units, writers)
-            inn, _, offset = inns.prepared(units, readers)
+            inn, _, offset = inns.prepared(units, readers, keep)
             inside = None
             if self.inside is not None:
                 apart = self.inside.rows
@@ -226,24 +238,3 @@ def _on(part: Any, device: Device) -> Any:
         elif isinstance(value, (Rows, Beside, Inside, Term)):
             moved[field.name] = _on(value, device)
     return replace(part, **moved)
-
-
-class Scratch:
-    """Memory for pieces of a stored matrix in float32, at most `size` numbers each, used again for every piece."""
-
-    def __init__(self, size: int, like: Tensor | StoredRows) -> None:
-        self._memory = empty((size,), np.empty(0) if isinstance(like, StoredRows) else like)
-        self._read = Memory()
-
-    def rows(self, matrix: Tensor | StoredRows, chosen: slice) -> Tensor:
-        """Return some rows of a matrix as float32."""
-        return self.widened(matrix.read(chosen, self._read) if isinstance(matrix, StoredRows) else matrix[chosen])
-
-    def widened(self, stored: Tensor) -> Tensor:
-        """Return a piece (r, c) as float32, in the order in which it is stored: transposing it would cost far more."""
-        if by_columns(stored):
-            return self.widened(stored.mT).mT
-        rows, width = stored.shape
-        wide = self._memory[: rows * width].reshape(rows, width)
-        fill(wide, stored)
-        return wide

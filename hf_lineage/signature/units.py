@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.signature.arrays import Tensor, beside, empty
-from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Vector
-from hf_lineage.signature.term import Scratch, Term, Tile
+from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Recipe, Vector
+from hf_lineage.signature.scratch import Scratch
+from hf_lineage.signature.term import Term, Tile
 
 
 class ProbeView(Protocol):
@@ -45,6 +46,10 @@ class ProbeView(Protocol):
     def seen(self, rows: Tensor) -> Tensor:
         """Return rows (t, width) @ Z, (t, k)."""
 
+    @property
+    def readers(self) -> Recipe | None:
+        """The recipe by which rows of readers are summed; None where nobody asks for their sums."""
+
 
 @dataclass(frozen=True)
 class Units:
@@ -70,6 +75,8 @@ class Units:
     """(h / part, signs): whether random sums of its reader, or entries of a head's product, are positive."""
     outer: NDArray[np.bool_]
     """(h / part, signs): the same of its writer; no signs for heads."""
+    sums: list[Array]
+    """(g, k): random sums of the rows of the reader as it is stored, seen through the probes, if they are asked for."""
 
     @classmethod
     def empty(cls, term: Term, probes: ProbeView) -> Units:
@@ -89,6 +96,7 @@ class Units:
             centre=np.empty(hidden),
             inner=np.empty((parts, inner), np.bool_),
             outer=np.empty((parts, outer), np.bool_),
+            sums=[],
         )
 
     def scale(self, factors: Vector) -> None:

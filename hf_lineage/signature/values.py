@@ -18,6 +18,7 @@ from hf_lineage.signature.recipe import Array, Recipe, Vector
 
 PARTS = ("sketch", "corner", "trace", "norm", "writes")
 """The arrays of a path, each with a row for every layer."""
+HELD = (*PARTS, "readers")
 
 WIDEST = 2**20
 """Several times the width of real models."""
@@ -99,6 +100,8 @@ class PathSignature:
     """For each layer the width of its stream, where widths differ."""
     sampled: Sampled | None = None
     """How much of every layer it is made of; None where that is the whole layer."""
+    readers: Array | None = None
+    """(L, g, k): random sums over the units of W_in Z, linear in the weights; None if nobody asked for them."""
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
         """Return whether two layers of this and another model may be alike, (L, L): their streams are equally wide.
@@ -114,10 +117,9 @@ class PathSignature:
 
     def of(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:
         """Return the signature of some layers, in the order of these rows."""
-        arrays = {part: getattr(self, part)[rows] for part in PARTS}
+        arrays = {part: held[rows] for part in HELD if (held := getattr(self, part)) is not None}
         units = tuple(self.units[row] for row in rows if self.units)
-        widths = tuple(self.widths[row] for row in rows if self.widths)
-        return PathSignature(**arrays, units=units, widths=widths, sampled=self.sampled)
+        return replace(self, **arrays, units=units, widths=tuple(self.widths[row] for row in rows if self.widths))
 
     @property
     def concentration(self) -> Vector:
@@ -195,7 +197,8 @@ def joined(one: Signature, other: Signature) -> Signature:
     paths, numbers = {}, {}
     for path, first in one.paths.items():
         second = other.paths[path]
-        arrays: dict[str, Any] = {part: np.concatenate([getattr(first, part), getattr(second, part)]) for part in PARTS}
+        held = [part for part in HELD if getattr(first, part) is not None]
+        arrays: dict[str, Any] = {part: np.concatenate([getattr(first, part), getattr(second, part)]) for part in held}
         both = PathSignature(**arrays, units=(*first.units, *second.units), widths=(*first.widths, *second.widths))
         numbers[path] = (*one.numbers(path), *other.numbers(path))
         paths[path] = both.of(np.argsort(numbers[path]))

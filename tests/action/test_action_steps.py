@@ -170,7 +170,7 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
         (
             "error",
             "title=Lineage of magpie/llama-liar",
-            "acme/llama-base is UNRELATED (score 0.019, 0%25 inherited, p = 0.189)",
+            "acme/llama-base is UNRELATED (score 0.019, 0%25 inherited, p = 0.377)",
         )
     ]
     assert ran.summary == FORMATS["markdown"](report, False) + "\n"

@@ -114,7 +114,7 @@ def test_only_related_is_written_as_verified(hub):
     result = annotate(hub, "--write")
     assert result.code == 0
     assert result.out.startswith(
-        "acme/base: RELATED\nacme/other: UNRELATED\nacme/wide: INCOMPATIBLE\nacme/gone: UNVERIFIABLE\n7: UNVERIFIABLE\n"
+        "acme/base: RELATED\nacme/other: UNRELATED\nacme/wide: UNRELATED\nacme/gone: UNVERIFIABLE\n7: UNVERIFIABLE\n"
     )
     assert readme(hub).count("(verified\\)") == 1
     assert readme(hub).count("(not verified\\)") == 4
@@ -256,7 +256,7 @@ class TestRepair:
         ("base", "message"),
         [
             ("acme/other", "acme/other is UNRELATED, and only a verified base is declared; leave --repair-base out"),
-            ("acme/wide", "acme/wide is INCOMPATIBLE, and only a verified base is declared"),
+            ("acme/wide", "acme/wide is UNRELATED, and only a verified base is declared"),
             ("acme/gone", "acme/gone is UNVERIFIABLE, and only a verified base is declared"),
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
             (

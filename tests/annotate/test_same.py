@@ -2,10 +2,13 @@
 
 import json
 
+import msgspec
 import pytest
 
+from hf_lineage.annotate.same import same_parent
 from hf_lineage.evidence.inherited import MOST
 from hf_lineage.report import record
+from hf_lineage.report.merge_record import RecordedParent, RecordedShare
 from tests import models
 from tests.models import card, fine_tuned, tiny_llama
 from tests.running import lineage
@@ -126,3 +129,21 @@ def test_a_record_of_the_first_schema_loses_its_word(deep):
     assert "(verified" not in written
     (claim,) = json.loads((new / "lineage/claims.json").read_text("utf-8"))["claims"]
     assert (claim["verified"], claim["kind"], claim["exit_code"]) == (False, "part", 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({"share": 0.59, "low": 0.57, "high": 0.61}, True),
+        ({"share": 0.4, "low": 0.38, "high": 0.42}, False),
+        ({"detected": False}, False),
+        ({"declared": None}, False),
+    ],
+)
+def test_the_share_of_a_parent_may_move_within_its_interval_alone(changes, same):
+    old = RecordedParent("linear", False, "", {"mlp": RecordedShare(0.6, 0.58, 0.62, detected=True, declared=0.6)})
+    new = msgspec.structs.replace(old, shares={"mlp": msgspec.structs.replace(old.shares["mlp"], **changes)})
+    assert same_parent(old, new) is same
+    assert same_parent(old, old)
+    assert not same_parent(old, None)
+    assert not same_parent(old, msgspec.structs.replace(old, shares={}))

@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 from hf_lineage.annotate import section
 from hf_lineage.claims import card
 from hf_lineage.report import record
+from hf_lineage.report.merge_record import RecordedParent, RecordedShare
 from tests import goldens
 from tests.hostile import NAMES
 
@@ -45,6 +46,16 @@ def test_what_was_not_measured_is_a_dash():
     )
     assert "| acme/llama-base | finetune | UNVERIFIABLE \\(not verified\\) | – | – | – | – |" in rows(text)
     assert "paths: –;" in text
+
+
+def test_the_shares_of_a_merge_are_a_table_and_say_what_they_change():
+    shares = {"mlp": RecordedShare(0.6, 0.58, 0.62, detected=True, declared=0.5)}
+    text = section.render(recorded(parent=RecordedParent("linear", False, "", shares)))
+    assert "| acme/llama-base | mlp | 0.60 \\(0.58 to 0.62\\) | 0.50 |" in rows(text)
+    assert "they change no verdict" in text
+    text = section.render(recorded(parent=RecordedParent(None, False, "it is UNRELATED", {})))
+    assert "| acme/llama-base | – | not measured: it is UNRELATED | – |" in rows(text)
+    assert "Parent of the merge" not in section.render(recorded())
 
 
 def test_a_reason_is_a_sentence_under_the_table_and_names_the_base_once():

@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from hf_lineage import Options, compare
+from hf_lineage import Options, check, compare
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.report import json
 from hf_lineage.signature import sample as sampling
 from tests import models
-from tests.models import fine_tuned, spoil, tiny_llama
+from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
 
 WIDTH, HIDDEN, LAYERS = 128, 512, 16
 QUICK = Options(order_seed=1, permutations=199)
@@ -163,3 +164,23 @@ def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tm
     moved = there.traffic["org/child"]
     assert moved.moved < 0.1 * moved.stored
     assert online.twice() == []
+
+
+def test_a_merge_has_its_shares_by_the_sample_that_decided_and_nothing_more_is_read(base, tmp_path, monkeypatch):
+    parents = [fine_tuned(base, tmp_path / "hub" / "acme" / name, seed=seed) for seed, name in enumerate("ab")]
+    first, second = (load_file(parent / WEIGHTS) for parent in parents)
+    merge = shutil.copytree(parents[0], tmp_path / "merge")
+    spoil(merge, lambda tensors: tensors.update({name: 0.7 * first[name] + 0.3 * second[name] for name in tensors}))
+    sizes, read = [], StoredTensor.read
+    monkeypatch.setattr(StoredTensor, "read", lambda self, memory: sizes.append(self.size) or read(self, memory))
+    options = replace(QUICK, local_hub=tmp_path / "hub")
+    moved, figures = [], []
+    for relation in ("finetune", "merge"):
+        card(merge, ["acme/a", "acme/b"], relation)
+        sizes.clear()
+        rows = check(str(merge), options=options).rows
+        moved.append(sum(sizes))
+        assert all(map(sampled, rows))
+        figures.append([row.parent and row.parent.shares["mlp"].value for row in rows])
+    assert moved[0] == moved[1] > 0
+    assert figures == [[None, None], pytest.approx([0.7, 0.3], abs=1e-3)]

@@ -43,6 +43,7 @@ def test_the_words_of_every_verdict():
     assert [Related(kind=kind).words for kind in RELATED] == [
         "RELATED",
         "RELATED by trace",
+        "RELATED, calibrated",
         "RELATED in part",
         "RELATED by the basis only",
         "RELATED, share not measured",

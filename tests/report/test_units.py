@@ -75,10 +75,7 @@ def test_the_json_fits_its_schema_and_says_on_what_related_rests():
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "sarif", "json", "junit"])
 def test_every_format_shows_it(name):
-    assert (
-        "RELATED, calibrated" in renderer(name)(EVERY, explain=True).replace("RELATED,\n", "RELATED, ")
-        or name == "json"
-    )
+    assert "calibrated" in renderer(name)(EVERY, explain=True)
 
 
 def test_a_bill_of_materials_says_on_what_it_rests():

@@ -1,0 +1,188 @@
+"""Merges: the parents that a configuration of mergekit names, and the recipe by which it combines them.
+
+What is read is plain text out of an untrusted file; a number that is none is left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from hf_lineage.claims.names import Name, names_in
+from hf_lineage.errors import printable
+from hf_lineage.files import plain_yaml
+
+LINEAR, SLERP, PASS_THROUGH = "linear", "slerp", "passthrough"
+FROM_BASE = ("task_", "ties", "dare_", "della", "breadcrumbs", "model_breadcrumbs", "sce", "model_stock")
+"""What the names of those methods begin with that add differences from their base model."""
+LARGEST_WEIGHT = 1e6
+MOST = 1000
+"""Weights of one model, and numbers of one gradient; a recipe with more is not read."""
+_BLOCK = re.compile(r"^(`{3,}|~{3,})[ \t]*ya?ml[ \t]*\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class MergeRecipe:
+    """How a merge was made, by what it declares."""
+
+    method: str
+    base: str = ""
+    """The model from which differences are taken; empty where the method takes none."""
+    settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Model, in lower case -> a weight for each slice in which it is, as mergekit writes it: a number, a gradient over
+    the layers, or a list of either with the tensors for which it holds."""
+    layers: Mapping[str, int] = field(default_factory=dict)
+    """Model, in lower case -> how many layers are taken of it, where the configuration counts layers."""
+
+    def weight(self, model: str, tensor: str) -> float | None:
+        """Return the weight that one model has in a tensor; None where it is not declared.
+
+        It is a share where the method makes it one: the weights of a linear merge add up to 1.
+        """
+        if self.method == PASS_THROUGH:
+            return self.layers[model] / sum(self.layers.values()) if self.layers.get(model) else None
+        weights = {name: _mean(settings, tensor) for name, settings in self.settings.items()}
+        if self.method != LINEAR or model not in weights:
+            return weights.get(model)
+        numbers = [weight for weight in weights.values() if weight is not None]
+        own, total = weights[model], sum(numbers)
+        return None if own is None or len(numbers) < len(weights) or abs(total) < 1e-6 else own / total
+
+
+def parents_in(config: Mapping[str, Any]) -> Iterator[Name]:
+    """Yield the parents in a configuration of mergekit: its base, and those of its models, slices and modules."""
+    yield from _model_name(config.get("base_model"))
+    for part in _parts(config):
+        for entry in _entries(part.get("models")):
+            yield from _model_name(entry.get("model"))
+        for piece in _entries(part.get("slices")):
+            for entry in _entries(piece.get("sources")):
+                yield from _model_name(entry.get("model"))
+
+
+def recipe_in(config: Mapping[str, Any]) -> MergeRecipe | None:
+    """Return the recipe of a configuration of mergekit, None if it names no method."""
+    method = config.get("merge_method")
+    if not isinstance(method, str):
+        return None
+    method = printable(method.strip().lower(), 40)
+    base = _name(config.get("base_model"))
+    settings: dict[str, list[Any]] = {}
+    layers: dict[str, int] = {}
+    for common, entry in _sources(config):
+        if not (name := _name(entry.get("model"))):
+            continue
+        given = _given(method, name == base, [entry.get("parameters"), *common])
+        if given is not None:
+            settings.setdefault(name, []).append(given)
+        layers[name] = layers.get(name, 0) + _length(entry.get("layer_range"))
+    takes_differences = method.startswith(FROM_BASE)
+    return MergeRecipe(method, base if takes_differences else "", settings, layers)
+
+
+def recipe_in_card(text: str) -> MergeRecipe | None:
+    """Return the recipe in the first block of YAML in a card that holds one, as mergekit writes it; None without."""
+    for block in _BLOCK.finditer(text.replace("\r\n", "\n")):
+        if "merge_method" in block[2]:
+            try:
+                config = plain_yaml.load(block[2])
+            except yaml.YAMLError:
+                return None
+            return recipe_in(config) if isinstance(config, dict) else None
+    return None
+
+
+def _parts(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A configuration itself, and the modules in it, each of which has models or slices of its own."""
+    yield config
+    modules = config.get("modules")
+    yield from (part for part in (modules.values() if isinstance(modules, dict) else ()) if isinstance(part, dict))
+
+
+def _sources(config: Mapping[str, Any]) -> Iterator[tuple[list[Any], Mapping[str, Any]]]:
+    """Every model of a configuration, with the parameters that hold for it where it has none itself."""
+    whole = config.get("parameters")
+    for part in _parts(config):
+        outer = [whole] if part is config else [part.get("parameters"), whole]
+        yield from ((outer, entry) for entry in _entries(part.get("models")))
+        for piece in _entries(part.get("slices")):
+            inner = [piece.get("parameters"), *outer]
+            yield from ((inner, entry) for entry in _entries(piece.get("sources")))
+
+
+def _given(method: str, is_base: bool, parameters: Iterable[Any]) -> Any:
+    """The weight of a model: of SLERP, t for the second model and 1 - t for the base; None where none is given."""
+    key = "t" if method == SLERP else "weight"
+    value = next((some[key] for some in parameters if isinstance(some, dict) and key in some), None)
+    return {"less": value} if value is not None and method == SLERP and is_base else value
+
+
+def _mean(settings: Sequence[Any], tensor: str) -> float | None:
+    """The mean of a weight over the layers and slices; None where one cannot be read, or holds for other tensors."""
+    values = [_value(setting, tensor) for setting in settings] if len(settings) <= MOST else [None]
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
+
+
+def _value(setting: Any, tensor: str) -> float | None:
+    """One setting as a number: a gradient is interpolated between the first layer and the last."""
+    if isinstance(setting, dict):
+        if "less" in setting:
+            value = _value(setting["less"], tensor)
+            return None if value is None else 1 - value
+        return _value(setting.get("value"), tensor) if _holds(setting, tensor) else None
+    if not isinstance(setting, list) or len(setting) > MOST:
+        return _number(setting)
+    if any(isinstance(some, dict) for some in setting):
+        chosen = next((some for some in setting if isinstance(some, dict) and _holds(some, tensor)), None)
+        return None if chosen is None else _value(chosen.get("value"), tensor)
+    numbers = [_number(some) for some in setting if not isinstance(some, list)]
+    known = [number for number in numbers if number is not None]
+    if not known or len(known) < len(setting):
+        return None
+    return sum((a + b) / 2 for a, b in itertools.pairwise(known)) / (len(known) - 1) if known[1:] else known[0]
+
+
+def _holds(setting: Mapping[str, Any], tensor: str) -> bool:
+    """Whether a conditional setting is for a tensor, as mergekit decides it."""
+    chosen = setting.get("filter")
+    return chosen in (None, "", "*", "null") or (isinstance(chosen, str) and bool(tensor) and chosen in tensor)
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value) if isinstance(value, str) and len(value) < 40 else math.nan
+    except ValueError:
+        return None
+    return number if abs(number) <= LARGEST_WEIGHT else None
+
+
+def _length(value: Any) -> int:
+    """How many layers a range of them has; 0 for what is none."""
+    ends = [_number(end) for end in value] if isinstance(value, list) and len(value) == 2 else []
+    first, last = ends if len(ends) == 2 else (None, None)
+    return int(last - first) if first is not None and last is not None and 0 <= first <= last else 0
+
+
+def _entries(value: object) -> Iterator[dict[str, Any]]:
+    yield from (entry for entry in (value if isinstance(value, list) else []) if isinstance(entry, dict))
+
+
+def _name(value: object) -> str:
+    """The model that a value names, in lower case; empty if it names none."""
+    named = next(_model_name(value), None)
+    return "" if named is None or named.problem else named.base.casefold()
+
+
+def _model_name(value: object) -> Iterator[Name]:
+    """What mergekit writes: `org/model`, `org/model+org/lora`, or the parts as a mapping."""
+    if isinstance(value, dict):
+        value = value.get("path") or value.get("model")
+        value = value.get("path") if isinstance(value, dict) else value
+    yield from names_in(value.split("+", 1)[0] if isinstance(value, str) else value, "merge")
