@@ -37,6 +37,8 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "merges": (PAGES / "merges.md", measured.merges_block),
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
     "missed": (BENCHMARKS, measured.missed_block),
+    "attacks": (PAGES / "limits.md", measured.attacks_block),
+    "reshaped": (PAGES / "limits.md", measured.reshaped_block),
     "coverage": (PAGES / "classes.md", listed.coverage_block),
     "classes": (PAGES / "classes.md", listed.classes_block),
     "formats": (PAGES / "formats.md", stored.formats_block),

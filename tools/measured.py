@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paper.items import ours_merges, ours_minilm, ours_rivals
+from benchmarks.paper.items import ours_attacks, ours_merges, ours_minilm, ours_reshaped, ours_rivals
 from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report import markdown
 from tools.tables import table
@@ -95,6 +95,18 @@ def rivals_block() -> str:
     """What each tool says of the same folders, by the last committed run."""
     rows = Results.read(RESULTS / "ours-rivals.json").rows
     return markdown.table(ours_rivals.COLUMNS, ours_rivals.summary({row.name: row for row in rows}))
+
+
+def attacks_block() -> str:
+    """What attacks cost and what is said of them, by the last committed run."""
+    rows = Results.read(RESULTS / "ours-attacks.json").rows
+    return table(ours_attacks.COLUMNS, ours_attacks.summary({row.name: row for row in rows}))
+
+
+def reshaped_block() -> str:
+    """What is said of models of other sizes than their base's, by the last committed run."""
+    rows = Results.read(RESULTS / "ours-reshaped.json").rows
+    return table(ours_reshaped.COLUMNS, ours_reshaped.summary({row.name: row for row in rows}))
 
 
 def minilm_block() -> str:

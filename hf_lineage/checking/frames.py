@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from hf_lineage.architecture.paths import ALL
 from hf_lineage.architecture.schema import as_names
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import OpenedModel
@@ -33,7 +34,8 @@ USUAL = next(iter(RECIPES.values())).name
 
 def possible(base: OpenedModel, candidate: OpenedModel, options: Options) -> bool:
     """Return whether two models may be compared unit by unit, by what is known before any weights are read."""
-    asked = PATH in options.paths and options.recipe.name == USUAL and options.recipe.probes and not options.nulls
+    paths = options.paths == ALL or PATH in options.paths
+    asked = paths and options.recipe.name == USUAL and options.recipe.probes and not options.nulls
     models = (base, candidate)
     if not asked or any(model.factorization is None or PATH not in model.rows for model in models):
         return False
@@ -48,7 +50,7 @@ def _exchangeable(base: OpenedModel, candidate: OpenedModel) -> bool:
 
 def unit_by_unit(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> Verdict:
     """Return the verdict after a comparison unit by unit, if one is called for; the first where it shows no more."""
-    frame = _frame(first, base, candidate)
+    frame = _frame(first, base, candidate, options)
     if frame is None or not possible(base, candidate, options):
         return first
     criteria = Criteria(
@@ -65,6 +67,8 @@ def unit_by_unit(first: Verdict, base: OpenedModel, candidate: OpenedModel, opti
         reason = f"{first.reason}; {seen}: {framed.reason}" if first.reason else f"{seen}: {framed.reason}"
         return replace(first, reason=reason)
     outcome = judge_framed(framed, criteria, options.evidence == "any")
+    if isinstance(outcome, Unrelated) and _faint(first, options):
+        return replace(first, framed=framed)
     if isinstance(outcome, Unrelated) and isinstance(first, Inconclusive | Incompatible):
         return Unrelated(evidence=first.evidence, by_path=first.by_path, framed=framed)
     if isinstance(outcome, Unrelated):
@@ -72,13 +76,20 @@ def unit_by_unit(first: Verdict, base: OpenedModel, candidate: OpenedModel, opti
     return replace(outcome, evidence=first.evidence, by_path=first.by_path, framed=framed)
 
 
-def _frame(first: Verdict, base: OpenedModel, candidate: OpenedModel) -> str | None:
+def _frame(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> str | None:
     """The frame of a comparison unit by unit; None if the paths decide."""
     if isinstance(first, Incompatible) and base.width != candidate.width:
         return TOKEN
     if isinstance(first, Inconclusive) and first.evidence and not _exchangeable(base, candidate):
         return RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
-    return TOKEN if isinstance(first, Unrelated) else None
+    return TOKEN if isinstance(first, Unrelated) or _faint(first, options) else None
+
+
+def _faint(first: Verdict, options: Options) -> bool:
+    """Whether the paths are significant and no more: signs of coordinates that were changed leave as much."""
+    return isinstance(first, Inconclusive) and any(
+        one.decided_by is not None and one.p_value <= options.alpha for one in first.evidence.values()
+    )
 
 
 def _framed(

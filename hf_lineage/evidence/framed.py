@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hf_lineage.evidence import interim
+from hf_lineage.evidence.alignment import in_order
 from hf_lineage.evidence.comparison import assign
 from hf_lineage.evidence.inherited import ALIKE, ERROR, NOTHING, Drawn, Inherited, draw, to_draw
 from hf_lineage.evidence.unit_order import UnitOrder, copies, drawn_units, matched, order_test, sorted_by_size
@@ -93,7 +94,7 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
     likeness = np.array([[_likeness(mine, other) for other in others] for mine in bases])
     rows, columns = assign(likeness)
     pairs = dict(zip(columns.tolist(), rows.tolist(), strict=True))
-    partners = [pairs.get(column, int(likeness[:, column].argmax())) for column in range(len(others))]
+    partners = in_order(likeness).tolist()
     writes = np.array([layer.writes for layer in others])
     weights = writes / writes.sum() if writes.sum() > 0 else writes
     return Framed(

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.evidence.alignment import in_order
 from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.signature.recipe import Vector, random_stream
 from hf_lineage.signature.values import PathSignature, UnitCodes
@@ -65,6 +66,8 @@ class Inherited:
     """Half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random."""
     drawn: tuple[Drawn, ...] = ()
     """The units that were looked up, for each layer of the candidate."""
+    partners: tuple[int, ...] = ()
+    """(M,): the row of the base's layer that each layer of the candidate is compared with."""
 
     @property
     def share(self) -> float:
@@ -87,20 +90,20 @@ def inherited_units(
 ) -> Inherited | None:
     """Return what a candidate inherits from a base, layer by layer; None where a signature was stored without units.
 
-    A layer is compared with the layer it is paired with; one without a partner, with the most similar layer.
+    A layer is compared with the one that it comes from if it comes from any, which may be that of several layers; in a
+    sample, with the one of its number.
     """
     if not base.units or not candidate.units:
         return None
-    partners = {int(row): int(partner) for partner, row in zip(*comparison.pairs, strict=True)}
+    partners = comparison.pairs[0] if base.sampled else in_order(comparison.similarity)
     rows = range(len(candidate.units))
     drawn, errors = [NOTHING for _ in rows], np.zeros(len(rows))
     usable = np.flatnonzero(candidate.usable).tolist()
     count = to_draw(len(usable))
 
     def count_inherited(row: int) -> None:
-        partner = partners.get(row, int(comparison.similarity[:, row].argmax()))
         stream = random_stream(f"units {seed} {row}")
-        drawn[row], errors[row] = _layer(base.units[partner], candidate.units[row], count, stream)
+        drawn[row], errors[row] = _layer(base.units[partners[row]], candidate.units[row], count, stream)
         errors[row] += _sampling_error(candidate, row)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -108,7 +111,8 @@ def inherited_units(
     writes = np.where(candidate.usable, candidate.writes, 0.0)
     weights = writes / writes.sum() if writes.sum() > 0 else writes
     error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
-    return Inherited(np.array([layer.share for layer in drawn]), weights, error, tuple(drawn))
+    shares = np.array([layer.share for layer in drawn])
+    return Inherited(shares, weights, error, tuple(drawn), tuple(partners.tolist()))
 
 
 def to_draw(layers: int) -> int:

@@ -81,6 +81,13 @@ class Evidence:
         return next((null for null in self.nulls if isinstance(null, EmpiricalNull)), None)
 
     @property
+    def origins(self) -> dict[int, int]:
+        """By the number of each layer of which more than half is inherited, that of the base's layer it is from."""
+        base, candidate = self.layers
+        rows = () if self.inherited is None or not self.inherited.partners else self.inherited.layers
+        return {candidate[row]: base[self.inherited.partners[row]] for row in rows if self.inherited}
+
+    @property
     def read(self) -> int:
         """How many layers of the candidate were read."""
         return len(self.layers[1]) + len(self.left_out[1])

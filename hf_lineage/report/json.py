@@ -96,7 +96,8 @@ def _inherited(evidence: Evidence) -> dict[str, Any] | None:
         return None
     low, high = inherited.interval
     shares = dict(zip(map(str, evidence.layers[1]), map(float, inherited.by_layer), strict=True))
-    return {"share": inherited.share, "low": low, "high": high, "layers": shares}
+    origins = {str(layer): origin for layer, origin in evidence.origins.items()}
+    return {"share": inherited.share, "low": low, "high": high, "layers": shares, "origins": origins}
 
 
 def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hf_lineage.evidence.alignment import moved, runs
 from hf_lineage.evidence.verdict import Evidence
 
 LAYER_COLUMNS = ("Layer", "Paired with", "Cosine", "Inherited", "s of the base", "s of the model")
@@ -39,6 +40,12 @@ def null_sentences(evidence: Evidence) -> Iterator[str]:
             f"{null.name} null: {null.describe()}, p = {null.p_value:.3g}"
             + (corrected if decides else f"; {null.objection or 'another null decides'}")
         )
+
+
+def came_from(evidence: Evidence) -> Iterator[str]:
+    """Yield which layers come from which of the base, unless each comes from the layer of its number."""
+    if moved(evidence.origins):
+        yield ", ".join(map(str, runs(evidence.origins)))
 
 
 def of_each(evidence: Evidence) -> str:

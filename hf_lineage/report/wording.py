@@ -73,11 +73,8 @@ def worst(report: Report) -> Row | None:
 
     A kind of RELATED that is only accepted is worse than one that verifies its claim.
     """
-    return max(
-        report.rows,
-        key=lambda row: (SEVERITY.index(row.verdict.exit_code), not row.verdict.verified),
-        default=None,
-    )
+    how_severe = SEVERITY.index
+    return max(report.rows, key=lambda row: (how_severe(row.verdict.exit_code), not row.verdict.verified), default=None)
 
 
 def p_value(row: Row) -> float | None:
@@ -174,6 +171,7 @@ def measured(row: Row) -> Iterator[str]:
     if shown := share(evidence):
         start += f"inherited {shown}; "
     yield start + numbers.independent(evidence)
+    yield from (f"{about(row)}: {layers} of the base" for layers in numbers.came_from(evidence))
 
 
 def left_out(row: Row) -> Iterator[str]:

@@ -169,3 +169,25 @@ def test_on_the_hub_only_the_layers_and_the_rows_of_tokens_are_downloaded(online
     assert traffic.moved < traffic.stored
     (again,) = compare("acme/llama-base", "fern/rotated", SEEDED).rows  # the signatures are cached
     assert (again.verdict.words, again.verdict.framed.p_value) == ("RELATED", row.verdict.framed.p_value)
+
+
+def flipped(tensors):
+    """The signs of half of the residual coordinates changed."""
+    signs = 2.0 * torch.randint(0, 2, (streams.WIDTH,), generator=torch.Generator().manual_seed(0)) - 1
+    changed = dict(tensors)
+    for name, tensor in tensors.items():
+        if tensor.ndim == 2:
+            changed[name] = signs[:, None] * tensor if any(each in name for each in streams.WRITERS) else tensor * signs
+    return changed
+
+
+def test_flipped_signs_that_leave_the_paths_significant_are_seen_through(tmp_path):
+    verdict = judged(written(CHILD, tmp_path / "model", flipped))
+    assert verdict.by_path["mlp"].name == "INCONCLUSIVE"
+    assert (verdict.words, verdict.verified) == ("RELATED", True)
+
+
+def test_all_paths_are_followed_by_a_comparison_unit_by_unit(tmp_path):
+    verdict = judged(written(CHILD, tmp_path / "model", rotated), Options(order_seed=0, paths=("all",)))
+    assert len(verdict.evidence) == 4
+    assert (verdict.words, verdict.verified) == ("RELATED", True)

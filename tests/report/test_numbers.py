@@ -99,3 +99,13 @@ def test_a_row_is_printed_with_as_many_digits_as_mean_something():
     assert numbers.layer_cells((2, 11, 0.98765, 0.5, 1.005, 6.0)) == ("2", "11", "0.988", "50%", "1.00", "6.00")
     assert numbers.layer_cells((2, 11, -0.0004, None, 0.0, 6.0)) == ("2", "11", "-0.000", "-", "0.00", "6.00")
     assert len(numbers.LAYER_COLUMNS) == 6
+
+
+def test_layers_that_come_from_others_than_those_of_their_number_are_named_in_runs():
+    plain = evidence(layers=((2, 3, 5, 7), (2, 3, 5, 7)), shares=(1.0, 1.0, 0.2, 1.0))
+    assert list(numbers.came_from(plain)) == []
+    moved = replace(plain, inherited=replace(plain.inherited, partners=(1, 2, 0, 3)))
+    assert moved.origins == {2: 3, 3: 5, 7: 7}
+    assert list(numbers.came_from(moved)) == ["layer 2 from layer 3, layer 3 from layer 5, layer 7 from layer 7"]
+    same = replace(plain, inherited=replace(plain.inherited, partners=(0, 1, 2, 3)))
+    assert list(numbers.came_from(same)) == []

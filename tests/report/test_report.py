@@ -156,6 +156,7 @@ def test_the_share_of_inherited_units_is_in_json_with_its_interval_and_by_layer(
         "low": pytest.approx(0.575),
         "high": pytest.approx(0.675),
         "layers": {"0": 1.0, "1": 1.0, "2": 0.5, "3": 0.0},
+        "origins": {},
     }
 
 

@@ -22,6 +22,7 @@ from hf_lineage.checkpoint.formats.mlx import MLX
 from hf_lineage.checkpoint.formats.plain import PLAIN
 from hf_lineage.checkpoint.formats.quanto import QUANTO
 from hf_lineage.checkpoint.formats.torchao import TORCHAO
+from hf_lineage.checkpoint.formats.transforms import turned_back
 from hf_lineage.checkpoint.formats.undecoded import UNDECODED, unknown
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -70,5 +71,5 @@ def tensors_of(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) ->
     """Return the tensors of a model; raise NothingToCompare where no format recognises how they are stored."""
     storage = _recognised(stored, config)
     if storage is not None:
-        return storage.tensors(stored, config)
+        return turned_back(storage.tensors(stored, config), config)
     raise unknown(stored, config)

@@ -27,7 +27,7 @@ def left_out(stated: Mapping[str, Any]) -> Callable[[str], bool]:
         raise NothingToCompare(f"config.json leaves {len(entries)} modules out of the quantization, too many to follow")
     literal = tuple(entry for entry in entries if LITERAL.fullmatch(entry))
     below = tuple(f"{entry}." for entry in literal)
-    patterns = [_pattern(entry) for entry in entries if not LITERAL.fullmatch(entry)]
+    patterns = [pattern(entry) for entry in entries if not LITERAL.fullmatch(entry)]
 
     def matches(name: str) -> bool:
         plain = name.endswith(literal) or name.startswith(below)
@@ -36,8 +36,8 @@ def left_out(stated: Mapping[str, Any]) -> Callable[[str], bool]:
     return matches
 
 
-def _pattern(entry: str) -> re.Pattern[str]:
-    """A regular expression that ends at the end of a part of a name."""
+def pattern(entry: str) -> re.Pattern[str]:
+    """Return a regular expression that ends at the end of a part of a name; NothingToCompare for a hostile one."""
     quantifiers = len(re.findall(r"[*+?{]", entry))
     if len(entry) <= LONGEST and quantifiers <= QUANTIFIERS and not re.search(r"\)[*+?{]|\\[1-9]|\(\?", entry):
         try:

@@ -1,0 +1,94 @@
+"""Rated: the verdict of the library on two folders, beside the paper's score and two rivals that read weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.paper.parts import huref
+from benchmarks.paper.parts.baselines import arrays, weight_cosine
+from benchmarks.paper.parts.judges import lineage_signature, tensors
+from benchmarks.paper.parts.metrics import auroc
+from benchmarks.paper.parts.scores import score
+from hf_lineage import Options, compare
+from hf_lineage.evidence.verdict import Verdict
+
+RANKS = {"RELATED": 1.0, "UNRELATED": 0.0}
+UNDECIDED = 0.5
+"""What a verdict counts as where it decides nothing."""
+Score = Callable[[Path, Path], float]
+
+
+def paper_score(reference: Path, suspect: Path) -> float:
+    """Return the paper's score, in exact mode."""
+    return score(lineage_signature(reference), lineage_signature(suspect))
+
+
+def cosine(reference: Path, suspect: Path) -> float:
+    """Return the cosine of the weights of all MLPs; 0 for models of unlike shapes, which have none."""
+    one, other = arrays(tensors(reference)), arrays(tensors(suspect))
+    shapes = [[(reader.shape, writer.shape) for reader, writer in blocks] for blocks in (one, other)]
+    return weight_cosine(one, other) if shapes[0] == shapes[1] else 0.0
+
+
+RIVALS: Mapping[str, Score] = {
+    "paper's score": paper_score,
+    "weight cosine": cosine,
+    "HuRef's invariant": huref.similarity,
+}
+"""By name."""
+
+
+def verdict(reference: Path, suspect: Path) -> Verdict:
+    """Return the verdict of `hf-lineage compare` on two folders, one order of layers and units."""
+    return compare(str(reference), str(suspect), Options(order_seed=0)).rows[0].verdict
+
+
+@dataclass
+class Rated:
+    """Suspects of one kind: the verdicts on them, and their scores by method."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    scores: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, reference: Path, suspect: Path, rivals: Mapping[str, Score]) -> None:
+        """Rate one suspect beside a reference."""
+        self.verdicts.append(verdict(reference, suspect))
+        for name, method in rivals.items():
+            self.scores.setdefault(name, []).append(method(reference, suspect))
+
+    @property
+    def said(self) -> str:
+        """How many are RELATED, of how many."""
+        return f"{self.count('RELATED')}/{len(self.verdicts)}"
+
+    def count(self, name: str) -> int:
+        """Return how many verdicts have a name."""
+        return sum(verdict.name == name for verdict in self.verdicts)
+
+    @property
+    def p_values(self) -> Sequence[float]:
+        """The p-values of those that were measured."""
+        return [found.p_value for verdict in self.verdicts for found in verdict.evidence.values()]
+
+    @property
+    def words(self) -> str:
+        """How often each verdict was given, in the words that reports print."""
+        words = [verdict.words for verdict in self.verdicts]
+        return ", ".join(f"{words.count(each)} {each}" for each in dict.fromkeys(words))
+
+    @property
+    def ranks(self) -> list[float]:
+        """1 for RELATED, 0 for UNRELATED."""
+        return [RANKS.get(verdict.name, UNDECIDED) for verdict in self.verdicts]
+
+
+def separation(related: Rated, others: Rated) -> dict[str, float]:
+    """Return the AUROC of the library's verdict, and of every rival's score, by name."""
+    found = {"hf-lineage's verdict": auroc(related.ranks, others.ranks)}
+    for name, scores in related.scores.items():
+        found[name] = auroc(*(np.nan_to_num(each).tolist() for each in (scores, others.scores[name])))
+    return found
