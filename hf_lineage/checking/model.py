@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,8 +16,8 @@ from hf_lineage.architecture.paths import ALL
 from hf_lineage.architecture.schema import Factorization, prefixes
 from hf_lineage.checking.opened import Described, Opened, bound, described, opened
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.reading import Reading
-from hf_lineage.checking.variants import with_adapter
+from hf_lineage.checking.reading import Downloads, Reading
+from hf_lineage.checking.variants import Variant, with_adapter, without_transforms
 from hf_lineage.checkpoint import RemoteCheckpoint, adapter_beside
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.hub.reference import RepoRef
@@ -29,17 +29,6 @@ from hf_lineage.signature.sources.verification import Model
 from hf_lineage.signature.values import Signature, some_layers
 
 Rows = Mapping[str, Mapping[int, int]]  # by path, the numbers of the layers that have it, each with its width
-
-
-@dataclass(frozen=True)
-class Downloads:
-    """What was downloaded of one model."""
-
-    requests: int
-    moved: int
-    """Downloaded bytes."""
-    stored: int
-    """Bytes of all tensors of the model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +53,9 @@ class OpenedModel(ABC):
     factorization: Factorization | None = None
     reopen: Callable[[], Opened] | None = None
     """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
+
+    doubts: Mapping[str, OpenedModel | str] = field(default_factory=dict)
+    """Ways in which only some programs load the model: a claim that one of them bears out is not contradicted."""
 
     @abstractmethod
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -185,7 +177,11 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     if is_base:
         return _base(model, options)
     headers = opened(model)
-    return replace(FromWeights.of(headers, options, options.max_memory), variants=_variants(headers, options))
+    return replace(
+        FromWeights.of(headers, options, options.max_memory),
+        variants=_read(with_adapter(headers, options.choice), options),
+        doubts=_read(without_transforms(headers), options),
+    )
 
 
 def _base(model: Described, options: Options) -> OpenedModel:
@@ -224,13 +220,13 @@ def _earlier(signature: Signature, spec: Spec) -> Recipe | None:
     return None if signature.recipe == spec.recipe else signature.recipe
 
 
-def _variants(model: Opened, options: Options) -> dict[str, OpenedModel | str]:
-    """Other ways in which transformers may load a model; not cached, because a signature is of the weights alone."""
+def _read(variants: Iterable[Variant], options: Options) -> dict[str, OpenedModel | str]:
+    """Other ways in which a model is loaded; not cached, because a signature is of the weights alone."""
     return {
         variant.how: variant.opened
         if isinstance(variant.opened, str)
         else FromWeights.of(variant.opened, options, options.max_memory, cached=False)
-        for variant in with_adapter(model, options.choice)
+        for variant in variants
     }
 
 

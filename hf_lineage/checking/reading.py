@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.checking.opened import Opened, about
@@ -14,6 +14,17 @@ from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.sample import Sample, sampled
 from hf_lineage.signature.sources import cache
 from hf_lineage.signature.values import PathSignature, Signature, joined, some_layers
+
+
+@dataclass(frozen=True)
+class Downloads:
+    """What was downloaded of one model."""
+
+    requests: int
+    moved: int
+    """Downloaded bytes."""
+    stored: int
+    """Bytes of all tensors of the model."""
 
 
 class Reading:

@@ -30,6 +30,14 @@ def judged_every_way(
                 f"loaded from its weights alone {candidate.name} is {plain.words}, loaded {how}, as transformers does "
                 f"where peft is installed, it is {second.words}{why}; take the adapter out or merge it"
             ), notes
+    for how, other in candidate.doubts.items():
+        second = judged(base, other, options) if isinstance(other, OpenedModel) else verdict.Unverifiable(other)
+        if not isinstance(plain, verdict.Related) and isinstance(second, verdict.Related):
+            return verdict.Unverifiable(
+                f"as its config.json says {candidate.name} is {plain.words}, loaded {how}, it is {second.words}; "
+                "take out what does not belong to it"
+            ), notes
+        notes = (*notes, f"{candidate.name}: loaded {how}, it is {second.words}")
     same = (
         f"{candidate.name}: {plain.words} also when loaded {how}, as transformers does where peft is installed"
         for how in candidate.variants

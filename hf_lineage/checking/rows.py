@@ -10,10 +10,11 @@ from pathlib import Path
 from hf_lineage.checking.ancestors import Step, reach, through
 from hf_lineage.checking.derivation import derived
 from hf_lineage.checking.failures import VERDICTS, attempt
-from hf_lineage.checking.model import Downloads, OpenedModel, open_model
+from hf_lineage.checking.model import OpenedModel, open_model
 from hf_lineage.checking.naming import locate_base
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import CONFIG, Parts, counterpart, part_of, unchanged
+from hf_lineage.checking.reading import Downloads
 from hf_lineage.checking.readings import judged_every_way
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare, printable

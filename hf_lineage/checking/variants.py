@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_lineage.architecture.choice import LISTED, Choice
 from hf_lineage.architecture.fit import turned
-from hf_lineage.checking.opened import Opened, described, opened
+from hf_lineage.checking.opened import Opened, bound, described, opened
 from hf_lineage.checkpoint import adapted, adapter_base, adapter_beside
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, printable
 from hf_lineage.hub.reference import RepoRef, resolve
@@ -38,6 +38,26 @@ def with_adapter(plain: Opened, choice: Choice = LISTED) -> tuple[Variant, ...]:
     named = adapter_base(repo)
     how = f"with the adapter on top of {printable(str(named), 200)}, as by its name on the Hub"
     return on_top, Variant(how, _elsewhere(repo, named, choice))
+
+
+def without_transforms(plain: Opened) -> tuple[Variant, ...]:
+    """Return how a model loads where `transform_config` is ignored; none where config.json has none.
+
+    Engines such as vLLM run the transforms that it names; transformers reads the numbers as they are stored.
+    """
+    model = plain.described
+    stated = {key: model.config.get(key) for key in ("quantization_config", "compression_config")}
+    named = {key: value for key, value in stated.items() if isinstance(value, dict) and value.get("transform_config")}
+    if not named:
+        return ()
+    rest = {
+        key: {name: one for name, one in value.items() if name != "transform_config"} for key, value in named.items()
+    }
+    try:
+        opened_so: Opened | str = bound(replace(model, config={**model.config, **rest}))
+    except LineageError as error:
+        opened_so = str(error)
+    return (Variant("without `transform_config`, which transformers ignores", opened_so),)
 
 
 def _elsewhere(repo: RepoRef, named: Any, choice: Choice) -> Opened | str:

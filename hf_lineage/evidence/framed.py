@@ -166,16 +166,13 @@ def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Ph
 
 
 def _left(partners: UnitRows, candidate: UnitRows) -> float:
-    """What is left of the copies of some units of the base after what all other units write: 1 if at least half is.
+    """What is left of the copies of some units of the base after their opposites: 1 if at least half is.
 
-    A copy beside its opposite, or beside others that add up to it, writes nothing. What any two networks have in
-    common along the identity is left out.
+    A copy beside its opposite writes nothing. Units that undo a copy without being opposites of it need not be counted:
+    at a cosine of -c they write 1 / c of what it writes, so that the copies are less than half of all that is written.
+    Many small changes that undo a whole layer, as training against a score makes them, leave its units inherited.
     """
     alike = cosines(candidate, partners).astype(np.float64)
     copied = float(candidate.weight @ np.where(alike > ALIKE, alike, 0.0).sum(axis=1))
-    if copied <= 0:
-        return 0.0
-    traces = [np.vecdot(rows.inner, rows.outer).astype(np.float64) for rows in (candidate, partners)]
-    common = float(candidate.weight @ traces[0]) * float(traces[1].sum()) / candidate.inner.shape[1]
-    net = float(candidate.weight @ alike.sum(axis=1)) - common
-    return float(min(1.0, max(0.0, 2 * net / copied)))
+    undone = float(candidate.weight @ np.where(alike < -ALIKE, alike, 0.0).sum(axis=1))
+    return min(1.0, max(0.0, 2 * (copied + undone) / copied)) if copied > 0 else 0.0

@@ -31,6 +31,7 @@ from benchmarks.paper.parts.reshaping import (
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import Corpus, documentation
 from hf_lineage.evidence.evaluate import CHANCE
+from hf_lineage.evidence.inherited import Inherited
 from hf_lineage.evidence.verdict import Verdict
 
 VERSION = 1
@@ -142,6 +143,7 @@ def figures(where: str, shape: Shape, said: Verdict, folder: Path, corpus: Corpu
 
 def origins_of(said: Verdict) -> tuple[Mapping[int, int], float]:
     """Return which layer of the base each layer comes from of which more than CHANCE is, and the share inherited."""
+    inherited: Inherited | None
     if said.framed is not None:
         inherited, (_, numbers) = said.framed.inherited, said.framed.layers
         partners = said.framed.partners

@@ -66,6 +66,17 @@ def test_a_release_is_related_and_an_independent_one_is_not(tmp_path):
     assert verdict(BASE, released(tmp_path / "other", INDEPENDENT)).words == "UNRELATED"
 
 
+def test_an_entry_that_transformers_ignores_does_not_hide_a_descendant(tmp_path):
+    """The weights are those of the base; an engine that ran the transform would compute something else."""
+    config = TransformConfig(config_groups={"R4": scheme()})
+    stated = {"quant_method": "compressed-tensors", "transform_config": config.model_dump(mode="json")}
+    shutil.copytree(BASE, tmp_path / "child", ignore=shutil.ignore_patterns("README.md"))
+    edit_json(tmp_path / "child" / "config.json", quantization_config=stated)
+    outcome = verdict(BASE, tmp_path / "child")
+    assert outcome.words == "UNVERIFIABLE"
+    assert "loaded without `transform_config`, which transformers ignores, it is RELATED" in outcome.reason
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"type": "random-hadamard"}, {"type": "random-matrix"}, {"randomize": True}, {"head_dim": 96}, {"head_dim": "x"}],
