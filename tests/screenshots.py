@@ -1,10 +1,14 @@
-"""The pictures of two reports in docs/reports.md: `make screenshots` takes them anew, of models in examples/hub."""
+"""The pictures in docs/: of two reports, which `make screenshots` takes anew, and the family tree of the examples."""
 
 import tempfile
 from pathlib import Path
 
 from hf_lineage import Options, check
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.index.gathering import gather
+from hf_lineage.index.tree import Tree, grow
 from hf_lineage.report import html
+from hf_lineage.report.tree_page import svg
 from tests.browser import browser
 
 ROOT = Path(__file__).parents[1]
@@ -16,7 +20,16 @@ WIDTH, HEIGHT = 1080, 1312
 LARGEST = 300_000
 
 
+def family_tree() -> Tree:
+    """Return the tree of the models in examples/hub that have weights of their own."""
+    hub = Options(local_hub=ROOT / "examples" / "hub")
+    names = sorted("/".join(file.parent.parts[-2:]) for file in (ROOT / "examples/hub").glob("*/*/model.safetensors"))
+    gathered = gather(names, hub)
+    return grow(gathered.members, "mlp", Criteria(permutations=99), gathered.seen)
+
+
 if __name__ == "__main__":
+    (ROOT / "docs" / "tree.svg").write_text(svg(family_tree()), encoding="utf-8")
     with browser() as window, tempfile.TemporaryDirectory() as folder:
         for file, (model, scheme) in SHOWN.items():
             page = Path(folder) / "report.html"

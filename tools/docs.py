@@ -26,6 +26,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "inputs": (PAGES / "ci.md", listed.inputs_block),
     "outputs": (PAGES / "ci.md", listed.outputs_block),
     "identify": (PAGES / "identify.md", shown.identify_block),
+    "tree": (PAGES / "identify.md", shown.tree_block),
     "search": (PAGES / "identify.md", measured.search_block),
     "reference": (PAGES / "method.md", listed.reference_block),
     "laundering": (PAGES / "method.md", shown.laundering_block),

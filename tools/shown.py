@@ -29,6 +29,7 @@ COMMANDS = (
 HUB = "examples/hub"
 KNOWN = ("acme/llama-base", "acme/gpt2-base", "fern/llama-finetune-a", "fern/llama-finetune-b")
 ASKED = ("fern/llama-merge-a-b", "magpie/llama-liar")
+MODELS = sorted("/".join(file.parent.parts[-2:]) for file in (ROOT / HUB).glob("*/*/model.safetensors"))
 Edit = Callable[[Any], None]
 EDITS: dict[str, Edit] = {
     "hidden units reordered": laundering.permute_hidden,
@@ -66,6 +67,17 @@ def identify_block() -> str:
         asked = [f"hf-lineage identify {model} --index {index} --local-hub {HUB}" for model in ASKED]
         printed = "\n".join(map(_ran, (added, *asked)))
     return "```console\n" + printed.replace(f" --index {index} --local-hub {HUB}", "") + "\n```"
+
+
+def tree_block() -> str:
+    """The family tree of all example models that have weights of their own."""
+    return (
+        "```console\n"
+        + _ran(f"hf-lineage tree {' '.join(MODELS)} --local-hub {HUB}").replace(
+            f" {' '.join(MODELS)} --local-hub {HUB}", " acme/* fern/* heron/* magpie/* moss/* otter/*"
+        )
+        + "\n```"
+    )
 
 
 def laundering_block() -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import click
 
 from hf_lineage import __version__
-from hf_lineage.cli import annotating, indexing, judging, models, watching
+from hf_lineage.cli import annotating, growing, indexing, judging, models, watching
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
 from hf_lineage.errors import printable, told
 
@@ -50,7 +50,7 @@ def cli() -> None:
 
 COMMANDS = (
     *(judging.check, judging.compare, annotating.annotate, watching.watch),
-    *(indexing.identify, indexing.index),
+    *(indexing.identify, growing.tree, indexing.index),
     *(models.extract, models.inspect, models.registry),
 )
 for command in COMMANDS:

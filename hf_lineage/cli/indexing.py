@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
     options, catalogue = make_options(**settings), Catalogue(folder or default_folder())
     everything = [*models, *(model for author in authors for model in building.published_by(author))]
     failed = False
-    for added in building.add(everything, catalogue, options, _progress):
+    for added in building.add(everything, catalogue, options, progress("Adding")):
         failed |= bool(added.problem)
         outcome = added.problem or ("added" if added.entries else "is in the index")
         shown = printable(added.model, 200)
@@ -111,7 +111,12 @@ def identify(
     return 0 if any(result.related for result in results) else UNDECIDED
 
 
-def _progress(models: Sequence[str]) -> Iterable[str]:
-    from tqdm import tqdm
+def progress(doing: str) -> Callable[[Sequence[str]], Iterable[str]]:
+    """Return what shows, on a terminal, how many models are done."""
 
-    return tqdm(models, desc="Adding", unit="model", disable=None, leave=False)
+    def shown(models: Sequence[str]) -> Iterable[str]:
+        from tqdm import tqdm
+
+        return tqdm(models, desc=doing, unit="model", disable=None, leave=False)
+
+    return shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -29,15 +30,30 @@ CHECKING = with_examples(
 COMPARING = with_examples(EPILOG, "hf-lineage compare org/base org/model --explain")
 
 
+NEAREST = click.option(
+    "--index",
+    "index",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="Note which models of the index in DIR are nearer than the declared base; verdicts stay as they are.",
+)
+
+
 @click.command(epilog=CHECKING)
 @click.argument("model")
-@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
-def check(model: str, bases: tuple[str, ...], on_hub: bool, **settings: Any) -> int:
+@with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
+def check(model: str, bases: tuple[str, ...], index: Path | None, on_hub: bool, **settings: Any) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage.checking import api
 
     delivery = Delivery.of(settings)
-    return delivery.deliver(api.check(model, bases, make_options(**settings), on_hub=on_hub))
+    report = api.check(model, bases, make_options(**settings), on_hub=on_hub)
+    if index is not None:
+        from hf_lineage.index.catalogue import Catalogue
+        from hf_lineage.index.nearer import noted
+
+        report = noted(report, Catalogue(index))
+    return delivery.deliver(report)
 
 
 @click.command(epilog=COMPARING)

@@ -11,24 +11,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hf_lineage.evidence.comparison import Pairs
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.differences import SIBLINGS, aligned, scaled
 from hf_lineage.evidence.evaluate import evaluate
 from hf_lineage.evidence.verdict import Related, Verdict
 from hf_lineage.index.catalogue import Catalogue, Entry, entry_of
 from hf_lineage.index.key import BITS, for_testing, key_of, similarities
 from hf_lineage.signature.recipe import Array
-from hf_lineage.signature.values import PathSignature, Signature
+from hf_lineage.signature.values import Signature
 
 CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)
 """Four standard errors of the cosine of two unrelated keys: what lies below is not tested."""
 TESTED = 5
 """Candidates that are tested at most, by default."""
-
-
-SIBLINGS = 0.5
-"""The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
-trained on the same data reach .3, and a merge has .75 with each of its two parents."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +75,16 @@ def identify(
     candidates = {entry: row for entry, row in candidates.items() if not _same(entry, asked)}
     chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])[:most]
     criteria = replace(criteria, analyses=max(1, len(chosen)), paths=(path,))
-    tested, aligned = [], []
+    tested, sketches = [], []
     for entry in chosen:
         other = catalogue.signature(entry)
         verdict = evaluate(for_testing(other, path), for_testing(signature, path), criteria)
         pairs = verdict.evidence[path].comparison.pairs
         tested.append(Relative(entry, float(cosines[candidates[entry]]), verdict, 0.0))
-        aligned.append(_aligned(other.paths[path], pairs, len(signature.paths[path].trace)))
+        sketches.append(aligned(other.paths[path], pairs, len(signature.paths[path].trace)))
     kin = [number for number, one in enumerate(tested) if isinstance(one.verdict, Related)]
     related, ancestor = _ranked(
-        _scaled(np.asarray(signature.paths[path].sketch)), [aligned[at] for at in kin], [tested[at] for at in kin]
+        scaled(np.asarray(signature.paths[path].sketch)), [sketches[at] for at in kin], [tested[at] for at in kin]
     )
     others = tuple(one for number, one in enumerate(tested) if number not in kin)
     return Identification(signature.model, signature.revision, path, len(alike), len(known), related, ancestor, others)
@@ -97,21 +92,6 @@ def identify(
 
 def _same(entry: Entry, asked: Entry) -> bool:
     return (entry.model, entry.commit) == (asked.model, asked.commit)
-
-
-def _aligned(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
-    """The sketches of a relative's layers in the order of the model's, each of norm 1; zero where none is paired."""
-    rows, partners = pairs
-    scaled = _scaled(np.asarray(relative.sketch))
-    aligned = np.zeros((layers, *scaled.shape[1:]), np.float32)
-    aligned[partners] = scaled[rows]
-    return aligned
-
-
-def _scaled(sketch: Array) -> Array:
-    sizes = np.linalg.norm(sketch, axis=(1, 2), keepdims=True)
-    scaled: Array = np.divide(sketch, sizes, out=np.zeros_like(sketch), where=sizes > 0)
-    return scaled
 
 
 def _ranked(

@@ -1,0 +1,124 @@
+"""Differences: how far related models are from each other, and along whose difference from an ancestor each lies.
+
+All of it follows from the inner products of aligned sketches, whose layers each have norm 1: of models i, j and an
+ancestor h, ⟨φ_i - φ_h, φ_j - φ_h⟩ = G_ij - G_ih - G_jh + G_hh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hf_lineage.evidence.comparison import Pairs
+from hf_lineage.signature.recipe import Array, Vector
+from hf_lineage.signature.values import PathSignature
+
+SIBLINGS = 0.5
+"""The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
+trained on the same data reach .3, and a merge has .75 with each of its two parents."""
+BEYOND = 0.25
+"""How much more of a parent, as a cosine, a merge must hold than its other parent does: an intermediate holds none."""
+TWIN = 0.9
+"""The cosine of differences from which a model is a copy of a merge, and not another merge of the same parents."""
+
+
+def scaled(sketch: Array) -> Array:
+    """Return a sketch (L, d, k) with every layer of norm 1; zero where a layer is zero."""
+    sizes = np.linalg.norm(sketch, axis=(1, 2), keepdims=True)
+    result: Array = np.divide(sketch, sizes, out=np.zeros_like(sketch), where=sizes > 0)
+    return result
+
+
+def aligned(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
+    """Return the sketches of a relative's layers in the order of a model's, each of norm 1; zero where none is paired.
+
+    `pairs` are rows of the relative and of the model, which has so many `layers`.
+    """
+    rows, partners = pairs
+    sketches = scaled(np.asarray(relative.sketch))
+    result = np.zeros((layers, *sketches.shape[1:]), np.float32)
+    result[partners] = sketches[rows]
+    return result
+
+
+def products(sketches: Sequence[Array]) -> Vector:
+    """Return the mean inner product of the layers of aligned sketches, (n, n), over those that all have."""
+    common = np.logical_and.reduce([sketch.any(axis=(1, 2)) for sketch in sketches])
+    rows = np.stack([sketch[common].ravel() for sketch in sketches]).astype(np.float64)
+    gram: Vector = rows @ rows.T / max(1, int(common.sum()))
+    return gram
+
+
+def along(gram: Vector, ancestor: int) -> Vector:
+    """Return the cosine of every two models' differences from one of them, (n, n); 0 for the ancestor itself."""
+    inner = _from(gram, ancestor)
+    sizes = np.sqrt(np.outer(_squares(inner), _squares(inner)))
+    cosines: Vector = np.divide(inner, sizes, out=np.zeros_like(inner), where=sizes > 0)
+    return cosines
+
+
+def distances(gram: Vector) -> Vector:
+    """Return squared distances, (n, n), corrected so that they add up along a tree: -2 ln ⟨φ_i, φ_j⟩.
+
+    What training adds at every step is nearly orthogonal to all before, so cosines are multiplied along a path; for
+    near relatives this is ‖φ_i - φ_j‖².
+    """
+    cosines: Vector = -2 * np.log(np.clip(gram, 1e-3, 1.0))
+    np.fill_diagonal(cosines, 0.0)
+    return cosines
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A model that lies along the differences of several others, which are unlike each other."""
+
+    model: int
+    parents: tuple[int, ...]
+    ancestor: int
+    """From which the differences were taken."""
+    strength: float
+    """The lesser of its cosines with two parents."""
+
+
+def merges(gram: Vector) -> list[Merge]:
+    """Return what may be a merge of others, the strongest first.
+
+    A merge M of X and Y lies along both, and beyond what X and Y have in common: an intermediate model, through which
+    both come, has no more in common with Y than X has. No additive tree holds a merge.
+    """
+    candidates = [merge for ancestor in range(len(gram)) for merge in _merges_from(gram, ancestor)]
+    return sorted(candidates, key=lambda merge: -merge.strength)
+
+
+def _merges_from(gram: Vector, ancestor: int) -> list[Merge]:
+    inner, cosines, candidates = _from(gram, ancestor), along(gram, ancestor), []
+    sizes = np.sqrt(_squares(inner))
+    for model in range(len(gram)):
+        if model == ancestor or not sizes[model]:
+            continue
+        lies = cosines[model] >= SIBLINGS
+        lies[[model, ancestor]] = False
+        beyond = np.divide(
+            inner[model][None, :] - inner, sizes[model] * sizes, out=np.zeros_like(inner), where=sizes > 0
+        )
+        pairs = np.outer(lies, lies) & (cosines < SIBLINGS) & (beyond >= BEYOND) & (beyond.T >= BEYOND)
+        if pairs.any():
+            parents = np.flatnonzero(pairs.any(axis=1))
+            strength = float(np.minimum.outer(cosines[model], cosines[model])[pairs].max())
+            candidates.append(Merge(model, tuple(map(int, parents)), ancestor, strength))
+    return candidates
+
+
+def _from(gram: Vector, ancestor: int) -> Vector:
+    own = gram[ancestor]
+    inner: Vector = gram - own[:, None] - own[None, :] + own[ancestor]
+    return inner
+
+
+def _squares(inner: Vector) -> Vector:
+    """The squared lengths of differences; 0 for what differs by no more than rounding."""
+    squares = np.diag(inner)
+    result: Vector = np.where(squares > 1e-9, squares, 0.0)
+    return result

@@ -1,0 +1,101 @@
+"""Nearer: which models of an index a model is nearer to than to the base it declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.model import open_model
+from hf_lineage.checking.naming import located
+from hf_lineage.checking.rows import Row, base_of
+from hf_lineage.errors import printable
+from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.differences import SIBLINGS, aligned, along, distances, products
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.index.catalogue import Catalogue
+from hf_lineage.index.identify import identify
+from hf_lineage.index.relatives import FAMILY, plain
+from hf_lineage.signature.recipe import Vector
+from hf_lineage.signature.values import Signature
+
+SELF = 1e-6
+"""The squared distance below which two models have the same weights."""
+
+
+@dataclass(frozen=True)
+class Nearer:
+    """A model of the index that the exact test calls RELATED and that is nearer than the declared base."""
+
+    model: str
+    along: float
+    """The cosine of the differences of both from the declared base."""
+
+
+def nearer(signature: Signature, base: Signature, path: str, catalogue: Catalogue, criteria: Criteria) -> list[Nearer]:
+    """Return the models of an index that lie between a model and its declared base, or come from it; the nearest first.
+
+    Raise SignatureError for a damaged index.
+    """
+    model, between_them = signature.paths[path], []
+    for relative in identify(signature, path, catalogue, criteria).related:
+        if plain(relative.entry.model) in (plain(signature.model), plain(base.model)):
+            continue
+        others = [part.paths[path] for part in (base, catalogue.signature(relative.entry))]
+        layers = len(model.trace)
+        sketches = [aligned(other, compare_paths(other, model).pairs, layers) for other in (model, *others)]
+        cosine = between(products(sketches))
+        if cosine is not None:
+            between_them.append(Nearer(relative.entry.model, cosine))
+    return sorted(between_them, key=lambda one: -one.along)
+
+
+def between(gram: Vector) -> float | None:
+    """Return the cosine of the differences of a model and of a relative from the base, where the relative is nearer.
+
+    `gram` are the inner products of the model, its base and the relative. None for a sibling, and for a copy of the
+    base, from which nothing differs.
+    """
+    apart = distances(gram)
+    cosine = float(along(gram, 1)[0, 2])
+    copies = apart[0, 1] < SELF or apart[1, 2] < SELF
+    return cosine if not copies and cosine >= SIBLINGS and apart[0, 2] < apart[0, 1] else None
+
+
+def noted(report: Report, catalogue: Catalogue) -> Report:
+    """Return a report with a sentence for every model of an index that is nearer than a declared base.
+
+    Verdicts and the exit code stay. Both models are read as a whole. Raise LineageError for what cannot be read.
+    """
+    notes = tuple(note for row in report.rows for note in _notes(report, row, catalogue))
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _notes(report: Report, row: Row, catalogue: Catalogue) -> Iterator[str]:
+    verdict, options = row.verdict, report.options
+    if (
+        verdict.kind not in FAMILY
+        or verdict.decisive is None
+        or verdict.by_units
+        or row.steps
+        or row.recipe
+        or row.part
+    ):
+        return
+    base = _signature(base_of(row.claim, options.local_hub), report, is_base=True)
+    model = _signature(report.source or located(report.model, options), report)
+    if base.width != model.width:
+        return
+    named = printable(row.claim.base, 200)
+    for one in nearer(model, base, verdict.decisive, catalogue, Criteria(alpha=options.alpha)):
+        yield (
+            f"{printable(one.model, 200)}, which is in the index, is a nearer relative than the declared base {named}: "
+            f"it shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; data in "
+            f"common alone can cause up to {SIBLINGS}). The model may come from {named} through it, or it from the "
+            "model: weights do not tell who came first"
+        )
+
+
+def _signature(source: RepoRef | Signature, report: Report, is_base: bool = False) -> Signature:
+    return open_model(source, report.options, is_base).signature()
