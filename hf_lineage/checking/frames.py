@@ -22,6 +22,7 @@ from hf_lineage.evidence import interim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.framed import RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
 from hf_lineage.evidence.framed_verdict import judge_framed
+from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unrelated, Verdict
 from hf_lineage.signature import token_frame
 from hf_lineage.signature.recipe import RECIPES, Array
@@ -77,9 +78,11 @@ def unit_by_unit(first: Verdict, base: OpenedModel, candidate: OpenedModel, opti
 
 
 def _frame(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> str | None:
-    """The frame of a comparison unit by unit; None if the paths decide."""
+    """The frame of a comparison unit by unit; None if the paths decide, or a null that the user named refuses."""
     if isinstance(first, Incompatible) and base.width != candidate.width:
         return TOKEN
+    if any(not isinstance(null, PermutationNull) for one in first.evidence.values() for null in one.nulls):
+        return None
     if isinstance(first, Inconclusive) and first.evidence and not _exchangeable(base, candidate):
         return RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
     return TOKEN if isinstance(first, Unrelated) or _faint(first, options) else None
@@ -88,7 +91,8 @@ def _frame(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: O
 def _faint(first: Verdict, options: Options) -> bool:
     """Whether the paths are significant and no more: signs of coordinates that were changed leave as much."""
     return isinstance(first, Inconclusive) and any(
-        one.decided_by is not None and one.p_value <= options.alpha for one in first.evidence.values()
+        one.decided_by is not None and one.p_value <= options.alpha and not any(one.not_finite)
+        for one in first.evidence.values()
     )
 
 

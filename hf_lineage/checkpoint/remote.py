@@ -138,7 +138,7 @@ class RemoteCheckpoint(Checkpoint):
     def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
         """Return rows of one matrix once they have been downloaded; raise as `read` does."""
         wanted = list(pieces)
-        if self.at_hand(name):
+        if name in self.tensors and self.at_hand(name):
             self.wait(name)
         else:
             self.prefetch_pieces(wanted)

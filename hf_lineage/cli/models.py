@@ -165,8 +165,9 @@ def _suggest(model: str, folder: Path | None, local_hub: Path | None, form: str,
         there = shlex.quote(str(folder))
         click.echo(
             f"Wrote {printable(file)}, which nothing proves; --registry {there} reads models by it. "
-            "Decide its lines with a ? first: until it says `exchangeable: true`, a check is INCONCLUSIVE. Where "
-            f"transformers has the class, `hf-lineage registry --prove {there} {shlex.quote(model)}` proves it.",
+            "Decide its lines with a ? first: until it says `exchangeable: true`, a check rests on the order of hidden "
+            "units. Where transformers has the class, "
+            f"`hf-lineage registry --prove {there} {shlex.quote(model)}` proves it.",
             err=True,
         )
     return 0 if suggestion.fits else UNDECIDED

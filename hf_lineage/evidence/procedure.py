@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from hf_lineage.errors import OptionError
@@ -31,7 +31,7 @@ class Procedure:
     """A claim is verified only if more than this share of what the model's units write is inherited."""
     accept: tuple[str, ...] = ()
     """Kinds of RELATED that are accepted though they verify no claim: part, basis."""
-    evidence: Admitted = "any"
+    evidence: Admitted = field(default="any", kw_only=True)
     """`exact`: what rests on a threshold from independent models alone, RELATED calibrated, is not accepted."""
     order_seed: int | None = None
     """Seed of the order in which layers are read and of the units that are drawn; None: a new one for each report."""

@@ -1,9 +1,12 @@
 """The schema: every key that a file may have is used by some file, and is read for a signature or for an adapter."""
 
+import shutil
+from pathlib import Path
 from typing import get_args, get_type_hints
 
 import msgspec
 import pytest
+import torch
 
 from hf_lineage import Options, compare, extract
 from hf_lineage.architecture import lookup
@@ -20,7 +23,7 @@ from hf_lineage.architecture.schema import (
     prefixes,
 )
 from tests.adapters import pair, written
-from tests.models import tiny_gpt2, tiny_llama
+from tests.models import spoil, tiny_gpt2, tiny_llama
 
 STRUCTS = (MatrixSet, Branches, Lora, Factorization)
 ADAPTED = [("model.layers.0.self_attn.o_proj", 32, 32), ("model.layers.0.self_attn.q_proj", 32, 32)]
@@ -77,10 +80,19 @@ def same(piece, kind, **changes):
     return kind(**{key: getattr(piece, key) for key in keys(type(piece))} | changes)
 
 
+def _negated(tensors):
+    """Other weights, which are unrelated."""
+    generator = torch.Generator().manual_seed(9)
+    for name, tensor in tensors.items():
+        if tensor.ndim > 1:
+            tensors[name] = torch.randn(tensor.shape, generator=generator)
+
+
 def read_by_extracting(folder, name, monkeypatch, **more):
     """Which keys of a factorization, its branches and its sets are read when a model is extracted along every path, and
-    when an adapter is tested against it."""
+    when an adapter and an unrelated model are compared with it."""
     read = {struct.__name__: set() for struct in STRUCTS}
+    other = spoil(Path(shutil.copytree(folder, folder.parent / f"{folder.name}-other")), _negated)
     kinds = {struct: watched(more.get(struct.__name__, struct), read[struct.__name__]) for struct in STRUCTS}
     (plain,) = (each for each in lookup.factorizations() if each.name == name)
     branches = {
@@ -96,6 +108,7 @@ def read_by_extracting(folder, name, monkeypatch, **more):
         extract(str(folder), Options(paths=tuple(PATHS)[:1]))
         adapter = written(folder / "adapter", {k: v for one in ADAPTED for k, v in pair(*one).items()})
         compare(str(folder), str(adapter))
+        compare(str(folder), str(other), Options(paths=("mlp",)))
     return read
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.models import WEIGHTS, card, edit_json, tiny_llama
+from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
 from tests.running import check, lineage
 
 
@@ -108,12 +108,13 @@ def test_an_empty_folder_is_no_model_even_if_it_declares_nothing(tmp_path):
 
 def test_several_claims_are_judged_one_by_one_and_the_worst_counts(hub):
     tiny_llama(hub / "acme/other", seed=1)
-    tiny_llama(hub / "acme/wide", width=64)
+    spoil(tiny_llama(hub / "acme/wide", width=64), lambda tensors: tensors.pop("model.embed_tokens.weight"))
     card(hub / "fern/child", ["acme/base", "acme/other", "acme/wide", 7])
     result = check(hub)
     assert [(row[0], row[-1]) for row in result.rows] == [
         ("acme/base", "RELATED"),
         ("acme/other", "UNRELATED"),
+        ("units", "UNRELATED"),  # a line of the same row
         ("acme/wide", "INCOMPATIBLE"),
         ("7", "UNVERIFIABLE"),
     ]

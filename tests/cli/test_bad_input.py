@@ -210,8 +210,15 @@ def test_the_code_of_a_repository_is_never_imported(hub, architecture):
     assert not trap.exists()
 
 
-def test_models_of_another_width_are_incompatible(hub):
+def test_models_of_another_width_are_compared_unit_by_unit(hub):
     tiny_llama(hub / "acme/base", width=64)
+    outcome = check(hub)
+    assert (outcome.code, outcome.err) == (1, "")
+    assert outcome.rows[0][-1] == "UNRELATED"
+
+
+def test_models_of_another_width_that_share_no_tokens_are_incompatible(hub):
+    spoil(tiny_llama(hub / "acme/base", width=64), lambda tensors: tensors.pop("model.embed_tokens.weight"))
     outcome = check(hub)
     assert (outcome.code, outcome.err) == (3, "")
     assert outcome.rows == [["acme/base", "finetune", "-", "-", "-", "-", "INCOMPATIBLE"]]

@@ -145,8 +145,8 @@ def own_registry(tmp_path, monkeypatch):
     factorizations.cache_clear()
 
 
-@pytest.mark.parametrize(("decided", "name"), [(False, "INCONCLUSIVE"), (True, "RELATED")])
-def test_the_permutation_null_has_to_be_claimed_by_whoever_read_the_class(decided, name, tmp_path, own_registry):
+@pytest.mark.parametrize("decided", [False, True])
+def test_the_permutation_null_has_to_be_claimed_by_whoever_read_the_class(decided, tmp_path, own_registry):
     base = tiny_llama(tmp_path / "base", architectures=["TheirForCausalLM"])
     child = fine_tuned(base, tmp_path / "child")
     found = drafted(base, known=(), classes=("TheirForCausalLM",))
@@ -160,9 +160,9 @@ def test_the_permutation_null_has_to_be_claimed_by_whoever_read_the_class(decide
         (own_registry / "draft.yaml").write_text(found.text.replace(undecided, claimed), encoding="utf-8")
         factorizations.cache_clear()
     (row,) = compare(str(base), str(child)).rows
-    assert row.verdict.name == name
-    if not decided:
-        assert "name independent models with --null" in row.verdict.reason
+    assert row.verdict.name == "RELATED"
+    assert (row.verdict.framed is None) == decided  # without that claim the order of hidden units decides
+    assert row.verdict.by_path["mlp"].name == ("RELATED" if decided else "INCONCLUSIVE")
 
 
 def test_what_could_not_be_guessed_is_left_open_and_binds_to_nothing(tmp_path):

@@ -73,7 +73,7 @@ class TestWhereWeightsCanBeHad:
             for arguments in (("--published",), ("--recipe", "robust-1"))
         )
         assert same["verified"]
-        numbers = ("score", "p_value", "inherited", "layers")
+        numbers = ("score", "p_value_adjusted", "inherited", "layers")
         assert [claim["paths"][0][name] for name in numbers] == [same["paths"][0][name] for name in numbers]
 
     def test_no_more_layers_of_the_model_are_read_than_by_that_recipe(self, earlier):
