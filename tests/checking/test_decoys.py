@@ -286,9 +286,13 @@ def test_a_small_adapter_changes_nothing_and_is_said(pair):
     )
 
 
-@pytest.mark.parametrize(
-    "settings", [{"use_dora": True}, {"rank_pattern": {"up_proj": 3}}, {"modules_to_save": ["norm"]}]
-)
+def test_an_adapter_that_scales_rows_at_random_is_two_readings(pair):
+    outcome = judged(pair, adapter(pair, 2, 0.05, use_dora=True)).verdict
+    assert outcome.name == "UNVERIFIABLE"
+    assert "loaded with the adapter on top of the weights" in outcome.reason
+
+
+@pytest.mark.parametrize("settings", [{"rank_pattern": {"up_proj": 3}}, {"modules_to_save": ["norm"]}])
 def test_an_adapter_of_another_kind_is_two_readings(pair, settings):
     outcome = judged(pair, adapter(pair, 2, 0.05, **settings)).verdict
     assert outcome.name == "UNVERIFIABLE"
