@@ -21,6 +21,7 @@ from hf_lineage.checking.shares import is_merge, with_shares
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
+from hf_lineage.evidence.policy import Policy, status
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.values import Signature
 
@@ -42,12 +43,37 @@ class Report:
     """The repository of the model; None for a stored signature."""
     notes: tuple[str, ...] = ()
     """Sentences about what is declared: what does not count, and what the stored files contradict."""
+    policy: Policy | None = None
+    """The policy of whoever checks, which has been applied to the rows; None without one."""
 
     @property
     def exit_code(self) -> verdict.ExitCode:
-        """The most severe exit code of all rows; undecided if nothing is declared."""
-        codes = [row.verdict.exit_code for row in self.rows] or [verdict.ExitCode.UNDECIDED]
-        return max(codes, key=verdict.SEVERITY.index)
+        """The most severe exit code of all rows, whatever a policy says; undecided if nothing is declared."""
+        return _worst(self.rows)
+
+    @property
+    def unaccepted(self) -> verdict.ExitCode:
+        """The same without the rows that the policy accepts."""
+        return _worst(self.rows, accepted=True)
+
+    @property
+    def unmet(self) -> bool:
+        """Whether the policy asks for something that is not so."""
+        undeclared = bool(self.policy and self.policy.relations) and not self.rows
+        return undeclared or any(row.unmet for row in self.rows)
+
+    @property
+    def status(self) -> verdict.ExitCode:
+        """What the command returns: the exit code, or what the policy makes of it."""
+        if self.policy is None:
+            return self.exit_code
+        return status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided")
+
+
+def _worst(rows: Sequence[Row], accepted: bool = False) -> verdict.ExitCode:
+    """The most severe exit code; of what is accepted that of a verified claim."""
+    codes = [verdict.ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
+    return max(codes or [verdict.ExitCode.UNDECIDED], key=verdict.SEVERITY.index)
 
 
 def check(model: str, bases: Sequence[str] = (), options: Options | None = None, *, on_hub: bool = False) -> Report:

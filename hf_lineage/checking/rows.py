@@ -21,6 +21,7 @@ from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import verdict
 from hf_lineage.evidence.derivation import Derivation
 from hf_lineage.evidence.evaluate import judge_merge
+from hf_lineage.evidence.policy import Waiver
 from hf_lineage.evidence.shares import Parent
 from hf_lineage.hub.reference import RepoRef, resolve
 from hf_lineage.signature.origin import Origin
@@ -64,6 +65,10 @@ class Row:
 
     derivation: Derivation | None = None
     """How the model was made from the base, as its weights show it; None where that was not measured."""
+    waiver: Waiver | None = None
+    """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
+    unmet: tuple[str, ...] = ()
+    """What that policy asks for and the claim is not."""
 
     @property
     def compared(self) -> str:

@@ -116,7 +116,7 @@ class Delivery:
         return delivery
 
     def deliver(self, report: Report) -> int:
-        """Write the report everywhere and return its exit code."""
+        """Write the report everywhere and return its exit code, or what a policy makes of it."""
         from hf_lineage.report import renderer
 
         if self.plot is not None:
@@ -125,4 +125,4 @@ class Delivery:
             save(report, self.plot)
         write_reports(report, self.reports)
         write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
-        return int(report.exit_code)
+        return int(report.status)

@@ -120,6 +120,9 @@ def _properties(report: Report) -> Iterator[Property]:
             "rests-on": json.rests_on(row.verdict),
             "inherited": wording.share(best) if best else framed and units.inherited(framed),
             "p-value": None if p_value is None else f"{p_value:.4g}",
+            "accepted-until": row.waiver and row.waiver.expires.isoformat(),
+            "accepted-because": row.waiver and row.waiver.reason,
+            "unmet": "; ".join(row.unmet),
         }
         for name, value in facts.items():
             if value:

@@ -14,7 +14,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.report import adapter, merge, numbers, record, units, wording
+from hf_lineage.report import adapter, merge, numbers, record, units, waivers, wording
 from hf_lineage.report.charts import concentration, histogram, inheritance
 from hf_lineage.report.heatmap import heat_map
 from hf_lineage.report.kinds import KINDS
@@ -157,9 +157,8 @@ def _banner(report: Report, row: Row, name: str) -> Markup:
 
 
 def _remarks_on(row: Row) -> Iterator[str]:
-    yield from wording.left_out(row)
-    yield from wording.origins(row)
-    yield from wording.reading(row)
+    about = wording.about(row)
+    yield from (*wording.left_out(row), *wording.origins(row), *wording.reading(row), *waivers.sentences(row, about))
 
 
 def _word(row: Row) -> Markup:
