@@ -18,6 +18,7 @@ from hf_lineage.checking.relation import parts_notes, relation_notes
 from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
 from hf_lineage.checking.several import Adapters, adapters_of, declared_by, judge_all, judge_each_on
 from hf_lineage.checking.shares import is_merge, with_shares
+from hf_lineage.claims.licence import Licence, stated
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
@@ -43,6 +44,8 @@ class Report:
     """The repository of the model; None for a stored signature."""
     notes: tuple[str, ...] = ()
     """Sentences about what is declared: what does not count, and what the stored files contradict."""
+    licence: Licence | None = None
+    """What the card of the model states; None where it states nothing, or there is none."""
     policy: Policy | None = None
     """The policy of whoever checks, which has been applied to the rows; None without one."""
 
@@ -123,7 +126,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         rows = as_merge(judged, options.min_share)
         if isinstance(source, RepoRef):
             rows = beside(source, with_shares(source, rows, opened), options)
-    return Report(model, source.revision, rows, declared.conflicts, options, _repository(source), tuple(notes))
+    told = _repository(source), tuple(notes), stated(source)
+    return Report(model, source.revision, rows, declared.conflicts, options, *told)
 
 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
@@ -157,7 +161,7 @@ def compare(a: str, b: str, options: Options | None = None, *, merge_base: str =
     models = parts_of(source).models or (() if adapters.places else (source,))
     rows = tuple(judge_each_on(adapters, Claim(a, None, NAMED), base, options))
     rows = (*rows, *(_pair(a, base, model, options) for model in models))
-    return Report(b, source.revision, rows, (), options, _repository(source), adapters.notes)
+    return Report(b, source.revision, rows, (), options, _repository(source), adapters.notes, stated(source))
 
 
 def _pair(a: str, base: RepoRef | Signature, model: RepoRef | Signature, options: Options) -> Row:

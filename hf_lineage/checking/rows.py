@@ -16,6 +16,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import CONFIG, Parts, counterpart, part_of, unchanged
 from hf_lineage.checking.reading import Downloads
 from hf_lineage.checking.readings import judged_every_way
+from hf_lineage.claims.licence import Licence
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import verdict
@@ -65,6 +66,8 @@ class Row:
 
     derivation: Derivation | None = None
     """How the model was made from the base, as its weights show it; None where that was not measured."""
+    licence: Licence | None = None
+    """What the card of the base states; None where it states nothing, or was not read."""
     waiver: Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
     unmet: tuple[str, ...] = ()
@@ -157,6 +160,7 @@ def judge_pair(
         notes=notes,
         recipe=earlier,
         derivation=derived(base, other, outcome, options.order_seed or 0),
+        licence=opened_base.licence if opened_base else None,
     )
 
 

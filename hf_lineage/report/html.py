@@ -14,7 +14,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.report import adapter, merge, numbers, record, units, waivers, wording
+from hf_lineage.report import adapter, licences, merge, numbers, record, units, waivers, wording
 from hf_lineage.report.charts import concentration, histogram, inheritance
 from hf_lineage.report.heatmap import heat_map
 from hf_lineage.report.kinds import KINDS
@@ -216,6 +216,7 @@ def _claimed(report: Report, row: Row) -> Markup:
         *((("Compared in its place", identifier(row.compared)),) if row.steps else ()),
         ("Relation", identifier(claim.relation) if claim.relation else "not stated"),
         ("Declared in", joined(*_listed(claim.sources))),
+        *licences.facts(report, row),
     )
     return tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
 

@@ -13,7 +13,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Evidence, Kind, Related, Verdict
-from hf_lineage.report import adapter, merge, numbers, relation, units, waivers
+from hf_lineage.report import adapter, licences, merge, numbers, relation, units, waivers
 from hf_lineage.report.encoding import encode
 
 SCHEMA_VERSION = 2
@@ -42,6 +42,7 @@ def document(report: Report) -> dict[str, Any]:
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
+        "license": licences.values(report.licence),
         "policy": waivers.of_report(report),
         "claims": [
             _claim(row, options.alpha) | {"recipe": asdict(row.recipe or options.recipe)} for row in report.rows
@@ -76,6 +77,7 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
         "rests_on": rests_on(row.verdict),
         "units": row.verdict.framed and units.values(row.verdict.framed),
         "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
+        "base_license": licences.values(row.licence),
     } | waivers.of_claim(row)
 
 

@@ -12,7 +12,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.policy import Waiver
 from hf_lineage.evidence.verdict import ExitCode
-from hf_lineage.report import wording
+from hf_lineage.report import licences, wording
 from hf_lineage.report.encoding import encode
 from hf_lineage.report.json import kind
 from hf_lineage.report.kinds import KINDS, NUMBERED, Rule
@@ -119,11 +119,14 @@ def _fingerprint(report: Report, row: Row) -> str:
 
 
 def _notifications(report: Report) -> Iterator[dict[str, Any]]:
-    """What belongs to no claim: nothing is declared, or the files disagree."""
+    """What is no finding: nothing is declared, the files disagree, and the licences that cards state."""
     sentences = [] if report.rows else [wording.NOTHING_DECLARED]
     sentences += wording.remarks(report)
     for sentence in sentences:
         yield {"level": "warning", "message": {"text": _message(sentence)}}
+    for row in report.rows:
+        for sentence in licences.sentences(report, row):
+            yield {"level": "note", "message": {"text": _message(sentence)}}
 
 
 def _message(text: str) -> str:
