@@ -14,10 +14,11 @@ from tests.models import card
 from tests.pages import HOSTILE, measured, report, row
 from tests.running import lineage
 
+MIT = Licence("mit")
 GEMMA = Licence("other", "gemma", "https://example.org/terms")
 
 
-def judged(model=Licence("mit"), base=GEMMA, **evidence):
+def judged(model=MIT, base=GEMMA, **evidence):
     rows = (replace(row("org/base", mlp=measured(**evidence)), licence=base),)
     return replace(report(*rows), licence=model)
 
@@ -31,7 +32,7 @@ def test_both_are_told_and_that_they_differ():
         "org/base: licence as the cards state it: mit for the model, other (gemma, https://example.org/terms) for the "
         "base; the two differ, read both: this is a note and no legal advice"
     ) in text(judged())
-    assert "org/base: licence as both cards state it: mit" in text(judged(base=Licence("mit")))
+    assert "org/base: licence as both cards state it: mit" in text(judged(base=MIT))
     assert "licence as the cards state it: mit for the model, none stated for the base" in text(judged(base=None))
     assert "licence" not in text(judged(None, None))
 
@@ -42,7 +43,7 @@ def test_only_of_a_base_that_the_weights_bear_out():
 
 
 def test_no_verdict_depends_on_them():
-    assert judged().exit_code == judged(base=Licence("mit")).exit_code == 0
+    assert judged().exit_code == judged(base=MIT).exit_code == 0
 
 
 def test_a_base_of_several_parts_is_told_once():
@@ -84,7 +85,7 @@ def test_they_are_read_of_both_cards(hub):
     child = hub / "fern/child" / "README.md"
     child.write_text(child.read_text().replace("license: mit", "license: other\nlicense_name: ours"))
     checked = check("fern/child", options=Options(local_hub=hub))
-    assert (checked.licence, checked.rows[0].licence) == (Licence("other", "ours"), Licence("mit"))
+    assert (checked.licence, checked.rows[0].licence) == (Licence("other", "ours"), MIT)
     assert licences.differ(checked, checked.rows[0])
     assert (
         "other (ours) for the model, mit for the base" in lineage("check", "fern/child", "--local-hub", hub).sentences
