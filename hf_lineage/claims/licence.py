@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from hf_lineage.hub.reference import RepoRef
 CARD = "README.md"
 LARGEST = plain_yaml.SHORT
 """Bytes at the beginning of a card in which its metadata have to end; those of any card on the Hub do."""
+_PAGE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~/%#?=&+@-]*)?")
 LONGEST, MOST = 200, 10
 """Characters of one value, and licences of one card, that are shown."""
 
@@ -33,6 +35,11 @@ class Licence:
     def __str__(self) -> str:
         more = ", ".join(filter(None, (self.name, self.link)))
         return " ".join(filter(None, (self.identifier, f"({more})" if more else "")))
+
+    @property
+    def page(self) -> str:
+        """The address of its text, empty where the link is none of the web."""
+        return self.link if _PAGE.fullmatch(self.link) else ""
 
     def differs(self, other: Licence) -> bool:
         """Return whether another one is stated in other words; a link may be to a copy."""

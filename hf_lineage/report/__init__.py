@@ -55,6 +55,7 @@ FORMATS = {
     "sarif-alerts": Format("hf_lineage.report.sarif", "alerts"),
     "junit": Format("hf_lineage.report.junit"),
     "cyclonedx": Format("hf_lineage.report.cyclonedx", extra=Extra("cyclonedx", "cyclonedx", "cyclonedx-python-lib")),
+    "spdx": Format("hf_lineage.report.spdx"),
     "intoto": Format("hf_lineage.report.intoto"),
     "intoto-predicate": Format("hf_lineage.report.intoto", "render_predicate"),
     "checksums": Format("hf_lineage.report.intoto", "checksums"),
