@@ -33,6 +33,8 @@ SUFFIXES = {
     "markdown": "md",
     "junit": "junit.xml",
     "cyclonedx": "cdx.json",
+    "spdx": "spdx.json",
+    "gpai": "gpai.md",
     "intoto": "intoto.json",
     "intoto-predicate": "predicate.json",
     "sarif-alerts": "alerts.sarif",
