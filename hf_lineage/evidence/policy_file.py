@@ -142,8 +142,9 @@ def _refuse_twice(text: str) -> None:
         if isinstance(event, yaml.CollectionEndEvent):
             open_keys.pop()
         elif isinstance(event, yaml.NodeEvent):
-            if open_keys and open_keys[-1].has(getattr(event, "value", None)):
-                raise _problem(f"the key {printable(event.value, 60)} stands here twice", event)
+            value = getattr(event, "value", None)
+            if open_keys and open_keys[-1].has(value):
+                raise _problem(f"the key {printable(value, 60)} stands here twice", event)
             if isinstance(event, yaml.CollectionStartEvent):
                 open_keys.append(_Keys(isinstance(event, yaml.MappingStartEvent)))
 

@@ -6,17 +6,12 @@ The Hub writes them in lower case. What it knows besides (openrail, gemma, llama
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from hf_lineage.claims.licence import Licence
 
-_NAMES = """
-AFL-3.0 AGPL-3.0-only Apache-2.0 Artistic-2.0 BSD-2-Clause BSD-3-Clause BSD-3-Clause-Clear BSL-1.0 C-UDA-1.0 CC-BY-2.0
-CC-BY-2.5 CC-BY-3.0 CC-BY-4.0 CC-BY-NC-2.0 CC-BY-NC-3.0 CC-BY-NC-4.0 CC-BY-NC-ND-3.0 CC-BY-NC-ND-4.0 CC-BY-NC-SA-2.0
-CC-BY-NC-SA-3.0 CC-BY-NC-SA-4.0 CC-BY-ND-4.0 CC-BY-SA-3.0 CC-BY-SA-4.0 CC0-1.0 CDLA-Permissive-1.0 CDLA-Permissive-2.0
-CDLA-Sharing-1.0 ECL-2.0 EPL-1.0 EPL-2.0 EUPL-1.1 EUPL-1.2 etalab-2.0 ISC LGPL-2.1-only LGPL-3.0-only LPPL-1.3c MIT
-MPL-2.0 MS-PL NCSA ODC-By-1.0 ODbL-1.0 OFL-1.1 OSL-3.0 PDDL-1.0 PostgreSQL Unlicense WTFPL Zlib
-"""
-LISTED = tuple(_NAMES.split())
+LISTED = tuple(Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").split())
+"""The names that the Hub knows and the list has."""
 SPELLED = {name.lower(): name for name in LISTED} | {"c-uda": "C-UDA-1.0", "odbl": "ODbL-1.0", "pddl": "PDDL-1.0"}
 """By the Hub's identifier. GNU's without `only` or `or later` leave open which is meant, so they are on no list."""
 

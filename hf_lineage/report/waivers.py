@@ -31,7 +31,9 @@ def of_claim(row: Row) -> dict[str, Any]:
 def of_report(report: Report) -> dict[str, Any] | None:
     """Return the policy of a report for machines, with what it makes of the check; None without one."""
     policy = report.policy
-    return policy and {
+    if policy is None:
+        return None
+    return {
         "source": policy.source or None,
         "fail_on": policy.fail_on,
         "evidence": policy.evidence,
