@@ -102,17 +102,20 @@ def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
 
 
 def from_fork(environ: Mapping[str, str]) -> bool:
-    """Return whether the workflow was started by a pull request from another repository, or its event is unreadable."""
+    """Return whether a pull request from another repository started the workflow, or another workflow that it started.
+
+    An event that cannot be read counts as one.
+    """
     event = Path(environ.get("GITHUB_EVENT_PATH") or "")
     if not is_file(str(event)):
         return False
     try:
         with event.open("rb") as stream:
             told = json.loads(stream.read(LARGEST_EVENT))
-        request = told.get("pull_request")
-        if request is None:
-            return False
-        return bool(request["head"]["repo"]["id"] != request["base"]["repo"]["id"])
+        request, run = told.get("pull_request"), told.get("workflow_run")
+        pairs = [(request["head"]["repo"], request["base"]["repo"])] if request else []
+        pairs += [(run["head_repository"], run["repository"])] if run else []
+        return any(proposing["id"] != own["id"] for proposing, own in pairs)
     except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
         return True  # of a fork that is gone there is no repository
 

@@ -7,7 +7,7 @@ publisher, who would gain most by accepting that a claim is contradicted.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,8 +82,11 @@ def under(report: Report, policy: Policy | None, today: datetime.date) -> Report
     """
     if policy is None:
         return replace(report, notes=(*report.notes, *_unasked(report.source)))
-    rows = tuple(_governed(report.model, row, policy, today) for row in report.rows)
-    notes = (*report.notes, *_idle(report, policy, today))
+    on_hub = report.source.remote if report.source else None
+    model = on_hub or report.model
+    counting = replace(policy, accepted=tuple(one for one in policy.accepted if one.model or not on_hub))
+    rows = tuple(_governed(model, row, counting, today) for row in report.rows)
+    notes = (*report.notes, *_unnamed(policy, counting), *_idle(model, report.rows, counting, today))
     if policy.relations and not rows:
         notes += (f"{policy.source} asks for a base that is declared by the relation {' or '.join(policy.relations)}",)
     return replace(report, rows=rows, notes=notes, policy=policy)
@@ -107,12 +110,22 @@ def _unmet(row: Row, policy: Policy) -> Iterator[str]:
         yield f"the relation {relation} is asked for, and what is seen is {row.derivation.words}"
 
 
-def _idle(report: Report, policy: Policy, today: datetime.date) -> Iterator[str]:
+def _unnamed(policy: Policy, counting: Policy) -> Iterator[str]:
+    """A sentence for what is accepted of any model, which does not count for one of the Hub.
+
+    One file may be used for many models, and the next of them would only have to declare the same base.
+    """
+    for waiver in policy.accepted:
+        if waiver not in counting.accepted:
+            yield f"{policy.source} accepts {waiver}, and not of which model of the Hub; add model: org/name"
+
+
+def _idle(model: str, rows: Sequence[Row], policy: Policy, today: datetime.date) -> Iterator[str]:
     """A sentence for everything accepted that does not count: it has expired, or there is no such finding."""
     for waiver in policy.accepted:
-        if not waiver.concerns(report.model):
+        if not waiver.concerns(model):
             continue
-        matched = any(waiver.covers(row.claim.base, row.verdict.kind, row.part) for row in report.rows)
+        matched = any(waiver.covers(row.claim.base, row.verdict.kind, row.part) for row in rows)
         if waiver.expired(today):
             now = "which is what was found" if matched else "which was not found"
             yield f"{policy.source} accepts {waiver} until {waiver.expires}, which is past and does not count; {now}"

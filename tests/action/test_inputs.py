@@ -116,6 +116,8 @@ def test_the_policy_is_that_of_the_folder_unless_another_one_is_named(given, pol
         ({"ref": "refs/heads/main"}, "own"),
         ({"pull_request": {"head": {"repo": {"id": 1}}, "base": {"repo": {"id": 1}}}}, "own"),
         ({"pull_request": {"head": {"repo": {"id": 2}}, "base": {"repo": {"id": 1}}}}, ""),
+        ({"workflow_run": {"head_repository": {"id": 1}, "repository": {"id": 1}}}, "own"),
+        ({"workflow_run": {"head_repository": {"id": 2}, "repository": {"id": 1}}}, ""),
         ({"pull_request": {"head": {"repo": None}, "base": {"repo": {"id": 1}}}}, ""),
         ([], ""),
     ],

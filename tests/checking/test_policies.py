@@ -123,6 +123,22 @@ def test_the_policy_of_a_model_on_the_hub_is_its_publishers(tmp_path):
     assert under(replace(report(NONE), source=published), None, TODAY).notes == ()
 
 
+def test_of_the_hub_only_what_names_its_model_is_accepted(tmp_path):
+    """A file that accepts one model's claim would accept that of any other that declares the same base."""
+    published = RepoRef("fern/liar", tmp_path, "0" * 40, remote="fern/liar")
+    judged = under(replace(report(NONE, model="fern/liar@v2"), source=published), waiving(), TODAY)
+    assert judged.status is ExitCode.UNRELATED
+    assert judged.notes == (
+        "p.yaml accepts that org/base is UNRELATED, and not of which model of the Hub; add model: org/name",
+    )
+    (accepted,) = waiving().accepted
+    named = Policy("p.yaml", (replace(accepted, model="fern/liar"),))
+    judged = under(replace(report(NONE, model="fern/liar@v2"), source=published), named, TODAY)
+    assert (judged.status, judged.notes) == (ExitCode.RELATED, ())
+    other = replace(report(NONE, model="moss/liar"), source=replace(published, name="moss/liar", remote="moss/liar"))
+    assert under(other, named, TODAY).status is ExitCode.UNRELATED
+
+
 def test_a_folder_without_one_has_no_policy(tmp_path):
     assert asked(OWN, None, here(tmp_path)) is None
     assert asked(OWN, "never", here(tmp_path)) == Policy(fail_on="never")

@@ -6,6 +6,8 @@ from hf_lineage.cli.governing import policy_in
 from hf_lineage.evidence.policy import NO_POLICY, Policy
 from tests.models import card, tiny_llama
 from tests.running import lineage
+from tests.server.client import connect
+from tests.watching import publishing
 
 ACCEPTED = "accepted: [{base: acme/base, verdict: %s, reason: it imitates the base, expires: %s}]\n"
 
@@ -34,6 +36,17 @@ def test_the_owner_accepts_a_finding_until_a_day(liar):
     expired = check(liar, "--policy", policy)
     assert expired.code == 1
     assert "until 2020-01-01, which is past and does not count" in expired.sentences
+
+
+def test_what_a_model_of_the_hub_accepts_is_never_asked_for(tmp_path, monkeypatch):
+    with publishing(tmp_path) as hub:
+        (tmp_path / "liar" / "lineage.yaml").write_text("fail-on: never\n" + ACCEPTED % ("UNRELATED", "2999-01-01"))
+        hub.publish("fern/liar", tmp_path / "liar")
+        connect(hub, tmp_path / "cache", monkeypatch)
+        outcome = lineage("check", "fern/liar")
+        assert (outcome.code, "lineage.yaml" in outcome.out) == (1, False)
+        assert "its publisher wrote; name a file of yours" in lineage("check", "fern/liar", "--policy", "own").error
+        assert not [request for request in hub.requests if "lineage.yaml" in request]
 
 
 def test_what_fails_can_be_said_without_a_file(liar):
