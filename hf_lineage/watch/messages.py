@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from hf_lineage.annotate.section import NONE
 from hf_lineage.errors import printable
 from hf_lineage.report import wording
 from hf_lineage.watch.page import VERDICT, Page
@@ -64,9 +65,9 @@ def discord(page: Page) -> str:
 
 def _cells(page: Page, row: Sequence[str]) -> Iterator[str]:
     """What is said of a model, the verdict first."""
-    said = dict(zip(page.columns[1:], row[1:], strict=True))
-    for column in sorted(said, key=lambda column: column != VERDICT):
-        yield f"{column}: {printable(said[column], LONGEST_CELL)}"
+    cells = [pair for pair in zip(page.columns[1:], row[1:], strict=True) if pair[1] != NONE]
+    for column, cell in sorted(cells, key=lambda pair: pair[0] != VERDICT):
+        yield f"{column}: {printable(cell, LONGEST_CELL)}"
 
 
 def _total(page: Page) -> str:
@@ -108,8 +109,8 @@ def _discord_escaped(text: str) -> str:
 
 def _discord_line(page: Page, row: Sequence[str]) -> str:
     model, address = _discord_escaped(printable(row[0], 200)), _address(row[0])
-    said = ", ".join(_cells(page, row)).removeprefix(f"{VERDICT}: ")
-    return f"{f'[{model}](<{address}>)' if address else model}: {_discord_escaped(said)}"
+    cells = _discord_escaped(", ".join(_cells(page, row)).removeprefix(f"{VERDICT}: "))
+    return f"[{model}](<{address}>): {cells}" if address else f"{model}: {cells}"
 
 
 def _within(lines: Sequence[str], limit: int) -> str:
