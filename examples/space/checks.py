@@ -28,6 +28,8 @@ LARGEST_CACHE = 2 * 2**30
 SECONDS = int(os.environ.get("LINEAGE_SECONDS", "300"))
 MEMORY, ADDRESSES, LARGEST_FILE = "4GiB", 16 * 2**20, 2**21
 """What hf-lineage plans with, the KiB that its process may address, and the blocks of 512 bytes of a file it writes."""
+LOCAL_HUB = os.environ.get("LINEAGE_LOCAL_HUB", "")
+"""A folder of org/name folders in which models are looked up before the Hub, to try the Space without it."""
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "SSL_CERT_FILE", "HF_ENDPOINT", "HF_HUB_DISABLE_XET")
 """The variables of the Space that the process sees."""
 LIMITED = 'ulimit -v "$1" 2>/dev/null; ulimit -f "$2" 2>/dev/null; shift 2; exec "$@"'
@@ -64,6 +66,7 @@ def page(request: Request) -> str:
     with tempfile.TemporaryDirectory(prefix="lineage-") as room:
         file = Path(room, "page.html")
         based = ["--base", request.base] if request.base else []
+        based += ["--local-hub", str(Path(LOCAL_HUB).resolve())] if LOCAL_HUB else []
         options = ["--on-hub", "--max-memory", MEMORY, "--format", "html", "--output", str(file), *based]
         done = _run(["check", *options, "--", request.model], Path(room))
         _prune(_cache())
@@ -92,6 +95,8 @@ def _bounded(name: str) -> None:
     match = NAME.fullmatch(name)
     if match is None:
         raise Refused("This is no name of the Hub.")
+    if LOCAL_HUB and Path(LOCAL_HUB, match["name"]).is_dir():
+        return
     total = 0
     try:
         tree = HfApi(token=False).list_repo_tree(match["name"], revision=match["revision"], recursive=True)

@@ -80,6 +80,15 @@ def test_a_model_that_is_not_there_is_refused_and_no_process_is_started(checks, 
         checks.page(checks.Request("fern/gone"))
 
 
+def test_a_model_of_a_local_hub_is_found_before_the_hub_is_asked(checks, hub, program, monkeypatch, tmp_path):
+    monkeypatch.setattr(checks, "LOCAL_HUB", str(ROOT / "examples/hub"))
+    program(f'echo "$@" > {tmp_path}/seen; exit 2')
+    with pytest.raises(checks.Refused):
+        checks.page(checks.Request("fern/llama-merge-a-b"))
+    assert f"--local-hub {ROOT / 'examples/hub'} -- fern/llama-merge-a-b" in (tmp_path / "seen").read_text()
+    assert hub.requests == []
+
+
 def test_a_model_that_is_too_large_is_refused_before_anything_is_read(checks, hub, monkeypatch):
     monkeypatch.setattr(checks, "LARGEST_MODEL", 1000)
     with pytest.raises(checks.Refused, match="is larger than what is checked here"):
