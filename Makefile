@@ -124,10 +124,11 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 # packages. It is a layer upon that of the tests, so that only what Gradio adds is installed.
 $(VENV)/.space: constraints.txt $(VENV)/.test
 	@echo "Installing Gradio for the examples that are Spaces into $(SPACE)" >&2
-	@$(BIN)/python -m venv $(SPACE)
+	@$(BIN)/python -m venv --without-pip $(SPACE)
 	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
 	  > "$$($(SPACE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
-	@$(SPACE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt gradio
+	@$(BIN)/python -m pip --python $(SPACE)/bin/python install --quiet --disable-pip-version-check --no-compile \
+	  -c constraints.txt gradio
 	@touch $@
 
 # Pages are made of the source as text, so the package is not installed for them.
