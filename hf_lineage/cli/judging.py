@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hf_lineage.cli import governing
+from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import REPORT, Delivery
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
@@ -41,7 +42,7 @@ NEAREST = click.option(
 
 
 @click.command(epilog=CHECKING)
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
 @with_options(governing.FILE, governing.FAILS)
 def check(
@@ -69,8 +70,8 @@ def check(
 
 
 @click.command(epilog=COMPARING)
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", type=MODEL)
+@click.argument("b", type=MODEL)
 @with_options(MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
 def compare(a: str, b: str, merge_base: str, **settings: Any) -> int:
     """Compare the weights of two models, whatever they declare."""

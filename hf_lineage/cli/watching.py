@@ -64,7 +64,8 @@ EPILOG = with_examples(
     metavar="DIR",
     help="Write a Markdown file for each model whose claim its last check contradicted; the first line is the title.",
 )
-@with_options(*RECIPE, *TEST, format_option("text", "json", "markdown"), OUTPUT, governing.POLICY, governing.FAILS)
+@with_options(*RECIPE, *TEST, format_option("text", "json", "markdown", "slack", "discord"), OUTPUT)
+@with_options(governing.POLICY, governing.FAILS)
 def watch(
     names: tuple[str, ...],
     ledger: Path,

@@ -23,11 +23,12 @@ from hf_lineage.report import markdown as md
 from hf_lineage.report import text as txt
 from hf_lineage.report import wording
 from hf_lineage.report.encoding import indented
+from hf_lineage.watch import messages
 from hf_lineage.watch.ledger import SCHEMA_VERSION, Claim, Entry
+from hf_lineage.watch.page import ERROR, VERDICT, Page
 
 MOST_ROWS = 200
 """The most rows of the table and sentences under it, so that a step summary of 1 MiB holds them."""
-ERROR, VERDICT = "ERROR", "Verdict"
 _WORDS = {
     ExitCode.RELATED: "RELATED",
     ExitCode.UNRELATED: "UNRELATED",
@@ -88,16 +89,6 @@ class Run:
         for entry in self.latest:
             claims = tuple(claim for claim in entry.claims if self.waiver(entry, claim) is None)
             yield msgspec.structs.replace(entry, claims=claims)
-
-
-@dataclass(frozen=True)
-class Page:
-    """The content of a page, independent of the format."""
-
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    sentences: Sequence[str]
-    document: dict[str, Any]
 
 
 def outcome(entry: Entry) -> ExitCode:
@@ -167,7 +158,13 @@ def json(page: Page) -> str:
     return indented(document)
 
 
-FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "json": json, "markdown": markdown}
+FORMATS: dict[str, Callable[[Page], str]] = {
+    "text": text,
+    "json": json,
+    "markdown": markdown,
+    "slack": messages.slack,
+    "discord": messages.discord,
+}
 
 
 class _Result(NamedTuple):
