@@ -27,6 +27,10 @@ COMMANDS = (
     "hf-lineage check otter/llama-independent --base acme/llama-base --local-hub examples/hub",
 )
 HUB = "examples/hub"
+BESIDE = (
+    "hf-lineage compare acme/llama-base fern/llama-merge-a-b --controls otter/llama-independent magpie/llama-liar "
+    "--relatives moss/llama-continued --local-hub examples/hub"
+)
 KNOWN = ("acme/llama-base", "acme/gpt2-base", "fern/llama-finetune-a", "fern/llama-finetune-b")
 ASKED = ("fern/llama-merge-a-b", "magpie/llama-liar")
 MODELS = sorted("/".join(file.parent.parts[-2:]) for file in (ROOT / HUB).glob("*/*/model.safetensors"))
@@ -51,6 +55,11 @@ def demo_block() -> str:
 def use_block() -> str:
     """What the commands print that the README tells about, and what they return."""
     return "```console\n" + "\n".join(map(_ran, COMMANDS)) + "\n```"
+
+
+def controls_block() -> str:
+    """What `compare` prints of two models beside controls."""
+    return f"```console\n{_ran(BESIDE)}\n```"
 
 
 def _ran(command: str) -> str:
