@@ -110,16 +110,21 @@ def _judged(a: str, pair: Report, compared: Compared, named: _Named) -> Control:
 
 
 def _located(name: str, options: Options) -> Source | LineageError:
-    """Where a control is, in the folder of its repository that is asked for of B if it has it; or why it is nowhere."""
+    """Where a control is, or why it is nowhere."""
     try:
-        control, folder = located(name, replace(options, file=None, subfolder="")), options.subfolder
-        if isinstance(control, RepoRef) and folder and control.offers(f"{folder}/{CONFIG}"):
-            return part_of(control, folder)
-        return control
+        return _place(name, options)
     except OptionError:
         raise
     except LineageError as error:
         return error
+
+
+def _place(name: str, options: Options) -> Source:
+    """Where a control is: in the folder of its repository that is asked for of B, if it has it."""
+    control, folder = located(name, replace(options, file=None, subfolder="")), options.subfolder
+    if isinstance(control, RepoRef) and folder and control.offers(f"{folder}/{CONFIG}"):
+        return part_of(control, folder)
+    return control
 
 
 def _refuse_known(name: str, control: Source, known: Sequence[tuple[str, Source]]) -> None:
