@@ -27,6 +27,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "outputs": (PAGES / "ci.md", listed.outputs_block),
     "controls": (PAGES / "reports.md", shown.controls_block),
     "identify": (PAGES / "identify.md", shown.identify_block),
+    "identify adapter": (PAGES / "identify.md", shown.identify_adapter_block),
     "tree": (PAGES / "identify.md", shown.tree_block),
     "search": (PAGES / "identify.md", measured.search_block),
     "reference": (PAGES / "method.md", listed.reference_block),

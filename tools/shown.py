@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,9 +71,18 @@ def _ran(command: str) -> str:
 
 def identify_block() -> str:
     """What `identify` prints of a merge, with its base and both parents in the index, and of a liar."""
+    return _identified(KNOWN, ASKED)
+
+
+def identify_adapter_block() -> str:
+    """What `identify` prints of an adapter whose card names another base."""
+    return _identified((*KNOWN, "otter/llama-independent"), ("magpie/llama-lora-liar",))
+
+
+def _identified(known: Sequence[str], models: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory() as index:
-        added = f"hf-lineage index add {' '.join(KNOWN)} --index {index} --local-hub {HUB}"
-        asked = [f"hf-lineage identify {model} --index {index} --local-hub {HUB}" for model in ASKED]
+        added = f"hf-lineage index add {' '.join(known)} --index {index} --local-hub {HUB}"
+        asked = [f"hf-lineage identify {model} --index {index} --local-hub {HUB}" for model in models]
         printed = "\n".join(map(_ran, (added, *asked)))
     return "```console\n" + printed.replace(f" --index {index} --local-hub {HUB}", "") + "\n```"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,13 @@ from hf_lineage.cli.shared import (
 )
 from hf_lineage.errors import printable
 from hf_lineage.evidence.procedure import Procedure
+
+if TYPE_CHECKING:
+    from hf_lineage.checking.options import Options
+    from hf_lineage.checking.several import Adapters
+    from hf_lineage.hub.reference import RepoRef
+    from hf_lineage.index.catalogue import Catalogue
+    from hf_lineage.signature.values import Signature
 
 CODES = "2 usage or input error, 130 interrupted."
 ADDING = with_examples(
@@ -97,18 +104,46 @@ def identify(
     model: str, top: int, alpha: float, folder: Path | None, form: str, output: Path | None, **settings: Any
 ) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
-    from hf_lineage.checking import api
-    from hf_lineage.evidence.criteria import Criteria
-    from hf_lineage.index import identify as searching
+    from hf_lineage.checking import several
+    from hf_lineage.checking.naming import located
+    from hf_lineage.hub.reference import RepoRef
     from hf_lineage.index.catalogue import Catalogue, default_folder
-    from hf_lineage.report import identification
 
     options = make_options(alpha=alpha, **settings)
-    signature = api.extract(model, options)
-    catalogue, criteria = Catalogue(folder or default_folder()), Criteria(alpha=alpha)
+    source, catalogue = located(model, options), Catalogue(folder or default_folder())
+    adapters = several.adapters_of(source)
+    if isinstance(source, RepoRef) and adapters.places:
+        shown, related = _of_adapter(source, adapters, catalogue, options, top, form)
+    else:
+        shown, related = _of_model(source, catalogue, options, top, form)
+    write(shown, output, coloured=form == "text")
+    return 0 if related else UNDECIDED
+
+
+def _of_model(
+    source: RepoRef | Signature, catalogue: Catalogue, options: Options, top: int, form: str
+) -> tuple[str, bool]:
+    """What is shown of a model, and whether a relative was found."""
+    from hf_lineage.checking.model import open_model
+    from hf_lineage.checking.parts import only
+    from hf_lineage.evidence.criteria import Criteria
+    from hf_lineage.index import identify as searching
+    from hf_lineage.report import identification
+
+    signature, criteria = open_model(only(source), options).signature(), Criteria(alpha=options.alpha)
     results = [searching.identify(signature, path, catalogue, criteria, top) for path in signature.paths]
-    write(identification.FORMATS[form](results), output, coloured=form == "text")
-    return 0 if any(result.related for result in results) else UNDECIDED
+    return identification.FORMATS[form](results), any(result.related for result in results)
+
+
+def _of_adapter(
+    source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int, form: str
+) -> tuple[str, bool]:
+    """What is shown of a repository of adapters, and whether the base of one was found."""
+    from hf_lineage.index.known_weights import identify_adapters
+    from hf_lineage.report import adapter_bases
+
+    results = identify_adapters(source, adapters, catalogue, options, top)
+    return adapter_bases.FORMATS[form](results), any(one.related for result in results for one in result.tested)
 
 
 def progress(doing: str) -> Callable[[Sequence[str]], Iterable[str]]:

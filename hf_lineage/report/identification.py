@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -45,6 +46,7 @@ def _sentences(result: Identification) -> Iterator[str]:
     if not result.related or result.ancestor is None:
         tested = f"{len(result.others)} were tested, none is related" if result.others else "no key is alike"
         yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
+        yield from _unsearched(result)
         return
     yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
     first, ancestor = result.related[0], result.ancestor
@@ -57,6 +59,9 @@ def _sentences(result: Identification) -> Iterator[str]:
         )
     else:
         yield f"Nearest known relative: {_named(first.entry)}; no other known model lies between the two"
+    if result.parents:
+        yield _merged(result)
+    yield from _unsearched(result)
 
 
 def _named(entry: Entry) -> str:
@@ -68,14 +73,53 @@ def json(results: Sequence[Identification]) -> str:
     return indented({"schema_version": SCHEMA_VERSION, "paths": [_values(result) for result in results]})
 
 
+def _unsearched(result: Identification) -> Iterator[str]:
+    """How many models of the index the search cannot speak of."""
+    if result.otherwise:
+        yield (
+            f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "
+            f"searched: {result.otherwise} others of the index were not. `hf-lineage compare` tests one of them, "
+            "whatever its width"
+        )
+
+
+def _merged(result: Identification) -> str:
+    """What the relatives gave, as a merge of them."""
+    base = _named(result.ancestor.entry) if result.ancestor else ""
+    given = " and ".join(
+        f"{parent.share:.0%} of {printable(parent.model, 200)}{_within(parent.error)}" for parent in result.parents
+    )
+    return (
+        f"As a merge of these it is {given}: so much of their differences from {base} explains {result.explained:.1%} "
+        f"of its own. What they do not give is that of {base}"
+    )
+
+
+def _within(error: float) -> str:
+    return f" (±{error:.1%})" if math.isfinite(error) else ""
+
+
+def _as_merge(result: Identification) -> dict[str, Any] | None:
+    if not result.parents:
+        return None
+    parents = [
+        {"model": one.model, "share": one.share, "error": one.error if math.isfinite(one.error) else None}
+        for one in result.parents
+    ]
+    return {"parents": parents, "explained": result.explained}
+
+
 def _values(result: Identification) -> dict[str, Any]:
     return {
         "model": result.model,
         "revision": result.revision,
         "path": result.path,
         "searched": result.searched,
+        "width": result.width,
+        "not_searched": result.otherwise,
         "of": result.of,
         "ancestor": result.ancestor and result.ancestor.entry.model,
+        "as_merge": _as_merge(result),
         "relatives": [_relative(result, one) for one in (*result.related, *result.others)],
     }
 
