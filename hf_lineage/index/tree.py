@@ -17,6 +17,8 @@ from hf_lineage.index.rooting import Arc, crossed, oriented, root_of
 from hf_lineage.signature.recipe import Array, Vector
 
 UNKNOWN = "unknown common ancestor"
+ALPHA = 0.001
+"""The least p-value that the permutations of one pair can have: pairs are many, and p is not corrected for them."""
 CHILD = (Means.QUANTIZED, Means.PRUNED)
 """What is done to a model and cannot be undone: what shows it is the child."""
 
@@ -68,6 +70,11 @@ Seen = Callable[[int, int, Verdict], Derivation | None]
 
 def unseen(_base: int, _candidate: int, _verdict: Verdict) -> None:
     """Nothing is known of how any model was made: there are only signatures."""
+
+
+def criteria(path: str) -> Criteria:
+    """Return by what two models are of one family."""
+    return Criteria(alpha=ALPHA, paths=(path,))
 
 
 def grow(members: Sequence[Member], path: str, criteria: Criteria, seen: Seen = unseen) -> Tree:
