@@ -99,10 +99,19 @@ def list_(folder: Path | None, form: str, output: Path | None) -> int:
 @click.argument("model")
 @click.option("--top", type=click.IntRange(1, 10), default=5, show_default=True, metavar="N", help="Models to test.")
 @click.option("--alpha", type=float, default=Procedure.alpha, show_default=True, help="Significance level of the test.")
+@click.option(
+    "--by-weights",
+    type=click.IntRange(0, 10),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Where no key finds a relative, test MODEL against the weights of N known models, of any width.",
+)
 @with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, FORM, OUTPUT)
 def identify(
-    model: str, top: int, alpha: float, folder: Path | None, form: str, output: Path | None, **settings: Any
-) -> int:
+    model: str, top: int, alpha: float, by_weights: int, folder: Path | None, form: str, output: Path | None,
+    **settings: Any,
+) -> int:  # fmt: skip
     """Find the models of the index from which MODEL comes, or that come from it."""
     from hf_lineage.checking import several
     from hf_lineage.checking.naming import located
@@ -115,24 +124,31 @@ def identify(
     if isinstance(source, RepoRef) and adapters.places:
         shown, related = _of_adapter(source, adapters, catalogue, options, top, form)
     else:
-        shown, related = _of_model(source, catalogue, options, top, form)
+        shown, related = _of_model(source, catalogue, options, (top, by_weights), form)
     write(shown, output, coloured=form == "text")
     return 0 if related else UNDECIDED
 
 
 def _of_model(
-    source: RepoRef | Signature, catalogue: Catalogue, options: Options, top: int, form: str
+    source: RepoRef | Signature, catalogue: Catalogue, options: Options, most: tuple[int, int], form: str
 ) -> tuple[str, bool]:
-    """What is shown of a model, and whether a relative was found."""
+    """What is shown of a model, and whether a relative was found, among so many by keys and so many by weights."""
     from hf_lineage.checking.model import open_model
     from hf_lineage.checking.parts import only
     from hf_lineage.evidence.criteria import Criteria
+    from hf_lineage.hub.reference import RepoRef
+    from hf_lineage.index import by_weights
     from hf_lineage.index import identify as searching
     from hf_lineage.report import identification
 
-    signature, criteria = open_model(only(source), options).signature(), Criteria(alpha=options.alpha)
-    results = [searching.identify(signature, path, catalogue, criteria, top) for path in signature.paths]
-    return identification.FORMATS[form](results), any(result.related for result in results)
+    source = only(source)
+    signature, criteria = open_model(source, options).signature(), Criteria(alpha=options.alpha)
+    results = [searching.identify(signature, path, catalogue, criteria, most[0]) for path in signature.paths]
+    related, read = any(result.related for result in results), None
+    if most[1] and not related and isinstance(source, RepoRef):
+        read = by_weights.by_weights(source, catalogue, options, most[1])
+        related = any(one.related for one in read.tested)
+    return identification.FORMATS[form](results, read), related
 
 
 def _of_adapter(

@@ -91,12 +91,22 @@ class Known:
 
         return int(compute.sum(compute.equal(self.table["path"], path)).as_py() or 0)
 
-    def wide(self, path: str, widths: Collection[int]) -> Known:
-        """Return those along one path whose stream has one of these widths."""
+    def wide(self, path: str, widths: Collection[int] | None = None) -> Known:
+        """Return those along one path whose stream has one of these widths, by default any."""
         import pyarrow.compute as compute
 
-        fits = compute.is_in(self.table["width"], value_set=_libraries()[0].array(sorted(widths), "int32"))
-        return Known(self.table.filter(compute.and_(compute.equal(self.table["path"], path), fits)))
+        chosen = compute.equal(self.table["path"], path)
+        if widths is not None:
+            fits = compute.is_in(self.table["width"], value_set=_libraries()[0].array(sorted(widths), "int32"))
+            chosen = compute.and_(chosen, fits)
+        return Known(self.table.filter(chosen))
+
+    def without(self, model: str, commit: str) -> Known:
+        """Return all but one model."""
+        import pyarrow.compute as compute
+
+        own = compute.and_(compute.equal(self.table["model"], model), compute.equal(self.table["commit"], commit))
+        return Known(self.table.filter(compute.invert(own)))
 
 
 @dataclass(frozen=True)

@@ -42,14 +42,20 @@ class Group:
 
 @dataclass(frozen=True)
 class Judged:
-    """A group, and what is said of an adapter and of its model; p-values are corrected for all that were tested."""
+    """A group, and what is said of a model or an adapter and of the one of the group that was read."""
 
     group: Group
-    verdict: Verdict
+    row: Row
+    """Its p-value is corrected for nothing, its verdict for all that were tested."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the two."""
+        return self.row.verdict
 
     @property
     def related(self) -> bool:
-        """Whether the adapter carries the trace of the model that was tested."""
+        """Whether the two share ancestry."""
         return isinstance(self.verdict, Related)
 
 
@@ -85,7 +91,7 @@ def identify_adapters(
     known = catalogue.read()
     results = []
     for place in adapters.places:
-        declared = _declared([place.repo, source])
+        declared = declared_in([place.repo, source])
         for part, one in place.open():
             if not isinstance(one, Adapter):
                 reason = one.reason if isinstance(one, Verdict) else "it adds no product of matrices that can be tested"
@@ -129,14 +135,18 @@ def grouped(known: Known, most: int, first: Collection[str] = ()) -> tuple[list[
 
 
 def _tested(adapter: Adapter, group: Group, tests: int, options: Options) -> Judged:
-    """One group, the criteria so much stricter that all together call independent models RELATED with alpha at most."""
-    entry = group.entry
-    source = attempt(lambda: located(entry, options.local_hub), *VERDICTS)
-    if isinstance(source, Verdict):
-        return Judged(group, source)
-    strict = replace(options, alpha=options.alpha / tests, permutations=tests * (options.permutations + 1) - 1)
-    row = attempt(lambda: judge_on(adapter, Claim(entry.model, None, NAMED), source, strict), *VERDICTS)
-    return Judged(group, row.verdict if isinstance(row, Row) else row)
+    """One group, by criteria for so many tests."""
+    claim = Claim(group.entry.model, None, NAMED)
+    outcome = attempt(
+        lambda: judge_on(adapter, claim, located(group.entry, options.local_hub), for_several(options, tests)),
+        *VERDICTS,
+    )
+    return Judged(group, outcome if isinstance(outcome, Row) else Row(claim, outcome))
+
+
+def for_several(options: Options, tests: int) -> Options:
+    """Return criteria so strict that as many tests together call independent models RELATED with alpha at most."""
+    return replace(options, alpha=options.alpha / tests, permutations=tests * (options.permutations + 1) - 1)
 
 
 def located(entry: Entry, local_hub: Path | None) -> RepoRef:
@@ -151,8 +161,8 @@ def located(entry: Entry, local_hub: Path | None) -> RepoRef:
         raise RepositoryError(f"{error}; a folder is tested by `check --base ./folder`") from None
 
 
-def _declared(repos: Iterable[RepoRef]) -> set[str]:
-    """The bases that are declared in some folders; none where that cannot be read."""
+def declared_in(repos: Iterable[RepoRef]) -> set[str]:
+    """Return the bases that are declared in some folders; none where that cannot be read."""
     names = set()
     for repo in repos:
         with contextlib.suppress(LineageError):

@@ -9,9 +9,10 @@ from typing import Any
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence.differences import SIBLINGS
+from hf_lineage.index.by_weights import ByWeights
 from hf_lineage.index.catalogue import Entry
 from hf_lineage.index.identify import Identification, Relative
-from hf_lineage.report import wording
+from hf_lineage.report import by_weights, wording
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import folded, table, wrapped
 
@@ -19,9 +20,9 @@ SCHEMA_VERSION = 1
 COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
 
 
-def text(results: Sequence[Identification]) -> str:
-    """Return the relatives of a model as a table for each path, and the sentences that belong to it."""
-    return "".join(_text(result) for result in results)
+def text(results: Sequence[Identification], read: ByWeights | None = None) -> str:
+    """Return the relatives of a model as a table for each path, then those that were `read`, and the sentences."""
+    return "".join(_text(result) for result in results) + ("" if read is None else by_weights.text(read))
 
 
 def _text(result: Identification) -> str:
@@ -68,18 +69,20 @@ def _named(entry: Entry) -> str:
     return printable(entry.model, 200)
 
 
-def json(results: Sequence[Identification]) -> str:
+def json(results: Sequence[Identification], read: ByWeights | None = None) -> str:
     """Return the same as JSON."""
-    return indented({"schema_version": SCHEMA_VERSION, "paths": [_values(result) for result in results]})
+    tested = None if read is None else by_weights.values(read)
+    paths = [_values(result) for result in results]
+    return indented({"schema_version": SCHEMA_VERSION, "paths": paths, "by_weights": tested})
 
 
 def _unsearched(result: Identification) -> Iterator[str]:
     """How many models of the index the search cannot speak of."""
     if result.otherwise:
+        how = "`hf-lineage compare` tests one" if result.related else "--by-weights tests some"
         yield (
             f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "
-            f"searched: {result.otherwise} others of the index were not. `hf-lineage compare` tests one of them, "
-            "whatever its width"
+            f"searched: {result.otherwise} others of the index were not. {how} of them, whatever the width"
         )
 
 
@@ -155,5 +158,5 @@ def list_json(entries: Sequence[Entry]) -> str:
     return indented({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in entries]})
 
 
-FORMATS: Mapping[str, Callable[[Sequence[Identification]], str]] = {"text": text, "json": json}
+FORMATS: Mapping[str, Callable[[Sequence[Identification], ByWeights | None], str]] = {"text": text, "json": json}
 LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {"text": list_text, "json": list_json}

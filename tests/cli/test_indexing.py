@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests import gguf_models
+from tests import gguf_models, streams
 from tests.checkpoint.formats import test_bnb as bnb
 from tests.models import EXAMPLES
 from tests.quantizing import repacked
@@ -133,3 +133,31 @@ def test_an_adapter_of_an_unknown_base_has_none(index):
     assert (shown.code, [one["verdict"] for one in adapter["tested"]]) == (3, ["UNRELATED", "UNVERIFIABLE"])
     text = lineage("identify", "magpie/llama-lora-liar", "--index", index, *HUB).out
     assert "No base was found: a model that is not in the index cannot be found" in " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory):
+    """A fine-tune whose stream was made narrower."""
+    folder = tmp_path_factory.mktemp("narrow") / "model"
+    return streams.written("fern/llama-finetune-a", folder, streams.narrowed(64), hidden_size=64)
+
+
+def test_a_narrowed_model_is_found_by_weights_alone(index, narrow):
+    asked = ("identify", narrow, "--index", index, *HUB)
+    shown = lineage(*asked)
+    assert shown.code == 3
+    assert "were searched: 4 others of the index were not. --by-weights tests some of them" in " ".join(
+        shown.out.split()
+    )
+    shown = lineage(*asked, "--by-weights", "2")
+    assert shown.code == 0
+    words = " ".join(shown.out.split())
+    assert "acme/llama-base 96 2 100% 0.001 RELATED" in words
+    assert "fern/llama-finetune-a, fern/llama-finetune-b are near it by their keys, and were not tested" in words
+    assert "2 of 4 models of the index, of any width, were tested against their weights" in words
+    assert all(len(line) <= 80 for line in shown.out.splitlines())
+
+
+def test_weights_are_read_only_where_no_key_finds_a_relative(index):
+    asked = ("identify", "fern/llama-merge-a-b", "--index", index, "--by-weights", "2", "--format", "json", *HUB)
+    assert json.loads(lineage(*asked).out)["by_weights"] is None

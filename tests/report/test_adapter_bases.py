@@ -2,6 +2,8 @@
 
 import json
 
+from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.adapter_verdict import judge_trace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Unverifiable
@@ -11,6 +13,8 @@ from hf_lineage.report.adapter_bases import FORMATS
 from tests.example_evidence import trace
 from tests.pages import HOSTILE
 
+CLAIM = Claim("org/base", None, NAMED)
+
 
 def entry(name):
     return Entry(name, "c0ffee", "mlp", 96, 6, "robust")
@@ -19,8 +23,8 @@ def entry(name):
 def bases(name="org/base", near=2):
     tested = (
         Judged(Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))),
-               judge_trace(trace(), Criteria())),
-        Judged(Group(entry(f"x/{name}"), ()), Unverifiable(f"{name} is gone")),
+               Row(CLAIM, judge_trace(trace(), Criteria()))),
+        Judged(Group(entry(f"x/{name}"), ()), Row(CLAIM, Unverifiable(f"{name} is gone"))),
     )  # fmt: skip
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
 
