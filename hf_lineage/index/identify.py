@@ -114,9 +114,10 @@ def identify(
 
 def _merged(result: Identification, model: Array, sketches: Mapping[Entry, Array]) -> Identification:
     """What is known of a model, with the parents that it would have as a merge of its relatives."""
-    if result.ancestor is None:
+    through = [one for one in result.related if one is not result.ancestor and one.along >= SIBLINGS]
+    if result.ancestor is None or len(through) < 2:
         return result
-    beside = [one.entry for one in result.related if one.entry != result.ancestor.entry]
+    beside = [one.entry for one in through]
     ancestor = sketches[result.ancestor.entry]
     gram = products([model, ancestor, *(sketches[entry] for entry in beside)])
     candidates = [one for one in merges(gram) if (one.model, one.ancestor) == (0, 1)]
