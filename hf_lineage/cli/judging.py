@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import REPORT, Delivery, ready_beside
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
@@ -42,7 +43,7 @@ class Listing(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Return what is left of the words, as any command; raise UsageError for an option without a word."""
-        return super().parse_args(ctx, list(_spread(args)))
+        return super().parse_args(ctx, args if ctx.resilient_parsing else list(_spread(args)))
 
 
 def _spread(words: Sequence[str]) -> Iterator[str]:
@@ -71,7 +72,7 @@ NEAREST = click.option(
 
 
 @click.command(epilog=CHECKING)
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
 def check(model: str, bases: tuple[str, ...], index: Path | None, on_hub: bool, **settings: Any) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
@@ -91,12 +92,14 @@ BESIDE = (
     click.option(
         LISTS[0],
         "independent",
+        type=MODEL,
         multiple=True,
         metavar="MODEL...",
         help="Compare these models with A as well, which are independent of it, and show all of them beside B.",
     ),
     click.option(
         LISTS[1],
+        type=MODEL,
         multiple=True,
         metavar="MODEL...",
         help="The same of models that are known to be related to A.",
@@ -105,8 +108,8 @@ BESIDE = (
 
 
 @click.command(epilog=COMPARING, cls=Listing)
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", type=MODEL)
+@click.argument("b", type=MODEL)
 @with_options(*BESIDE, MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
 def compare(
     a: str, b: str, independent: tuple[str, ...], relatives: tuple[str, ...], merge_base: str, **settings: Any

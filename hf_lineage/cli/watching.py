@@ -73,7 +73,7 @@ EPILOG = with_examples(
     metavar="FILE.html",
     help="Keep a page with the family tree of all models in the ledger and of their bases; each is read as a whole.",
 )
-@with_options(*RECIPE, *TEST, format_option("text", "json", "markdown"), OUTPUT)
+@with_options(*RECIPE, *TEST, format_option("text", "json", "markdown", "slack", "discord"), OUTPUT)
 def watch(
     names: tuple[str, ...],
     ledger: Path,

@@ -133,6 +133,15 @@ def test_what_does_not_go_with_controls_is_one_line(arguments, message):
     assert message in lineage(*PAIR, *arguments, *(HUB[:2] if len(arguments) > 1 else ())).error
 
 
+def test_a_shell_offers_files_behind_an_option_that_takes_a_list():
+    from click.shell_completion import ShellComplete
+
+    from hf_lineage.cli import cli
+
+    (offered,) = ShellComplete(cli, {}, "hf-lineage", "_").get_completions([*PAIR, "--controls"], "x")
+    assert (offered.value, offered.type) == ("x", "file")
+
+
 def test_words_behind_two_dashes_belong_to_no_option(hub, monkeypatch):
     shown = lineage("compare", "--controls", "x/y", "--local-hub", hub, "--", BASE, CHILD)
     assert shown.code == 0
