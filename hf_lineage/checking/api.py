@@ -16,7 +16,7 @@ from hf_lineage.checking.opened import described, headers, model_config
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import counterpart, only, parts_of
 from hf_lineage.checking.relation import parts_notes, relation_notes
-from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
+from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts, worst
 from hf_lineage.checking.several import Adapters, adapters_of, declared_by, judge_all, judge_each_on
 from hf_lineage.checking.shares import is_merge, with_shares
 from hf_lineage.claims.licence import Licence, stated
@@ -53,12 +53,12 @@ class Report:
     @property
     def exit_code(self) -> verdict.ExitCode:
         """The most severe exit code of all rows, whatever a policy says; undecided if nothing is declared."""
-        return _worst(self.rows)
+        return worst(self.rows)
 
     @property
     def unaccepted(self) -> verdict.ExitCode:
         """The same without the rows that the policy accepts."""
-        return _worst(self.rows, accepted=True)
+        return worst(self.rows, accepted=True)
 
     @property
     def unmet(self) -> bool:
@@ -72,12 +72,6 @@ class Report:
         if self.policy is None:
             return self.exit_code
         return status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided")
-
-
-def _worst(rows: Sequence[Row], accepted: bool = False) -> verdict.ExitCode:
-    """The most severe exit code; of what is accepted that of a verified claim."""
-    codes = [verdict.ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
-    return max(codes or [verdict.ExitCode.UNDECIDED], key=verdict.SEVERITY.index)
 
 
 def check(model: str, bases: Sequence[str] = (), options: Options | None = None, *, on_hub: bool = False) -> Report:

@@ -79,6 +79,12 @@ class Row:
         return self.steps[-1].declares if self.steps else self.claim.base
 
 
+def worst(rows: Sequence[Row], accepted: bool = False) -> verdict.ExitCode:
+    """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
+    codes = [verdict.ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
+    return max(codes or [verdict.ExitCode.UNDECIDED], key=verdict.SEVERITY.index)
+
+
 def open_or_verdict(
     source: RepoRef | Signature, options: Options, is_base: bool = False
 ) -> OpenedModel | verdict.Verdict:
