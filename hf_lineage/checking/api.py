@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from hf_lineage.checking.clock import moment
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import open_model
@@ -42,6 +44,12 @@ class Report:
     """The repository of the model; None for a stored signature."""
     notes: tuple[str, ...] = ()
     """Sentences about what is declared: what does not count, and what the stored files contradict."""
+    checked_at: datetime.datetime = field(default_factory=moment)
+    """When the check began, in UTC."""
+    called: tuple[str, ...] = ("check",)
+    """The name of the command, and of its words those that neither the rows nor the options hold."""
+    as_name: str = ""
+    """The name that the user gives a folder in the report; empty if none."""
 
     @property
     def exit_code(self) -> verdict.ExitCode:
@@ -66,12 +74,13 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None,
     <ExitCode.RELATED: 0>
     """
     options = options or Options()
-    return check_source(model, located(model, options, on_hub), bases, options)
+    report = check_source(model, located(model, options, on_hub), bases, options)
+    return replace(report, called=("check", "--on-hub")) if on_hub else report
 
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
     """Return what `check` returns, for a model that was located before: the Hub is not asked for it again."""
-    options = _ordered(options)
+    began, options = moment(), _ordered(options)
     adapters = adapters_of(source)
     declared = _named(bases) if bases else _declared(source, adapters)
     rows: tuple[Row, ...] = ()
@@ -97,7 +106,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         rows = as_merge(judged, options.min_share)
         if isinstance(source, RepoRef):
             rows = beside(source, with_shares(source, rows, opened), options)
-    return Report(model, source.revision, rows, declared.conflicts, options, _repository(source), tuple(notes))
+    repo = _repository(source)
+    return Report(model, source.revision, rows, declared.conflicts, options, repo, tuple(notes), began)
 
 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
@@ -120,18 +130,19 @@ def compare(a: str, b: str, options: Options | None = None, *, merge_base: str =
     >>> row.verdict.name, row.verdict.evidence["mlp"].p_value > 0.01
     ('UNRELATED', True)
     """
-    options = _ordered(options or Options())
+    began, options = moment(), _ordered(options or Options())
     base = locate(a, options.local_hub)
     source = located(b, options)
     if merge_base:
         other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
         row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
-        return Report(b, source.revision, (row,), (), options, _repository(source))
+        called = ("compare", "--merge-base", merge_base)
+        return Report(b, source.revision, (row,), (), options, _repository(source), (), began, called)
     adapters = adapters_of(source)
     models = parts_of(source).models or (() if adapters.places else (source,))
     rows = tuple(judge_each_on(adapters, Claim(a, None, NAMED), base, options))
     rows = (*rows, *(_pair(a, base, model, options) for model in models))
-    return Report(b, source.revision, rows, (), options, _repository(source), adapters.notes)
+    return Report(b, source.revision, rows, (), options, _repository(source), adapters.notes, began, ("compare",))
 
 
 def _pair(a: str, base: RepoRef | Signature, model: RepoRef | Signature, options: Options) -> Row:
