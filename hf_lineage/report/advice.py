@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hf_lineage.evidence.verdict import Kind
 
-UNDECIDED = "Until it is decided, treat the declared base as the publisher's word: the weights speak neither for nor against "
-    "it."
+UNDECIDED = (
+    "Until it is decided, treat the declared base as the publisher's word: the weights speak neither for nor "
+    "against it."
+)
 OWN = (
     "If the model is yours: correct the base that its card declares, or declare none if it was trained from fresh "
     "weights, and have it checked again."
