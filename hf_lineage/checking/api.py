@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.clock import moment
+from hf_lineage.checking.clock import now
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import open_model
@@ -44,8 +44,8 @@ class Report:
     """The repository of the model; None for a stored signature."""
     notes: tuple[str, ...] = ()
     """Sentences about what is declared: what does not count, and what the stored files contradict."""
-    checked_at: datetime.datetime = field(default_factory=moment)
-    """When the check began, in UTC."""
+    checked_at: datetime.datetime = field(default_factory=now)
+    """When the check began; formats state what SOURCE_DATE_EPOCH says instead."""
     called: tuple[str, ...] = ("check",)
     """The name of the command, and of its words those that neither the rows nor the options hold."""
     as_name: str = ""
@@ -80,7 +80,7 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None,
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
     """Return what `check` returns, for a model that was located before: the Hub is not asked for it again."""
-    began, options = moment(), _ordered(options)
+    began, options = now(), _ordered(options)
     adapters = adapters_of(source)
     declared = _named(bases) if bases else _declared(source, adapters)
     rows: tuple[Row, ...] = ()
@@ -130,7 +130,7 @@ def compare(a: str, b: str, options: Options | None = None, *, merge_base: str =
     >>> row.verdict.name, row.verdict.evidence["mlp"].p_value > 0.01
     ('UNRELATED', True)
     """
-    began, options = moment(), _ordered(options or Options())
+    began, options = now(), _ordered(options or Options())
     base = locate(a, options.local_hub)
     source = located(b, options)
     if merge_base:

@@ -14,12 +14,20 @@ MONTHS = (
 """In English whatever the language of the machine."""
 
 
-def moment() -> datetime.datetime:
-    """Return the time in UTC, to the second: now, or what SOURCE_DATE_EPOCH says (reproducible-builds.org)."""
+def now() -> datetime.datetime:
+    """Return the time in UTC."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+def moment(measured: datetime.datetime | None = None) -> datetime.datetime:
+    """Return the time that a format has to state: what SOURCE_DATE_EPOCH says (reproducible-builds.org), or `measured`.
+
+    Where neither is there it is now. Raise OptionError if the environment names no time.
+    """
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         if not epoch:
-            return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+            return measured or now()
         return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC)
     except (ValueError, OverflowError, OSError):
         raise OptionError(f"SOURCE_DATE_EPOCH must be seconds since 1970, not {epoch}") from None

@@ -47,6 +47,7 @@ def check(model: str, bases: tuple[str, ...], index: Path | None, on_hub: bool, 
     from hf_lineage.checking import api
 
     delivery = Delivery.of(settings)
+    delivery.refuse(model)
     report = api.check(model, bases, make_options(**settings), on_hub=on_hub)
     if index is not None:
         from hf_lineage.index.catalogue import Catalogue
@@ -65,4 +66,5 @@ def compare(a: str, b: str, merge_base: str, **settings: Any) -> int:
     from hf_lineage.checking import api
 
     delivery = Delivery.of(settings)
+    delivery.refuse(b)
     return delivery.deliver(api.compare(a, b, make_options(**settings), merge_base=merge_base))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.rows import Row
+from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.errors import printable
 from hf_lineage.hub import addresses
 from hf_lineage.hub.reference import hub_name
@@ -16,8 +16,9 @@ from hf_lineage.report.markup import Markup, identifier, joined, tag
 from hf_lineage.report.page import code, linked, sign, whole, word
 from hf_lineage.report.tiles import tiles
 
-FOLDER = "none: it was read from a folder"
-UNREAD = "none: nothing of it was read"
+FOLDER, STORED, UNREAD = "read from a folder", "given as a stored signature", "nothing of it was read"
+"""Why a model has no commit."""
+NOT_DECLARED = "nowhere: whoever ran the check named it"
 
 
 def whole_claim(report: Report, view: View) -> Markup:
@@ -41,21 +42,24 @@ def folded_claim(report: Report, view: View) -> Markup:
     return tag("details", summary, tag("div", *body, id=view.name), class_=f"claim {tone}")
 
 
-def commit_of_model(report: Report) -> Markup:
-    """Return the commit of the model, with a link to the Hub where the model is there; or why there is none."""
+def commit_of_model(report: Report, before: str = "", without: str = "none: ") -> Markup:
+    """Return the commit of the model, with a link to the Hub where the model is there; or why there is none.
+
+    `before` stands before a commit, `without` before the reason.
+    """
     if report.revision is None:
-        return tag("span", "none: it is a stored signature" if report.source is None else FOLDER)
+        return joined(without, STORED if report.source is None else FOLDER)
     remote = report.source.remote if report.source else None
-    return linked(tag("code", report.revision), addresses.files_at(remote, report.revision))
+    return joined(before, linked(tag("code", report.revision), addresses.files_at(remote, report.revision)))
 
 
-def commit_of_base(row: Row) -> Markup:
+def commit_of_base(row: Row, before: str = "", without: str = "none: ") -> Markup:
     """Return the commit of the base likewise."""
+    stored = row.base_origin is not None and row.base_origin.kind == "file"
     if row.base_revision is None:
-        return tag("span", FOLDER if row.base_origin else UNREAD)
-    from_hub = row.base_origin is None or row.base_origin.kind != "file"
-    name = hub_name(row.claim.base) if from_hub else None
-    return linked(tag("code", row.base_revision), addresses.files_at(name, row.base_revision))
+        return joined(without, STORED if stored else FOLDER if row.base_origin else UNREAD)
+    name = None if stored else hub_name(row.claim.base)
+    return joined(before, linked(tag("code", row.base_revision), addresses.files_at(name, row.base_revision)))
 
 
 def layers(row: Row) -> Iterator[str]:
@@ -85,18 +89,19 @@ def _details(report: Report, row: Row, view: View) -> Iterator[Markup]:
     yield tag("h3", "What to do next")
     yield tag("ul", *(tag("li", sentence) for sentence in advice.NEXT[row.verdict.kind]), class_="advice")
     yield from evidence(row, view)
-    if remarks := list(dict.fromkeys(_remarks(row))):
+    if remarks := list(dict.fromkeys(_remarks(report, row))):
         yield tag("h3", "What else was seen")
         yield tag("ul", *(tag("li", whole(remark)) for remark in remarks), class_="remarks")
     yield tag("h3", "What is claimed, and where")
     yield _claimed(report, row)
-    yield tag("h3", "Check it yourself")
-    yield code(f"$ {command.of_claim(report, row)}", view.of("command"))
+    if (again := command.of_claim(report, row)) != command.of_report(report):
+        yield tag("h3", "Check it yourself")
+        yield code(f"$ {again}", view.of("command"))
 
 
-def _remarks(row: Row) -> Iterator[str]:
-    """What was seen besides, without the name of the base in front, which the headline has."""
-    about = wording.about(row)
+def _remarks(report: Report, row: Row) -> Iterator[str]:
+    """What was seen besides, without the name of the model or of the base in front, which the headlines have."""
+    about, model = wording.about(row), printable(report.model, 200)
     sentences = (
         *relation.seen(row, about),
         *map(printable, row.notes),
@@ -105,7 +110,7 @@ def _remarks(row: Row) -> Iterator[str]:
         *wording.reading(row),
     )
     for sentence in sentences:
-        yield without_hint(sentence.removeprefix(f"{about}: "))
+        yield without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
 
 
 def _claimed(report: Report, row: Row) -> Markup:
@@ -117,7 +122,7 @@ def _claimed(report: Report, row: Row) -> Markup:
         ("Commit of the base", commit_of_base(row)),
         *((("Compared in its place", identifier(row.compared)),) if row.steps else ()),
         ("Relation", identifier(claim.relation) if claim.relation else "not stated"),
-        ("Declared in", joined(*_listed(claim.sources))),
+        ("Declared in", NOT_DECLARED if claim.sources == NAMED else joined(*_listed(claim.sources))),
     )
     return tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
 

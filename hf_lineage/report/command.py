@@ -9,7 +9,7 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.errors import printable
-from hf_lineage.report import public
+from hf_lineage.report import numbers, public
 
 _BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share", "evidence")
 _FLAGS = ("recompute", "published", "allow_pickle")
@@ -72,12 +72,18 @@ def _options(options: Options, names: Mapping[str, str]) -> list[str]:
 def _surroundings(report: Report, names: Mapping[str, str]) -> Iterator[str]:
     """The draw that was made, and where models and trust were found."""
     options = report.options
-    measured = any(row.verdict.evidence or row.verdict.framed or row.verdict.trace for row in report.rows)
-    if measured and options.order_seed is not None:
+    if options.order_seed is not None and any(map(_drawn, report.rows)):
         yield from ("--order-seed", str(options.order_seed))
     for name, folder in (("--local-hub", options.local_hub), ("--trust", options.trust)):
         if folder is not None:
             yield from (name, _shown(folder, names))
+
+
+def _drawn(row: Row) -> bool:
+    """Whether another draw of layers or of units would give other figures."""
+    trace = row.verdict.trace
+    few = row.verdict.framed is not None or (trace is not None and trace.analyses > 1)
+    return few or any(map(numbers.drawn, row.verdict.evidence.values()))
 
 
 def _option(name: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.clock import in_words, stamp
+from hf_lineage.checking.clock import in_words, moment, stamp
 from hf_lineage.errors import printable
 from hf_lineage.report import advice, command, limits, merge, wording
 from hf_lineage.report.claim_page import commit_of_base, commit_of_model, folded_claim, whole_claim
@@ -14,16 +15,16 @@ from hf_lineage.report.evidence_page import CAPTIONS, View
 from hf_lineage.report.markup import Markup, identifier, joined, tag
 from hf_lineage.report.overview import overview
 from hf_lineage.report.page import code, document
-from hf_lineage.report.public import public
+from hf_lineage.report.public import GIVEN, public
 
 LONG = 80
 """Letters from which a name is no headline any more."""
-GIVEN = "The name is the one that whoever ran the check gave the folder; nothing has checked it."
 
 
 def render(report: Report, explain: bool = False) -> str:
     """Return the report as a page; `explain` unfolds the tables of layers, every number is there anyway."""
-    repeat, report = command.of_report(report, "--format", "html"), public(report)
+    repeat, time = command.of_report(report, "--format", "html"), moment(report.checked_at)
+    report = replace(public(report), checked_at=time)
     title = f"{_verdicts(report)}: lineage of {printable(report.model, 200)}"
     return document(title, _header(report), tag("main", *_main(report, explain, repeat)), _footer())
 
@@ -31,7 +32,7 @@ def render(report: Report, explain: bool = False) -> str:
 def _header(report: Report) -> Markup:
     size = "long" if len(report.model) > LONG else None
     when = tag("time", in_words(report.checked_at), datetime=stamp(report.checked_at))
-    commit = joined(", at commit ", commit_of_model(report)) if report.revision else ""
+    commit = commit_of_model(report, ", at commit ") if report.revision else ""
     return tag(
         "header",
         tag("p", "Lineage report", class_="eyebrow"),
@@ -78,7 +79,8 @@ def _remarks(report: Report) -> Iterator[Markup]:
 def _captions() -> Markup:
     """What each picture means, once for all claims."""
     parts = (joined(tag("dt", title), tag("dd", caption)) for title, caption in CAPTIONS.items())
-    return tag("section", tag("h2", "How to read the pictures"), tag("dl", *parts, class_="captions"))
+    folded = tag("details", tag("summary", tag("h2", "How to read the pictures")), tag("dl", *parts, class_="captions"))
+    return tag("section", folded, class_="reading")
 
 
 def _limits(report: Report) -> Markup:
@@ -89,10 +91,10 @@ def _limits(report: Report) -> Markup:
 
 def _commits(report: Report) -> Iterator[tuple[str, Markup]]:
     """The commits of all models, each once; a claim by itself has those of its own."""
-    yield "Model", joined(identifier(report.model), ", commit ", commit_of_model(report))
+    yield "Model", joined(identifier(report.model), commit_of_model(report, ", commit ", ", "))
     bases = {row.claim.base: row for row in reversed(report.rows)}
     for row in reversed(bases.values()):
-        yield "Base", joined(identifier(row.claim.base), ", commit ", commit_of_base(row))
+        yield "Base", joined(identifier(row.claim.base), commit_of_base(row, ", commit ", ", "))
 
 
 def _made(report: Report, repeat: str) -> Markup:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.clock import stamp
+from hf_lineage.checking.clock import moment, stamp
 from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.permutation_null import PermutationNull
@@ -36,7 +36,7 @@ def document(report: Report) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "hf-lineage", "version": __version__},
-        "checked_at": stamp(report.checked_at),
+        "checked_at": stamp(moment(report.checked_at)),
         "command": command.of_report(report),
         "model": report.model,
         "as_name": report.as_name or None,

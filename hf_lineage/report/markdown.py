@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.clock import in_words
+from hf_lineage.checking.clock import in_words, moment
 from hf_lineage.errors import printable
 from hf_lineage.report import adapter, command, limits, numbers, wording
-from hf_lineage.report.public import public
+from hf_lineage.report.public import GIVEN, public
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -42,8 +42,9 @@ def _made(report: Report, repeat: str) -> str:
     """When and by what the report was made, of which commits, and what makes it again."""
     bases = {row.claim.base: row.base_revision for row in report.rows if row.base_revision}
     commits = "".join(f"; {escaped(base)} at commit {escaped(commit)}" for base, commit in bases.items())
-    when = f"Checked on {in_words(report.checked_at)} by hf-lineage {__version__}{commits}."
-    return f"{when} Again: <code>{escaped(repeat)}</code>"
+    when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
+    given = f" {GIVEN}" if report.as_name else ""
+    return f"{when}{given} Again: <code>{escaped(repeat)}</code>"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

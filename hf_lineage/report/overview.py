@@ -56,8 +56,8 @@ def _measured(row: Row) -> Iterator[Markup]:
             "div", share_bar(inherited.share, inherited.interval), tag("p", f"{share} inherited"), class_="bar-of"
         )
     if evidence is not None:
-        said = f"score {score}, p = {p_value}; {numbers.chance(evidence)}"
-        yield tag("div", score_bar(evidence.permutation), tag("p", whole(said)), class_="bar-of")
+        sentence = f"score {score}, p = {p_value}; {numbers.chance(evidence)}"
+        yield tag("div", score_bar(evidence.permutation), tag("p", whole(sentence)), class_="bar-of")
     elif p_value != "–":
         yield tag("div", tag("p", f"p = {p_value}"), class_="bar-of")
 

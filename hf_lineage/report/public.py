@@ -16,6 +16,8 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Verdict
 
 HOME = "~"
+GIVEN = "The name is the one that whoever ran the check gave the folder; nothing has checked it."
+"""What is said of a name that the user gave."""
 _PARTS = (Row, Claim, Step, Verdict)
 """What holds texts, itself or further in."""
 
