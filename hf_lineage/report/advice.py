@@ -86,6 +86,6 @@ UNDECLARED = (
     "trained from fresh weights.",
     "If you think that it was made from another one, have it checked against that one by name: a base need not be "
     "declared.",
-    "If the model is yours, and was made from another one: declare that one as `base_model` in its card.",
+    "If the model is yours, and was made from another one: declare that one as base_model in its card.",
 )
 """Where nothing is declared."""

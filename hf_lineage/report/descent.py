@@ -59,7 +59,7 @@ def _counted(inherited: Sequence[int], read: int, depth: int, from_it: str) -> s
     count, rest = len(inherited), read - len(inherited)
     of_read = "" if read == depth else f" that were read, of {depth},"
     if count == 0:
-        return f"None of the {read} layers{of_read} comes from {from_it}."
+        return f"None of the {read} layers{of_read} comes from {from_it} by more than half."
     verb = "comes" if count == 1 else "come"
     if rest == 0:
         return f"{f'All {read} layers' if read > 1 else 'The only layer'}{of_read} {verb} from {from_it}."

@@ -66,10 +66,10 @@ def _verdicts(report: Report) -> str:
 def _remarks(report: Report) -> Iterator[Markup]:
     """What concerns no single claim: nothing declared, files that disagree."""
     if not report.rows:
-        files = "no base_model in README.md, adapter_config.json or mergekit_config.yml"
+        files = "No base stands in README.md, adapter_config.json or mergekit_config.yml"
         heading = tag("h2", "Nothing is declared")
         steps = tag("ul", *(tag("li", sentence) for sentence in advice.UNDECLARED), class_="advice")
-        yield tag("section", heading, tag("p", f"Nothing is declared: {files}."), tag("h3", "What to do next"), steps)
+        yield tag("section", heading, tag("p", f"{files}."), tag("h3", "What to do next"), steps)
     for conflict in report.conflicts:
         yield tag("p", tag("strong", "Conflicting claims: "), printable(conflict), class_="remark")
     for note in report.notes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from hf_lineage import __version__
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.report.kinds import KINDS
-from hf_lineage.report.markup import Markup, tag
+from hf_lineage.report.markup import Markup, joined, tag
 
 STYLE = Path(__file__).with_name("page.css")
 SIGNS = {
@@ -66,17 +66,19 @@ def sign(tone: str) -> Markup:
 
 
 def whole(sentence: str) -> str:
-    """Return a sentence with a capital in front and a stop behind.
+    """Return a sentence with a capital in front, unless it begins with a name, and a stop behind.
 
-    >>> whole("score 0.9"), whole("All 6 layers.")
-    ('Score 0.9.', 'All 6 layers.')
+    >>> whole("score 0.9"), whole("All 6 layers."), whole("org/name: no weights")
+    ('Score 0.9.', 'All 6 layers.', 'org/name: no weights.')
     """
-    return f"{sentence[:1].upper()}{sentence[1:]}" + ("" if sentence.endswith(".") else ".")
+    first, stop = sentence.partition(" ")[0], "" if sentence.endswith((".", "…")) else "."
+    return f"{sentence[:1].upper() if first.isalpha() else sentence[:1]}{sentence[1:]}{stop}"
 
 
 def code(text: str, name: str) -> Markup:
-    """Return a command as a block that can be reached with the keyboard."""
-    return tag("pre", tag("code", text), tabindex=0, role="region", aria_label=name)
+    """Return a command as a block that can be reached with the keyboard, and that breaks between words alone."""
+    words = (joined(" " if number else "", tag("span", part)) for number, part in enumerate(text.split(" ")))
+    return tag("pre", tag("code", *words), tabindex=0, role="region", aria_label=name)
 
 
 def linked(text: object, address: str | None) -> Markup:

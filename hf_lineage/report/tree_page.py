@@ -98,7 +98,7 @@ def html(tree: Tree) -> str:
     main = tag(
         "main",
         tag("section", tag("h2", "Family tree"), tag("figure", picture(tree), tag("figcaption", MEANING))),
-        tag("section", tag("h2", "Every edge"), table(COLUMNS, map(_cells, tree.edges), "edges of the tree")),
+        tag("section", tag("h2", "Every edge"), table(COLUMNS, map(_cells, tree.edges), "edges of the tree", "narrow")),
         tag("section", tag("h2", "How it was found"), tag("p", f"{tested(tree)}.")),
     )
     footer = tag("footer", tag("p", f"Made by hf-lineage {__version__} from the weights and the declared claims."))

@@ -74,7 +74,9 @@ def test_any_size_of_concentration_is_drawn(values):
 
 def columns(picture):
     """Left edge and height of every column."""
-    matches = re.findall(r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="share(?: pale)?">', picture)
+    matches = re.findall(
+        r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="share(?: pale)?">', picture
+    )
     return [(float(x), float(height)) for x, height in matches]
 
 

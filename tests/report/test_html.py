@@ -122,7 +122,10 @@ def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_earl
 
 
 def test_nothing_declared_is_said_with_the_remedy():
-    assert "Nothing is declared: no base_model in README.md" in page().text
+    shown = page().text
+    assert "Nothing is declared No base stands in README.md" in shown
+    assert "What to do next The model names no base" in shown
+    assert "Limits" not in shown
 
 
 def test_several_claims_are_listed_first_and_lead_to_their_sections():

@@ -17,7 +17,8 @@ def shown(*rows, **settings):
     """Name -> number and meaning of each tile of the first claim."""
     markup = tiles(report(*rows, **settings), rows[0])
     found = re.findall(
-        r"<div><dt>(.*?)</dt><dd class=\"number\">(.*?)</dd>(?:<dd><svg.*?</svg></dd>)?<dd class=\"muted\">(.*?)</dd></div>", markup
+        r"<div><dt>(.*?)</dt><dd class=\"number\">(.*?)</dd>(?:<dd><svg.*?</svg></dd>)?<dd class=\"muted\">(.*?)</dd></div>",
+        markup,
     )
     return {name: (number, meaning) for name, number, meaning in found}
 
