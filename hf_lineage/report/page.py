@@ -10,7 +10,7 @@ from pathlib import Path
 from hf_lineage import __version__
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.report.kinds import KINDS
-from hf_lineage.report.markup import Markup, joined, tag
+from hf_lineage.report.markup import Markup, tag
 
 STYLE = Path(__file__).with_name("page.css")
 SIGNS = {
@@ -76,9 +76,8 @@ def whole(sentence: str) -> str:
 
 
 def code(text: str, name: str) -> Markup:
-    """Return a command as a block that can be reached with the keyboard, and that breaks between words alone."""
-    words = (joined(" " if number else "", tag("span", part)) for number, part in enumerate(text.split(" ")))
-    return tag("pre", tag("code", *words), tabindex=0, role="region", aria_label=name)
+    """Return a command as a block that can be reached with the keyboard."""
+    return tag("pre", tag("code", text), tabindex=0, role="region", aria_label=name)
 
 
 def linked(text: object, address: str | None) -> Markup:
