@@ -1,23 +1,27 @@
-"""The pictures in docs/: of two reports, which `make screenshots` takes anew, and the family tree of the examples."""
+"""The pictures in docs/: of every kind of page, which `make screenshots` takes anew, and the family tree of the examples."""
 
+import io
 import tempfile
 from pathlib import Path
 
-from hf_lineage import Options, check
+from PIL import Image
+
+from hf_lineage import Options
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.index.gathering import gather
 from hf_lineage.index.tree import Tree, grow
-from hf_lineage.report import html
 from hf_lineage.report.tree_page import svg
+from tests import example_pages
 from tests.browser import browser
 
 ROOT = Path(__file__).parents[1]
-SHOWN = {
-    "report-related.png": ("fern/llama-finetune-a", "light"),
-    "report-unrelated.png": ("magpie/llama-liar", "dark"),
-}
-WIDTH, HEIGHT = 1080, 1312
-LARGEST = 300_000
+PICTURES = ROOT / "docs" / "pages"
+HEIGHTS = {1280: 1900, 400: 1400}
+"""Width of a window -> how much of a page is shown: its verdict, what to do next, and where the evidence begins."""
+SCHEMES = ("light", "dark")
+COLOURS = 256
+"""Of a picture: all that a palette holds, at a quarter of the size."""
+LARGEST = 120_000
 
 
 def family_tree() -> Tree:
@@ -28,12 +32,21 @@ def family_tree() -> Tree:
     return grow(gathered.members, "mlp", Criteria(permutations=99), gathered.seen)
 
 
+def smaller(picture: bytes) -> bytes:
+    """Return a PNG with a palette of its own."""
+    content = io.BytesIO()
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(content, "PNG", optimize=True)
+    return content.getvalue()
+
+
 if __name__ == "__main__":
     (ROOT / "docs" / "tree.svg").write_text(svg(family_tree()), encoding="utf-8")
+    PICTURES.mkdir(exist_ok=True)
     with browser() as window, tempfile.TemporaryDirectory() as folder:
-        for file, (model, scheme) in SHOWN.items():
-            page = Path(folder) / "report.html"
-            found = check(model, options=Options(local_hub=Path("examples/hub")))
-            page.write_text(html.render(found), encoding="utf-8")
-            window.open(page, WIDTH, scheme)
-            (ROOT / "docs" / file).write_bytes(window.picture(height=HEIGHT))
+        for name, file in example_pages.write(Path(folder)).items():
+            for width, height in HEIGHTS.items():
+                for scheme in SCHEMES:
+                    window.open(file, width, scheme)
+                    picture = smaller(window.picture(height=height))
+                    (PICTURES / f"{name}-{width}-{scheme}.png").write_bytes(picture)
