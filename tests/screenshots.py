@@ -1,4 +1,4 @@
-"""The pictures in docs/: of every kind of page, which `make screenshots` takes anew, and the family tree of the examples."""
+"""The pictures in docs/: of every kind of page, which `make screenshots` takes anew, and the family tree of examples."""
 
 import io
 import tempfile
@@ -22,6 +22,10 @@ SCHEMES = ("light", "dark")
 COLOURS = 256
 """Of a picture: all that a palette holds, at a quarter of the size."""
 LARGEST = 120_000
+SHOWN = tuple(
+    f"pages/{name}-{width}-{scheme}.png" for name in example_pages.MODELS for width in HEIGHTS for scheme in SCHEMES
+)
+"""Every picture, as the documentation names it."""
 
 
 def family_tree() -> Tree:
