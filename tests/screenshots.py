@@ -1,4 +1,4 @@
-"""The pictures in docs/: of every kind of page, which `make screenshots` takes anew, and the family tree of examples."""
+"""The pictures in docs/: of every kind of page, which `make screenshots` takes anew, and a family tree."""
 
 import io
 import tempfile
