@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from filelock import FileLock
@@ -46,8 +46,10 @@ def _download(folder: Path, file: Path) -> None:
     shutil.copy(folder / "node_modules" / "axe-core" / "axe.min.js", file)
 
 
-def _missing(why: str) -> None:
-    (pytest.fail if os.environ.get("CI") else pytest.skip)(why)
+def _missing(why: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(why)
+    pytest.skip(why)
 
 
 def violations(window: Browser, script: str) -> list[Any]:
