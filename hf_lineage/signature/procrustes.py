@@ -182,8 +182,7 @@ def _product(base: Units, candidate: Units, first: Numbers, second: Numbers, wei
     """Σ v (a a'ᵀ + b b'ᵀ) over pairs."""
     (inner, outer), (other_inner, other_outer) = base.of(first), candidate.of(second)
     column = weights[:, None]
-    product: Array = (inner * column).T @ other_inner + (outer * column).T @ other_outer
-    return product
+    return np.asarray((inner * column).T @ other_inner + (outer * column).T @ other_outer, np.float32)
 
 
 def _rounds(base: Units, candidate: Units, turn: Array) -> Iterator[tuple[Numbers, Numbers, Array]]:
