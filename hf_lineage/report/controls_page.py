@@ -99,7 +99,8 @@ def _absent(drawn: Sequence[Line], shown: Sequence[Point]) -> str:
 def _table(drawn: Sequence[Line]) -> Markup:
     head = tag("thead", tag("tr", *(tag("th", column, scope="col") for column in COLUMNS)))
     body = (
-        tag("tr", tag("th", tag("bdi", first, class_="id"), scope="row"), *(tag("td", cell) for cell in rest[:-1]),
+        tag("tr", tag("th", tag("bdi", first, class_="id"), scope="row") if first else tag("td"),
+            *(tag("td", cell) for cell in rest[:-1]),
             tag("td", tag("span", rest[-1], class_=f"word {TONES.get(rest[-1])}")))
         for line in drawn
         for first, *rest in cells(line)
