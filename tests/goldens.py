@@ -7,6 +7,7 @@ of an older version is never written again: a new version gets a file of its own
 import datetime
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hf_lineage.watch import ledger
 DATA = Path(__file__).parent / "data"
 HUB = Path(__file__).parents[1] / "examples" / "hub"
 DAY = datetime.date(2026, 11, 22)
+MOMENT = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 THIS_VERSION = "(the version that writes it)"
 """What stands in a golden file for the one thing that each release changes."""
@@ -28,7 +30,7 @@ THIS_VERSION = "(the version that writes it)"
 def pair() -> Report:
     """Return what is found of an example model and the base that it declares, along two paths."""
     options = Options(local_hub=HUB, order_seed=0, paths=("mlp", "query_key"), permutations=199)
-    return check("fern/llama-finetune-a", options=options)
+    return replace(check("fern/llama-finetune-a", options=options), checked_at=MOMENT)
 
 
 def report() -> bytes:
@@ -43,7 +45,6 @@ def claims() -> bytes:
 
 def lines() -> bytes:
     """Return a ledger: a model that was judged, one that declares nothing, and one that could not be read."""
-    moment = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
     judged = ledger.Claim(
         base="acme/base", base_commit=COMMIT, relation="finetune", sources=("README.md", "adapter_config.json"),
         verdict="RELATED", reason="34% of what its units write is inherited", score=0.5, p_value=0.001, kind="part",
@@ -57,8 +58,8 @@ def lines() -> bytes:
     rest: dict[str, Any] = {
         "commit": COMMIT,
         "watched": "fern",
-        "changed": moment,
-        "checked_at": moment,
+        "changed": MOMENT,
+        "checked_at": MOMENT,
         "version": "0.1.0",
     }
     entries = (

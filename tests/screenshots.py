@@ -1,27 +1,36 @@
-"""The pictures in docs/: of reports, which `make screenshots` takes anew, and the family tree of the examples."""
+"""The pictures in docs/: of every kind of page, which `make screenshots` takes anew, and a family tree."""
 
+import io
 import tempfile
 from pathlib import Path
 
-from hf_lineage import Options, check
+from PIL import Image
+
+from hf_lineage import Options
 from hf_lineage.checking.controls import compare_beside
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.index.gathering import gather
 from hf_lineage.index.tree import Tree, grow
-from hf_lineage.report import controls_page, html
+from hf_lineage.report import controls_page
 from hf_lineage.report.tree_page import svg
+from tests import example_pages
 from tests.browser import browser
 
 ROOT = Path(__file__).parents[1]
-SHOWN = {
-    "report-related.png": ("fern/llama-finetune-a", "light"),
-    "report-unrelated.png": ("magpie/llama-liar", "dark"),
-}
+PICTURES = ROOT / "docs" / "pages"
+HEIGHTS = {1280: 1900, 400: 1400}
+"""Width of a window -> how much of a page is shown: its verdict, what to do next, and where the evidence begins."""
+SCHEMES = ("light", "dark")
+COLOURS = 256
+"""Of a picture: all that a palette holds, at a quarter of the size."""
+LARGEST = 120_000
+SHOWN = tuple(
+    f"pages/{name}-{width}-{scheme}.png" for name in example_pages.MODELS for width in HEIGHTS for scheme in SCHEMES
+)
+"""Every picture, as the documentation names it."""
 BESIDE = ("fern/llama-merge-a-b", ["otter/llama-independent", "magpie/llama-liar"], ["moss/llama-continued"])
 """A model, what is independent of the base, and what is related to it."""
 CONTROLS = "report-controls.png"
-WIDTH, HEIGHT, PHONE = 1080, 1312, 400
-LARGEST = 300_000
 
 
 def family_tree() -> Tree:
@@ -32,16 +41,26 @@ def family_tree() -> Tree:
     return grow(gathered.members, "mlp", Criteria(permutations=99), gathered.seen)
 
 
+def smaller(picture: bytes) -> bytes:
+    """Return a PNG with a palette of its own."""
+    content = io.BytesIO()
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(content, "PNG", optimize=True)
+    return content.getvalue()
+
+
 if __name__ == "__main__":
     (ROOT / "docs" / "tree.svg").write_text(svg(family_tree()), encoding="utf-8")
+    PICTURES.mkdir(exist_ok=True)
     with browser() as window, tempfile.TemporaryDirectory() as folder:
-        for file, (model, scheme) in SHOWN.items():
-            page = Path(folder) / "report.html"
-            found = check(model, options=Options(local_hub=Path("examples/hub")))
-            page.write_text(html.render(found), encoding="utf-8")
-            window.open(page, WIDTH, scheme)
-            (ROOT / "docs" / file).write_bytes(window.picture(height=HEIGHT))
+        for name, file in example_pages.write(Path(folder)).items():
+            for width, height in HEIGHTS.items():
+                for scheme in SCHEMES:
+                    window.open(file, width, scheme)
+                    picture = smaller(window.picture(height=height))
+                    (PICTURES / f"{name}-{width}-{scheme}.png").write_bytes(picture)
         compared = compare_beside("acme/llama-base", *BESIDE, Options(local_hub=Path("examples/hub"), order_seed=0))
+        page = Path(folder) / "controls.html"
         page.write_text(controls_page.render(compared), encoding="utf-8")
-        window.open(page, PHONE)
-        (ROOT / "docs" / CONTROLS).write_bytes(window.picture(".figures"))
+        window.open(page, 400)
+        (ROOT / "docs" / CONTROLS).write_bytes(smaller(window.picture(".figures")))

@@ -117,5 +117,7 @@ def test_a_target_that_was_missed_is_marked():
 
 def test_the_screenshots_are_shown_with_words_for_those_who_do_not_see_them():
     page = (PAGES / "reports.md").read_text(encoding="utf-8")
-    assert set(dict(re.findall(r'<img src="([^"]+)" [^>]*alt="([^"]{40,})"', page))) == {*SHOWN, CONTROLS}
+    shown = {file: words for words, file in re.findall(r"!\[([^\]]{40,})\]\(([^)]+)\)", page)}
+    shown |= dict(re.findall(r'<img src="([^"]+)" [^>]*alt="([^"]{40,})"', page))
+    assert set(shown) == {*SHOWN, CONTROLS}
     assert all((PAGES / name).stat().st_size < LARGEST for name in (*SHOWN, CONTROLS))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from hf_lineage.checking.clock import now
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import OpenedModel, open_model
@@ -45,6 +47,12 @@ class Report:
     """The repository of the model; None for a stored signature."""
     notes: tuple[str, ...] = ()
     """Sentences about what is declared: what does not count, and what the stored files contradict."""
+    checked_at: datetime.datetime = field(default_factory=now)
+    """When the check began; formats state what SOURCE_DATE_EPOCH says instead."""
+    called: tuple[str, ...] = ("check",)
+    """The name of the command, and of its words those that neither the rows nor the options hold."""
+    as_name: str = ""
+    """The name that the user gives a folder in the report; empty if none."""
     licence: Licence | None = None
     """What the card of the model states; None where it states nothing, or there is none."""
     policy: Policy | None = None
@@ -90,12 +98,13 @@ def check(model: str, bases: Sequence[str] = (), options: Options | None = None,
     <ExitCode.RELATED: 0>
     """
     options = options or Options()
-    return check_source(model, located(model, options, on_hub), bases, options)
+    report = check_source(model, located(model, options, on_hub), bases, options)
+    return replace(report, called=("check", "--on-hub")) if on_hub else report
 
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
     """Return what `check` returns, for a model that was located before: the Hub is not asked for it again."""
-    options = ordered(options)
+    began, options = now(), ordered(options)
     adapters = adapters_of(source)
     declared = _named(bases) if bases else _declared(source, adapters)
     rows: tuple[Row, ...] = ()
@@ -121,8 +130,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         rows = as_merge(judged, options.min_share)
         if isinstance(source, RepoRef):
             rows = beside(source, with_shares(source, rows, opened), options)
-    told = _repository(source), tuple(notes), stated(source)
-    return Report(model, source.revision, rows, declared.conflicts, options, *told)
+    told = _repository(source), tuple(notes), began
+    return Report(model, source.revision, rows, declared.conflicts, options, *told, licence=stated(source))
 
 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
@@ -145,19 +154,20 @@ def compare(a: str, b: str, options: Options | None = None, *, merge_base: str =
     >>> row.verdict.name, row.verdict.evidence["mlp"].p_value > 0.01
     ('UNRELATED', True)
     """
-    options = ordered(options or Options())
+    began, options = now(), ordered(options or Options())
     base = locate(a, options.local_hub)
     source = located(b, options)
     if merge_base:
         other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
         row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
-        return Report(b, source.revision, (row,), (), options, _repository(source))
+        called = ("compare", "--merge-base", merge_base)
+        return Report(b, source.revision, (row,), (), options, _repository(source), (), began, called)
     return comparing(a, base, options)(b, source)
 
 
 def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[str, RepoRef | Signature], Report]:
     """Return what compares other models with A, one after the other, as `compare` does; no layer of A is read twice."""
-    claim = Claim(a, None, NAMED)
+    claim, began = Claim(a, None, NAMED), now()
 
     @functools.cache
     def opened(part: str) -> OpenedModel | verdict.Verdict:
@@ -171,8 +181,8 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
             part = _subfolder(model)
             row = judge_pair(claim, opened(part), by_recipe(model, options), options)
             rows.append(replace(row, part=part))
-        told = _repository(source), adapters.notes, stated(source)
-        return Report(b, source.revision, tuple(rows), (), options, *told)
+        told = _repository(source), adapters.notes, began, ("compare",)
+        return Report(b, source.revision, tuple(rows), (), options, *told, licence=stated(source))
 
     return compared
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import click
 
 from hf_lineage.cli.shared import OUTPUT, writable, write
 from hf_lineage.errors import NothingToCompare, OptionError, printable
+from hf_lineage.files.folders import is_file, is_folder
 from hf_lineage.report import FORMATS
 
 if TYPE_CHECKING:
@@ -67,11 +68,30 @@ REPORTS = click.option(
     metavar="FORMAT=FILE",
     help="Also write the report in this format into FILE; repeatable.",
 )
+
+
+def _public_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
+    """Refuse what is no name on the Hub, as which readers would take it."""
+    if name is not None:
+        from hf_lineage.hub.reference import hub_name
+
+        if hub_name(name) != name or "/" not in name:
+            raise click.BadParameter(f"{printable(name, 200)!r} is not org/name")
+    return name
+
+
+AS_NAME = click.option(
+    "--as-name",
+    callback=_public_name,
+    metavar="ORG/NAME",
+    help="The name under which the page, Markdown and the command in them show MODEL, or B, where it is a folder.",
+)
 REPORT = (
     FORMAT,
     OUTPUT,
     REPORTS,
     PLOT,
+    AS_NAME,
     click.option(
         "--explain",
         is_flag=True,
@@ -117,6 +137,7 @@ class Delivery:
     output: Path | None
     reports: Reports
     plot: Path | None
+    as_name: str | None
     explain: bool
 
     @classmethod
@@ -126,9 +147,16 @@ class Delivery:
         ready(delivery.form, *(form for form, _ in delivery.reports))
         return delivery
 
+    def refuse(self, model: str) -> None:
+        """Raise OptionError for a model that has a name on the Hub and is given another one."""
+        if self.as_name and not (is_folder(model) or is_file(model)):
+            raise OptionError(f"--as-name names a folder, and {printable(model, 200)} is none; leave it out")
+
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""
         from hf_lineage.report import renderer
+
+        report = replace(report, as_name=self.as_name or "")
 
         if self.plot is not None:
             from hf_lineage.report.plot import save

@@ -90,6 +90,7 @@ def check(
     from hf_lineage.checking.naming import located
 
     delivery, options = Delivery.of(settings), make_options(**settings)
+    delivery.refuse(model)
     governed = governing.policy_of(policy, fail_on, lambda: located(model, options, on_hub))
     report = governing.under(api.check(model, bases, options, on_hub=on_hub), governed)
     if index is not None:
@@ -130,6 +131,7 @@ def compare(
     from hf_lineage.checking import api, controls
 
     delivery = Delivery.of(settings)
+    delivery.refuse(b)
     if not independent and not relatives:
         return delivery.deliver(api.compare(a, b, make_options(**settings), merge_base=merge_base))
     ready_beside(delivery)

@@ -70,7 +70,8 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
     Verdicts and the exit code stay. Both models are read as a whole. Raise LineageError for what cannot be read.
     """
     notes = tuple(note for row in report.rows for note in _notes(report, row, catalogue))
-    return replace(report, notes=(*report.notes, *notes))
+    called = (*report.called, "--index", str(catalogue.folder))
+    return replace(report, notes=(*report.notes, *notes), called=called)
 
 
 def _notes(report: Report, row: Row, catalogue: Catalogue) -> Iterator[str]:

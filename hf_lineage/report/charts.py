@@ -16,6 +16,8 @@ WIDTH, LEFT, RIGHT, TOP, BOTTOM = 360, 44, 348, 26, 150
 BINS = 24
 FAR = 0.72
 """Where the axis of the null ends if the score lies so far off that it would leave the null a single bar."""
+HALF = 0.5
+"""The share from which on a layer comes from the base."""
 NEAR = 1.5
 """How many times the null's own range the axis may grow to reach the score before it is broken instead."""
 
@@ -58,14 +60,9 @@ def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
     wide = (RIGHT - LEFT) / (most + 1)
     up = _scale(0, 1, BOTTOM, TOP + 2)
     columns = (
-        joined(
-            tag("rect", x=LEFT + (layer + 0.12) * wide, y=up(1), width=0.76 * wide, height=BOTTOM - up(1),
-                class_="track"),
-            tag("rect", x=LEFT + (layer + 0.12) * wide, y=up(share) - 1, width=0.76 * wide,
-                height=BOTTOM + 1 - up(share), class_="share"),
-        )
+        _column(LEFT + (layer + 0.12) * wide, 0.76 * wide, up(1), up(share), share > HALF)
         for layer, share in zip(evidence.layers[1], shares, strict=True)
-    )  # fmt: skip
+    )
     grid = (
         joined(tag("path", d=f"M{LEFT} {up(step):g}H{RIGHT}", class_="grid"),
                tag("text", f"{step:.0%}", x=LEFT - 6, y=up(step) + 4, text_anchor="end", class_="tick"))
@@ -77,9 +74,18 @@ def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
     )
     title = (
         f"Column chart of the share that each layer inherits: {len(shares)} layers, from {min(shares, default=0):.0%} "
-        f"to {max(shares, default=0):.0%}"
+        f"to {max(shares, default=0):.0%}; {sum(share > HALF for share in shares)} of them come from the base"
     )
     return _chart(name, title, "layer of the model", *columns, *grid, _baseline(), *ticks)
+
+
+def _column(x: float, width: float, top: float, reach: float, from_base: bool) -> Markup:
+    """The share of one layer on the whole of it; pale, with a broken outline, if it does not come from the base."""
+    pale = "" if from_base else " pale"
+    return joined(
+        tag("rect", x=x, y=top, width=width, height=BOTTOM - top, class_=f"track{pale}"),
+        tag("rect", x=x, y=reach - 1, width=width, height=BOTTOM + 1 - reach, class_=f"share{pale}"),
+    )
 
 
 def concentration(evidence: Evidence, name: str) -> Markup:

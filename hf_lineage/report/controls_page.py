@@ -11,9 +11,9 @@ from hf_lineage.evidence.verdict import Kind
 from hf_lineage.report import wording
 from hf_lineage.report.controls_axis import Point, axis, enlarged, points, whole
 from hf_lineage.report.controls_rows import COLUMNS, MEANING, Line, Role, cells, command, lines, outcome, remarks
-from hf_lineage.report.html import STYLE, policy
 from hf_lineage.report.kinds import KINDS
 from hf_lineage.report.markup import Markup, identifier, tag
+from hf_lineage.report.page import document
 
 AXIS = (
     "Every row is one model, compared with {base}. The mark is the score as it is, on the test coordinates, where the "
@@ -29,27 +29,14 @@ TONES = {kind.words: KINDS[kind].tone for kind in Kind}
 def render(controlled: Controlled, explain: bool = False) -> str:
     """Return the page; `explain` adds nothing, the page of the pair alone has every layer."""
     del explain
-    style = STYLE.read_text(encoding="utf-8")
     title = f"{printable(controlled.pair.model, 200)} and {printable(controlled.base, 200)}, beside controls"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy(style)),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="generator", content=f"hf-lineage {__version__}"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", title),
-        tag("style", Markup(style)),
-    )
     header = tag(
         "header",
         tag("p", "Lineage report beside controls", class_="eyebrow"),
         tag("h1", identifier(controlled.pair.model), " and ", identifier(controlled.base)),
     )
     footer = tag("footer", tag("p", f"Made by hf-lineage {__version__} from the weights alone. {wording.MEANING}"))
-    body = tag("body", header, tag("main", *_sections(controlled)), footer)
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return document(title, header, tag("main", *_sections(controlled)), footer)
 
 
 def _sections(controlled: Controlled) -> Iterator[Markup]:
@@ -112,7 +99,8 @@ def _absent(drawn: Sequence[Line], shown: Sequence[Point]) -> str:
 def _table(drawn: Sequence[Line]) -> Markup:
     head = tag("thead", tag("tr", *(tag("th", column, scope="col") for column in COLUMNS)))
     body = (
-        tag("tr", tag("th", tag("bdi", first, class_="id"), scope="row"), *(tag("td", cell) for cell in rest[:-1]),
+        tag("tr", tag("th", tag("bdi", first, class_="id"), scope="row") if first else tag("td"),
+            *(tag("td", cell) for cell in rest[:-1]),
             tag("td", tag("span", rest[-1], class_=f"word {TONES.get(rest[-1])}")))
         for line in drawn
         for first, *rest in cells(line)

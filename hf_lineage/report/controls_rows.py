@@ -16,7 +16,8 @@ from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Evidence, Related, Unrelated, Unverifiable
-from hf_lineage.report import record, wording
+from hf_lineage.report import wording
+from hf_lineage.report.command import command as of_row
 
 COLUMNS = ("Model", "Named as", *wording.COLUMNS[2:])
 MEANING = (
@@ -178,7 +179,7 @@ def command(controlled: Controlled) -> str:
 def _settings(options: Options) -> Iterable[str]:
     """The options of a command: what stands behind the names of two models in the one that checks them."""
     row = Row(Claim("base", None, NAMED), Unverifiable(""))
-    yield from shlex.split(record.command("model", None, row, options, {}))[5:]
+    yield from shlex.split(of_row("model", None, row, options, {}))[5:]
     if options.order_seed is not None:
         yield from ("--order-seed", str(options.order_seed))
     if options.local_hub is not None:

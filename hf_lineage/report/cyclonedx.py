@@ -43,7 +43,7 @@ def render(report: Report, explain: bool = False) -> str:
     model = _model(report)
     settings = ",".join(f"{entry.name}={entry.value}" for entry in model.properties)
     tool = Component(name="hf-lineage", version=__version__, type=ComponentType.APPLICATION, bom_ref="hf-lineage")
-    metadata = BomMetaData(component=model, tools=[], timestamp=moment())
+    metadata = BomMetaData(component=model, tools=[], timestamp=moment(report.checked_at))
     metadata.tools.components.add(tool)
     bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.revision},{settings}"))
     return encode(_ordered(loads(JsonV1Dot6(bom).output_as_string()), ancestors(report)))

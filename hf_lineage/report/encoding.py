@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import os
 from typing import Any
 
 import msgspec
 
-from hf_lineage.errors import OptionError
+from hf_lineage.checking.clock import moment as moment
 
 _MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}
 
@@ -25,14 +23,3 @@ def encode(document: Any) -> str:
 def indented(document: Any) -> str:
     """Return structs or plain values as indented JSON, letters as they are: names in it must be printable already."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
-
-
-def moment() -> datetime.datetime:
-    """Return the time that a format has to state: now, or what SOURCE_DATE_EPOCH says (reproducible-builds.org)."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    try:
-        if not epoch:
-            return datetime.datetime.now(datetime.UTC)
-        return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC)
-    except (ValueError, OverflowError, OSError):
-        raise OptionError(f"SOURCE_DATE_EPOCH must be seconds since 1970, not {epoch}") from None

@@ -9,11 +9,12 @@ from typing import Any
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
+from hf_lineage.checking.clock import moment, stamp
 from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Evidence, Kind, Related, Verdict
-from hf_lineage.report import adapter, licences, merge, numbers, relation, units, waivers
+from hf_lineage.report import adapter, command, licences, merge, numbers, relation, units, waivers
 from hf_lineage.report.encoding import encode
 
 SCHEMA_VERSION = 2
@@ -35,7 +36,10 @@ def document(report: Report) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "hf-lineage", "version": __version__},
+        "checked_at": stamp(moment(report.checked_at)),
+        "command": command.of_report(report),
         "model": report.model,
+        "as_name": report.as_name or None,
         "revision": report.revision,
         "exit_code": int(report.exit_code),
         "recipe": asdict(options.recipe),
@@ -45,7 +49,9 @@ def document(report: Report) -> dict[str, Any]:
         "license": licences.values(report.licence),
         "policy": waivers.of_report(report),
         "claims": [
-            _claim(row, options.alpha) | {"recipe": asdict(row.recipe or options.recipe)} for row in report.rows
+            _claim(row, options.alpha)
+            | {"recipe": asdict(row.recipe or options.recipe), "command": command.of_claim(report, row)}
+            for row in report.rows
         ],
     }
 

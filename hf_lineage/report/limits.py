@@ -1,6 +1,8 @@
-"""What a verdict does not say: printed with `--explain`, and on every page."""
+"""What a verdict does not say: printed with `--explain`, and on every page, where something was measured."""
 
 from __future__ import annotations
+
+from hf_lineage.checking.api import Report
 
 LIMITS = (
     "A low score is no proof of independence against every attacker: who trains a model against the comparison, and "
@@ -15,3 +17,17 @@ LIMITS = (
     "The share that is inherited counts hidden units by what the weights make one expect them to write. Units that "
     "would fire on ordinary inputs, but never fire on anything the model is given, are counted as well.",
 )
+"""Of models."""
+OF_ADAPTERS = (
+    "An adapter carries the trace of a near relative of its base too, such as a fine-tune. Whoever has the weights of "
+    "a base can forge a trace of it without training.",
+    "The trace fades where training moves the weights far, and factors that start from the base's own weights (PiSSA, "
+    "OLoRA, CorDA, LoRA-GA) can outweigh it: a missing trace is no proof of another base.",
+)
+
+
+def of(report: Report) -> tuple[str, ...]:
+    """Return what the verdicts do not say; nothing where nothing was measured."""
+    adapters = any(row.verdict.trace for row in report.rows)
+    models = any(row.verdict.evidence or row.verdict.framed for row in report.rows)
+    return (*(LIMITS if models else ()), *(OF_ADAPTERS if adapters else ()))

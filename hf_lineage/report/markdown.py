@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from hf_lineage import __version__
 from hf_lineage.checking.api import Report
+from hf_lineage.checking.clock import in_words, moment
 from hf_lineage.errors import printable
-from hf_lineage.report import adapter, numbers, wording
+from hf_lineage.report import adapter, command, limits, numbers, wording
+from hf_lineage.report.public import GIVEN, public
 
 
 def render(report: Report, explain: bool = False) -> str:
     """Return the report as GitHub-flavoured Markdown."""
+    repeat, report = command.of_report(report, "--format", "markdown"), public(report)
     blocks = [f"### Lineage of {escaped(report.model)}"]
     if report.revision:
         blocks.append(f"At commit {escaped(report.revision)}.")
@@ -29,9 +33,18 @@ def render(report: Report, explain: bool = False) -> str:
                 blocks.append(f"#### {escaped(wording.about(row))}, {escaped(path)}")
                 blocks.append(table(numbers.LAYER_COLUMNS, rows))
                 blocks += [paragraph(sentence) for sentence in numbers.null_sentences(evidence)]
-        blocks.append("\n".join(f"- {limit}" for limit in wording.LIMITS))
-    blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING}</sub>")
+        blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := limits.of(report)) else []
+    blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_made(report, repeat)}</sub>")
     return "\n\n".join(blocks) + "\n"
+
+
+def _made(report: Report, repeat: str) -> str:
+    """When and by what the report was made, of which commits, and what makes it again."""
+    bases = {row.claim.base: row.base_revision for row in report.rows if row.base_revision}
+    commits = "".join(f"; {escaped(base)} at commit {escaped(commit)}" for base, commit in bases.items())
+    when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
+    given = f" {GIVEN}" if report.as_name else ""
+    return f"{when}{given} Again: <code>{escaped(repeat)}</code>"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -145,9 +145,13 @@ def section(rows: Sequence[Row]) -> Markup:
         for row, parent in parents
         for path, share in (parent.shares or dict.fromkeys(("–",))).items()
     )
-    head = tag("tr", *(tag("th", name, scope="col") for name in ("Parent", "Path", "Share", "", "Recipe")))
+    head = tag("tr", *(tag("th", name, scope="col") for name in ("Parent", "Path", "Share", "As a bar", "Recipe")))
     table = tag(
-        "table", tag("caption", "shares of the merge", class_="hidden"), tag("thead", head), tag("tbody", *lines)
+        "table",
+        tag("caption", "shares of the merge", class_="hidden"),
+        tag("thead", head),
+        tag("tbody", *lines),
+        class_="narrow",
     )
     scroll = tag("div", table, class_="scroll", role="region", aria_label="shares of the merge", tabindex=0)
     explained = (tag("p", f"{sentence}.", class_="exact") for sentence in remarks(rows))
@@ -173,6 +177,6 @@ def _bar(share: Share) -> Markup:
         tag("rect", x=0, y=0, width=WIDTH, height=HEIGHT, class_="track"),
         tag("rect", x=start, y=0, width=end - start, height=HEIGHT, class_="share") if share.clear else "",
         tag("path", d=f"M{low:g} {HEIGHT / 2:g}H{max(high, low + 0.5):g}", class_="line"),
-        **{"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": WIDTH, "height": HEIGHT, "role": "img"},
+        **{"class": "small", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "img"},
         aria_label=f"{figure(share.value)} ({figure(share.low)} to {figure(share.high)})",
     )

@@ -65,8 +65,10 @@ def corrections(evidence: Evidence) -> str:
     """Return what the p-value of a path was corrected for."""
     null = evidence.first
     over_paths = [f"correction over the paths ({null.correction})"] if null.p_over_paths != null.p_value else []
-    over_analyses = [f"Bonferroni's correction over {evidence.analyses} interim analyses"]
-    return " and ".join(over_paths + (over_analyses if evidence.analyses > 1 else []))
+    tests = [f"{evidence.analyses} interim analyses"] if evidence.analyses > 1 else []
+    tests += ["a test of the hidden units that may follow"] if evidence.further else []
+    over_tests = [f"Bonferroni's correction over {' and '.join(tests)}"] if tests else []
+    return " and ".join(over_paths + over_tests)
 
 
 def layer_rows(evidence: Evidence) -> Iterator[tuple[int, int, float, float | None, float, float]]:

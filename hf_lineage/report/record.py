@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import datetime
-import re
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import Row
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.report import json
+from hf_lineage.report.command import command
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.merge_record import IN_SHARES, RecordedParent, recorded
+from hf_lineage.report.public import renamed
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.recipe import Recipe
 
@@ -26,7 +25,6 @@ SCHEMA_VERSION = 2
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
-_BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share", "evidence")
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -206,45 +204,5 @@ def _public(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, list):
         return [_public(item, names) for item in value]
     if isinstance(value, str):
-        return printable(_renamed(value, names), 500)
+        return printable(renamed(value, names), 500)
     return float(f"{value:.{FIGURES}g}") if isinstance(value, float) else value
-
-
-def _renamed(text: str, names: Mapping[str, str]) -> str:
-    """Text in which no path of this machine stands, wherever it is a word of its own or begins a longer path."""
-    private = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda match: names[match[0]], text) if names else text
-
-
-def command(model: str, commit: str | None, row: Row, options: Options, names: Mapping[str, str]) -> str:
-    """Return the command that measures one row again, at the same commits."""
-    words = ["hf-lineage", "check", _pinned(model, commit)]
-    if not row.claim.problem:
-        words += ["--base", _pinned(names.get(row.claim.base, row.claim.base), row.base_revision)]
-    recipe, usual = options.recipe, Options()
-    if recipe.option != usual.recipe.option:
-        words += ["--recipe", recipe.option]
-    if options.paths != usual.paths:
-        words += ["--paths", ",".join(options.paths)]
-    if recipe.probes != usual.recipe.probes:
-        words += ["--exact"] if recipe.probes is None else ["--probes", str(recipe.probes)]
-    for name in _BY_VALUE:
-        if (value := getattr(options, name)) != getattr(usual, name):
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    words += ["--as", options.as_class] if options.as_class else []
-    words += ["--registry", str(options.registry)] if options.registry else []
-    for kind in options.accept:
-        words += ["--accept", kind]
-    words += ["--file", options.file] if options.file else []
-    words += [
-        f"--{name.replace('_', '-')}" for name in ("recompute", "published", "allow_pickle") if getattr(options, name)
-    ]
-    for repository in options.signatures:
-        words += ["--signatures", repository]
-    for null in options.nulls:
-        words += ["--null", names.get(null, null)]
-    return printable(shlex.join(words))
-
-
-def _pinned(model: str, commit: str | None) -> str:
-    return model if commit is None else f"{model.partition('@')[0]}@{commit}"

@@ -16,7 +16,7 @@ from hf_lineage.checking.api import Report
 from hf_lineage.errors import printable
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence, ExitCode, Kind
-from hf_lineage.report import adapter, numbers, units, wording
+from hf_lineage.report import adapter, limits, numbers, units, wording
 from hf_lineage.report.kinds import KINDS, TONES
 
 WIDTH = 80
@@ -49,7 +49,7 @@ def render(report: Report, explain: bool = False) -> str:
                 lines += ["", *map(wrapped, units.sentences(row.verdict.framed))]
             for path, evidence in row.verdict.evidence.items():
                 lines.append(_explained(f"{wording.about(row)}, {path}", evidence))
-        paragraphs += [wording.settings(report), wording.MEANING, *wording.LIMITS]
+        paragraphs += [wording.settings(report), wording.MEANING, *limits.of(report)]
     return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
 
 

@@ -6,6 +6,7 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report import wording
+from hf_lineage.report.bars import score_bar, share_bar
 from hf_lineage.report.markup import Markup, tag
 
 
@@ -28,16 +29,20 @@ def tiles(report: Report, row: Row) -> Markup:
         f"1 for the same weights. On the {null.coordinates} test coordinates independent models of this "
         f"shape score {low:.3f} to {high:.3f}, this pair {null.observed:.3f}."
     )
+    inherited = evidence.inherited
+    bar = share_bar(inherited.share, inherited.interval) if inherited else ""
+    by_chance = f"How often independent models would score as high by chance.{least}"
     shown = (
-        ("Score", score, around),
-        ("Inherited", share, _share_means(report, evidence)),
-        ("p-value", p_value, f"How often independent models would score as high by chance.{least}"),
-        ("Layers", _layers(row, evidence), f"Compared along the path {path}, each with its best partner."),
+        ("Score", score, score_bar(null), around),
+        ("Inherited", share, bar, _share_means(report, evidence)),
+        ("p-value", p_value, "", by_chance),
+        ("Layers", _layers(row, evidence), "", f"Compared along the path {path}, each with its best partner."),
     )
     parts = (
-        (tag("dt", name), tag("dd", value, class_="number"), tag("dd", meaning, class_="muted"))
-        for name, value, meaning in shown
-    )
+        (tag("dt", name), tag("dd", value, class_="number"), tag("dd", picture) if picture else "",
+         tag("dd", meaning, class_="muted"))
+        for name, value, picture, meaning in shown
+    )  # fmt: skip
     return tag("dl", *(tag("div", *part) for part in parts), class_="tiles")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from hf_lineage import __version__
 from hf_lineage.errors import printable
 from hf_lineage.index.tree import Edge, Tree
-from hf_lineage.report.html import STYLE, policy
 from hf_lineage.report.markup import Markup, identifier, tag
+from hf_lineage.report.page import document, table
 from hf_lineage.report.tree_graph import COLOURS, DOTTED
 from hf_lineage.report.tree_rows import CLAIMS, MEANING, TONES, Row, rows, tested
 
@@ -94,27 +94,15 @@ def _short(name: str, room: int) -> str:
 
 def html(tree: Tree) -> str:
     """Return the picture on a page of its own, with a table of its edges."""
-    style = STYLE.read_text(encoding="utf-8")
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy(style)),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("meta", name="generator", content=f"hf-lineage {__version__}"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", f"Family tree of {len(tree.models)} models"),
-        tag("style", Markup(style)),
-    )
     header = tag("header", tag("p", "Lineage", class_="eyebrow"), tag("h1", f"{len(tree.models)} models"))
     main = tag(
         "main",
         tag("section", tag("h2", "Family tree"), tag("figure", picture(tree), tag("figcaption", MEANING))),
-        tag("section", tag("h2", "Every edge"), _table([_cells(edge) for edge in tree.edges])),
+        tag("section", tag("h2", "Every edge"), table(COLUMNS, map(_cells, tree.edges), "edges of the tree", "narrow")),
         tag("section", tag("h2", "How it was found"), tag("p", f"{tested(tree)}.")),
     )
     footer = tag("footer", tag("p", f"Made by hf-lineage {__version__} from the weights and the declared claims."))
-    return f"<!doctype html>\n{tag('html', head, tag('body', header, main, footer), lang='en')}\n"
+    return document(f"Family tree of {len(tree.models)} models", header, main, footer)
 
 
 def _cells(edge: Edge) -> tuple[object, ...]:
@@ -122,10 +110,3 @@ def _cells(edge: Edge) -> tuple[object, ...]:
     length = "-" if edge.length is None else f"{edge.length:.4f}"
     mark = tag("span", f"{edge.mark.value}{direction}", class_=f"word {TONES[edge.mark]}")
     return identifier(edge.child), identifier(edge.parent), mark, edge.relation or "-", edge.seen or "-", length
-
-
-def _table(lines: Sequence[Sequence[object]]) -> Markup:
-    head = tag("thead", tag("tr", *(tag("th", column, scope="col") for column in COLUMNS)))
-    body = (tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)) for first, *rest in lines)
-    table = tag("table", tag("caption", "edges of the tree", class_="hidden"), head, tag("tbody", *body))
-    return tag("div", table, class_="scroll", role="region", aria_label="edges of the tree", tabindex=0)

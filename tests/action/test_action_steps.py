@@ -118,10 +118,17 @@ def test_a_true_claim_is_one_notice(honest):
     ]
 
 
+def findings(summary):
+    """A report in Markdown up to when, and by which command, it was made."""
+    before, made, _ = summary.partition(" Checked on ")
+    assert made
+    return before
+
+
 def test_the_summary_and_the_log_are_the_reports(honest):
     _, ran = honest
     report = checked("fern/llama-finetune-a")
-    assert ran.summary == FORMATS["markdown"](report, False) + "\n"
+    assert findings(ran.summary) == findings(FORMATS["markdown"](report, False))
     quiet, _, after = ran.log.partition(FORMATS["text"](report, False))
     assert quiet.startswith("::stop-commands::")
     assert after.splitlines()[-1].startswith("::notice ")
@@ -174,7 +181,7 @@ def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
             "acme/llama-base is UNRELATED (score 0.019, 0%25 inherited, p = 0.377)",
         )
     ]
-    assert ran.summary == FORMATS["markdown"](report, False) + "\n"
+    assert findings(ran.summary) == findings(FORMATS["markdown"](report, False))
     assert sorted(file.name for file in folder.iterdir()) == [
         "lineage.alerts.sarif", "lineage.json", "lineage.md", "lineage.sarif",
     ]  # fmt: skip

@@ -13,7 +13,8 @@ BASE, CHILD = "acme/base", "fern/child"
 
 
 def delivery(**changes):
-    return Delivery(**{"form": "text", "output": None, "reports": (), "plot": None, "explain": False} | changes)
+    plain = {"form": "text", "output": None, "reports": (), "plot": None, "as_name": None, "explain": False}
+    return Delivery(**plain | changes)
 
 
 def test_a_report_goes_everywhere_at_once_and_decides_the_exit_code(every_kind, tmp_path, capsys):

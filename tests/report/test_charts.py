@@ -74,7 +74,8 @@ def test_any_size_of_concentration_is_drawn(values):
 
 def columns(picture):
     """Left edge and height of every column."""
-    matches = re.findall(r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="share">', picture)
+    column = r'<rect x="([^"]*)" y="[^"]*" width="[^"]*" height="([^"]*)" class="share(?: pale)?">'
+    matches = re.findall(column, picture)
     return [(float(x), float(height)) for x, height in matches]
 
 
@@ -84,6 +85,14 @@ def test_every_layer_has_a_column_as_high_as_what_it_inherits():
     evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=shares))
     heights = np.array([height for _, height in columns(inheritance(evidence, 3, "a"))])
     assert (heights - 1) / (BOTTOM - TOP - 2) == pytest.approx(shares, abs=1e-3)
+
+
+def test_layers_that_do_not_come_from_the_base_are_pale_and_counted():
+    evidence = measured(3, 3)
+    evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=np.array([1.0, 0.5, 0.0])))
+    picture = inheritance(evidence, 3, "a")
+    assert re.findall('class="(share[^"]*)"', picture) == ["share", "share pale", "share pale"]
+    assert "from 0% to 100%; 1 of them come from the base" in picture
 
 
 def test_layers_that_were_not_read_leave_their_place_empty():

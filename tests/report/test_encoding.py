@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage.errors import OptionError
 from hf_lineage.report import FORMATS
-from hf_lineage.report.encoding import encode, moment
+from hf_lineage.report.encoding import encode
 from tests import hostile
 
 ROOT = Path(__file__).parents[2]
@@ -42,20 +41,6 @@ def test_neither_is_it_in_what_people_read(hostile_report, form):
 def test_escaping_changes_no_value():
     document = {"<b>": ["&", "##[x]", "\u202e", "é", 0.1, None, True, -3]}
     assert json.loads(encode(document)) == document
-
-
-def test_the_time_is_now_or_what_the_environment_says(monkeypatch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
-    assert moment().isoformat() == "2026-11-18T11:06:40+00:00"
-    monkeypatch.delenv("SOURCE_DATE_EPOCH")
-    assert moment().year >= 2026
-
-
-@pytest.mark.parametrize("epoch", ["noon", "9" * 20, "9" * 5000, "-" + "9" * 20, "1e9", "inf"])
-def test_a_time_that_is_none_is_an_error(monkeypatch, epoch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
-    with pytest.raises(OptionError, match=f"SOURCE_DATE_EPOCH must be seconds since 1970, not {epoch[:1900]}"):
-        moment()
 
 
 def test_a_format_costs_nothing_until_it_is_asked_for():

@@ -2,25 +2,36 @@
 
 import io
 import os
-from pathlib import Path
 
 import pytest
 from PIL import Image, ImageColor
 
-from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
 from hf_lineage.report.heatmap import VIRIDIS
+from tests import axe, example_pages
 from tests.browser import MISSING, browser, driver_path
 from tests.pages import BENIGN, HOSTILE, hostile_report
 
-MODELS = {"RELATED": "fern/llama-finetune-a", "UNRELATED": "magpie/llama-liar"}
 WAYS = [(width, scheme) for width in (400, 1280) for scheme in ("light", "dark")]
-SEEN = {"RELATED": VIRIDIS[-1], "UNRELATED": VIRIDIS[0]}
+VERDICTS = {"related": "RELATED", "unrelated": "UNRELATED", "graft": "RELATED in part", "five-claims": None,
+            "adapter": "RELATED by trace", "unverifiable": "UNVERIFIABLE"}  # fmt: skip
+"""Name of a page -> the verdict at its head; of several claims there is none."""
+SEEN = {"related": VIRIDIS[-1], "unrelated": VIRIDIS[0]}
 """The colour of what fills a twelfth of the map at least: half of the paired cells, or of nearly all of them."""
 ELEMENTS = """
 return [...document.querySelectorAll('*')].map(e => [e.localName, e.getAttribute('class'), e.attributes.length]);
 """
 
+UNFOLD = "document.querySelectorAll('details').forEach(e => e.open = true)"
+FOCUSED = """
+const style = getComputedStyle(document.activeElement);
+return [document.activeElement.localName, style.outlineStyle, parseFloat(style.outlineWidth)];
+"""
+SCROLLED = """
+return [...document.querySelectorAll('body *')].filter(e => e.scrollWidth > e.clientWidth + 1 && !e.matches('.hidden')
+    && getComputedStyle(e).overflowX !== 'visible').map(e => e.outerHTML.slice(0, 200));
+"""
+"""What is wider than its place, so that it has to be scrolled sideways."""
 CONTRASTS = """
 const rgba = text => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
 const luminance = c => c.slice(0, 3).map(v => v / 255)
@@ -41,7 +52,7 @@ for (const e of document.body.querySelectorAll('*')) {
 const drawn = {bar: 'fill', 'series.base': 'stroke', 'series.model': 'stroke', mark: 'stroke', line: 'stroke'};
 for (const [name, property] of Object.entries(drawn)) {
     const e = document.querySelector('svg .' + name);
-    found.push([1.5 * ratio(rgba(getComputedStyle(e)[property]), behind(e)), name]);
+    if (e) found.push([1.5 * ratio(rgba(getComputedStyle(e)[property]), behind(e)), name]);
 }
 return found;
 """
@@ -58,35 +69,86 @@ def window():
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """The report of one model that tells the truth and one that does not, as files."""
-    folder = tmp_path_factory.mktemp("pages")
-    for verdict, model in MODELS.items():
-        report = check(model, options=Options(local_hub=Path("examples/hub")))
-        (folder / f"{verdict}.html").write_text(FORMATS["html"](report, False), encoding="utf-8")
-    return folder
+    """By name the file of each kind of page."""
+    return example_pages.write(tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture(scope="module")
+def checker(request):
+    """The script that looks for what keeps people from reading a page."""
+    return axe.source(request.config.cache.mkdir("axe-core"))
 
 
 @pytest.mark.parametrize(("width", "scheme"), WAYS)
-@pytest.mark.parametrize("verdict", MODELS)
-def test_the_page_is_whole_wherever_it_is_read(window, pages, verdict, width, scheme):
-    file = pages / f"{verdict}.html"
-    window.open(file, width, scheme)
-    word = window.run("const e = document.querySelector('.verdict .word'); return [e.innerText, e.checkVisibility(), "
-                      "e.getBoundingClientRect().bottom < innerHeight]")  # fmt: skip
-    assert word == [verdict, True, True]
-    assert window.run("return [innerWidth, document.documentElement.scrollWidth]") == [width, width]
+@pytest.mark.parametrize("name", VERDICTS)
+def test_the_page_is_whole_wherever_it_is_read(window, pages, name, width, scheme):
+    window.open(pages[name], width, scheme)
+    if VERDICTS[name]:
+        word = window.run("const e = document.querySelector('.verdict .word'); return [e.innerText, "
+                          "e.checkVisibility(), e.getBoundingClientRect().bottom < innerHeight]")  # fmt: skip
+        assert word == [VERDICTS[name], True, True]
     assert window.run("return matchMedia('(prefers-color-scheme: dark)').matches") == (scheme == "dark")
     dark = window.run("return getComputedStyle(document.body).backgroundColor") == "rgb(14, 17, 22)"
     assert dark == (scheme == "dark")
-    assert_heat_map(window, verdict)
+    if name in SEEN:
+        assert_heat_map(window, name)
+    window.run(UNFOLD)
+    assert window.run("return [innerWidth, document.documentElement.scrollWidth]") == [width, width]
+    assert window.run(SCROLLED) == []
     contrasts = window.run(CONTRASTS)
-    assert len(contrasts) > 50
-    assert [said for said in contrasts if said[0] < 4.5] == []
+    assert len(contrasts) > 25
+    assert [text for text in contrasts if text[0] < 4.5] == []
     assert window.console() == []
-    assert [url for url in window.requests() if not url.startswith("data:")] == [file.as_uri()]
 
 
-def assert_heat_map(window, verdict):
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_page_asks_for_nothing_but_itself(window, pages, name):
+    window.open(pages[name])
+    window.run(UNFOLD)
+    assert [url for url in window.requests() if not url.startswith("data:")] == [pages[name].as_uri()]
+    assert window.run("return performance.getEntriesByType('resource').map(e => e.name)") == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), WAYS)
+@pytest.mark.parametrize("name", VERDICTS)
+def test_axe_finds_nothing_that_keeps_people_from_reading(window, pages, checker, name, width, scheme):
+    window.open(pages[name], width, scheme)
+    window.run(UNFOLD)
+    assert axe.violations(window, checker) == []
+
+
+def test_axe_would_notice_grey_on_grey_and_a_picture_without_a_name(window, pages, checker):
+    window.open(pages["related"])
+    window.run("document.querySelector('figcaption').style.color = '#aaa'; "
+               "document.querySelector('svg.heat title').remove()")  # fmt: skip
+    assert {rule for rule, _, _ in axe.violations(window, checker)} == {"color-contrast", "svg-img-alt"}
+
+
+def test_whatever_the_keyboard_reaches_is_seen(window, pages):
+    window.open(pages["five-claims"])
+    for _ in range(7):
+        window.driver.switch_to.active_element.send_keys("\ue004")
+        outline = window.run(FOCUSED)
+        assert outline[0] in ("a", "summary")
+        assert outline[1:] == ["solid", 2]
+
+
+def test_a_link_in_the_summary_unfolds_its_claim(window, pages):
+    window.open(pages["five-claims"])
+    folded = "return [...document.querySelectorAll('details.claim')].map(e => e.open)"
+    assert window.run(folded) == [False] * 5
+    window.run("document.querySelectorAll('.parents a')[3].click()")
+    assert window.run(folded) == [False, False, False, True, False]
+    assert window.run("return document.querySelector('#claim-3').checkVisibility()")
+
+
+def test_several_claims_take_less_room_than_two_of_them_did(window, pages):
+    """Five of them, one below the other, took 11,864 pixels."""
+    window.open(pages["five-claims"], 1280)
+    assert window.run("return document.documentElement.scrollHeight") < 3000
+
+
+def assert_heat_map(window, name):
     """Cells, outlined pairs, and as many pixels of the colour that the paired cells should have as they fill."""
     size = window.run("const r = document.querySelector('svg.heat .cells').getBoundingClientRect(); "
                       "return [r.width, r.height]")  # fmt: skip
@@ -95,17 +157,17 @@ def assert_heat_map(window, verdict):
     assert window.run("return document.querySelectorAll('svg.heat .pair').length") == 6
     picture = Image.open(io.BytesIO(window.picture("svg.heat .cells"))).convert("RGB")
     filled = {colour: count for count, colour in picture.getcolors(2**24)}
-    assert filled[ImageColor.getrgb(SEEN[verdict])] > size[0] * size[1] / 12
+    assert filled[ImageColor.getrgb(SEEN[name])] > size[0] * size[1] / 12
 
 
 def test_the_contrast_check_would_notice_grey_on_grey(window, pages):
-    window.open(pages / "RELATED.html")
+    window.open(pages["related"])
     window.run("const e = document.querySelector('figcaption'); e.style.color = '#888'; e.id = 'faint'")
     assert min(window.run(CONTRASTS))[0] < 4.5
 
 
 def test_on_paper_every_number_is_there(window, pages):
-    window.open(pages / "RELATED.html", media="print", scheme="dark")
+    window.open(pages["related"], media="print", scheme="dark")
     assert window.run("return document.querySelector('details table').checkVisibility({contentVisibilityAuto: true})")
     assert window.run("return document.querySelector('details table').getBoundingClientRect().height") > 100
     assert min(window.run(CONTRASTS))[0] >= 4.5

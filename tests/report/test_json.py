@@ -15,6 +15,12 @@ def report():
     return goldens.pair()
 
 
+@pytest.fixture(autouse=True)
+def without_another_time(monkeypatch):
+    """What builds packages may set a time for everything."""
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+
+
 @pytest.fixture(scope="module")
 def golden():
     return plain.loads(goldens.read("report-v2.json"))
@@ -55,6 +61,11 @@ def described(schema):
     if not isinstance(schema, dict):
         return set()
     return set(schema.get("properties", {})).union(*map(described, schema.values()))
+
+
+def test_the_time_is_that_of_the_environment_where_it_gives_one(report, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
+    assert json.document(report)["checked_at"] == "2026-11-18T11:06:40Z"
 
 
 @pytest.mark.parametrize(

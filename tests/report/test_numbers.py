@@ -60,6 +60,13 @@ def test_by_what_several_paths_were_corrected_for_is_told(part, by):
     assert list(numbers.null_sentences(measured))[-1].endswith(f", 0.02 after correction over the paths ({by})")
 
 
+def test_a_test_that_may_follow_is_named_where_p_is_corrected_for_it():
+    once = replace(evidence(p=0.002), further=1)
+    assert numbers.corrections(once) == "Bonferroni's correction over a test of the hidden units that may follow"
+    both = replace(once, analyses=3)
+    assert numbers.corrections(both).startswith("Bonferroni's correction over 3 interim analyses and a test of the")
+
+
 KNOWN = EmpiricalNull({"x": 0.1, "y": -0.1, "z": 0.0}, "a\nb", alpha=0.3)
 
 

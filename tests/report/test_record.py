@@ -2,15 +2,12 @@
 
 import datetime
 import json
-import shlex
 from dataclasses import replace
 
 import pytest
 
-from hf_lineage import Options
 from hf_lineage.errors import CardError
 from hf_lineage.report import record
-from hf_lineage.signature.recipe import RECIPES
 from tests import goldens
 
 NAME = "claims-v2.json"
@@ -90,36 +87,6 @@ def test_our_own_cache_is_as_good_as_the_weights(report):
     (row,) = report.rows
     cached = replace(report, rows=(replace(row, base_origin=replace(row.base_origin, kind="cache")),))
     assert built(cached).claims == built(report).claims
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, ""),
-        ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
-        ({"paths": ("all",), "budget": "full"}, "--paths all --budget full"),
-        ({"recipe": RECIPES["paper"]}, "--recipe paper"),
-        ({"recipe": replace(RECIPES["robust"], probes=None)}, "--exact"),
-        ({"recipe": replace(RECIPES["robust"], probes=8)}, "--probes 8"),
-        ({"alpha": 0.05, "permutations": 99, "seed": 3}, "--alpha 0.05 --permutations 99 --seed 3"),
-        ({"budget": "quick", "min_share": 0.75}, "--budget quick --min-share 0.75"),
-        ({"accept": ("part", "basis")}, "--accept part --accept basis"),
-        ({"recompute": True, "signatures": ("a/b",)}, "--recompute --signatures a/b"),
-        ({"nulls": ("x/y", "two words")}, "--null x/y --null 'two words'"),
-    ],
-)
-def test_the_command_measures_it_again(report, options, words):
-    (row,) = report.rows
-    command = record.command("fern/child@main", goldens.COMMIT, row, Options(**options), {})
-    rest = f" {words}" if words else ""
-    assert command == f"hf-lineage check fern/child@{goldens.COMMIT} --base {BASE}{rest}"
-
-
-def test_a_command_is_words_of_a_shell_whatever_the_names_are(report):
-    (row,) = report.rows
-    hostile = replace(row, claim=replace(row.claim, base="a; rm -rf / $(x) `y`"))
-    words = shlex.split(record.command("-x 'y'", None, hostile, Options(), {}))
-    assert words == ["hf-lineage", "check", "-x 'y'", "--base", "a; rm -rf / $(x) `y`"]
 
 
 def test_the_day_is_the_one_that_was_given(report):

@@ -16,9 +16,8 @@ from tests.pages import measured, report, row
 def shown(*rows, **settings):
     """Name -> number and meaning of each tile of the first claim."""
     markup = tiles(report(*rows, **settings), rows[0])
-    found = re.findall(
-        r"<div><dt>(.*?)</dt><dd class=\"number\">(.*?)</dd><dd class=\"muted\">(.*?)</dd></div>", markup
-    )
+    number = r'<dd class="number">(.*?)</dd>(?:<dd><svg.*?</svg></dd>)?'
+    found = re.findall(rf'<div><dt>(.*?)</dt>{number}<dd class="muted">(.*?)</dd></div>', markup)
     return {name: (number, meaning) for name, number, meaning in found}
 
 
@@ -26,6 +25,12 @@ def test_there_are_four_in_their_order():
     found = shown(row(mlp=measured()))
     assert list(found) == ["Score", "Inherited", "p-value", "Layers"]
     assert [number for number, _ in found.values()] == ["0.970", "97%", "0.001", "6"]
+
+
+def test_the_range_of_independent_models_is_drawn_beside_the_score():
+    only = row(mlp=measured())
+    low, high = only.verdict.evidence["mlp"].permutation.range
+    assert f"independent models score {low:.3f} to {high:.3f}, this pair 0.970" in tiles(report(only), only)
 
 
 def test_without_evidence_there_are_none():

@@ -1,0 +1,92 @@
+"""Public: a report as it may be shown to others, in which no path tells where on this machine its files are."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from hf_lineage.checking.ancestors import Step
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.verdict import Verdict
+
+HOME = "~"
+GIVEN = "The name is the one that whoever ran the check gave the folder; nothing has checked it."
+"""What is said of a name that the user gave."""
+_PARTS = (Row, Claim, Step, Verdict)
+"""What holds texts, itself or further in."""
+
+
+def public(report: Report) -> Report:
+    """Return a report with the name that the user gave a folder, and without paths of this machine in any text."""
+    private = names(report)
+    texts = {name: short for name, short in private.items() if _tells_apart(name)} | _home()
+
+    def rename(text: str) -> str:
+        return renamed(text, texts)
+
+    rows = _each(report.rows, rename)
+    conflicts, notes = (tuple(map(rename, several)) for several in (report.conflicts, report.notes))
+    model = private.get(report.model, rename(report.model))
+    return replace(report, model=model, rows=rows, conflicts=conflicts, notes=notes)
+
+
+def names(report: Report) -> dict[str, str]:
+    """Return what stands for every name that only this machine knows."""
+    options = report.options
+    folders = (options.local_hub, options.registry, options.trust)
+    bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
+    typed = [report.model, *bases, *options.nulls, *report.called]
+    typed += [str(folder) for folder in folders if folder is not None]
+    private = {name: short for name in typed if (short := shortened(name)) != name}
+    on_hub = report.source is not None and report.source.remote is not None
+    return private | ({report.model: report.as_name} if report.as_name and not on_hub else {})
+
+
+def shortened(name: str) -> str:
+    """Return a name as it may be shown: of a path that leads out of the working directory the last part alone.
+
+    >>> shortened("org/name"), shortened("./folder"), shortened("/home/me/folder"), shortened("../folder")
+    ('org/name', './folder', './folder', './folder')
+    """
+    path = PurePath(name)
+    if not (path.is_absolute() or ".." in path.parts or name.startswith(HOME)):
+        return name
+    only_dots = not name.strip("./\\")
+    return f"./{(Path(name).resolve() if only_dots else path).name}"
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """Return text in which no private name stands, wherever it is a word of its own or begins a longer path."""
+    private = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda match: names[match[0]], text) if names else text
+
+
+def _tells_apart(name: str) -> bool:
+    """Whether a name in a text can only be this one: `model` or `.` may be a word of the sentence."""
+    return len([part for part in PurePath(name).parts if part.strip("./\\~")]) > 1 or PurePath(name).is_absolute()
+
+
+def _home() -> dict[str, str]:
+    """The home directory, unless it is that of no user."""
+    with contextlib.suppress(RuntimeError):
+        home = Path.home()
+        return {str(home): HOME} if len(home.parts) > 1 else {}
+    return {}
+
+
+def _each(value: Any, rename: Callable[[str], str]) -> Any:
+    """A value with every text in it renamed, down to the parts of a row; what was measured stays."""
+    if isinstance(value, str):
+        return rename(value)
+    if isinstance(value, tuple):
+        return tuple(_each(one, rename) for one in value)
+    if isinstance(value, _PARTS):
+        changed = {field.name: _each(getattr(value, field.name), rename) for field in fields(value) if field.init}
+        return replace(value, **changed)
+    return value
