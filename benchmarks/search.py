@@ -2,12 +2,15 @@
 
 `python -m benchmarks.search` prints it as a table and writes it to `results/search.json`. The keys of unrelated models
 are random bits, as those of independent models are. Among them stand families of ten, made as models are: residuals
-of every member that have a given cosine with those of the first, and the keys of all of them.
+of every member that have a given cosine with those of the first, and the keys of all of them. `identify` is run as a
+command, on the stored signature of a model of the size of a Llama of 7 billion weights, with five relatives.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -22,11 +25,14 @@ from rich.console import Console
 
 from benchmarks.machine import machine
 from benchmarks.results import Row, Target, show
-from hf_lineage.index import catalogue
-from hf_lineage.index.catalogue import KEYS, Catalogue, Entry
+from hf_lineage.index import shards
+from hf_lineage.index.catalogue import KEYS, Catalogue
 from hf_lineage.index.identify import CHANCE
 from hf_lineage.index.key import BITS, halves, key_of, similarities
-from hf_lineage.signature.values import PathSignature
+from hf_lineage.index.shards import Entry
+from hf_lineage.signature.recipe import RECIPES, UNIT_SIGNS
+from hf_lineage.signature.store import save_signature
+from hf_lineage.signature.values import PathSignature, Signature, UnitCodes
 
 FILE = Path(__file__).with_name("results") / "search.json"
 SIZES = (10_000, 100_000, 1_000_000)
@@ -34,9 +40,12 @@ FAMILIES, MEMBERS = 200, 9
 COSINES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Of the members of a family with the first one, layer by layer."""
 COORDINATES, LAYERS = 128, 32
-ENTRY = Entry("org/model", "", "mlp", 4096, LAYERS, "mlp-robust-64")
+WIDTH, UNITS, RECIPE = 4096, 11008, RECIPES["robust"]
+ENTRY = Entry("org/model", "", "mlp", WIDTH, LAYERS, RECIPE.label("mlp"))
 PART = 100_000
 """Models of one file of keys."""
+RELATIVES = 5
+"""Of the model that is identified, each at a cosine of .9: as many as are tested."""
 NEAREST = 10
 
 
@@ -68,7 +77,37 @@ def build(folder: Path, members: NDArray[np.uint8], size: int) -> None:
             replace(ENTRY, model=f"org/model-{number}", commit=f"{number:040x}")
             for number in range(start, start + len(keys))
         ]
-        (folder / KEYS / f"{start:032x}.parquet").write_bytes(catalogue._encoded(entries, keys))
+        (folder / KEYS / f"{start:032x}.parquet").write_bytes(shards.encoded(entries, keys))
+
+
+def identified(folder: Path) -> float:
+    """Return the seconds that the command takes to identify a model of which relatives are in an index."""
+    rng, index = np.random.default_rng(2), Catalogue(folder)
+    first = _signature("org/asked", None, rng)
+    save_signature(first, folder / "asked.lineage.safetensors")
+    for number in range(RELATIVES):
+        index.add(_signature(f"org/relative-{number}", first, rng))
+    command = [sys.executable, "-m", "hf_lineage.cli", "identify", str(folder / "asked.lineage.safetensors")]
+    started = time.perf_counter()
+    done = subprocess.run([*command, "--index", str(folder), "--format", "json"], stdout=subprocess.PIPE, check=True)
+    seconds = time.perf_counter() - started
+    verdicts = [one["verdict"] for one in json.loads(done.stdout)["paths"][0]["relatives"]]
+    assert verdicts == ["RELATED"] * RELATIVES, verdicts
+    return seconds
+
+
+def _signature(name: str, first: Signature | None, rng: np.random.Generator) -> Signature:
+    """A signature of random numbers, or of one that is related to another."""
+    shapes = {"sketch": (LAYERS, WIDTH, RECIPE.columns(WIDTH)), "corner": (LAYERS, COORDINATES, COORDINATES)}
+    arrays = {part: rng.standard_normal(shape, np.float32) for part, shape in shapes.items()}
+    if first is not None:
+        arrays = {part: 0.9 * getattr(first.paths["mlp"], part) + 0.19**0.5 * own for part, own in arrays.items()}
+    arrays = {part: values.astype(np.float32) for part, values in arrays.items()}
+    rows = np.ones(LAYERS)
+    codes = rng.integers(0, 256, (UNITS, UNIT_SIGNS // 8), np.uint8)
+    units = (UnitCodes(np.ones(UNITS, np.float32), codes, codes),) * LAYERS
+    path = PathSignature(**arrays, trace=rows, norm=rows, writes=rows, units=units)
+    return Signature(name, "c" * 40, "LlamaForCausalLM", "llama", True, WIDTH, LAYERS, RECIPE, {"mlp": path})
 
 
 def measure(sizes: Sequence[int], count: int) -> list[Row]:
@@ -89,6 +128,8 @@ def _measured(size: int, asked: Sequence[NDArray[np.uint8]], planted: NDArray[np
         known = Catalogue(Path(scratch)).read().like(ENTRY)
         keys = known.keys
         opened = time.perf_counter() - started
+        memory = psutil.Process().memory_info().rss / 1e9
+        whole = identified(Path(scratch))
     times, hits, false = [], 0, 0
     for family, key in enumerate(asked):
         started = time.perf_counter()
@@ -99,11 +140,11 @@ def _measured(size: int, asked: Sequence[NDArray[np.uint8]], planted: NDArray[np
         hits += int(((nearest >= own) & (nearest < own + MEMBERS)).sum())
         false += int((cosines > CHANCE).sum()) - int((cosines[own : own + MEMBERS] > CHANCE).sum())
     recall, what = hits / len(planted), f"{size:,} models"
-    memory = psutil.Process().memory_info().rss / 1e9
     yield Row(f"{what}, one search", Target(high=0.5) if large else Target(), float(np.median(times)), "s", "all keys")
     yield Row(f"{what}, recall at {NEAREST}", Target(low=0.99), recall, "", f"{len(asked)} families of {MEMBERS + 1}")
     yield Row(f"{what}, others above chance", Target(), false / len(asked), "", f"a search, cosine > {CHANCE:.2f}")
     yield Row(f"{what}, to open", Target(), opened, "s", "names and keys")
+    yield Row(f"{what}, identify", Target(high=5) if large else Target(), whole, "s", "whole command, a stored signature")
     yield Row(f"{what}, memory", Target(high=8), memory, "GB", "resident")
     yield Row(f"{what}, keys on disk", Target(), stored, "MB", f"written in {built:.1f} s")
 

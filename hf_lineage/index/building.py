@@ -11,7 +11,8 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import only
 from hf_lineage.errors import LineageError
 from hf_lineage.hub import listing
-from hf_lineage.index.catalogue import Catalogue, Entry
+from hf_lineage.index.catalogue import Catalogue
+from hf_lineage.index.shards import Entry
 from hf_lineage.signature.values import Signature
 
 

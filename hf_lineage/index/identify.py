@@ -15,8 +15,9 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.differences import SIBLINGS, aligned, scaled
 from hf_lineage.evidence.evaluate import evaluate
 from hf_lineage.evidence.verdict import Related, Verdict
-from hf_lineage.index.catalogue import Catalogue, Entry, entry_of
+from hf_lineage.index.catalogue import Catalogue, entry_of
 from hf_lineage.index.key import BITS, for_testing, key_of, similarities
+from hf_lineage.index.shards import Entry
 from hf_lineage.signature.recipe import Array
 from hf_lineage.signature.values import Signature
 

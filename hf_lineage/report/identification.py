@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence.differences import SIBLINGS
-from hf_lineage.index.catalogue import Entry
+from hf_lineage.index.shards import Entry
 from hf_lineage.index.identify import Identification, Relative
 from hf_lineage.report import wording
 from hf_lineage.report.encoding import indented
