@@ -20,8 +20,9 @@ def commit(name: str, files: Mapping[str, bytes | Path | None], parent: str, mes
     """Commit files to a Hub repository whose branch stands at `parent`; return the address of commit or pull request.
 
     A file is given by its content or by where it is; None removes it. `where` is that of `create_commit`: the
-    `revision` to commit to, `create_pr` to propose it instead, the `repo_type`. Raise BranchMovedError if the branch has
-    moved, RepositoryError if the account may not write there or the Hub refuses, NetworkError if it cannot be reached.
+    `revision` to commit to, `create_pr` to propose it instead, the `repo_type`. Raise BranchMovedError if the branch
+    has moved, RepositoryError if the account may not write there or the Hub refuses, NetworkError if it cannot be
+    reached.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 

@@ -100,9 +100,7 @@ class Catalogue:
         file = self.signature_path(entry)
         signature = load_signature(file)
         if entry_of(signature, entry.path) != entry:
-            raise SignatureError(
-                f"{file} is not the signature of {printable(entry.model, 200)}; add the model again"
-            )
+            raise SignatureError(f"{file} is not the signature of {printable(entry.model, 200)}; add the model again")
         return signature
 
     def signature_path(self, entry: Entry) -> Path:

@@ -46,14 +46,14 @@ class Part:
     def entries(self, rows: NDArray[np.int64] | None) -> list[Entry]:
         """Return the models in some rows, or in all."""
         if self.shard is None:
-            return _entries(self.searched if rows is None else self.searched.take(rows))
+            return entries_of(self.searched if rows is None else self.searched.take(rows))
         if rows is None:
-            return _entries(rows_of(self.file, self.shard, NAMES))
+            return entries_of(rows_of(self.file, self.shard, NAMES))
         return [self._entry(int(row)) for row in rows]
 
     def _entry(self, row: int) -> Entry:
         group, within = divmod(row, ROWS)
-        return _entries(rows_of(self.file, self.shard, NAMES, group).slice(within, 1))[0]
+        return entries_of(rows_of(self.file, self.shard, NAMES, group).slice(within, 1))[0]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,9 @@ class Known:
 
     @functools.cached_property
     def _ends(self) -> NDArray[np.int64]:
-        sizes = [len(part.searched) for part in self.parts] if self.chosen is None else [len(one) for one in self.chosen]
+        sizes = (
+            [len(part.searched) for part in self.parts] if self.chosen is None else [len(one) for one in self.chosen]
+        )
         return np.cumsum(sizes, dtype=np.int64)
 
     def _entry(self, row: int) -> Entry:
@@ -111,6 +113,7 @@ class Known:
         return self.parts[at].entries(rows)[0]
 
 
-def _entries(table: Any) -> list[Entry]:
+def entries_of(table: Any) -> list[Entry]:
+    """Return the models of a table by the schema of an index."""
     columns = [table[name].to_pylist() for name in NAMES]
     return [Entry(*values) for values in zip(*columns, strict=True)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from hf_lineage.errors import OptionError, SignatureError, printable
 from hf_lineage.index.key import BITS, VERSION
 
+REMEDY = "remove it and add its models again"
+"""For a shard of an index of the user's own."""
 LARGEST = 2**31
 """Bytes of a shard that is read."""
 ROWS = 2**16
@@ -28,6 +30,8 @@ REPEATED = ["path", "width", "layers", "recipe", "source"]
 SEARCHED = ["path", "width", "recipe"]
 """What a search compares besides the keys."""
 IDENTIFYING = ["model", "commit", "path", "recipe"]
+ENCODINGS = frozenset({"PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY"})
+"""How columns may be stored: by these a value is as long in memory as in the file."""
 STAMP = {b"hf_lineage_index": str(VERSION).encode()}
 """What the metadata of a shard say: how its keys were made."""
 
@@ -93,19 +97,35 @@ def opened(file: Path, few: Collection[str] = REPEATED) -> Any:
         metadata = parquet.read_metadata(file)
         _check(file, metadata)
         texts = [name for name in few if schema().field(name).type == arrow.string()]
-        return parquet.ParquetFile(file, metadata=metadata, memory_map=True, read_dictionary=texts)
+        shard = parquet.ParquetFile(file, metadata=metadata, memory_map=True, read_dictionary=texts)
     except FileNotFoundError:
         raise
     except (OSError, arrow.ArrowException) as error:
         raise _refusal(file, str(error)) from None
+    for column in schema():
+        found = shard.schema_arrow.field(column.name).type
+        if (found.value_type if arrow.types.is_dictionary(found) else found) != column.type:
+            raise _refusal(file, f"its column {column.name} is of the type {found}")
+    return shard
 
 
-def rows_of(file: Path, shard: Any, columns: Sequence[str], group: int | None = None) -> Any:
-    """Return some columns of a shard, of one group of rows or of all; SignatureError if it is damaged."""
+def rows_of(
+    file: Path,
+    shard: Any,
+    columns: Sequence[str],
+    group: int | None = None,
+    check: Callable[[Any], str] | None = None,
+) -> Any:
+    """Return some columns of a shard, of one group of rows or of all; SignatureError if it is damaged.
+
+    `check` says what is wrong with them while each text that is repeated is held once.
+    """
     arrow, _ = libraries()
     try:
         table = shard.read(list(columns)) if group is None else shard.read_row_group(group, list(columns))
         table.validate(full=True)
+        if check is not None and (problem := check(table)):
+            raise _refusal(file, problem)
     except (OSError, arrow.ArrowException) as error:
         raise _refusal(file, str(error)) from None
     wanted = arrow.schema([schema().field(name) for name in columns])
@@ -174,9 +194,9 @@ def _check(file: Path, metadata: Any) -> None:
             raise _refusal(file, f"its groups do not have {ROWS} rows each")
         if any(column.compression != "UNCOMPRESSED" or column.num_values != group.num_rows for column in columns):
             raise _refusal(file, "it is compressed, or its columns are of unlike length")
+        if others := {encoding for column in columns for encoding in column.encodings} - ENCODINGS:
+            raise _refusal(file, f"its columns are stored as {', '.join(sorted(others))}")
 
 
 def _refusal(file: Path, problem: str) -> SignatureError:
-    return SignatureError(
-        f"{file} is no file of an index: {printable(problem, 200)}; remove it and add its models again"
-    )
+    return SignatureError(f"{file} is no file of an index: {printable(problem, 200)}; {REMEDY}")
