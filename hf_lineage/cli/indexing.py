@@ -39,12 +39,19 @@ IDENTIFYING = with_examples(
     f"was, {CODES}",
     "hf-lineage identify org/model",
 )
-INDEX = click.option(
+FOLDER = click.option(
     "--index",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="The folder of the index; by default HF_LINEAGE_INDEX, or lineage/index in HF_HOME.",
+)
+INDEX = click.option(
+    "--index",
+    "index",
+    metavar="DIR|REPO",
+    help="The folder of the index, or org/name of one on the Hub; by default HF_LINEAGE_INDEX, or lineage/index in "
+    "HF_HOME.",
 )
 FORM = format_option("text", "json")
 
@@ -57,7 +64,7 @@ def index() -> None:
 @index.command(epilog=ADDING)
 @click.argument("models", nargs=-1, metavar="MODEL...")
 @click.option("--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable.")
-@with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
+@with_options(FOLDER, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
 def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **settings: Any) -> int:
     """Put models into the index, each when it has been read."""
     from hf_lineage.index import building
@@ -78,12 +85,12 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
 
 @index.command("list", epilog=SHOWING)
 @with_options(INDEX, FORM, OUTPUT)
-def list_(folder: Path | None, form: str, output: Path | None) -> int:
+def list_(index: str | None, form: str, output: Path | None) -> int:
     """List the models of the index."""
-    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.index import publishing
     from hf_lineage.report import identification
 
-    entries = sorted(set(Catalogue(folder or default_folder()).read().entries()))
+    entries = sorted(set(publishing.opened(index).read().entries()))
     write(identification.LISTS[form](entries), output)
     return 0
 
@@ -94,18 +101,18 @@ def list_(folder: Path | None, form: str, output: Path | None) -> int:
 @click.option("--alpha", type=float, default=Procedure.alpha, show_default=True, help="Significance level of the test.")
 @with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, FORM, OUTPUT)
 def identify(
-    model: str, top: int, alpha: float, folder: Path | None, form: str, output: Path | None, **settings: Any
+    model: str, top: int, alpha: float, index: str | None, form: str, output: Path | None, **settings: Any
 ) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
     from hf_lineage.checking import api
     from hf_lineage.evidence.criteria import Criteria
     from hf_lineage.index import identify as searching
-    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.index import publishing
     from hf_lineage.report import identification
 
     options = make_options(alpha=alpha, **settings)
     signature = api.extract(model, options)
-    catalogue, criteria = Catalogue(folder or default_folder()), Criteria(alpha=alpha)
+    catalogue, criteria = publishing.opened(index), Criteria(alpha=alpha)
     results = [searching.identify(signature, path, catalogue, criteria, top) for path in signature.paths]
     write(identification.FORMATS[form](results), output, coloured=form == "text")
     return 0 if any(result.related for result in results) else UNDECIDED

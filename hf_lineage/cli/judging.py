@@ -33,26 +33,29 @@ COMPARING = with_examples(EPILOG, "hf-lineage compare org/base org/model --expla
 NEAREST = click.option(
     "--index",
     "index",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    metavar="DIR",
-    help="Note which models of the index in DIR are nearer than the declared base; verdicts stay as they are.",
+    metavar="DIR|REPO",
+    help="Note which models of the index, in a folder or on the Hub, are nearer than the declared base; verdicts stay as "
+    "they are.",
 )
 
 
 @click.command(epilog=CHECKING)
 @click.argument("model")
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
-def check(model: str, bases: tuple[str, ...], index: Path | None, on_hub: bool, **settings: Any) -> int:
+def check(model: str, bases: tuple[str, ...], index: str | None, on_hub: bool, **settings: Any) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage.checking import api
 
-    delivery = Delivery.of(settings)
-    report = api.check(model, bases, make_options(**settings), on_hub=on_hub)
+    delivery, catalogue = Delivery.of(settings), None
     if index is not None:
-        from hf_lineage.index.catalogue import Catalogue
+        from hf_lineage.index import publishing
+
+        catalogue = publishing.opened(index, must_exist=True)
+    report = api.check(model, bases, make_options(**settings), on_hub=on_hub)
+    if catalogue is not None:
         from hf_lineage.index.nearer import noted
 
-        report = noted(report, Catalogue(index))
+        report = noted(report, catalogue)
     return delivery.deliver(report)
 
 

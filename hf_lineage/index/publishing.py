@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.errors import BranchMovedError, OptionError, RepositoryError, printable
+from hf_lineage.files.folders import is_folder
 from hf_lineage.hub import client, commits, trees
 from hf_lineage.hub.reference import hub_name
 from hf_lineage.index import card, received, shards
@@ -146,14 +147,17 @@ def pull(name: str, catalogue: Catalogue, signatures: bool = False) -> Pulled:
     return Pulled(commit, len(new), len(rows))
 
 
-def opened(index: str | None) -> Catalogue:
+def opened(index: str | None, must_exist: bool = False) -> Catalogue:
     """Return the index that a user names: a folder, or a repository of data on the Hub; by default the user's own.
 
     Of a repository the keys are fetched, and kept by commit. Raise LineageError as `pull` does.
     """
     if index is None:
         return Catalogue(default_folder())
-    if Path(index).exists() or hub_name(index) is None or "/" not in index or index.startswith("."):
+    there = is_folder(index)
+    if there or hub_name(index) is None or "/" not in index:
+        if must_exist and not there:
+            raise OptionError(f"{printable(index, 200)} is neither a folder nor an index on the Hub; make it first")
         return Catalogue(Path(index))
     repo, commit = _at(index)
     kept = Catalogue(cache.root() / "indexes" / repo / commit)
