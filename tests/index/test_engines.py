@@ -12,7 +12,7 @@ from tests.running import COMMAND, process
 from tests.server import faults, serving
 from tests.server.client import remote
 
-MODELS = 24
+MODELS = 12
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +81,81 @@ def test_ray_gives_the_same_index(hub, names, whole, tmp_path):
     done = process(*command(index, few, *options), env=remote(hub, tmp_path / "home"), timeout=180)
     assert done.code == 0, done
     assert content(index) == content(whole)
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """A Hub with a model that is none, one that is gone, and one that can be read."""
+    folder = tmp_path / "models"
+    with serving() as running:
+        running.publish("org/good", tiny_llama(folder / "good", layers=1))
+        running.publish("org/odd", tiny_llama(folder / "odd", layers=1, architectures=["NoSuchModel"]))
+        running.plan(faults.unavailable, "org/slow", times=1000)
+        yield running
+
+
+def test_failures_have_a_reason_and_are_not_tried_again(broken, tmp_path, monkeypatch):
+    from hf_lineage import Options
+    from hf_lineage.index import building
+    from hf_lineage.index.catalogue import Catalogue
+    from hf_lineage.index.engines import Work, local
+    from tests.server.client import connect
+
+    connect(broken, tmp_path / "cache", monkeypatch)
+    names, catalogue = ["org/odd", "org/gone", "org/slow", "org/good"], Catalogue(tmp_path / "index")
+
+    def build(**kwargs):
+        broken.forget()
+        found = building.build(names, catalogue, Options(), local, Work(), **kwargs)
+        return {added.model: added.problem for added in found}
+
+    first = build()
+    assert "NoSuchModel" in first["org/odd"]
+    assert first["org/gone"].startswith("org/gone is not on the Hub")
+    assert first["org/slow"].startswith("org/slow cannot be fetched from the Hub")
+    assert first["org/good"] == ""
+    second = build()
+    assert {one.split("/")[-1] for one in broken.requests if "odd" in one or "gone" in one} == set()
+    assert any("org/slow" in one for one in broken.requests)
+    assert second["org/odd"] == f"org/odd: {first['org/odd']}"
+    build()
+    assert build()["org/slow"].endswith("3 times, so it is not tried again")
+    assert broken.requests == [] or not any("slow" in one for one in broken.requests)
+    build(retry=True)
+    assert any("org/slow" in one for one in broken.requests)
+
+
+def test_an_index_that_was_built_is_not_read_again(hub, names, whole, tmp_path):
+    pinned = tmp_path / "pinned.txt"
+    pinned.write_text("".join(f"{name}@{hub.commit(name, 'main')}\n" for name in hub.published))
+    hub.forget()
+    done = process(*command(whole, pinned), env=remote(hub, tmp_path / "home"))
+    assert (done.code, done.out) == (0, f"0 added, {MODELS} were in the index, 0 could not be read\n")
+    assert hub.requests == []
+
+
+def dies(job):
+    os._exit(1)
+
+
+def test_a_worker_that_ends_is_one_clear_error():
+    from hf_lineage.errors import LineageError
+    from hf_lineage.index.engines import Work, local
+
+    with pytest.raises(LineageError, match="a worker ended while it read a model.*fewer --workers"):
+        list(local(dies, ["org/large"], Work(workers=2), print))
+
+
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
+    from hf_lineage.errors import OptionError
+    from hf_lineage.index.engines import Work, ray
+
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(OptionError, match=r"install hf-lineage\[ray\]"):
+        list(ray(dies, ["org/model"], Work(), print))
+
+
+def test_workers_share_the_rate():
+    from hf_lineage.index.engines import Work
+
+    assert (Work(4, 600).own_rate, Work(4).own_rate) == (150, None)
