@@ -106,7 +106,7 @@ def _signature(name: str, first: Signature | None, rng: np.random.Generator) -> 
     rows = np.ones(LAYERS)
     codes = rng.integers(0, 256, (UNITS, UNIT_SIGNS // 8), np.uint8)
     units = (UnitCodes(np.ones(UNITS, np.float32), codes, codes),) * LAYERS
-    path = PathSignature(**arrays, trace=rows, norm=rows, writes=rows, units=units)
+    path = PathSignature(arrays["sketch"], arrays["corner"], rows, rows, rows, units)
     return Signature(name, "c" * 40, "LlamaForCausalLM", "llama", True, WIDTH, LAYERS, RECIPE, {"mlp": path})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -34,8 +33,8 @@ NEAREST = click.option(
     "--index",
     "index",
     metavar="DIR|REPO",
-    help="Note which models of the index, in a folder or on the Hub, are nearer than the declared base; verdicts stay as "
-    "they are.",
+    help="Note which models of the index, a folder or org/name of one on the Hub, are nearer than the declared base; "
+    "verdicts stay as they are.",
 )
 
 

@@ -65,11 +65,7 @@ def published_by(author: str) -> list[str]:
 
 
 def listed(text: str) -> list[str]:
-    """Return the models of a list, one a line, each once; empty lines and those that begin with # are left out.
-
-    >>> listed("org/a\\n\\n# a remark\\norg/b@main\\norg/a\\n")
-    ['org/a', 'org/b@main']
-    """
+    """Return the models of a list, one a line, each once; empty lines and remarks (#) are left out."""
     if len(text) > LARGEST_LIST:
         raise OptionError(f"the list of models is longer than {LARGEST_LIST >> 20} MiB; divide it")
     lines = (line.strip() for line in text.splitlines())

@@ -75,13 +75,13 @@ class Catalogue:
 
     def commits(self, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
         """Return by model the commits at which it is in the index along all paths, given the label for each."""
-        found: dict[tuple[str, str], set[str]] = {}
+        complete: dict[tuple[str, str], set[str]] = {}
         for entry in self.read().entries():
             there = entry.source or (self.folder / signature_file(entry)).is_file()
             if there and entry.commit and labels.get(entry.path) == entry.recipe:
-                found.setdefault((entry.model, entry.commit), set()).add(entry.path)
+                complete.setdefault((entry.model, entry.commit), set()).add(entry.path)
         by_model: dict[str, frozenset[str]] = {}
-        for (model, commit), paths in found.items():
+        for (model, commit), paths in complete.items():
             if len(paths) == len(labels):
                 by_model[model] = by_model.get(model, frozenset()) | {commit}
         return by_model

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import connection
 from typing import Any, TypeVar
 
-from hf_lineage.errors import LineageError, OptionError
+from hf_lineage.errors import OptionError
 from hf_lineage.hub import pace
 
 Job = TypeVar("Job")
@@ -36,22 +36,38 @@ class Work:
         return self.rate and self.rate / self.workers
 
 
-def local(task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
+def local(
+    task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]
+) -> Iterator[Outcome]:
     """Yield the outcome of every job as it is done, by processes of this machine; by this one if one is enough."""
     if work.workers == 1:
         _prepare(work.own_rate)
         yield from map(task, jobs)
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(work.workers, context, _prepare_child, (work.own_rate,))
+    pool = _pool(work)
+
+    def submit(job: Job) -> Future[Outcome]:
+        nonlocal pool
+        try:
+            return pool.submit(task, job)
+        except BrokenProcessPool:
+            pool = _pool(work)
+            return pool.submit(task, job)
+
+    def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
+        for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+            broken = isinstance(done.exception(), BrokenProcessPool)
+            yield done, lost(waiting[done]) if broken else done.result()
+
     try:
-        yield from _as_done(jobs, work.workers, lambda job: pool.submit(task, job), _finished)
-    except BrokenProcessPool:
-        raise LineageError(
-            "a worker ended while it read a model, perhaps for want of memory; run again to go on, with fewer --workers"
-        ) from None
+        yield from _as_done(jobs, work.workers, submit, finished)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _pool(work: Work) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(work.workers, context, _prepare_child, (work.own_rate,))
 
 
 def ray(task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
@@ -62,8 +78,8 @@ def ray(task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: L
     except ImportError:
         raise OptionError("--engine ray needs Ray; install hf-lineage[ray]") from None
     cluster: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": work.workers}
-    library.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR", **cluster)
-    remote = library.remote(num_cpus=1, max_retries=0)(_prepared)
+    library.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **cluster)
+    remote: Any = library.remote(num_cpus=1, max_retries=0)(_prepared)
 
     def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
         for done in library.wait(list(waiting))[0]:
@@ -105,10 +121,6 @@ def _taken(
     for handle, outcome in list(finished(waiting)):
         del waiting[handle]
         yield outcome
-
-
-def _finished(waiting: Mapping[Future[Outcome], Job]) -> Iterator[tuple[Future[Outcome], Outcome]]:
-    return ((done, done.result()) for done in wait(waiting, return_when=FIRST_COMPLETED).done)
 
 
 def _prepare(rate: float | None) -> None:

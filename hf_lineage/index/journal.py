@@ -82,12 +82,12 @@ class Journal:
 
     def tidy(self) -> None:
         """Leave only the lines that say what became of models that are not done."""
-        lines = []
+        lines: list[dict[str, object]] = []
         for model, trouble in self.read().items():
             lines += [{"model": model, "event": "begun"}] * trouble.begun
             if trouble.problem:
-                line = {"model": model, "event": "failed", "problem": trouble.problem, "final": trouble.final}
-                lines.append(line)
+                failed = {"event": "failed", "problem": trouble.problem, "final": trouble.final}
+                lines.append({"model": model} | failed)
         if self.file.is_file():
             write_atomically(self.file, "".join(map(_line, lines)).encode())
 

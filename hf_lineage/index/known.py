@@ -41,7 +41,8 @@ class Part:
         import pyarrow.compute as compute
 
         same = [compute.equal(self.searched[name], getattr(asked, name)).to_numpy() for name in SEARCHED]
-        return np.logical_and.reduce(same)
+        alike: NDArray[np.bool_] = np.logical_and.reduce(same)
+        return alike
 
     def entries(self, rows: NDArray[np.int64] | None) -> list[Entry]:
         """Return the models in some rows, or in all."""

@@ -103,9 +103,9 @@ def opened(file: Path, few: Collection[str] = REPEATED) -> Any:
     except (OSError, arrow.ArrowException) as error:
         raise _refusal(file, str(error)) from None
     for column in schema():
-        found = shard.schema_arrow.field(column.name).type
-        if (found.value_type if arrow.types.is_dictionary(found) else found) != column.type:
-            raise _refusal(file, f"its column {column.name} is of the type {found}")
+        actual = shard.schema_arrow.field(column.name).type
+        if (actual.value_type if arrow.types.is_dictionary(actual) else actual) != column.type:
+            raise _refusal(file, f"its column {column.name} is of the type {actual}")
     return shard
 
 

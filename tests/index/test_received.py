@@ -123,7 +123,7 @@ def test_a_long_text_is_not_repeated_before_it_is_refused(serve):
 
 def test_too_many_files_are_refused_before_any_is_fetched(serve, monkeypatch):
     monkeypatch.setattr(received, "MOST_SHARDS", 1)
-    with pytest.raises(RepositoryError, match="eve/index has 2 files of keys of .* bytes, more than are read"):
+    with pytest.raises(RepositoryError, match=r"eve/index has 2 files of keys of .* bytes, more than are read"):
         serve(one=shards.encoded([ENTRY], KEY), two=shards.encoded([ENTRY], KEY))
     assert not [one for one in serve.requests if "resolve" in one]
 

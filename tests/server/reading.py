@@ -37,9 +37,7 @@ def _found(told: Callable[[Hub, Request, dict[str, str], Path, str], Answer]) ->
     return answered
 
 
-@route(
-    "GET HEAD", rf"{_API}/(?P<name>[^/]+(/(?!revision/|tree/)[^/]+)?)(/revision/(?P<revision>[^/]+))?"
-)
+@route("GET HEAD", rf"{_API}/(?P<name>[^/]+(/(?!revision/|tree/)[^/]+)?)(/revision/(?P<revision>[^/]+))?")
 @_found
 def info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """Who a model is, at a revision."""
