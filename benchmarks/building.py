@@ -70,8 +70,12 @@ def cost() -> Iterator[Row]:
         note = f"{moved} of {SHAPE.bytes} bytes, {SHAPE.layers} layers of width {SHAPE.width}, in 3 shards"
         yield Row("one model: bytes", Target(high=0.75), moved / SHAPE.bytes, "of its own bytes", note)
         resolved = len(hub.requests) - len(api)
-        yield Row("one model: requests to the API", Target(), len(api), "requests", "what is there, and at which commit")
-        yield Row("one model: requests for files", Target(), resolved, "requests", "small files, and where large ones are")
+        yield Row(
+            "one model: requests to the API", Target(), len(api), "requests", "what is there, and at which commit"
+        )
+        yield Row(
+            "one model: requests for files", Target(), resolved, "requests", "small files, and where large ones are"
+        )
         yield Row("one model: ranges of large files", Target(), len(hub.parts), "requests", "from the CDN")
 
 

@@ -27,7 +27,13 @@ def run(command, folder, **environment):
 def test_the_client_accepts_the_job(tmp_path):
     done = run([JOBS / "build-index.sh", INDEX, "--dry-run"], tmp_path, HF_TOKEN="hf_x", HF_HOME=str(tmp_path))
     assert done.returncode == 0, done.stderr
-    for line in ("image    python:3.13", "flavor   cpu-upgrade", "timeout  12h", f"env      INDEX={INDEX}", "HF_TOKEN=***"):
+    for line in (
+        "image    python:3.13",
+        "flavor   cpu-upgrade",
+        "timeout  12h",
+        f"env      INDEX={INDEX}",
+        "HF_TOKEN=***",
+    ):
         assert line in done.stdout
     assert 'hf-lineage index push "$INDEX"' in done.stdout
 

@@ -49,7 +49,7 @@ FOLDER = click.option(
 INDEX = click.option(
     "--index",
     "index",
-    metavar="DIR|REPO",
+    metavar="INDEX",
     help="The folder of the index, or org/name of one on the Hub; by default HF_LINEAGE_INDEX, or lineage/index in "
     "HF_HOME.",
 )

@@ -32,7 +32,7 @@ COMPARING = with_examples(EPILOG, "hf-lineage compare org/base org/model --expla
 NEAREST = click.option(
     "--index",
     "index",
-    metavar="DIR|REPO",
+    metavar="INDEX",
     help="Note which models of the index, a folder or org/name of one on the Hub, are nearer than the declared base; "
     "verdicts stay as they are.",
 )
