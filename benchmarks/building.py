@@ -1,9 +1,9 @@
 """Building: what an index of many models costs, and whether a build that is killed gives the same as one that is not.
 
-`python -m benchmarks.building` prints it as a table and writes it to `results/building.json`. Two hundred tiny models are
-on the small Hub of the tests; the index is built by one process, by two of which the first run is killed halfway, and
-by Ray. What a model costs is measured on one with all layers of a Llama of 7 billion weights, at a sixteenth of its
-width.
+`python -m benchmarks.building` prints it as a table and writes it to `results/building.json`. Two hundred tiny models
+are on the small Hub of the tests; the index is built by one process, by several, by Ray, and by a run that is killed
+halfway and a second one. What a model costs is measured on one with all layers of a Llama of 7 billion weights, at a
+sixteenth of its width.
 """
 
 from __future__ import annotations

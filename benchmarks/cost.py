@@ -105,7 +105,7 @@ def lines(assumed: Mapping[str, float]) -> Iterator[Line]:
 
 def assumptions(assumed: Mapping[str, float]) -> list[tuple[str, str, str]]:
     """Return the name, the value and the words of every assumption."""
-    return [(f"`{name}`", f"{assumed[name]:,g}", ASSUMED[name].words) for name in ASSUMED]
+    return [(f"`{name}`", f"{assumed[name]:,.12g}", ASSUMED[name].words) for name in ASSUMED]
 
 
 def defaults() -> dict[str, float]:

@@ -156,9 +156,9 @@ def _measured(size: int, asked: Sequence[NDArray[np.uint8]], planted: NDArray[np
     yield Row(f"{what}, recall at {NEAREST}", Target(low=0.99), recall, "", f"{len(asked)} families of {MEMBERS + 1}")
     yield Row(f"{what}, others above chance", Target(), false / len(asked), "", f"a search, cosine > {CHANCE:.2f}")
     yield Row(f"{what}, to open", Target(), opened, "s", "names and keys")
-    yield Row(
-        f"{what}, identify", Target(high=5) if large else Target(), whole, "s", "whole command, a stored signature"
-    )
+    note = f"whole command, a stored 7B signature, least of {RUNS}"
+    yield Row(f"{what}, identify", Target(high=5) if large else Target(), whole, "s", note)
+    yield Row(f"{what}, identify, processors", Target(), worked, "s", "of all cores together")
     yield Row(f"{what}, memory", Target(high=8), memory, "GB", "resident")
     yield Row(f"{what}, keys on disk", Target(), stored, "MB", f"written in {built:.1f} s")
 
