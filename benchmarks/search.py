@@ -91,7 +91,7 @@ def identified(folder: Path) -> tuple[float, float]:
     for number in range(RELATIVES):
         index.add(_signature(f"org/relative-{number}", first, rng))
     command = [sys.executable, "-m", "hf_lineage.cli", "identify", str(folder / "asked.lineage.safetensors")]
-    took = []
+    took: list[tuple[float, float]] = []
     for _ in range(RUNS):
         started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(
@@ -102,8 +102,7 @@ def identified(folder: Path) -> tuple[float, float]:
         took.append((time.perf_counter() - started, worked))
         verdicts = [one["verdict"] for one in json.loads(done.stdout)["paths"][0]["relatives"]]
         assert verdicts == ["RELATED"] * RELATIVES, verdicts
-    seconds, worked = zip(*took, strict=True)
-    return min(seconds), min(worked)
+    return min(seconds for seconds, _ in took), min(worked for _, worked in took)
 
 
 def _signature(name: str, first: Signature | None, rng: np.random.Generator) -> Signature:

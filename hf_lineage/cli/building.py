@@ -24,8 +24,9 @@ from hf_lineage.errors import printable
 
 BUILDING = with_examples(
     "LIST is a file of models, one a line, or - for standard input: org/name, org/name@commit or a folder. Each model "
-    "is kept when it has been read, and what is in the index is not read again, so a run that was stopped goes on where "
-    "it was. Why a model could not be read stands in build.jsonl, in the index; it is not tried again but for --retry. "
+    "is kept when it has been read, and what is in the index is not read again, so a run that was stopped goes on "
+    "where it was. Why a model could not be read stands in build.jsonl, in the index; what would fail again is tried "
+    "again with --retry alone. "
     f"Exit codes: 0 all are in the index, {CODES}",
     "hf-lineage index build --from models.txt --workers 4",
     "hf-lineage index build --from models.txt --engine ray --workers 64 --rate 600",

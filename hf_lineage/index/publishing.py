@@ -157,7 +157,9 @@ def opened(index: str | None, must_exist: bool = False) -> Catalogue:
     there = is_folder(index)
     if there or hub_name(index) is None or "/" not in index:
         if must_exist and not there:
-            raise OptionError(f"{printable(index, 200)} is neither a folder nor an index on the Hub; make it first")
+            raise OptionError(
+                f"{printable(index, 200)} does not exist, and is no name of an index on the Hub; add models to it first"
+            )
         return Catalogue(Path(index))
     repo, commit = _at(index)
     kept = Catalogue(cache.root() / "indexes" / repo / commit)

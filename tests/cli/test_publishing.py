@@ -72,7 +72,10 @@ def test_folders_are_told_to_be_left_out(server, tmp_path):
         (("index", "pull", "no/where"), "no/where is not on the Hub, or is private"),
         (("index", "pull", "a b/c"), "is no repository of data on the Hub"),
         (("identify", "acme/llama-base", "--index", "no/where"), "no/where is not on the Hub, or is private"),
-        (("check", "acme/llama-base", "--index", "nowhere"), "nowhere is neither a folder nor an index on the Hub"),
+        (
+            ("check", "acme/llama-base", "--index", "nowhere"),
+            "nowhere does not exist, and is no name of an index on the Hub",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line(server, arguments, message):

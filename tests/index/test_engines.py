@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.index.dying import dies
 from tests.models import tiny_llama
 from tests.running import COMMAND, process
 from tests.server import faults, serving
@@ -132,10 +133,6 @@ def test_an_index_that_was_built_is_not_read_again(hub, names, whole, tmp_path):
     done = process(*command(whole, pinned), env=remote(hub, tmp_path / "home"))
     assert (done.code, done.out) == (0, f"0 added, {MODELS} were in the index, 0 could not be read\n")
     assert hub.requests == []
-
-
-def dies(job):
-    return os._exit(1) if job == "org/large" else job
 
 
 def test_a_worker_that_ends_is_told_and_the_others_go_on():

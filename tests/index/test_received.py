@@ -117,7 +117,7 @@ def test_keys_that_grow_when_they_are_read_are_refused(serve):
 
 
 def test_a_long_text_is_not_repeated_before_it_is_refused(serve):
-    rows = shards.encoded([replace(ENTRY, recipe="r" * 2**20)] * 1000, KEY.repeat(1000, 0))
+    rows = shards.encoded([replace(ENTRY, recipe="r" * 2**16)] * 500, KEY.repeat(500, 0))
     assert "a recipe is longer than 400 bytes" in refused(serve, rows)
 
 
