@@ -11,10 +11,10 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import only
 from hf_lineage.errors import LineageError, NetworkError, OptionError, printable, told
 from hf_lineage.hub import listing
-from hf_lineage.index.catalogue import Catalogue, Record, records_of, without_revision
+from hf_lineage.index.catalogue import Catalogue, Record, records_of
 from hf_lineage.index.engines import Work
 from hf_lineage.index.journal import Journal
-from hf_lineage.index.shards import Entry
+from hf_lineage.index.shards import Entry, without_revision
 from hf_lineage.signature.values import Signature
 
 LARGEST_LIST = 2**28

@@ -20,7 +20,7 @@ from hf_lineage.hub import trees
 from hf_lineage.index import shards
 from hf_lineage.index.key import Key, key_of
 from hf_lineage.index.known import SMALL, Known, Part
-from hf_lineage.index.shards import Entry
+from hf_lineage.index.shards import Entry, without_revision
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.signature.values import Signature, by_path
 
@@ -172,8 +172,3 @@ def entry_of(signature: Signature, path: str) -> Entry:
     commit = signature.revision or ""
     layers, label = len(signature.numbers(path)), signature.recipe.label(path)
     return Entry(without_revision(signature.model, commit), commit, path, signature.width, layers, label)
-
-
-def without_revision(model: str, commit: str) -> str:
-    """Return the name of a model that is at a commit, without the revision that was asked for."""
-    return model.partition("@")[0] if commit else model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.index.key import BITS
-from hf_lineage.index.shards import NAMES, ROWS, SEARCHED, Entry, keys_of, libraries, opened, rows_of, schema
+from hf_lineage.index.shards import (
+    NAMES,
+    ROWS,
+    SEARCHED,
+    Entry,
+    keys_of,
+    libraries,
+    opened,
+    rows_of,
+    schema,
+    without_revision,
+)
 
 SMALL = 2**22
 """Bytes of a shard below which all of it is read at once, so that few files stay open."""
@@ -43,6 +54,12 @@ class Part:
         same = [compute.equal(self.searched[name], getattr(asked, name)).to_numpy() for name in SEARCHED]
         alike: NDArray[np.bool_] = np.logical_and.reduce(same)
         return alike
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Return the name and the commit of the model in each row."""
+        names = ("model", "commit")
+        rows = self.searched if self.shard is None else rows_of(self.file, self.shard, names)
+        return zip(*(rows[name].to_pylist() for name in names), strict=True)
 
     def entries(self, rows: NDArray[np.int64] | None) -> list[Entry]:
         """Return the models in some rows, or in all."""
@@ -89,7 +106,33 @@ class Known:
 
     def like(self, asked: Entry) -> Known:
         """Return those that can be compared with a model: along one path, equally wide, by one recipe."""
-        return Known(self.parts, tuple(np.flatnonzero(part.like(asked)) for part in self.parts))
+        return self._where(lambda part: part.like(asked))
+
+    def along(self, path: str) -> int:
+        """Return how many models there are along one path."""
+        return len(self.wide(path))
+
+    def wide(self, path: str, widths: Collection[int] | None = None) -> Known:
+        """Return those along one path whose stream has one of these widths, by default any."""
+
+        def fits(part: Part) -> NDArray[np.bool_]:
+            import pyarrow.compute as compute
+
+            alike: NDArray[np.bool_] = compute.equal(part.searched["path"], path).to_numpy()
+            if widths is not None:
+                alike = alike & np.isin(part.searched["width"].to_numpy(), sorted(widths))
+            return alike
+
+        return self._where(fits)
+
+    def without(self, model: str, commit: str) -> Known:
+        """Return all but one model."""
+        own = (without_revision(model, commit), commit)
+        return self._where(lambda part: np.array([named != own for named in part.named()], np.bool_))
+
+    def _where(self, fits: Callable[[Part], NDArray[np.bool_]]) -> Known:
+        chosen = self.chosen or tuple(np.arange(len(part.searched)) for part in self.parts)
+        return Known(self.parts, tuple(rows[fits(part)[rows]] for part, rows in zip(self.parts, chosen, strict=True)))
 
     def table(self) -> Any:
         """Return all of it as one table of pyarrow."""

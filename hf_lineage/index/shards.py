@@ -64,6 +64,11 @@ def identity(model: str, commit: str, path: str, recipe: str) -> str:
     return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def without_revision(model: str, commit: str) -> str:
+    """Return the name of a model that is at a commit, without the revision that was asked for."""
+    return model.partition("@")[0] if commit else model
+
+
 NAMES = [column.name for column in fields(Entry)]
 
 
