@@ -2,7 +2,8 @@
 
 LineageError
 ├── RepositoryError    no such model, or not a model repository
-│   └── NoModelError   a repository in which there is no model at all
+│   ├── NoModelError   a repository in which there is no model at all
+│   └── BranchMovedError  somebody else committed to a branch of the Hub first
 ├── NetworkError       the Hub cannot be reached, or its answer is not one the Hub gives: nothing is known of the model
 ├── CheckpointError    files of a model that are there but damaged, hostile or unreadable
 ├── RegistryError      a registry file that breaks the schema
@@ -42,6 +43,10 @@ class RepositoryError(LineageError):
 
 class NoModelError(RepositoryError):
     """A repository in which there is no model at all."""
+
+
+class BranchMovedError(RepositoryError):
+    """Somebody else committed to a branch of the Hub first."""
 
 
 class NetworkError(LineageError):

@@ -31,6 +31,8 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "identify adapter": (PAGES / "identify.md", shown.identify_adapter_block),
     "tree": (PAGES / "identify.md", shown.tree_block),
     "search": (PAGES / "identify.md", measured.search_block),
+    "building": (PAGES / "identify.md", measured.building_block),
+    "cost": (PAGES / "identify.md", measured.cost_block),
     "reference": (PAGES / "method.md", listed.reference_block),
     "laundering": (PAGES / "method.md", shown.laundering_block),
     "network": (PAGES / "signatures.md", measured.network_block),

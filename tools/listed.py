@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,15 @@ def options_block() -> str:
     What the program says below the help of all commands alike, the page says in words of its own.
     """
     users: dict[Option, list[str]] = defaultdict(list)
-    for name, command in cli.commands.items():
+    commands = dict(every_command(cli))
+    for name, command in commands.items():
         for option in options(command):
             users[option].append(name)
     parts = []
-    for name, command in cli.commands.items():
+    for name, command in commands.items():
         own = [option for option in options(command) if len(users[option]) == 1]
-        parts += [f"## {name}", f"    hf-lineage {usage(command)}", _sentences(command.help)]
+        group = name.removesuffix(str(command.name))
+        parts += [f"## {name}", f"    hf-lineage {group}{usage(command)}", _sentences(command.help)]
         parts += [table(("Option", "What it does"), map(_written, own)) if own else ONLY_SHARED]
         below, examples = _below(command)
         parts += [below] if below != _below(cli)[0] else []
@@ -54,6 +56,15 @@ def options_block() -> str:
     shared = [(*_written(option), ", ".join(names)) for option, names in users.items() if len(names) > 1]
     parts += ["## Options of several commands", table(("Option", "What it does", "Commands"), shared)]
     return "\n\n".join(parts)
+
+
+def every_command(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Yield every command that can be run by its whole name: those of a group stand for the group."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
 
 
 def usage(command: click.Command) -> str:

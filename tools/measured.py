@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks import cost
 from benchmarks.paper.items import ours_attacks, ours_merges, ours_minilm, ours_reshaped, ours_rivals
 from benchmarks.paper.parts.results import Results, differs, file_name
 from hf_lineage.report import markdown
@@ -78,6 +79,19 @@ def search_block() -> str:
     """How long indexes of several sizes were searched by the last committed run, and what was found."""
     rows = [(row["what"], f"{row['measured']:.3g} {row['unit']}", row["note"]) for row in _run("search")["rows"]]
     return table(("Index", "Measured", "Of what"), rows)
+
+
+def building_block() -> str:
+    """How builds by several engines compared, and what one model costs, by the last committed run."""
+    rows = [(row["what"], f"{row['measured']:.3g} {row['unit']}", row["note"]) for row in _run("building")["rows"]]
+    return table(("Build", "Measured", "Of what"), rows)
+
+
+def cost_block() -> str:
+    """What an index of a million models would cost, and every assumption."""
+    assumed = cost.defaults()
+    figures = table(("What", "How much", "From what"), cost.lines(assumed))
+    return f"{figures}\n\n{table(('Assumption', 'Value', 'What it is'), cost.assumptions(assumed))}"
 
 
 def paper_block() -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import click
 
 from hf_lineage import __version__
-from hf_lineage.cli import annotating, completing, growing, indexing, judging, models, watching
+from hf_lineage.cli import annotating, building, completing, growing, indexing, judging, models, publishing, watching
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
 from hf_lineage.errors import printable, told
 
@@ -53,6 +53,10 @@ COMMANDS = (
     *(indexing.identify, growing.tree, indexing.index),
     *(models.extract, models.inspect, models.registry, completing.completion),
 )
+for command in (building.build, publishing.push, publishing.pull):
+    indexing.index.add_command(command)
+for command in indexing.index.commands.values():
+    DEBUG(command)
 for command in COMMANDS:
     cli.add_command(DEBUG(command))
 

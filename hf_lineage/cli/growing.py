@@ -41,22 +41,22 @@ FORM = click.option(
 @click.option("--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable.")
 @with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, FORM, OUTPUT)
 def tree(
-    models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, form: str, output: Path | None,
+    models: tuple[str, ...], authors: tuple[str, ...], index: str | None, form: str, output: Path | None,
     **settings: Any,
 ) -> int:  # fmt: skip
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
-    from hf_lineage.index import building, gathering
+    from hf_lineage.index import building, gathering, publishing
     from hf_lineage.index import tree as growing
-    from hf_lineage.index.catalogue import Catalogue
     from hf_lineage.report.tree import FORMATS as WRITERS
 
     options = make_options(**settings)
     everything = [*models, *(model for author in authors for model in building.published_by(author))]
-    if not everything and folder is None:
+    if not everything and index is None:
         raise click.UsageError("name a MODEL, an account with --author, or an index with --index")
     gathered = gathering.gather(everything, options, progress("Reading"))
-    if folder is not None:
-        gathered = gathering.together(gathered, gathering.indexed(Catalogue(folder), options.paths[0]))
+    if index is not None:
+        known = gathering.indexed(publishing.opened(index), options.paths[0])
+        gathered = gathering.together(gathered, known)
     for problem in gathered.problems:
         click.echo(printable(problem), err=True)
     drawn = growing.grow(gathered.members, options.paths[0], growing.criteria(options.paths[0]), gathered.seen)

@@ -47,12 +47,19 @@ IDENTIFYING = with_examples(
     f"was, {CODES}",
     "hf-lineage identify org/model",
 )
-INDEX = click.option(
+FOLDER = click.option(
     "--index",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="The folder of the index; by default HF_LINEAGE_INDEX, or lineage/index in HF_HOME.",
+)
+INDEX = click.option(
+    "--index",
+    "index",
+    metavar="INDEX",
+    help="The folder of the index, or org/name of one on the Hub; by default HF_LINEAGE_INDEX, or lineage/index in "
+    "HF_HOME.",
 )
 FORM = format_option("text", "json")
 
@@ -65,7 +72,7 @@ def index() -> None:
 @index.command(epilog=ADDING)
 @click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
 @click.option("--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable.")
-@with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
+@with_options(FOLDER, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
 def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **settings: Any) -> int:
     """Put models into the index, each when it has been read."""
     from hf_lineage.index import building
@@ -86,12 +93,12 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
 
 @index.command("list", epilog=SHOWING)
 @with_options(INDEX, FORM, OUTPUT)
-def list_(folder: Path | None, form: str, output: Path | None) -> int:
+def list_(index: str | None, form: str, output: Path | None) -> int:
     """List the models of the index."""
-    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.index import publishing
     from hf_lineage.report import identification
 
-    entries = sorted(set(Catalogue(folder or default_folder()).read().entries()))
+    entries = sorted(set(publishing.opened(index).read().entries()))
     write(identification.LISTS[form](entries), output)
     return 0
 
@@ -110,17 +117,17 @@ def list_(folder: Path | None, form: str, output: Path | None) -> int:
 )
 @with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, FORM, OUTPUT)
 def identify(
-    model: str, top: int, alpha: float, by_weights: int, folder: Path | None, form: str, output: Path | None,
+    model: str, top: int, alpha: float, by_weights: int, index: str | None, form: str, output: Path | None,
     **settings: Any,
 ) -> int:  # fmt: skip
     """Find the models of the index from which MODEL comes, or that come from it."""
     from hf_lineage.checking import several
     from hf_lineage.checking.naming import located
     from hf_lineage.hub.reference import RepoRef
-    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.index import publishing
 
     options = make_options(alpha=alpha, **settings)
-    source, catalogue = located(model, options), Catalogue(folder or default_folder())
+    source, catalogue = located(model, options), publishing.opened(index)
     adapters = several.adapters_of(source)
     if isinstance(source, RepoRef) and adapters.places:
         shown, related = _of_adapter(source, adapters, catalogue, options, top, form)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -66,9 +65,9 @@ def _spread(words: Sequence[str]) -> Iterator[str]:
 NEAREST = click.option(
     "--index",
     "index",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    metavar="DIR",
-    help="Note which models of the index in DIR are nearer than the declared base; verdicts stay as they are.",
+    metavar="INDEX",
+    help="Note which models of the index, a folder or org/name of one on the Hub, are nearer than the declared base; "
+    "verdicts stay as they are.",
 )
 
 
@@ -79,7 +78,7 @@ NEAREST = click.option(
 def check(
     model: str,
     bases: tuple[str, ...],
-    index: Path | None,
+    index: str | None,
     on_hub: bool,
     policy: str | None,
     fail_on: str | None,
@@ -89,15 +88,18 @@ def check(
     from hf_lineage.checking import api
     from hf_lineage.checking.naming import located
 
-    delivery, options = Delivery.of(settings), make_options(**settings)
+    delivery, options, catalogue = Delivery.of(settings), make_options(**settings), None
     delivery.refuse(model)
+    if index is not None:
+        from hf_lineage.index import publishing
+
+        catalogue = publishing.opened(index, must_exist=True)
     governed = governing.policy_of(policy, fail_on, lambda: located(model, options, on_hub))
     report = governing.under(api.check(model, bases, options, on_hub=on_hub), governed)
-    if index is not None:
-        from hf_lineage.index.catalogue import Catalogue
+    if catalogue is not None:
         from hf_lineage.index.nearer import noted
 
-        report = noted(report, Catalogue(index))
+        report = noted(report, catalogue)
     return delivery.deliver(report)
 
 

@@ -27,9 +27,16 @@ TWIN = 0.9
 
 def scaled(sketch: Array) -> Array:
     """Return a sketch (L, d, k) with every layer of norm 1; zero where a layer is zero."""
-    sizes = np.linalg.norm(sketch, axis=(1, 2), keepdims=True)
-    result: Array = np.divide(sketch, sizes, out=np.zeros_like(sketch), where=sizes > 0)
+    result = np.zeros_like(sketch)
+    for layer, out in zip(sketch, result, strict=True):
+        _scale(layer, out)
     return result
+
+
+def _scale(layer: Array, out: Array) -> None:
+    """Write a layer with norm 1, unless it is zero."""
+    if (size := float(np.linalg.norm(layer))) > 0:
+        np.divide(layer, np.float32(size), out=out)
 
 
 def aligned(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
@@ -38,9 +45,10 @@ def aligned(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
     `pairs` are rows of the relative and of the model, which has so many `layers`.
     """
     rows, partners = pairs
-    sketches = scaled(np.asarray(relative.sketch))
+    sketches = np.asarray(relative.sketch)
     result = np.zeros((layers, *sketches.shape[1:]), np.float32)
-    result[partners] = sketches[rows]
+    for row, partner in zip(rows, partners, strict=True):
+        _scale(sketches[row], result[partner])
     return result
 
 

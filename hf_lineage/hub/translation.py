@@ -14,7 +14,7 @@ from typing import Literal
 from huggingface_hub import errors
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
 
-from hf_lineage.errors import LineageError, NetworkError, RepositoryError
+from hf_lineage.errors import BranchMovedError, LineageError, NetworkError, RepositoryError
 
 Request = Literal["reading", "writing"]
 ANSWERED = (errors.HfHubHTTPError, httpx.HTTPStatusError)
@@ -106,7 +106,7 @@ WRITING = (
         RepositoryError,
         "{name}: writing needs an account; run `hf auth login` or set HF_TOKEN",
     ),
-    Row(ANSWERED, RepositoryError, "{name}: the branch moved while it was checked; run again", statuses={412}),
+    Row(ANSWERED, BranchMovedError, "{name}: the branch moved while it was checked; run again", statuses={412}),
     Row(
         ANSWERED,
         RepositoryError,

@@ -1,4 +1,7 @@
-"""Trees: the files of a repository at a commit as the Hub lists them, and who committed them."""
+"""Trees: the files of a repository at a commit as the Hub lists them, and who committed them.
+
+A repository is one of a model, unless another kind is named.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,10 @@ from typing import Any
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub import client
 
+DATASET = "dataset"
+"""The kind of a repository of data."""
+MOST_ASKED = 500
+"""Files that one request asks about."""
 MOST_MEMBERS = 10_000
 """Members of an organisation among which an author is searched at most."""
 
@@ -25,7 +32,7 @@ class Entry:
 
 
 @functools.lru_cache(maxsize=32)
-def tree(name: str, commit: str, folder: str | None = None) -> Mapping[str, Entry]:
+def tree(name: str, commit: str, folder: str | None = None, kind: str | None = None) -> Mapping[str, Entry]:
     """Return every file of a repository at a commit, of one folder if one is named; raise as `client.snapshot` does.
 
     A commit never changes, so each is requested once.
@@ -33,28 +40,52 @@ def tree(name: str, commit: str, folder: str | None = None) -> Mapping[str, Entr
     from huggingface_hub import HfApi, RepoFile
 
     def listed() -> dict[str, Entry]:
-        entries = HfApi().list_repo_tree(name, folder, revision=commit, recursive=True)
-        files = (entry for entry in entries if isinstance(entry, RepoFile))
-        return {
-            client.text(file.path): Entry(int(file.size), client.text(file.lfs.sha256 if file.lfs else file.blob_id))
-            for file in files
-        }
+        entries = HfApi().list_repo_tree(name, folder, revision=commit, recursive=True, repo_type=kind)
+        return dict(_entry(entry) for entry in entries if isinstance(entry, RepoFile))
 
     return client.ask(name, listed)
 
 
-def head(name: str, branch: str = "main") -> str:
+def existing(name: str, commit: str, files: Sequence[str], kind: str | None = None) -> Mapping[str, Entry]:
+    """Return those of these files that a repository has at a commit; raise as `client.snapshot` does."""
+    from huggingface_hub import HfApi, RepoFile
+
+    def some(names: list[str]) -> dict[str, Entry]:
+        entries = HfApi().get_paths_info(name, names, revision=commit, repo_type=kind)
+        return dict(_entry(entry) for entry in entries if isinstance(entry, RepoFile))
+
+    there: dict[str, Entry] = {}
+    for start in range(0, len(files), MOST_ASKED):
+        there |= client.ask(name, functools.partial(some, list(files[start : start + MOST_ASKED])))
+    return there
+
+
+def _entry(file: Any) -> tuple[str, Entry]:
+    return client.text(file.path), Entry(int(file.size), client.text(file.lfs.sha256 if file.lfs else file.blob_id))
+
+
+def head(name: str, branch: str = "main", kind: str | None = None) -> str:
     """Return the commit at which a branch stands; raise as `client.snapshot` does."""
     from huggingface_hub import HfApi
 
-    return client.ask(name, lambda: client.text(HfApi().model_info(name, revision=branch).sha))
+    return client.ask(name, lambda: client.text(HfApi().repo_info(name, revision=branch, repo_type=kind).sha))
 
 
-def fetched(name: str, commit: str, file: str) -> Path:
-    """Return a file of a repository in the Hub's cache, downloaded whole if it is not there yet."""
-    from huggingface_hub import hf_hub_download
+def fetched(name: str, commit: str, file: str, kind: str | None = None, largest: int | None = None) -> Path:
+    """Return a file of a repository in the Hub's cache, downloaded whole if it is not there yet.
 
-    return Path(client.ask(name, lambda: hf_hub_download(name, file, revision=commit, tqdm_class=client.progress())))
+    Raise RepositoryError for one of more than `largest` bytes, before it is downloaded.
+    """
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+
+    where: dict[str, Any] = {"revision": commit, "repo_type": kind}
+    if largest is not None and not isinstance(try_to_load_from_cache(name, file, **where), str):
+        there = existing(name, commit, [file], kind)
+        if file not in there:
+            raise RepositoryError(f"{name} has no {file} at commit {commit}; name another revision")
+        if there[file].size > largest:
+            raise RepositoryError(f"{name}: {file} has {there[file].size} bytes, more than the {largest} that are read")
+    return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
 
 
 def owner_commits(name: str, commit: str, files: Sequence[str]) -> tuple[str, ...]:

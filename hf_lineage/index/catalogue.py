@@ -1,26 +1,26 @@
 """Catalogue: the index on disk, a folder of Parquet files with keys, and the signatures that they were made of.
 
 Each model is written in one step into a file of its own, so that a run that is killed loses at most the model it was
-reading, and several may write at once. Many small files are joined into one by `compact`.
+reading, and several may write at once. Many small files are joined into one; `compact` joins all of them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hf_lineage.errors import OptionError, SignatureError, printable
+from hf_lineage.errors import SignatureError, printable
 from hf_lineage.files.atomic import write_atomically
-from hf_lineage.index.key import BITS, key_of
+from hf_lineage.hub import trees
+from hf_lineage.index import shards
+from hf_lineage.index.key import Key, key_of
+from hf_lineage.index.known import SMALL, Known, Part
+from hf_lineage.index.shards import Entry, without_revision
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.signature.values import Signature, by_path
 
@@ -28,85 +28,19 @@ KEYS, SIGNATURES = "keys", "signatures"
 """The folders of an index."""
 ENDING = ".parquet"
 MANY = 1000
-"""Files of keys from which on they are joined when the next model is added."""
-LARGEST = 2**31
-"""Bytes of a file of keys that is read."""
-
-
-@dataclass(frozen=True, order=True)
-class Entry:
-    """One model along one path."""
-
-    model: str
-    commit: str
-    """Empty for a folder."""
-    path: str
-    width: int
-    layers: int
-    recipe: str
-    """By which its signature was made, as the label of the file of a signature."""
-
-    @property
-    def identity(self) -> str:
-        """The name of its files."""
-        return identity(self.model, self.commit, self.path, self.recipe)
+"""Small files of keys from which on they are joined when the next model is added."""
+LARGEST_SIGNATURE = 2**30
+"""Bytes of a signature that is fetched."""
 
 
 @dataclass(frozen=True)
-class Known:
-    """Models of an index, as a table with a row for each; one that is being joined to others may be there twice."""
+class Record:
+    """What an index keeps of one model along one path."""
 
-    table: Any
-    """A table of pyarrow, by the schema of an index."""
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    @property
-    def keys(self) -> NDArray[np.uint8]:
-        """(n, BITS / 8): the key of each, without a copy where the table is in one piece."""
-        column = self.table["key"].combine_chunks()
-        codes = np.frombuffer(column.buffers()[1] or b"", np.uint8).reshape(-1, BITS // 8)
-        return codes[column.offset : column.offset + len(column)]
-
-    def entry(self, row: int) -> Entry:
-        """Return the model in a row."""
-        return self.entries([row])[0]
-
-    def entries(self, rows: Sequence[int] | None = None) -> list[Entry]:
-        """Return the models in some rows, or in all."""
-        chosen = self.table if rows is None else self.table.take(np.array(rows, np.int64))
-        return [Entry(**values) for values in chosen.select(list(Entry.__dataclass_fields__)).to_pylist()]
-
-    def like(self, asked: Entry) -> Known:
-        """Return those that can be compared with a model: along one path, equally wide, by one recipe."""
-        import pyarrow.compute as compute
-
-        same = [compute.equal(self.table[name], getattr(asked, name)) for name in ("path", "width", "recipe")]
-        return Known(self.table.filter(compute.and_(same[0], compute.and_(same[1], same[2]))))
-
-    def along(self, path: str) -> int:
-        """Return how many models there are along one path."""
-        import pyarrow.compute as compute
-
-        return int(compute.sum(compute.equal(self.table["path"], path)).as_py() or 0)
-
-    def wide(self, path: str, widths: Collection[int] | None = None) -> Known:
-        """Return those along one path whose stream has one of these widths, by default any."""
-        import pyarrow.compute as compute
-
-        chosen = compute.equal(self.table["path"], path)
-        if widths is not None:
-            fits = compute.is_in(self.table["width"], value_set=_libraries()[0].array(sorted(widths), "int32"))
-            chosen = compute.and_(chosen, fits)
-        return Known(self.table.filter(chosen))
-
-    def without(self, model: str, commit: str) -> Known:
-        """Return all but one model."""
-        import pyarrow.compute as compute
-
-        own = compute.and_(compute.equal(self.table["model"], model), compute.equal(self.table["commit"], commit))
-        return Known(self.table.filter(compute.invert(own)))
+    entry: Entry
+    key: Key
+    signature: bytes
+    """As a file."""
 
 
 @dataclass(frozen=True)
@@ -117,75 +51,113 @@ class Catalogue:
 
     def add(self, signature: Signature) -> list[Entry]:
         """Put a model into the index, along every path of its signature; one that is there is replaced."""
-        entries = []
-        for path, single in by_path(signature).items():
-            entry = entry_of(signature, path)
-            (self.folder / SIGNATURES).mkdir(parents=True, exist_ok=True)
-            (self.folder / KEYS).mkdir(parents=True, exist_ok=True)
-            # The signature comes last: a model counts as added only where both files are there.
-            write_atomically(self._file(entry.identity), _encoded([entry], key_of(single.paths[path])[None]))
-            write_atomically(self._signature(entry), encode(single))
-            entries.append(entry)
-        if sum(1 for _ in self._files()) > MANY:
-            self.compact()
-        return entries
+        return [self.put(record) for record in records_of(signature)]
+
+    def put(self, record: Record) -> Entry:
+        """Write what is kept of a model; the signature last, for a model counts as added only where both are there."""
+        self._write(shards.encoded([record.entry], record.key[None]), record.entry.identity)
+        file = self.folder / signature_file(record.entry)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, record.signature)
+        if len(small := list(self._small())) > MANY:
+            self._join(small)
+        return record.entry
+
+    def merge(self, table: Any) -> None:
+        """Put rows of another index into this one, by the schema of an index."""
+        content = shards.content(shards.sorted_rows(table))
+        self._write(content, hashlib.sha256(content).hexdigest()[:32])
 
     def has(self, model: str, commit: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a model is in the index along all paths, given the label of its recipe for each."""
-        identities = [identity(model, commit, path, label) for path, label in labels.items()]
-        return all((self.folder / SIGNATURES / f"{one}.safetensors").is_file() for one in identities)
+        """Return whether a model was added along all paths, given the label of its recipe for each."""
+        entries = (Entry(without_revision(model, commit), commit, path, 0, 0, label) for path, label in labels.items())
+        return all((self.folder / signature_file(entry)).is_file() for entry in entries)
+
+    def commits(self, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
+        """Return by model the commits at which it is in the index along all paths, given the label for each."""
+        complete: dict[tuple[str, str], set[str]] = {}
+        for entry in self.read().entries():
+            there = entry.source or (self.folder / signature_file(entry)).is_file()
+            if there and entry.commit and labels.get(entry.path) == entry.recipe:
+                complete.setdefault((entry.model, entry.commit), set()).add(entry.path)
+        by_model: dict[str, frozenset[str]] = {}
+        for (model, commit), paths in complete.items():
+            if len(paths) == len(labels):
+                by_model[model] = by_model.get(model, frozenset()) | {commit}
+        return by_model
 
     def read(self) -> Known:
         """Return every model and its key; SignatureError for a damaged file."""
-        arrow, _ = _libraries()
-        tables = []
-        for file in self._files():
+        shards.libraries()
+        parts = []
+        for file in self.files():
             with contextlib.suppress(FileNotFoundError):  # another process has joined it to others
-                tables.append(_decoded(file))
-        return Known(arrow.concat_tables([_schema(arrow).empty_table(), *tables]))
+                parts.append(Part.of(file))
+        return Known(tuple(parts))
 
     def signature(self, entry: Entry) -> Signature:
-        """Return the signature of a model of the index; SignatureError if it is missing or damaged."""
-        signature = load_signature(self._signature(entry))
+        """Return the signature of a model of the index; LineageError if it is missing or damaged."""
+        file = self.signature_path(entry)
+        signature = load_signature(file)
         if entry_of(signature, entry.path) != entry:
-            raise SignatureError(
-                f"{self._signature(entry)} is not the signature of {printable(entry.model, 200)}; add the model again"
-            )
+            raise SignatureError(f"{file} is not the signature of {printable(entry.model, 200)}; add the model again")
         return signature
+
+    def signature_path(self, entry: Entry) -> Path:
+        """Return the file of a signature, fetched from the index on the Hub that has it where it is not here."""
+        file = self.folder / signature_file(entry)
+        if file.is_file() or not entry.source:
+            return file
+        name, _, commit = entry.source.partition("@")
+        return trees.fetched(name, commit, signature_file(entry), trees.DATASET, LARGEST_SIGNATURE)
 
     def compact(self) -> None:
         """Join the files of keys into one. A model that is added meanwhile is not lost: its file is not joined."""
-        files = list(self._files())
-        if len(files) < 2:
-            return
-        everything: dict[Entry, NDArray[np.uint8]] = {}
+        files = list(self.files())
+        if len(files) > 1:
+            self._join(files)
+
+    def files(self) -> Iterator[Path]:
+        """Return the files of keys."""
+        return iter(sorted((self.folder / KEYS).glob(f"*{ENDING}")))
+
+    def _small(self) -> Iterator[Path]:
+        for file in self.files():
+            with contextlib.suppress(FileNotFoundError):
+                if file.stat().st_size < SMALL:
+                    yield file
+
+    def _join(self, files: Collection[Path]) -> None:
+        parts, read = [], []
         for file in files:
             with contextlib.suppress(FileNotFoundError):
-                known = Known(_decoded(file))
-                everything |= dict(zip(known.entries(), known.keys, strict=True))
-        entries = sorted(everything, key=lambda entry: entry.identity)
-        content = _encoded(entries, np.array([everything[entry] for entry in entries], np.uint8))
-        joined = self._file(hashlib.sha256(content).hexdigest()[:32])
-        write_atomically(joined, content)
-        for file in files:
+                parts.append(Part.of(file))
+                read.append(file)
+        content = shards.content(shards.sorted_rows(Known(tuple(parts)).table()))
+        joined = self._write(content, hashlib.sha256(content).hexdigest()[:32])
+        for file in read:
             if file != joined:
                 with contextlib.suppress(OSError):
                     file.unlink()
 
-    def _files(self) -> Iterator[Path]:
-        return iter(sorted((self.folder / KEYS).glob(f"*{ENDING}")))
-
-    def _file(self, name: str) -> Path:
-        return self.folder / KEYS / f"{name}{ENDING}"
-
-    def _signature(self, entry: Entry) -> Path:
-        return self.folder / SIGNATURES / f"{entry.identity}.safetensors"
+    def _write(self, content: bytes, name: str) -> Path:
+        file = self.folder / KEYS / f"{name}{ENDING}"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, content)
+        return file
 
 
-def identity(model: str, commit: str, path: str, recipe: str) -> str:
-    """Return the name of the files of a model: equal for one commit, path and recipe."""
-    named = "\n".join((model, commit, path, recipe))
-    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+def records_of(signature: Signature) -> list[Record]:
+    """Return what an index keeps of a model, along every path of its signature."""
+    return [
+        Record(entry_of(signature, path), key_of(single.paths[path]), encode(single))
+        for path, single in by_path(signature).items()
+    ]
+
+
+def signature_file(entry: Entry) -> str:
+    """Return where the signature of a model is in an index; in many folders, for a folder holds some thousand well."""
+    return f"{SIGNATURES}/{entry.identity[:2]}/{entry.identity}.safetensors"
 
 
 def default_folder() -> Path:
@@ -197,52 +169,6 @@ def default_folder() -> Path:
 
 def entry_of(signature: Signature, path: str) -> Entry:
     """Return the entry of a model along one path of its signature."""
-    layers = len(signature.numbers(path))
-    label = signature.recipe.label(path)
-    return Entry(signature.model, signature.revision or "", path, signature.width, layers, label)
-
-
-def _encoded(entries: Sequence[Entry], keys: NDArray[np.uint8]) -> bytes:
-    arrow, parquet = _libraries()
-    columns = {name: [asdict(entry)[name] for entry in entries] for name in Entry.__dataclass_fields__}
-    codes = arrow.array([key.tobytes() for key in keys], arrow.binary(BITS // 8))
-    content = io.BytesIO()
-    parquet.write_table(arrow.table(columns | {"key": codes}, schema=_schema(arrow)), content, compression="zstd")
-    return content.getvalue()
-
-
-def _decoded(file: Path) -> Any:
-    arrow, parquet = _libraries()
-    try:
-        if file.stat().st_size > LARGEST:
-            raise SignatureError(f"{file} is larger than an index of keys can be; remove it")
-        table = parquet.read_table(file, memory_map=False)
-    except FileNotFoundError:
-        raise
-    except (OSError, arrow.ArrowException) as error:
-        raise _refusal(file, str(error)) from None
-    if not table.schema.equals(_schema(arrow)):
-        raise _refusal(file, f"it has the columns {', '.join(table.schema.names[:10])}")
-    return table
-
-
-def _refusal(file: Path, problem: str) -> SignatureError:
-    return SignatureError(
-        f"{file} is no file of an index: {printable(problem, 200)}; remove it and add its models again"
-    )
-
-
-def _schema(arrow: Any) -> Any:
-    types = {"width": arrow.int32(), "layers": arrow.int32()}
-    fields = [arrow.field(name, types.get(name, arrow.string()), nullable=False) for name in Entry.__dataclass_fields__]
-    return arrow.schema([*fields, arrow.field("key", arrow.binary(BITS // 8), nullable=False)])
-
-
-def _libraries() -> tuple[Any, Any]:
-    """Return pyarrow and its module for Parquet; OptionError where they are not installed."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise OptionError("an index needs pyarrow; install hf-lineage[index]") from None
-    return pyarrow, pyarrow.parquet
+    commit = signature.revision or ""
+    layers, label = len(signature.numbers(path)), signature.recipe.label(path)
+    return Entry(without_revision(signature.model, commit), commit, path, signature.width, layers, label)

@@ -6,6 +6,8 @@ corrected for the number of candidates that are tested (Bonferroni).
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,15 +17,18 @@ from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.differences import SIBLINGS, aligned, combined, merges, products, scaled
 from hf_lineage.evidence.evaluate import evaluate
 from hf_lineage.evidence.verdict import Related, Verdict
-from hf_lineage.index.catalogue import Catalogue, Entry, entry_of
+from hf_lineage.index.catalogue import Catalogue, entry_of
 from hf_lineage.index.key import BITS, for_testing, key_of, similarities
-from hf_lineage.signature.recipe import Array
+from hf_lineage.index.shards import Entry
+from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.values import Signature
 
 CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)
 """Four standard errors of the cosine of two unrelated keys: what lies below is not tested."""
 TESTED = 5
 """Candidates that are tested at most, by default."""
+FINER = 2
+"""By how much the least p lies below alpha: as many permutations are drawn as that takes, more where a few reach it."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,8 @@ def identify(
     candidates = {entry: row for row, entry in zip(order[::-1], alike.entries(order)[::-1], strict=True)}
     candidates = {entry: row for entry, row in candidates.items() if not _same(entry, asked)}
     chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])[:most]
-    criteria = replace(criteria, analyses=max(1, len(chosen)), paths=(path,))
+    drawn = min(criteria.permutations, math.ceil(FINER / criteria.alpha) - 1)
+    criteria = replace(criteria, analyses=max(1, len(chosen)), paths=(path,), permutations=drawn)
     tested, sketches = [], []
     for entry in chosen:
         other = catalogue.signature(entry)
@@ -141,19 +147,13 @@ def _ranked(
     """The relatives in order, and the ancestor: the one with the least sum of distances from all others."""
     if not relatives:
         return (), None
-    common = np.logical_and.reduce([one.any(axis=(1, 2)) for one in (model, *sketches)])
-    model, *sketches = (one[common] for one in (model, *sketches))
-    middle = min(
-        range(len(relatives)),
-        key=lambda at: (sum(_distance(sketches[at], other) for other in sketches), _distance(model, sketches[at])),
-    )
+    apart = _apart([model, *sketches])
+    middle = min(range(len(relatives)), key=lambda at: (float(apart[at + 1, 1:].sum()), float(apart[0, at + 1])))
+    # A layer has norm 1 or is left out, so squared distances give cosines of differences as well.
+    squares = np.square(apart)
     measured = [
-        replace(
-            relative,
-            distance=_distance(model, sketch),
-            along=_cosine(model - sketches[middle], sketch - sketches[middle]),
-        )
-        for relative, sketch in zip(relatives, sketches, strict=True)
+        replace(relative, distance=float(apart[0, row]), along=_cosine(squares, 0, row, middle + 1))
+        for row, relative in enumerate(relatives, 1)
     ]
     ancestor = measured[middle]
     through = [one for one in measured if one is not ancestor and one.along >= SIBLINGS]
@@ -162,10 +162,20 @@ def _ranked(
     return (*first, ancestor, *last), ancestor
 
 
-def _distance(one: Array, other: Array) -> float:
-    return float(np.sqrt(np.square(one - other, dtype=np.float32).sum() / max(len(one), 1)))
+def _apart(sketches: Sequence[Array]) -> Vector:
+    """The distances of aligned sketches, (n, n), over the layers that all have."""
+    common = np.logical_and.reduce([one.any(axis=(1, 2)) for one in sketches])
+    rows = [one if common.all() else one[common] for one in sketches]
+    difference = np.empty_like(rows[0])
+    apart = np.zeros((len(rows), len(rows)))
+    for at, other in itertools.combinations(range(len(rows)), 2):
+        np.subtract(rows[at], rows[other], out=difference)
+        apart[at, other] = apart[other, at] = sum(float(np.vdot(layer, layer)) for layer in difference)
+    return np.sqrt(apart / max(int(common.sum()), 1))
 
 
-def _cosine(one: Array, other: Array) -> float:
-    sizes = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
-    return float(np.vdot(one, other)) / sizes if sizes > 0 else 0.0
+def _cosine(squares: Vector, first: int, second: int, ancestor: int) -> float:
+    """The cosine of the differences of two from a third, by the squared distances of the three."""
+    one, other, between = squares[first, ancestor], squares[second, ancestor], squares[first, second]
+    sizes = float(np.sqrt(one * other))
+    return float(one + other - between) / (2 * sizes) if sizes > 0 else 0.0

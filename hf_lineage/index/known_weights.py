@@ -22,9 +22,11 @@ from hf_lineage.claims.sources import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence.verdict import Related, Verdict
 from hf_lineage.hub.reference import RepoRef, resolve
-from hf_lineage.index.catalogue import Catalogue, Entry, Known
+from hf_lineage.index.catalogue import Catalogue
 from hf_lineage.index.key import similarities
+from hf_lineage.index.known import Known
 from hf_lineage.index.relatives import plain
+from hf_lineage.index.shards import Entry
 
 NEAR = 0.5
 """The cosine of two keys from which one model stands for the other: on the example models an adapter shows z = 12.2 on

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hf_lineage.errors import printable
-from hf_lineage.index.catalogue import Entry
 from hf_lineage.index.known_weights import AdapterBases, Judged
+from hf_lineage.index.shards import Entry
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import folded, table, wrapped
 

@@ -10,8 +10,8 @@ from typing import Any
 from hf_lineage.errors import printable
 from hf_lineage.evidence.differences import SIBLINGS
 from hf_lineage.index.by_weights import ByWeights
-from hf_lineage.index.catalogue import Entry
 from hf_lineage.index.identify import Identification, Relative
+from hf_lineage.index.shards import Entry
 from hf_lineage.report import by_weights, wording
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import folded, table, wrapped

@@ -6,7 +6,7 @@ import pytest
 from huggingface_hub import errors
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]
 
-from hf_lineage.errors import CheckpointError, LineageError, NetworkError, RepositoryError
+from hf_lineage.errors import BranchMovedError, CheckpointError, LineageError, NetworkError, RepositoryError
 from hf_lineage.hub import client, translation
 
 REQUEST = httpx.Request("GET", "https://huggingface.co/api/models/fern/child")
@@ -116,7 +116,7 @@ WRITING = [
         RepositoryError,
         "m: writing needs an account; run `hf auth login` or set HF_TOKEN",
     ),
-    (answered(412), RepositoryError, "m: the branch moved while it was checked; run again"),
+    (answered(412), BranchMovedError, "m: the branch moved while it was checked; run again"),
     *((answered(status), RepositoryError, refused(status)) for status in (401, 403, 404)),
     (answered(403, errors.GatedRepoError), RepositoryError, refused(403)),
     *(

@@ -9,8 +9,9 @@ from hf_lineage.checking.adapters import Adapter, open_adapter
 from hf_lineage.checking.several import adapters_of
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.index.catalogue import Catalogue, Entry, entry_of
+from hf_lineage.index.catalogue import Catalogue, entry_of
 from hf_lineage.index.known_weights import grouped, identify_adapters, located, widths_of
+from hf_lineage.index.shards import Entry
 from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
 

@@ -7,8 +7,8 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.adapter_verdict import judge_trace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Unverifiable
-from hf_lineage.index.catalogue import Entry
 from hf_lineage.index.known_weights import AdapterBases, Group, Judged
+from hf_lineage.index.shards import Entry
 from hf_lineage.report.adapter_bases import FORMATS
 from tests.example_evidence import trace
 from tests.pages import HOSTILE

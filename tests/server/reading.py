@@ -12,8 +12,9 @@ from urllib.parse import parse_qs, quote
 from tests.server.answers import Answer, Request, Route, json_answer, refusal, route
 from tests.server.hub import Hub
 
-LARGE = frozenset({".safetensors", ".bin", ".gguf", ".onnx", ".onnx_data", ".pt", ".pth", ".ckpt"})
+LARGE = frozenset({".safetensors", ".bin", ".gguf", ".onnx", ".onnx_data", ".pt", ".pth", ".ckpt", ".parquet"})
 """What is on the CDN, as the Hub's own .gitattributes says."""
+_API = r"hub/api/(models|datasets)"
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
@@ -36,7 +37,7 @@ def _found(told: Callable[[Hub, Request, dict[str, str], Path, str], Answer]) ->
     return answered
 
 
-@route("GET HEAD", r"hub/api/models/(?P<name>[^/]+(/(?!revision/|tree/)[^/]+)?)(/revision/(?P<revision>[^/]+))?")
+@route("GET HEAD", rf"{_API}/(?P<name>[^/]+(/(?!revision/|tree/)[^/]+)?)(/revision/(?P<revision>[^/]+))?")
 @_found
 def info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """Who a model is, at a revision."""
@@ -45,7 +46,7 @@ def info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit
     return json_answer(named | {"sha": commit, "private": False, "siblings": siblings})
 
 
-@route("GET HEAD", r"hub/api/models/(?P<name>.+?)/tree/(?P<revision>[^/]+)(/(?P<under>.+))?")
+@route("GET HEAD", rf"{_API}/(?P<name>.+?)/tree/(?P<revision>[^/]+)(/(?P<under>.+))?")
 @_found
 def tree(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """Which files a model has, at a revision, of all or in one folder."""
@@ -53,7 +54,7 @@ def tree(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit
     return json_answer([_entry(folder, file) for file in files]) if files else refusal(404, "EntryNotFound", commit)
 
 
-@route("POST", r"hub/api/models/(?P<name>.+?)/paths-info/(?P<revision>[^/]+)")
+@route("POST", rf"{_API}/(?P<name>.+?)/paths-info/(?P<revision>[^/]+)")
 @_found
 def paths_info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """What is known of some files, and which commit put each there."""
@@ -65,7 +66,7 @@ def paths_info(hub: Hub, request: Request, asked: dict[str, str], folder: Path, 
     )
 
 
-@route("GET", r"hub/api/models/(?P<name>.+?)/commits/(?P<revision>[^/]+)")
+@route("GET", rf"{_API}/(?P<name>.+?)/commits/(?P<revision>[^/]+)")
 @_found
 def commits(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """The newest commit of a revision, as if there were no others."""
@@ -85,7 +86,7 @@ def members(hub: Hub, request: Request, asked: dict[str, str]) -> Answer:
     return replace(said, headers=said.headers | more)
 
 
-@route("GET HEAD", r"hub/(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
+@route("GET HEAD", r"hub/(datasets/)?(?P<name>.+?)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
 @_found
 def resolve(hub: Hub, request: Request, asked: dict[str, str], folder: Path, commit: str) -> Answer:
     """A small file, or where a large one is."""

@@ -17,7 +17,7 @@ def test_the_usage_of_a_command_names_its_arguments():
 
 def test_every_option_of_every_command_is_on_the_page():
     page = listed.options_block()
-    options = [option for command in cli.commands.values() for option in command.params]
+    options = [option for _, command in listed.every_command(cli) for option in command.params]
     names = {name for option in options if isinstance(option, click.Option) for name in option.opts}
     assert len(names) > 20
     assert [name for name in names if name not in page] == []
@@ -39,3 +39,11 @@ def test_choices_are_told_in_words_since_a_bar_would_end_the_cell():
 
 def test_classes_of_one_family_are_named_once():
     assert listed.families(["BertForMaskedLM", "BertModel", "GPT2LMHeadModel"]) == ["Bert", "GPT2"]
+
+
+def test_the_commands_of_a_group_stand_by_themselves():
+    page = listed.options_block()
+    assert "## index build\n\n    hf-lineage index build\n" in page
+    assert "    hf-lineage index pull REPO[@REVISION]\n" in page
+    assert "## index\n" not in page
+    assert "| `--from LIST` |" in page

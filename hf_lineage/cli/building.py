@@ -1,0 +1,92 @@
+"""The command that fills an index from a list of models: index build."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from hf_lineage.cli.indexing import CODES, FOLDER, progress
+from hf_lineage.cli.shared import (
+    ALLOW_PICKLE,
+    CLASSES,
+    ERROR,
+    RECIPE,
+    RECOMPUTE,
+    SUBFOLDER,
+    make_options,
+    with_examples,
+    with_options,
+)
+from hf_lineage.errors import printable
+
+BUILDING = with_examples(
+    "LIST is a file of models, one a line, or - for standard input: org/name, org/name@commit or a folder. Each model "
+    "is kept when it has been read, and what is in the index is not read again, so a run that was stopped goes on "
+    "where it was. Why a model could not be read stands in build.jsonl, in the index; what would fail again is tried "
+    "again with --retry alone. "
+    f"Exit codes: 0 all are in the index, {CODES}",
+    "hf-lineage index build --from models.txt --workers 4",
+    "hf-lineage index build --from models.txt --engine ray --workers 64 --rate 600",
+)
+WORK = (
+    click.option(
+        "--from",
+        "models",
+        type=click.File(encoding="utf-8", errors="replace"),
+        required=True,
+        metavar="LIST",
+        help="The models to put into the index.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(("local", "ray")),
+        default="local",
+        show_default=True,
+        help="What runs the workers: processes of this machine, or Ray, on the cluster of RAY_ADDRESS if that is set.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1, 10_000),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Models that are read at the same time.",
+    ),
+    click.option(
+        "--rate",
+        type=click.FloatRange(min=1),
+        metavar="N",
+        help="Requests to the Hub a minute at most, of all workers together; by default as many as the Hub allows.",
+    ),
+    click.option("--retry", is_flag=True, help="Try models again that could not be read before."),
+)
+
+
+@click.command(epilog=BUILDING)
+@with_options(*WORK, FOLDER, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
+def build(
+    models: TextIO, engine: str, workers: int, rate: float | None, retry: bool, folder: Path | None, **settings: Any
+) -> int:
+    """Put the models of a list into the index, many at a time."""
+    from hf_lineage.index import building
+    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.index.engines import ENGINES, Work
+
+    names = building.listed(models.read(building.LARGEST_LIST + 1))
+    options, catalogue = make_options(**settings), Catalogue(folder or default_folder())
+    results = building.build(names, catalogue, options, ENGINES[engine], Work(workers, rate), retry)
+    counted: Counter[str] = Counter()
+    for _ in progress("Building")(names):
+        added = next(results)
+        counted["failed" if added.problem else "added" if added.entries else "known"] += 1
+        if added.problem:
+            click.echo(printable(added.problem), err=True)
+        elif added.entries:
+            click.echo(f"{printable(added.model, 200)}: added")
+    for _ in results:  # joins what was written, after the last model
+        pass
+    click.echo(f"{counted['added']} added, {counted['known']} were in the index, {counted['failed']} could not be read")
+    return ERROR if counted["failed"] else 0

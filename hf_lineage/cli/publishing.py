@@ -1,0 +1,60 @@
+"""The commands that bring an index to the Hub and from there: index push and index pull."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hf_lineage.cli.indexing import CODES, FOLDER
+from hf_lineage.cli.shared import with_examples, with_options
+from hf_lineage.errors import printable
+
+PUSHING = with_examples(
+    "REPO is org/name, a repository of data, which is made if there is none. What is there stays, and so does what "
+    f"others push meanwhile; a push that was stopped goes on where it was. Exit codes: 0 everything is there, {CODES}",
+    "hf-lineage index push org/index",
+)
+PULLING = with_examples(
+    "REPO is org/name or org/name@revision, a repository of data. What is in the index here stays. Exit codes: 0 "
+    f"everything is here, {CODES}",
+    "hf-lineage index pull org/index",
+    "hf-lineage identify org/model --index org/index",
+)
+
+
+@click.command(epilog=PUSHING)
+@click.argument("repo", metavar="REPO")
+@click.option("--private", is_flag=True, help="Make a repository that others cannot read, if there is none yet.")
+@with_options(FOLDER)
+def push(repo: str, private: bool, folder: Path | None) -> int:
+    """Add the models of the index to a repository of data on the Hub, with a card."""
+    from hf_lineage.index import publishing
+    from hf_lineage.index.catalogue import Catalogue, default_folder
+
+    done = publishing.push(Catalogue(folder or default_folder()), repo, private)
+    shown = printable(repo, 200)
+    if done.left_out:
+        click.echo(f"{done.left_out} entries of folders are left out: others know models of the Hub only", err=True)
+    click.echo(f"{shown}: {done.added} entries added, {done.of} in all")
+    if done.address:
+        click.echo(printable(done.address))
+    return 0
+
+
+@click.command(epilog=PULLING)
+@click.argument("repo", metavar="REPO[@REVISION]")
+@click.option(
+    "--signatures",
+    is_flag=True,
+    help="Fetch the signatures as well; by default each is fetched when a model is tested against it.",
+)
+@with_options(FOLDER)
+def pull(repo: str, signatures: bool, folder: Path | None) -> int:
+    """Put the models of an index on the Hub into the index here."""
+    from hf_lineage.index import publishing
+    from hf_lineage.index.catalogue import Catalogue, default_folder
+
+    done = publishing.pull(repo, Catalogue(folder or default_folder()), signatures)
+    click.echo(f"{printable(repo, 200)} at {done.commit[:12]}: {done.added} entries added, {done.of} in it")
+    return 0

@@ -1,0 +1,152 @@
+"""Engines: what runs one task for each model, on this machine or on several; the task is the same for all of them."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import connection
+from typing import Any, TypeVar
+
+from hf_lineage.errors import OptionError
+from hf_lineage.hub import pace
+
+Job = TypeVar("Job")
+Outcome = TypeVar("Outcome")
+Lost = Callable[[Job], Outcome]
+"""The outcome of a task whose worker ended, so that it has none of its own."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much is done at the same time, and how fast."""
+
+    workers: int = 1
+    rate: float | None = None
+    """Requests to the Hub a minute at most, of all workers together; None for as many as the Hub allows."""
+
+    @property
+    def own_rate(self) -> float | None:
+        """Those of one worker."""
+        return self.rate and self.rate / self.workers
+
+
+def local(
+    task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]
+) -> Iterator[Outcome]:
+    """Yield the outcome of every job as it is done, by processes of this machine; by this one if one is enough."""
+    if work.workers == 1:
+        _prepare(work.own_rate)
+        yield from map(task, jobs)
+        return
+    pool = _pool(work)
+
+    def submit(job: Job) -> Future[Outcome]:
+        nonlocal pool
+        try:
+            return pool.submit(task, job)
+        except BrokenProcessPool:
+            pool = _pool(work)
+            return pool.submit(task, job)
+
+    def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
+        for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+            broken = isinstance(done.exception(), BrokenProcessPool)
+            yield done, lost(waiting[done]) if broken else done.result()
+
+    try:
+        yield from _as_done(jobs, work.workers, submit, finished)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _pool(work: Work) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(work.workers, context, _prepare_child, (work.own_rate,))
+
+
+def ray(task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
+    """Yield the outcome of every job as it is done, by Ray: on the cluster of RAY_ADDRESS, else on this machine."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray as library
+    except ImportError:
+        raise OptionError("--engine ray needs Ray; install hf-lineage[ray]") from None
+    cluster: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": work.workers}
+    library.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **cluster)
+    remote: Any = library.remote(num_cpus=1, max_retries=0)(_prepared)
+
+    def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
+        for done in library.wait(list(waiting))[0]:
+            try:
+                outcome = library.get(done)
+            except library.exceptions.RayError:
+                outcome = lost(waiting[done])
+            yield done, outcome
+
+    try:
+        yield from _as_done(jobs, work.workers, lambda job: remote.remote(work.own_rate, task, job), finished)
+    finally:
+        library.shutdown()
+
+
+ENGINES: Mapping[str, Callable[..., Iterator[Any]]] = {"local": local, "ray": ray}
+"""By its name, what runs a task for each of several jobs."""
+
+
+def _as_done(
+    jobs: Iterable[Job],
+    most: int,
+    submit: Callable[[Job], Any],
+    finished: Callable[[Mapping[Any, Job]], Iterator[tuple[Any, Outcome]]],
+) -> Iterator[Outcome]:
+    """Yield outcomes while no more jobs than this are in work: no more are lost when all is stopped."""
+    waiting: dict[Any, Job] = {}
+    for job in jobs:
+        waiting[submit(job)] = job
+        if len(waiting) >= most:
+            yield from _taken(waiting, finished)
+    while waiting:
+        yield from _taken(waiting, finished)
+
+
+def _taken(
+    waiting: dict[Any, Job], finished: Callable[[Mapping[Any, Job]], Iterator[tuple[Any, Outcome]]]
+) -> Iterator[Outcome]:
+    for handle, outcome in list(finished(waiting)):
+        del waiting[handle]
+        yield outcome
+
+
+def _prepare(rate: float | None) -> None:
+    if rate:
+        pace.limit(rate)
+
+
+def _prepare_child(rate: float | None) -> None:
+    """Prepare a process that shall not outlive the one that started it, however that ends."""
+    _prepare(rate)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
+
+
+_PACED: list[float] = []
+
+
+def _prepared(rate: float | None, task: Callable[[Job], Outcome], job: Job) -> Outcome:
+    """The outcome of a job in a worker that is prepared when its first job comes."""
+    if rate and not _PACED:
+        _PACED.append(rate)
+        _prepare(rate)
+    return task(job)
