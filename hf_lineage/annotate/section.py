@@ -52,13 +52,13 @@ def share(inherited: float | None) -> str:
 
 
 def _cells(claim: RecordedClaim) -> tuple[str, ...]:
-    score, p_value = figures(claim.score, claim.p_value)
+    score, p_value = figures(claim.score, claim.p_value_adjusted)
     return (
         claim.base,
         claim.relation or NONE,
         f"{claim.words} ({'verified' if claim.verified else 'not verified'})",
         score,
-        share(claim.inherited),
+        share(claim.inherited.share if claim.inherited else None),
         p_value,
         claim.base_commit or NONE,
     )

@@ -14,7 +14,7 @@ from hf_lineage.report import wording
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import folded, table, wrapped
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
 
 
@@ -71,7 +71,7 @@ def json(results: Sequence[Identification]) -> str:
 def _values(result: Identification) -> dict[str, Any]:
     return {
         "model": result.model,
-        "revision": result.revision,
+        "commit": result.revision,
         "path": result.path,
         "searched": result.searched,
         "of": result.of,
@@ -89,7 +89,7 @@ def _relative(result: Identification, one: Relative) -> dict[str, Any]:
         "kind": one.verdict.kind.identifier if related else None,
         "p_value_adjusted": evidence.p_value,
         "score": evidence.comparison.score,
-        "inherited": evidence.inherited and evidence.inherited.share,
+        "inherited": evidence.inherited and {"share": evidence.inherited.share},
         "distance": one.distance if related else None,
         "along": one.along if related else None,
         "key_similarity": one.similarity,

@@ -157,11 +157,11 @@ def _results(entry: Entry) -> Iterator[_Result]:
         yield _Result(ERROR, NONE, (NONE, NONE, NONE), entry.error, ExitCode.ERROR)
     for claim in entry.claims:
         kind = Kind.of(claim.kind, claim.verdict)
-        score, p_value = figures(claim.score, claim.p_value)
+        score, p_value = figures(claim.score, claim.p_value_adjusted)
         yield _Result(
             kind.words if kind else ERROR,
             printable(claim.base, 200),
-            (score, share(claim.inherited), p_value),
+            (score, share(claim.inherited.share if claim.inherited else None), p_value),
             claim.reason,
             _code(claim.exit_code, kind),
         )
