@@ -6,13 +6,15 @@ working directory may be a checkout whose author chose the names of its folders.
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import only, part_of
-from hf_lineage.errors import OptionError, RepositoryError
+from hf_lineage.errors import OptionError, RepositoryError, printable
 from hf_lineage.files.folders import is_file, is_folder
 from hf_lineage.hub.converted import nameable
 from hf_lineage.hub.reference import RepoRef, hub_name, resolve
@@ -27,6 +29,30 @@ FOLDER = "onnx"
 
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
 """A folder of a repository on the Hub, such as org/name/text_encoder."""
+
+
+Model = str | os.PathLike[str]
+"""A model as people name it: org/name, org/name@revision, or the path of a folder or a file."""
+
+
+def named(model: Model) -> str:
+    """Return the name of a model as text: a path object means a folder or a file here, and never a name on the Hub.
+
+    Raise OptionError for what is neither.
+    """
+    if isinstance(model, str):
+        return model
+    path = os.fspath(model) if isinstance(model, os.PathLike) else None
+    if not isinstance(path, str):
+        raise OptionError(f"a model is named by text or by a path, not by {printable(repr(model), 100)}")
+    return path if Path(path).is_absolute() or path.startswith(".") else f"./{path}"
+
+
+def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
+    """Return the names of one model or of several as text; raise OptionError as `named` does."""
+    if isinstance(models, str | os.PathLike) or not isinstance(models, Iterable):
+        return (named(models),)
+    return tuple(map(named, models))
 
 
 def locate(

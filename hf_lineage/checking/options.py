@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hf_lineage.architecture.choice import Choice
 from hf_lineage.architecture.lookup import listing
+from hf_lineage.checking.settled import settle
 from hf_lineage.errors import OptionError
 from hf_lineage.evidence.procedure import Procedure
 from hf_lineage.hub.reference import RepoRef
@@ -17,11 +18,15 @@ from hf_lineage.signature.sources import trust
 
 @dataclass(frozen=True)
 class Options(Sources, Procedure, Spec):
-    """What a check depends on besides the models; out of range raises OptionError.
+    """What a check depends on besides the models; out of range, or of another kind, raises OptionError, which names it.
+
+    Text stands for a path, the name of a recipe for the recipe, and one name for several of them.
 
     >>> Options(alpha=0.0001)
     Traceback (most recent call last):
     hf_lineage.errors.OptionError: alpha 0.0001 cannot be reached with 999 permutations; use at least 9999
+    >>> Options(local_hub="examples/hub", recipe="paper", paths="mlp").paths
+    ('mlp',)
     """
 
     max_memory: str | None = None
@@ -51,6 +56,7 @@ class Options(Sources, Procedure, Spec):
         return replace(repo, allow_pickle=True) if self.allow_pickle else repo
 
     def __post_init__(self) -> None:
+        settle(self)
         Spec.__post_init__(self)
         Procedure.__post_init__(self)
         Sources.__post_init__(self)

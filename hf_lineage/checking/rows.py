@@ -35,7 +35,7 @@ MERGE = "merge"
 """The relation that a merge of several parents declares."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Row:
     """One claim and its verdict."""
 
@@ -64,6 +64,14 @@ class Row:
 
     derivation: Derivation | None = None
     """How the model was made from the base, as its weights show it; None where that was not measured."""
+
+    def __str__(self) -> str:
+        part = f" ({printable(self.part, 100)})" if self.part else ""
+        verified = ", verified" if self.verdict.verified else ""
+        return f"{printable(self.claim.base, 200)}{part} is {self.verdict.words}{verified}"
+
+    def __repr__(self) -> str:
+        return f"<Row: {self}>"
 
     @property
     def compared(self) -> str:

@@ -39,13 +39,14 @@ class Procedure:
     def __post_init__(self) -> None:
         unaccepted = [kind for kind in self.accept if kind not in ACCEPTABLE]
         if unaccepted:
-            raise OptionError(f"what can be accepted is {' or '.join(ACCEPTABLE)}, not {unaccepted[0]}")
+            raise OptionError(f"accept must be {' or '.join(ACCEPTABLE)}, not {unaccepted[0]}")
         if self.evidence not in ADMITTED:
-            raise OptionError(f"the evidence that is admitted is {' or '.join(ADMITTED)}, not {self.evidence}")
+            raise OptionError(f"evidence must be {' or '.join(ADMITTED)}, not {self.evidence}")
         if not 0 < self.min_share < 1:
-            raise OptionError(f"the share that must be inherited lies between 0 and 1, not at {self.min_share:g}")
-        if self.order_seed is not None and not 0 <= self.order_seed < 2**64:
-            raise OptionError(f"the seed of the order must lie between 0 and 2^64 - 1, not at {self.order_seed}")
+            raise OptionError(f"min_share must lie between 0 and 1, not at {self.min_share:g}")
+        for name, seed in (("seed", self.seed), ("order_seed", self.order_seed)):
+            if seed is not None and not 0 <= seed < 2**64:
+                raise OptionError(f"{name} must lie between 0 and 2^64 - 1, not at {seed}")
         if not 1e-6 <= self.alpha < 1:
             raise OptionError(f"alpha must lie between 0.000001 and 1, not {self.alpha:g}")
         if not 1 <= self.permutations <= 1_000_000:

@@ -16,7 +16,7 @@ def render(report: Report, explain: bool = False) -> str:
     if report.revision:
         blocks.append(f"At commit {escaped(report.revision)}.")
     if report.rows:
-        blocks.append(table(wording.COLUMNS, (line for row in report.rows for line in wording.cells(row))))
+        blocks.append(table(wording.columns(report), (line for row in report.rows for line in wording.cells(row))))
     blocks += [paragraph(sentence) for sentence in wording.reasons(report)]
     if explain:
         for row in report.rows:

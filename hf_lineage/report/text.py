@@ -39,7 +39,7 @@ def render(report: Report, explain: bool = False) -> str:
     lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
     if report.rows:
         cells = (folded(line) for row in report.rows for line in wording.cells(row))
-        lines.append(table(wording.COLUMNS, cells, numeric=wording.NUMERIC, whole=wording.WHOLE))
+        lines.append(table(wording.columns(report), cells, numeric=wording.NUMERIC, whole=wording.WHOLE))
     paragraphs = list(wording.reasons(report))
     if explain:
         for row in report.rows:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.errors import SignatureError
+from hf_lineage.errors import SignatureError, printable
 from hf_lineage.signature.recipe import Array, Recipe, Vector
 
 PARTS = ("sketch", "corner", "trace", "norm", "writes")
@@ -74,7 +74,7 @@ class Sampled:
     of_coordinates: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PathSignature:
     """The numbers of one path of a model: L layers that have it, width d, k sketch columns (d when exact), m test
     coordinates.
@@ -102,6 +102,9 @@ class PathSignature:
     """How much of every layer it is made of; None where that is the whole layer."""
     readers: Array | None = None
     """(L, g, k): random sums over the units of W_in Z, linear in the weights; None if nobody asked for them."""
+
+    def __repr__(self) -> str:
+        return f"<PathSignature: {len(self.trace)} layers, sketches {' x '.join(map(str, self.sketch.shape[1:]))}>"
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
         """Return whether two layers of this and another model may be alike, (L, L): their streams are equally wide.
@@ -147,7 +150,7 @@ class PathSignature:
         return writing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Signature:
     """One model at one commit, seen through one recipe."""
 
@@ -168,6 +171,10 @@ class Signature:
     """Digests of the factorization and of the model's files, if the signature was stored to be used again."""
     notes: tuple[str, ...] = ()
     """Sentences about files and tensors that lay beside the weights and were not read."""
+
+    def __repr__(self) -> str:
+        made = f"{self.layers} layers, width {self.width}, {', '.join(self.paths)}, {self.recipe.option}"
+        return f"<Signature of {printable(self.model, 200)}: {made}>"
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a row in a path's arrays."""

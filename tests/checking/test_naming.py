@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from hf_lineage import Options, check
 from hf_lineage.checking import naming
 from hf_lineage.checking.naming import is_path, locate_base
 from hf_lineage.claims import names
-from hf_lineage.errors import RepositoryError, SignatureError
+from hf_lineage.errors import OptionError, RepositoryError, SignatureError
 from tests.loading import LOADABLE, logits
 from tests.models import card, edit_json, fine_tuned, tiny_llama
 from tests.running import lineage
@@ -184,3 +185,33 @@ def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(
     assert (found.folder, found.file) == (tmp_path / "model", "onnx/model_q4.onnx")
     alone = naming.locate(str(tmp_path / "alone/onnx/model.onnx"))
     assert (alone.folder, alone.file) == (tmp_path / "alone/onnx", "model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("acme/base", "acme/base"),
+        (Path("acme/base"), "./acme/base"),
+        (Path("model.gguf"), "./model.gguf"),
+        (Path("./acme"), "./acme"),
+        (Path("../acme"), "../acme"),
+        (Path("/acme/base"), "/acme/base"),
+        (Path(), "."),
+    ],
+)
+def test_a_path_object_means_what_is_here_and_never_a_name_on_the_hub(model, name):
+    assert naming.named(model) == name
+
+
+def test_one_model_may_stand_for_several():
+    assert naming.several("a/b") == ("a/b",)
+    assert naming.several(Path("/a")) == ("/a",)
+    assert naming.several(["a/b", Path("/a")]) == ("a/b", "/a")
+    assert naming.several(name for name in ("a/b",)) == ("a/b",)
+    assert naming.several(()) == ()
+
+
+@pytest.mark.parametrize("model", [7, None, b"acme/base", ["acme/base"]])
+def test_what_is_no_name_is_refused(model):
+    with pytest.raises(OptionError, match="a model is named by text or by a path, not by "):
+        naming.named(model)

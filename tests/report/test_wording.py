@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage import Options
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.rows import Row
+from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
@@ -20,6 +20,7 @@ from hf_lineage.evidence.verdict import (
 )
 from hf_lineage.report import wording
 from hf_lineage.signature.origin import CACHE, FILE, WEIGHTS, Origin
+from tests import pages
 from tests.example_evidence import evidence, inheriting
 
 
@@ -168,3 +169,13 @@ def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():
     assert list(wording.reasons(report(row(judged(mlp=broken))))) == [
         "org/base: weights in layer 1 of the candidate are not finite, or too large for float32"
     ]
+
+
+def test_a_base_that_the_user_named_is_not_called_declared():
+    measured = pages.measured()
+    named, declared = pages.row(sources=NAMED, mlp=measured), pages.row(mlp=measured)
+    assert wording.columns(pages.report(named)) == ("Base", *wording.COLUMNS[1:])
+    assert wording.columns(pages.report(declared)) == wording.COLUMNS
+    assert wording.columns(pages.report(named, declared)) == wording.columns(pages.report()) == wording.COLUMNS
+    assert pages.report(named).to_text().splitlines()[2].startswith(" Base ")
+    assert "| Base |" in pages.report(named).to_markdown()
