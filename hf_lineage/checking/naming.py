@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import only, part_of
-from hf_lineage.errors import OptionError, RepositoryError, printable
+from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files.folders import is_file, is_folder
 from hf_lineage.hub.converted import nameable
 from hf_lineage.hub.reference import RepoRef, hub_name, resolve
@@ -23,6 +24,10 @@ from hf_lineage.signature.values import Signature
 
 SUFFIX = ".lineage.safetensors"
 """The end of the name of the file that `extract` writes by default."""
+WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
+"""The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
+CONFIGS = ("config.json", "adapter_config.json", "params.json")
+"""What says how weights are used."""
 FOLDER = "onnx"
 """Where exporters put the graphs of a repository whose `config.json` stays at its root."""
 
@@ -65,12 +70,28 @@ def locate(
     repository; the path of one may also stand for the model itself.
     """
     if is_file(model) and not on_hub:
-        return _in_its_folder(model) if nameable(model) else load_signature(Path(model))
+        return _in_its_folder(model) if nameable(model) else _signature(Path(model))
     if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
     repo = resolve(model, local_hub, folders=not on_hub)
     repo = part_of(repo, subfolder) if subfolder else repo
     return replace(repo, file=file) if file is not None else repo
+
+
+def _signature(file: Path) -> Signature:
+    """The signature in a file; RepositoryError, which names the folder, for one that holds the weights of a model."""
+    try:
+        return load_signature(file)
+    except SignatureError:
+        if file.name.endswith(SUFFIX) or file.suffix not in WEIGHTS:
+            raise
+        beside = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
+        folder = (
+            f"{shlex.quote(str(file.parent))}, where its {beside} is" if beside else "with its config.json beside it"
+        )
+        raise RepositoryError(
+            f"{file} cannot be read as a signature; a model with these weights is named by its folder, {folder}"
+        ) from None
 
 
 def _in_its_folder(model: str) -> RepoRef:

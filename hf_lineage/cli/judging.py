@@ -53,6 +53,10 @@ def check(model: str, bases: tuple[str, ...], index: Path | None, on_hub: bool, 
         from hf_lineage.index.nearer import noted
 
         report = noted(report, Catalogue(index))
+    if delivery.explain:
+        from hf_lineage.annotate import history
+
+        report = history.with_changes(report)
     return delivery.deliver(report)
 
 

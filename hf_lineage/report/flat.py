@@ -6,6 +6,7 @@ from typing import Any
 
 from hf_lineage.checking.api import Report
 from hf_lineage.report import json, wording
+from hf_lineage.report.columns import columns
 from hf_lineage.report.markup import identifier, joined, tag
 
 SAME = (
@@ -37,7 +38,7 @@ def _row(claim: dict[str, Any]) -> dict[str, Any]:
 
 def fragment(report: Report) -> str:
     """Return the table of the text report and its sentences as HTML that no style belongs to."""
-    head = tag("tr", *(tag("th", column, scope="col") for column in wording.columns(report)))
+    head = tag("tr", *(tag("th", column, scope="col") for column in columns(report)))
     lines = (tag("tr", *(tag("td", cell) for cell in line)) for row in report.rows for line in wording.cells(row))
     commit = f" @ {report.revision}" if report.revision else ""
     return joined(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from hf_lineage.checking.api import Report
 from hf_lineage.errors import printable
 from hf_lineage.report import adapter, numbers, wording
+from hf_lineage.report.columns import columns
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -16,7 +17,7 @@ def render(report: Report, explain: bool = False) -> str:
     if report.revision:
         blocks.append(f"At commit {escaped(report.revision)}.")
     if report.rows:
-        blocks.append(table(wording.columns(report), (line for row in report.rows for line in wording.cells(row))))
+        blocks.append(table(columns(report), (line for row in report.rows for line in wording.cells(row))))
     blocks += [paragraph(sentence) for sentence in wording.reasons(report)]
     if explain:
         for row in report.rows:

@@ -25,6 +25,8 @@ from hf_lineage.signature.recipe import Recipe
 FILE = "lineage/claims.json"
 SCHEMA_VERSION = 3
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
+HERE, IN_WORDS = ".", "this repository"
+"""The model of a record in a folder, whose name there says nothing: as a path, and in a sentence."""
 FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
 _BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share", "evidence")
@@ -131,7 +133,10 @@ class Record(msgspec.Struct, frozen=True):
 def build(report: Report, commit: str | None, date: datetime.date, names: Mapping[str, str]) -> Record:
     """Return a report as a record of the day; `names` has what stands for names only this machine knows."""
     document = json.document(report)
-    public = _public(document, names)
+    here = names.get(report.model) == HERE
+    others = {name: shown for name, shown in names.items() if name.strip("./")}
+    public = _public(document, {**others, report.model: IN_WORDS} if report.model in others and here else others)
+    public["model"] = HERE if here else public["model"]
     public["claims"] = [
         claim
         | {

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named, spans
 from hf_lineage.evidence.verdict import SEVERITY, Evidence
 from hf_lineage.report import adapter, merge, numbers, relation, units
 from hf_lineage.report.limits import LIMITS as LIMITS
-
-COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
-NAMED_BASE = "Base"
-"""The first column where no base is declared, but each was named by the user."""
-NUMERIC = (3, 4, 5)
-"""The columns of figures."""
-WHOLE = (2,)
-"""The columns whose words are never broken over two lines: the paths."""
 
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
@@ -28,12 +20,6 @@ MEANING = (
     "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that "
     "anyone did wrong."
 )
-
-
-def columns(report: Report) -> tuple[str, ...]:
-    """Return the head of the table of claims."""
-    named = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
-    return (NAMED_BASE, *COLUMNS[1:]) if named else COLUMNS
 
 
 def cells(row: Row) -> Iterator[tuple[str, ...]]:

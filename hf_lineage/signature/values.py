@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.errors import SignatureError, printable
+from hf_lineage.errors import SignatureError
 from hf_lineage.signature.recipe import Array, Recipe, Vector
 
 PARTS = ("sketch", "corner", "trace", "norm", "writes")
@@ -74,7 +74,7 @@ class Sampled:
     of_coordinates: int
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class PathSignature:
     """The numbers of one path of a model: L layers that have it, width d, k sketch columns (d when exact), m test
     coordinates.
@@ -83,28 +83,25 @@ class PathSignature:
     whose branch is zero or not finite has zeros in `sketch` and `corner`, and that norm (0 or NaN).
     """
 
-    sketch: Array | Columns
+    sketch: Array | Columns = field(repr=False)
     """(L, d, k): R Z, the centred residual multiplied with the probes."""
-    corner: Array
+    corner: Array = field(repr=False)
     """(L, m, m): R[S, S], the residual restricted to the test coordinates, on which the permutation test runs."""
-    trace: Vector
+    trace: Vector = field(repr=False)
     """(L,): tr M."""
-    norm: Vector
+    norm: Vector = field(repr=False)
     """(L,): ‖M‖_F, estimated from the probes unless exact."""
-    writes: Vector
+    writes: Vector = field(repr=False)
     """(L,): how much the layer's branch writes into the stream, the sum of its units' n_u or, where a norm stands on
     the branch's output, of what that lets through; layers are weighed by their shares of it."""
-    units: tuple[UnitCodes, ...] = ()
+    units: tuple[UnitCodes, ...] = field(default=(), repr=False)
     """For each layer its units; empty in signatures that were stored without them."""
     widths: tuple[int, ...] = ()
     """For each layer the width of its stream, where widths differ."""
     sampled: Sampled | None = None
     """How much of every layer it is made of; None where that is the whole layer."""
-    readers: Array | None = None
+    readers: Array | None = field(default=None, repr=False)
     """(L, g, k): random sums over the units of W_in Z, linear in the weights; None if nobody asked for them."""
-
-    def __repr__(self) -> str:
-        return f"<PathSignature: {len(self.trace)} layers, sketches {' x '.join(map(str, self.sketch.shape[1:]))}>"
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
         """Return whether two layers of this and another model may be alike, (L, L): their streams are equally wide.
@@ -150,7 +147,7 @@ class PathSignature:
         return writing
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Signature:
     """One model at one commit, seen through one recipe."""
 
@@ -163,18 +160,14 @@ class Signature:
     """Whether the architecture treats all residual coordinates alike, so that the permutation null holds."""
     width: int
     layers: int
-    recipe: Recipe
-    paths: Mapping[str, PathSignature]
+    recipe: Recipe = field(repr=False)
+    paths: Mapping[str, PathSignature] = field(repr=False)
     without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Path -> the layers without this branch, which have no row in its arrays; most models have no such layers."""
-    made_from: Mapping[str, str] = field(default_factory=dict)
+    made_from: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Digests of the factorization and of the model's files, if the signature was stored to be used again."""
     notes: tuple[str, ...] = ()
     """Sentences about files and tensors that lay beside the weights and were not read."""
-
-    def __repr__(self) -> str:
-        made = f"{self.layers} layers, width {self.width}, {', '.join(self.paths)}, {self.recipe.option}"
-        return f"<Signature of {printable(self.model, 200)}: {made}>"
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a row in a path's arrays."""

@@ -195,14 +195,14 @@ class TestFolder:
             assert lineage("annotate", model, "--base", base, "--write").code == 0
             assert str(hub) not in readme(hub)
             assert str(hub) not in json.dumps(claims(hub))
-            assert claims(hub)["claims"][0]["command"] == "hf-lineage check ./child --base ./base"
+            assert claims(hub)["claims"][0]["command"] == "hf-lineage check . --base ./base"
         monkeypatch.chdir("child")
         assert "Up to date already" in lineage("annotate", ".", "--base", "../../acme/base").out
 
     def test_a_reason_names_no_path_of_this_machine_either(self, hub):
         (hub / "fern/child" / WEIGHTS).rename(hub / "fern/child/pytorch_model.bin")
         assert lineage("annotate", hub / "fern/child", "--write").code == 0
-        assert claims(hub)["claims"][0]["reason"].startswith("./child holds its weights as a pickle")
+        assert claims(hub)["claims"][0]["reason"].startswith("this repository holds its weights as a pickle")
         assert str(hub) not in readme(hub)
 
     def test_a_stale_card_is_not_overwritten(self, hub):

@@ -13,7 +13,7 @@ from hf_lineage.checking.naming import is_path, locate_base
 from hf_lineage.claims import names
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError
 from tests.loading import LOADABLE, logits
-from tests.models import card, edit_json, fine_tuned, tiny_llama
+from tests.models import WEIGHTS, card, edit_json, fine_tuned, tiny_llama
 from tests.running import lineage
 
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -94,7 +94,7 @@ class TestDeclared:
         assert lineage("annotate", "model", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
         assert (claim["base"], claim["verdict"], claim["verified"]) == (LLAMA, "UNVERIFIABLE", False)
-        assert claim["command"] == f"hf-lineage check ./model --base {LLAMA}"
+        assert claim["command"] == f"hf-lineage check . --base {LLAMA}"
 
 
 class TestTyped:
@@ -127,7 +127,7 @@ class TestTyped:
         assert lineage("annotate", "model", "--base", f"./{LLAMA}", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
         assert (claim["base"], claim["command"]) == (
-            "./Llama-3.1-8B", "hf-lineage check ./model --base ./Llama-3.1-8B",
+            "./Llama-3.1-8B", "hf-lineage check . --base ./Llama-3.1-8B",
         )  # fmt: skip
 
     def test_a_model_may_be_a_folder_by_its_bare_name(self, checkout):
@@ -215,3 +215,21 @@ def test_one_model_may_stand_for_several():
 def test_what_is_no_name_is_refused(model):
     with pytest.raises(OptionError, match="a model is named by text or by a path, not by "):
         naming.named(model)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "consolidated.00.pth"])
+def test_a_file_of_weights_leads_to_the_folder_in_which_it_is(tmp_path, name):
+    folder = tiny_llama(tmp_path / "my model")
+    if name != WEIGHTS:
+        (folder / WEIGHTS).rename(folder / name)
+    file = folder / name
+    told = f"{file} cannot be read as a signature; a model with these weights is named by its folder, "
+    assert lineage("check", file).error == f"{told}'{folder}', where its config.json is"
+    (folder / "config.json").unlink()
+    assert lineage("inspect", file).error == f"{told}with its config.json beside it"
+
+
+def test_a_damaged_signature_is_still_called_one(tmp_path):
+    (tmp_path / "a.lineage.safetensors").write_bytes(b"{}")
+    with pytest.raises(SignatureError, match="cannot be read as a signature"):
+        naming.locate(str(tmp_path / "a.lineage.safetensors"))

@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage import Options
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import judge
@@ -19,8 +19,8 @@ from hf_lineage.evidence.verdict import (
     Unrelated,
 )
 from hf_lineage.report import wording
+from hf_lineage.report.columns import COLUMNS
 from hf_lineage.signature.origin import CACHE, FILE, WEIGHTS, Origin
-from tests import pages
 from tests.example_evidence import evidence, inheriting
 
 
@@ -42,7 +42,7 @@ def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_onc
         ("org/base", "finetune", "mlp", "0.973", "100%", "0.001", "RELATED"),
         ("", "", "query_key", "0.400", "-", "0.001", "RELATED, share not measured"),
     ]
-    assert {len(line) for line in lines} == {len(wording.COLUMNS)}
+    assert {len(line) for line in lines} == {len(COLUMNS)}
 
 
 def test_a_row_that_was_not_measured_has_one_line_without_figures():
@@ -169,13 +169,3 @@ def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():
     assert list(wording.reasons(report(row(judged(mlp=broken))))) == [
         "org/base: weights in layer 1 of the candidate are not finite, or too large for float32"
     ]
-
-
-def test_a_base_that_the_user_named_is_not_called_declared():
-    measured = pages.measured()
-    named, declared = pages.row(sources=NAMED, mlp=measured), pages.row(mlp=measured)
-    assert wording.columns(pages.report(named)) == ("Base", *wording.COLUMNS[1:])
-    assert wording.columns(pages.report(declared)) == wording.COLUMNS
-    assert wording.columns(pages.report(named, declared)) == wording.columns(pages.report()) == wording.COLUMNS
-    assert pages.report(named).to_text().splitlines()[2].startswith(" Base ")
-    assert "| Base |" in pages.report(named).to_markdown()
