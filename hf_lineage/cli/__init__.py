@@ -39,7 +39,12 @@ DEBUG = click.option(
 
 
 @click.group(
-    epilog=with_examples(EPILOG, "hf-lineage check org/model"),
+    epilog=with_examples(
+        EPILOG,
+        "hf-lineage check org/model",
+        "hf-lineage compare org/base ./folder",
+        "hf-lineage annotate org/model --pull-request",
+    ),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 @click.version_option(__version__, prog_name="hf-lineage")

@@ -25,9 +25,18 @@ from hf_lineage.cli.shared import (
 )
 
 CHECKING = with_examples(
-    EPILOG, "hf-lineage check org/model", "hf-lineage check ./folder --base org/base --format json"
+    EPILOG,
+    "hf-lineage check org/model",
+    "hf-lineage check org/model@v2 --explain",
+    "hf-lineage check ./folder --base org/base --format json",
+    "hf-lineage check org/model --report html=page.html --report sarif=lineage.sarif",
 )
-COMPARING = with_examples(EPILOG, "hf-lineage compare org/base org/model --explain")
+COMPARING = with_examples(
+    EPILOG,
+    "hf-lineage compare org/base org/model --explain",
+    "hf-lineage compare ./a ./b --audit",
+    "hf-lineage compare org/model org/adapter --merge-base org/base",
+)
 
 
 NEAREST = click.option(

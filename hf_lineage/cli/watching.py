@@ -31,6 +31,7 @@ EPILOG = with_examples(
     "time, and the next run continues. Exit codes: 0 every new claim RELATED, or none made; 1 one UNRELATED; 2 usage "
     "or input error, or a model that could not be read; 3 undecided; 130 interrupted.",
     "hf-lineage watch org --dry-run",
+    "hf-lineage watch org other/model",
     "hf-lineage watch org --since 2026-01-31 --ledger org.jsonl --issues issues",
 )
 
