@@ -65,7 +65,7 @@ def table(
     for row in rows:
         grid.add_row(*(Text(cell) for cell in row))
     page = io.StringIO()
-    Console(file=page, width=WIDTH, color_system=None, legacy_windows=False).print(grid)
+    Console(file=page, width=WIDTH, color_system=None, legacy_windows=False, force_jupyter=False).print(grid)
     return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
 
 
