@@ -12,11 +12,12 @@ import msgspec
 from hf_lineage.architecture.layers import named_tensors
 from hf_lineage.architecture.lookup import registry_root
 from hf_lineage.architecture.named import Named, Undo
-from hf_lineage.architecture.schema import Factorization, Setting, as_stacks
+from hf_lineage.architecture.schema import Factorization, Setting, as_names, as_stacks
 from hf_lineage.architecture.tables import read_table
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.files.gguf_package import gguf
 
+EMBEDDING = "token_embd.weight"
 FILE = "gguf/architectures.yaml"
 ARCHITECTURE, TYPE = "general.architecture", "general.type"
 LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
@@ -87,14 +88,16 @@ def names(metadata: Mapping[str, Any], factorization: Factorization, stored: Ite
     """Yield every tensor of a file by the name that it has on the Hub's disk, by the map of the package `gguf`.
 
     A tensor of a layer that the factorization does not name keeps its own name under the prefix of the layer, and one
-    outside of all layers altogether. Experts are stored in one stack; as `name[number]` each is a tensor of its own.
+    outside of all layers altogether, but for the rows of tokens. Experts are stored in one stack; as `name[number]` each
+    is a tensor of its own.
     """
     named, entry = _architecture(metadata)
+    rows = {EMBEDDING: f"{name}.weight" for name in as_names(factorization.embedding)[:1]}
     translation = _Translation(named, factorization)
     for name in stored:
         layer = LAYER.fullmatch(name.partition("[")[0])
         if layer is None:
-            yield Named(name, name)
+            yield Named(rows.get(name, name), name)
             continue
         bare, suffix = SUFFIX.fullmatch(layer["rest"]).groups()  # type: ignore[union-attr]
         expert = name.partition("[")[2].rstrip("]")

@@ -7,7 +7,7 @@ not belong together are no more alike than those of independent models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.errors import NothingToCompare
+from hf_lineage.hub.gguf_files import gguf_files, head, tokens
 from hf_lineage.hub.reference import RepoRef
 
 NUMBER, TEXT = "number", "text"
 """By what tokens are known to be the same: their number in files that are alike, or their text."""
+BEGINS = "\u2581"
+"""Before a token that begins a word, in the vocabularies of sentencepiece and llama.cpp."""
 PIECES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 """Files that are compared by their digests alone."""
 
@@ -42,16 +45,45 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
 
     Raise NothingToCompare where their files do not tell, CheckpointError for a file that is damaged.
     """
-    for file in (*READERS, *PIECES):
-        if base.offers(file) and candidate.offers(file) and base.sha256(file) == candidate.sha256(file):
-            return _by_number(min(rows))
-    silent = [repo for repo in (base, candidate) if not any(repo.offers(file) for file in (*READERS, *PIECES))]
+    both = [set(_files(repo)) for repo in (base, candidate)]
+    if any(base.sha256(file) == candidate.sha256(file) for file in sorted(both[0] & both[1])):
+        return _by_number(min(rows))
+    listed = [_listed(repo) for repo in (base, candidate)]
+    silent = next(
+        (repo for repo, files, tokens in zip((base, candidate), both, listed, strict=True) if not files and not tokens),
+        None,
+    )
     if silent and rows[0] == rows[1]:
         return _by_number(rows[0])
     if silent:
-        raise NothingToCompare(f"{silent[0]} has no tokenizer, and the vocabularies are of unlike sizes")
-    vocabularies = [_read(repo) for repo in (base, candidate)]
+        raise NothingToCompare(f"{silent} has no tokenizer, and the vocabularies are of unlike sizes")
+    vocabularies = [tokens or _read(repo) for repo, tokens in zip((base, candidate), listed, strict=True)]
     return _by_text(vocabularies[0], vocabularies[1], rows)
+
+
+def _files(repo: RepoRef) -> list[str]:
+    """The tokenizer files of a repository by which its weights are loaded; a GGUF file holds its own."""
+    return [] if gguf_files(repo) else [file for file in (*READERS, *PIECES) if repo.offers(file)]
+
+
+def _listed(repo: RepoRef) -> Tokens:
+    """The number of every token that a GGUF file lists; none of another model.
+
+    llama.cpp's converter marks what begins a word of WordPiece, where the vocabulary marks what continues one.
+    """
+    files = gguf_files(repo)
+    if not files:
+        return {}
+    texts: Iterable[str] = tokens(repo, files[0])
+    if head(repo, files[0]).header.metadata.get("tokenizer.ggml.model") == "bert":
+        texts = (_of_wordpiece(text) for text in texts)
+    return {text: number for number, text in enumerate(texts)}
+
+
+def _of_wordpiece(text: str) -> str:
+    if text.startswith("[") and text.endswith("]"):
+        return text
+    return text.removeprefix(BEGINS) if text.startswith(BEGINS) else f"##{text}"
 
 
 def _by_number(count: int) -> SharedTokens:

@@ -15,7 +15,8 @@ MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 LARGEST_HEADER = 2**26
 """Bytes: several times the longest vocabulary."""
-MOST_KEYS, MOST_TENSORS, MOST_ITEMS = 2**14, 2**17, 2**22
+MOST_KEYS, MOST_TENSORS, MOST_ITEMS, MOST_TEXTS = 2**14, 2**17, 2**22, 2**20
+"""Texts are items that are kept: four times as many as the largest vocabulary has."""
 LONGEST_NAME, LONGEST_TEXT, LONGEST_LIST = 2**10, 2**12, 2**12
 """Bytes of a name at most, and how long a text and how many numbers of a list may be for them to be kept."""
 MOST_DIMENSIONS, LARGEST_DIMENSION, LARGEST_ALIGNMENT = 4, 2**48, 2**20
@@ -54,8 +55,6 @@ def parse(stream: BinaryIO, size: int) -> GgufHeader:
     """Return the header of a GGUF file of this size in bytes; raise GgufError, or OSError if it cannot be read."""
     reader = _Reader(stream, min(size, LARGEST_HEADER), size)
     tensors, keys = reader.beginning()
-    if keys > MOST_KEYS:
-        raise GgufError(f"claims {keys} keys, and at most {MOST_KEYS} are read; do not trust it")
     if tensors > MOST_TENSORS:
         raise GgufError(f"claims {tensors} tensors, and at most {MOST_TENSORS} are read; do not trust it")
     metadata: dict[str, Any] = {}
@@ -82,6 +81,21 @@ def parse(stream: BinaryIO, size: int) -> GgufHeader:
     )
 
 
+def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
+    """Return the texts of the list under a key, which `parse` leaves out; none where there is no list of texts.
+
+    Raise as `parse` does.
+    """
+    reader = _Reader(stream, min(size, LARGEST_HEADER), size)
+    _, keys = reader.beginning()
+    for _ in range(keys):
+        name, kind = reader.name(), reader.number("<I")
+        if name == key:
+            return reader.texts() if kind == LIST else ()
+        reader.value(kind)
+    return ()
+
+
 def _alignment(metadata: Mapping[str, Any]) -> int:
     alignment = metadata.get(ALIGNMENT, 32)
     if not isinstance(alignment, int) or not 0 < alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
@@ -106,7 +120,10 @@ class _Reader:
             big = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS
             why = "is written for big-endian machines" if big else f"is of version {version}"
             raise GgufError(f"{why}, and versions 2 and 3 for little-endian ones are read; convert the model anew")
-        return self.number("<Q"), self.number("<Q")
+        tensors, keys = self.number("<Q"), self.number("<Q")
+        if keys > MOST_KEYS:
+            raise GgufError(f"claims {keys} keys, and at most {MOST_KEYS} are read; do not trust it")
+        return tensors, keys
 
     def number(self, form: str) -> Any:
         return struct.unpack(form, self._take(struct.calcsize(form)))[0]
@@ -126,10 +143,17 @@ class _Reader:
                 return None
             return _text(self._take(length))
         if kind == LIST:
-            return self._list(self.number("<I"), self.number("<Q"))
+            return self._list(self.number("<I"), self._count())
         if kind not in SCALARS:
             raise GgufError(f"has a value of the unknown type {kind}; do not trust it")
         return self.number(SCALARS[kind])
+
+    def texts(self) -> tuple[str, ...]:
+        """All texts of a list, whatever their number; none if it is a list of something else."""
+        kind, count = self.number("<I"), self._count()
+        if count > MOST_TEXTS:
+            raise GgufError(f"has a list of {count} texts, and at most {MOST_TEXTS} are kept; do not trust it")
+        return tuple(_text(self._take(self.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
 
     def tensor(self) -> GgufTensor:
         """A tensor, its start counted from where the numbers begin."""
@@ -141,9 +165,13 @@ class _Reader:
             raise GgufError(f"says that its {name} is of the shape {shape}; do not trust it")
         return GgufTensor(name, shape, self.number("<I"), self.number("<Q"))
 
-    def _list(self, kind: int, count: int) -> tuple[Any, ...] | None:
+    def _count(self) -> int:
+        count: int = self.number("<Q")
         if count > MOST_ITEMS:
             raise GgufError(f"has a list of {count} items; do not trust it")
+        return count
+
+    def _list(self, kind: int, count: int) -> tuple[Any, ...] | None:
         if kind == TEXT:
             for _ in range(count):
                 self._skip(self.number("<Q"))

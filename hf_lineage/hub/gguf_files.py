@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
+from collections.abc import Iterator
 from io import FileIO
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, printable
-from hf_lineage.files.gguf_header import GgufError, GgufHeader, parse
+from hf_lineage.files.gguf_header import GgufError, GgufHeader, parse, texts
 from hf_lineage.files.tensor_file import OPEN_FILES, Stamp
 from hf_lineage.hub.ranges import HEAD, Downloads, RangedFile
 from hf_lineage.hub.reference import RepoRef
@@ -27,6 +29,7 @@ LABEL = re.compile(
 SIZES = {"XXS": 0, "XS": 1, "S": 2, "M": 4, "L": 5, "XL": 6}
 """The ends of the names of quantizations of as many bits, by their precision; any other end stands between S and M."""
 LFS_POINTER = b"version "
+TOKENS = "tokenizer.ggml.tokens"
 
 
 class Head(NamedTuple):
@@ -76,37 +79,46 @@ def offered(repo: RepoRef, suffix: str = SUFFIX) -> list[str]:
 def head(repo: RepoRef, file: str) -> Head:
     """Return the header of a GGUF file, read once; raise CheckpointError if it is damaged, or as the Hub's client."""
     if file not in repo.heads:
-        try:
-            repo.heads[file] = _local(repo, file) if repo.has(file) or not OPEN_FILES.is_dir() else _remote(repo, file)
-        except GgufError as error:
-            raise CheckpointError(f"{repo}: {printable(file, 200)} {error}") from None
-        except OSError as error:
-            raise CheckpointError(
-                f"{repo}: {printable(file, 200)} cannot be read: {error.strerror or error}; check its permissions"
-            ) from None
+        downloads = Downloads()
+        with _beginning(repo, file, downloads) as (stream, size, stamp):
+            header = parse(stream, size)
+        repo.heads[file] = Head(header, stamp, downloads.requests, downloads.downloaded)
     known: Head = repo.heads[file]
     return known
 
 
-def _local(repo: RepoRef, file: str) -> Head:
-    repo.fetch(file)
-    with repo.located(file).open("rb") as stream:
-        if stream.read(len(LFS_POINTER)) == LFS_POINTER:
-            raise GgufError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
-        stream.seek(0)
-        stamp = Stamp.of(stream)
-        return Head(parse(stream, stamp.size), stamp)
+def tokens(repo: RepoRef, file: str) -> tuple[str, ...]:
+    """Return the tokens that a GGUF file lists, in the order of their numbers; raise as `head` does."""
+    with _beginning(repo, file, Downloads()) as (stream, size, _stamp):
+        return texts(stream, size, TOKENS)
 
 
-def _remote(repo: RepoRef, file: str) -> Head:
-    """The header of a file on the Hub, of which no more is fetched; of one that the cache has, from there."""
-    downloads = Downloads()
-    remote_file = RangedFile(repo, file, downloads)
-    if repo.has_cached(remote_file.content):
-        return _local(repo, file)
-    with _Fetched(remote_file) as stream:
-        header = parse(io.BufferedReader(stream, HEAD), remote_file.size)
-    return Head(header, None, downloads.requests, downloads.downloaded)
+@contextlib.contextmanager
+def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple[BinaryIO, int, Stamp | None]]:
+    """A file as a stream, its size and, if it is here, its state; of one on the Hub only what is read is fetched."""
+    try:
+        remote_file = None if repo.has(file) or not OPEN_FILES.is_dir() else RangedFile(repo, file, downloads)
+        if remote_file is None or repo.has_cached(remote_file.content):
+            repo.fetch(file)
+            with repo.located(file).open("rb") as stream:
+                _refuse_pointer(stream)
+                stamp = Stamp.of(stream)
+                yield stream, stamp.size, stamp
+        else:
+            with _Fetched(remote_file) as fetched:
+                yield io.BufferedReader(fetched, HEAD), remote_file.size, None
+    except GgufError as error:
+        raise CheckpointError(f"{repo}: {printable(file, 200)} {error}") from None
+    except OSError as error:
+        raise CheckpointError(
+            f"{repo}: {printable(file, 200)} cannot be read: {error.strerror or error}; check its permissions"
+        ) from None
+
+
+def _refuse_pointer(stream: BinaryIO) -> None:
+    if stream.read(len(LFS_POINTER)) == LFS_POINTER:
+        raise GgufError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
+    stream.seek(0)
 
 
 class _Fetched(io.RawIOBase):

@@ -114,7 +114,7 @@ def test_names_are_those_on_the_disk_of_the_hub():
     assert named(
         "llama", "token_embd.weight", "blk.17.attn_q.weight", "blk.0.ffn_norm.weight", "blk.0.attn_v.bias"
     ) == [
-        ("token_embd.weight", None),
+        ("model.embed_tokens.weight", None),
         ("model.layers.17.self_attn.q_proj.weight", "rotated"),
         ("model.layers.0.post_attention_layernorm.weight", None),
         ("model.layers.0.self_attn.v_proj.bias", None),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hf_lineage import Options, check, compare, extract, save_signature
-from tests import streams
+from tests import gguf_models, streams
 from tests.models import card
 from tests.streams import HUB, narrowed, rotated, shuffled, widened, with_tokenizer, written
 
@@ -112,6 +112,13 @@ def test_tokens_in_another_order_are_known_by_their_text(tmp_path):
     moved = {f"token {old}": new for new, old in enumerate(order.tolist())}
     verdict = judged(with_tokenizer(model, moved), base=base)
     assert (verdict.words, verdict.framed.frame.by) == ("RELATED", "text")
+
+
+def test_a_gguf_file_in_a_turned_stream_is_seen_through_the_tokens_that_it_lists(tmp_path):
+    base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), {f"word {number}": number for number in range(256)})
+    model = gguf_models.write(written(CHILD, tmp_path / "model", rotated), tmp_path / "packed" / "model.gguf")
+    verdict = judged(model, base=base)
+    assert (verdict.words, verdict.verified, verdict.framed.frame.by) == ("RELATED", True, "text")
 
 
 FORGED = {

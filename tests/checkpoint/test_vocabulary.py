@@ -1,5 +1,7 @@
 import json
 
+import gguf
+import numpy as np
 import pytest
 
 from hf_lineage.checkpoint.vocabulary import NUMBER, TEXT, shared_tokens
@@ -17,6 +19,21 @@ def repo(folder, **files):
 
 def bpe(vocabulary, *added):
     return {"model": {"type": "BPE", "vocab": vocabulary}, "added_tokens": list(added)}
+
+
+def packed(folder, tokens, kind="llama"):
+    """A repository whose only file is a GGUF file with these tokens."""
+    folder.mkdir()
+    writer = gguf.GGUFWriter(str(folder / "model.gguf"), "llama")
+    writer.add_tokenizer_model(kind)
+    if tokens:
+        writer.add_token_list(tokens)
+    writer.add_tensor("token_embd.weight", np.zeros((4, 4), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return RepoRef(folder.name, folder)
 
 
 def pairs(shared):
@@ -95,3 +112,25 @@ def test_a_damaged_tokenizer_is_named(tmp_path, text):
     a = repo(tmp_path / "a", vocab_json={"a": 0})
     with pytest.raises(CheckpointError, match=r"b: tokenizer\.json"):
         shared_tokens(a, repo(tmp_path / "b", tokenizer_json=text), (5, 5))
+
+
+def test_a_gguf_file_lists_its_own_tokens(tmp_path):
+    a = repo(tmp_path / "a", tokenizer_json=bpe({"a": 0, "b": 1, "c": 2, "ü": 4}))
+    b = packed(tmp_path / "b", ["<s>", "b", "ü", "a"])
+    (b.folder / "tokenizer.json").write_text(json.dumps(bpe({"a": 0})))
+    shared = shared_tokens(a, b, (10, 10))
+    assert (pairs(shared), shared.by) == ([(0, 3), (1, 1), (4, 2)], TEXT)
+    assert pairs(shared_tokens(b, packed(tmp_path / "c", ["b", "a"]), (10, 10))) == [(1, 0), (3, 1)]
+
+
+def test_the_marks_of_wordpiece_in_a_gguf_file_are_turned_back(tmp_path):
+    a = repo(tmp_path / "a", vocab_txt="[CLS]\nplay\n##ing\n")
+    b = packed(tmp_path / "b", ["ing", "\u2581play", "[CLS]"], kind="bert")
+    assert pairs(shared_tokens(a, b, (3, 3))) == [(0, 2), (1, 1), (2, 0)]
+
+
+def test_a_gguf_file_without_tokens_shares_rows_with_a_model_of_as_many(tmp_path):
+    a, b = repo(tmp_path / "a", vocab_txt="x\ny\n"), packed(tmp_path / "b", [])
+    assert shared_tokens(a, b, (4, 4)).by == NUMBER
+    with pytest.raises(NothingToCompare, match="b has no tokenizer"):
+        shared_tokens(a, b, (4, 5))

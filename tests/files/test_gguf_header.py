@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hf_lineage.files import gguf_header
-from hf_lineage.files.gguf_header import MOST_KEYS, MOST_TENSORS, GgufError, GgufTensor, parse
+from hf_lineage.files.gguf_header import MOST_KEYS, MOST_TENSORS, GgufError, GgufTensor, parse, texts
 from tests.properties import cases
 
 KINDS = gguf.GGMLQuantizationType
@@ -66,6 +66,11 @@ def key(name, kind, value):
     return text(name) + struct.pack("<I", kind) + value
 
 
+def words(*values, count=None):
+    """A list of texts."""
+    return struct.pack("<IQ", 8, len(values) if count is None else count) + b"".join(map(text, values))
+
+
 def tensor(name="t", shape=(4,), kind=0, start=0):
     return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, start)
 
@@ -80,6 +85,24 @@ def test_short_values_are_kept_and_long_ones_are_walked_over(content):
         "llama.causal": True,
         "llama.heads": (4, 2),
     }
+
+
+def test_a_list_of_texts_is_read_when_it_is_asked_for():
+    content = header(keys=[key("first", 9, words("no")), key("words", 9, words("a", "", "ü")), key("x", 8, text("a"))])
+    read_as = {name: texts(io.BytesIO(content), len(content), name) for name in ("words", "x", "nothing")}
+    assert read_as == {"words": ("a", "", "ü"), "x": (), "nothing": ()}
+    numbers = header(keys=[key("words", 9, struct.pack("<IQI", 4, 1, 7))])
+    assert texts(io.BytesIO(numbers), len(numbers), "words") == ()
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(2**62, "a list of 4611686018427387904 items"), (2**20 + 1, "a list of 1048577 texts"), (2**20, "is truncated")],
+)
+def test_a_list_of_too_many_texts_is_refused(count, said):
+    content = header(keys=[key("words", 9, words("a", count=count))])
+    with pytest.raises(GgufError, match=said):
+        texts(io.BytesIO(content), len(content), "words")
 
 
 def test_the_tensors_are_those_that_gguf_reads(tmp_path):
@@ -226,6 +249,9 @@ def check(content: bytes) -> None:
     except GgufError:
         return
     assert all(tensor.start < len(content) and np.prod(tensor.shape, dtype=float) > 0 for tensor in found.tensors)
+    assert all(
+        isinstance(text, str) for key in found.metadata for text in texts(io.BytesIO(content), len(content), key)
+    )
 
 
 LIMITED = """
