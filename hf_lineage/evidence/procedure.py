@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from hf_lineage.errors import OptionError
+from hf_lineage.fields import Names
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
@@ -23,13 +24,13 @@ class Procedure:
     permutations: int = 999
     """How many are drawn at first; none at or above the score gives the least p-value. `sequence` may draw more."""
     seed: int = 0
-    nulls: tuple[str, ...] = ()
+    nulls: Names = Names()
     """Models known to be independent of the base, or names of published nulls."""
     budget: Budget | None = None
     """`quick` stops reading layers as soon as the verdict is clear; None: `quick` unless the others need all layers."""
     min_share: float = 0.5
     """A claim is verified only if more than this share of what the model's units write is inherited."""
-    accept: tuple[str, ...] = ()
+    accept: Names = Names()
     """Kinds of RELATED that are accepted though they verify no claim: part, basis."""
     evidence: Admitted = field(default="any", kw_only=True)
     """`exact`: what rests on a threshold from independent models alone, RELATED calibrated, is not accepted."""

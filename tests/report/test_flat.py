@@ -4,10 +4,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Unverifiable
 from hf_lineage.report import flat
-from tests.pages import HOSTILE, Row, hostile_report, measured, report, row
+from tests.pages import HOSTILE, hostile_report, measured, report, row
 
 BOTH = report(
     row(mlp=measured(share=0.75), revision="0" * 40, layers=6),
