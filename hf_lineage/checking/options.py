@@ -11,8 +11,8 @@ from hf_lineage.architecture.lookup import listing
 from hf_lineage.checking.settled import settle
 from hf_lineage.errors import OptionError
 from hf_lineage.evidence.procedure import Procedure
-from hf_lineage.fields import Names, OptionalPath
 from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.fields import Names, OptionalPath
 from hf_lineage.signature.options import Sources, Spec
 from hf_lineage.signature.sources import trust
 

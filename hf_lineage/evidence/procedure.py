@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from hf_lineage.errors import OptionError
-from hf_lineage.fields import Names
+from hf_lineage.signature.fields import Names
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hf_lineage import Options, Report, check, compare
-from hf_lineage.fields import Names, OptionalPath
+from hf_lineage.signature.fields import Names, OptionalPath
 
 
 def typed() -> None:
