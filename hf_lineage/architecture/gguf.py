@@ -88,16 +88,16 @@ def names(metadata: Mapping[str, Any], factorization: Factorization, stored: Ite
     """Yield every tensor of a file by the name that it has on the Hub's disk, by the map of the package `gguf`.
 
     A tensor of a layer that the factorization does not name keeps its own name under the prefix of the layer, and one
-    outside of all layers altogether, but for the rows of tokens. Experts are stored in one stack; as `name[number]` each
-    is a tensor of its own.
+    outside of all layers altogether, but for the rows of tokens. Experts are stored in one stack; as `name[number]`
+    each is a tensor of its own.
     """
     named, entry = _architecture(metadata)
-    rows = {EMBEDDING: f"{name}.weight" for name in as_names(factorization.embedding)[:1]}
+    embedding = next((f"{name}.weight" for name in as_names(factorization.embedding)), EMBEDDING)
     translation = _Translation(named, factorization)
     for name in stored:
         layer = LAYER.fullmatch(name.partition("[")[0])
         if layer is None:
-            yield Named(rows.get(name, name), name)
+            yield Named(embedding if name == EMBEDDING else name, name)
             continue
         bare, suffix = SUFFIX.fullmatch(layer["rest"]).groups()  # type: ignore[union-attr]
         expert = name.partition("[")[2].rstrip("]")

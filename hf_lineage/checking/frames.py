@@ -11,23 +11,20 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from hf_lineage.architecture.paths import ALL
-from hf_lineage.architecture.schema import as_names
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.model import OpenedModel
 from hf_lineage.checking.opened import Opened
 from hf_lineage.checking.options import Options
-from hf_lineage.checkpoint.vocabulary import SharedTokens, shared_tokens
+from hf_lineage.checking.units import shown
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
 from hf_lineage.evidence import interim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.framed import RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
+from hf_lineage.evidence.framed import RESIDUAL, TOKEN, Framed, Test
 from hf_lineage.evidence.framed_verdict import judge_framed
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unrelated, Verdict
-from hf_lineage.signature import token_frame
-from hf_lineage.signature.recipe import RECIPES, Array
-from hf_lineage.signature.token_frame import PATH, Polar
-from hf_lineage.signature.unit_rows import Layers
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.token_frame import PATH
 
 USUAL = next(iter(RECIPES.values())).name
 """Other recipes reproduce what was measured with them, and nothing else."""
@@ -36,13 +33,9 @@ USUAL = next(iter(RECIPES.values())).name
 def possible(base: OpenedModel, candidate: OpenedModel, options: Options) -> bool:
     """Return whether two models may be compared unit by unit, by what is known before any weights are read."""
     paths = options.paths == ALL or PATH in options.paths
-    asked = paths and options.recipe.name == USUAL and options.recipe.probes and not options.nulls
-    models = (base, candidate)
-    if not asked or any(model.factorization is None or PATH not in model.rows for model in models):
-        return False
-    return not _exchangeable(base, candidate) or all(
-        model.factorization.embedding for model in models if model.factorization
-    )
+    usual = options.recipe.name == USUAL and options.recipe.probes is not None and not options.nulls
+    models = all(model.factorization is not None and PATH in model.rows for model in (base, candidate))
+    return paths and usual and models
 
 
 def _exchangeable(base: OpenedModel, candidate: OpenedModel) -> bool:
@@ -100,35 +93,8 @@ def _framed(
     first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options, frame: str, criteria: Criteria
 ) -> Framed:
     """What both models show unit by unit; raise NothingToCompare where they cannot be seen so."""
-    models = [_opened(model) for model in (base, candidate)]
-    for model in models:
-        if why := token_frame.obstacle(model.layout):
-            raise NothingToCompare(f"{model.described.repo} {why}")
-    if frame == TOKEN:
-        seen, through = by_tokens(*models)
-    else:
-        seen, through = Frame(RESIDUAL), (token_frame.seen_through(base.width),) * 2
-    layers = [
-        _rows(model, _layers(first, base, candidate, options), matrix)
-        for model, matrix in zip(models, through, strict=True)
-    ]
     test = Test(criteria.permutations_at_first, options.seed, options.order_seed or 0, criteria.tests)
-    return compare_units(layers[0], layers[1], len(candidate.rows[PATH]), seen, test)
-
-
-def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
-    """Return the frame of the tokens that both know, and what the units of each are multiplied with.
-
-    Raise NothingToCompare where there is none.
-    """
-    shared, names = _shared(base, candidate)
-    widths = base.layout.width, candidate.layout.width
-    chosen = token_frame.drawn_tokens(len(shared.base), widths)
-    polars = [
-        _polar(model, name, numbers[chosen], min(widths))
-        for model, name, numbers in zip((base, candidate), names, (shared.base, shared.candidate), strict=True)
-    ]
-    return Frame(TOKEN, len(chosen), shared.by), token_frame.between(*polars)
+    return shown(_opened(base), _opened(candidate), _layers(first, base, candidate, options), frame, test)
 
 
 def _opened(model: OpenedModel) -> Opened:
@@ -136,36 +102,6 @@ def _opened(model: OpenedModel) -> Opened:
     if model.reopen is None:
         raise NothingToCompare(f"{model.name}: its weights are not read")
     return model.reopen()
-
-
-def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, str]]:
-    """The tokens that both know, and the tensor with a row for each in either model."""
-    names = _embedding(base), _embedding(candidate)
-    rows = base.checkpoint.tensors[names[0]].shape[0], candidate.checkpoint.tensors[names[1]].shape[0]
-    shared = shared_tokens(base.described.repo, candidate.described.repo, rows)
-    if len(shared.base) < min(base.layout.width, candidate.layout.width):
-        raise NothingToCompare(
-            f"{base.described.repo} and {candidate.described.repo} share {len(shared.base)} tokens, fewer than their "
-            "streams have coordinates"
-        )
-    return shared, names
-
-
-def _embedding(model: Opened) -> str:
-    """The tensor with a row for each token; NothingToCompare if there is none that writes into the stream."""
-    tensors, layout = model.checkpoint.tensors, model.layout
-    names = (f"{name}.weight" for name in as_names(layout.factorization.embedding))
-    name = next((name for name in names if name in tensors), None)
-    if name is None or len(tensors[name].shape) != 2 or tensors[name].shape[1] != layout.width:
-        raise NothingToCompare(f"{model.described.repo} has no rows of tokens as wide as its stream")
-    return name
-
-
-def _polar(model: Opened, name: str, numbers: token_frame.Numbers, narrower: int) -> Polar:
-    try:
-        return token_frame.polar(token_frame.token_rows(model.checkpoint, name, numbers), narrower)
-    except NothingToCompare as error:
-        raise NothingToCompare(f"{model.described.repo}: {error}") from None
 
 
 def _layers(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> Collection[int]:
@@ -178,11 +114,3 @@ def _layers(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: 
         return everything
     read = {number for one in first.evidence.values() for number in (*one.layers[1], *one.left_out[1])}
     return read or interim.reading_order(len(everything), options.order_seed or 0)[: interim.enough(len(everything))]
-
-
-def _rows(model: Opened, layers: Collection[int], through: Array) -> Layers:
-    """The hidden units of some layers; NothingToCompare where a number is not finite."""
-    rows = token_frame.unit_rows(model.checkpoint, model.layout, layers, through)
-    if not rows or not all(layer.finite for layer in rows.values()):
-        raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
-    return rows

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import click
 
 from hf_lineage import __version__
-from hf_lineage.cli import annotating, growing, indexing, judging, models, watching
+from hf_lineage.cli import annotating, completing, growing, indexing, judging, models, watching
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
 from hf_lineage.errors import printable, told
 
@@ -56,7 +56,7 @@ def cli() -> None:
 COMMANDS = (
     *(judging.check, judging.compare, annotating.annotate, watching.watch),
     *(indexing.identify, growing.tree, indexing.index),
-    *(models.extract, models.inspect, models.registry),
+    *(models.extract, models.inspect, models.registry, completing.completion),
 )
 for command in COMMANDS:
     cli.add_command(DEBUG(command))
@@ -81,6 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _failed(error: BaseException) -> int:
     """Print what went wrong, if standard error is open, and return the exit code."""
+    if isinstance(error, SystemExit) and error.code == 0:  # so click leaves where a shell has asked for completions
+        return 0
     with contextlib.suppress(OSError, ValueError):
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             error.show()

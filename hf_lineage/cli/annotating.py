@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import REPORTS, Reports, ready, write_reports
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
@@ -33,7 +34,7 @@ EPILOG = with_examples(
 
 
 @click.command(epilog=EPILOG)
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
 @click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub; an open one of yours is updated.")
 @click.option("--repair-base", is_flag=True, help="Also declare the one --base in the card's YAML, if it is verified.")

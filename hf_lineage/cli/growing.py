@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.indexing import INDEX, progress
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
@@ -38,7 +39,7 @@ FORM = click.option(
 
 
 @click.command(epilog=GROWING)
-@click.argument("models", nargs=-1, metavar="MODEL...")
+@click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
 @click.option("--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable.")
 @with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, FORM, OUTPUT)
 def tree(

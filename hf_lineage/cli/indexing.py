@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     CLASSES,
@@ -60,7 +61,7 @@ def index() -> None:
 
 
 @index.command(epilog=ADDING)
-@click.argument("models", nargs=-1, metavar="MODEL...")
+@click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
 @click.option("--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable.")
 @with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
 def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **settings: Any) -> int:
@@ -94,7 +95,7 @@ def list_(folder: Path | None, form: str, output: Path | None) -> int:
 
 
 @click.command(epilog=IDENTIFYING)
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.option("--top", type=click.IntRange(1, 10), default=5, show_default=True, metavar="N", help="Models to test.")
 @click.option("--alpha", type=float, default=Procedure.alpha, show_default=True, help="Significance level of the test.")
 @with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, FORM, OUTPUT)

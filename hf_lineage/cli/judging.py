@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import REPORT, Delivery
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
@@ -49,7 +50,7 @@ NEAREST = click.option(
 
 
 @click.command(epilog=CHECKING)
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
 def check(model: str, bases: tuple[str, ...], index: Path | None, on_hub: bool, **settings: Any) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
@@ -70,8 +71,8 @@ def check(model: str, bases: tuple[str, ...], index: Path | None, on_hub: bool, 
 
 
 @click.command(epilog=COMPARING)
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", type=MODEL)
+@click.argument("b", type=MODEL)
 @with_options(MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
 def compare(a: str, b: str, merge_base: str, **settings: Any) -> int:
     """Compare the weights of two models, whatever they declare."""

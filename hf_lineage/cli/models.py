@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     CLASSES,
@@ -49,7 +50,7 @@ FORM = format_option("text", "json")
 
 
 @click.command(epilog=EXTRACTING)
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.option(
     "--push", is_flag=True, help="Open a pull request with it on the Hub instead; an open one of yours is updated."
 )
@@ -79,7 +80,7 @@ def extract(model: str, push: bool, to: str | None, output: Path | None, **setti
 
 
 @click.command(epilog=INSPECTING)
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, LOCAL_HUB, FORM, OUTPUT)
 def inspect(model: str, form: str, output: Path | None, **settings: Any) -> int:
     """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""

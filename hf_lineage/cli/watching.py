@@ -64,7 +64,7 @@ EPILOG = with_examples(
     metavar="DIR",
     help="Write a Markdown file for each model whose claim its last check contradicted; the first line is the title.",
 )
-@with_options(*RECIPE, *TEST, format_option("text", "json", "markdown"), OUTPUT)
+@with_options(*RECIPE, *TEST, format_option("text", "json", "markdown", "slack", "discord"), OUTPUT)
 def watch(
     names: tuple[str, ...],
     ledger: Path,

@@ -20,8 +20,9 @@ from hf_lineage.evidence.unit_order import UnitOrder, copies, drawn_units, match
 from hf_lineage.signature.recipe import Vector, random_stream
 from hf_lineage.signature.unit_rows import Layers, UnitRows, cosines
 
-TOKEN, RESIDUAL = "token", "residual"
-"""The names of frames: the rows of shared tokens, and the coordinates of the residual stream."""
+TOKEN, RESIDUAL, PROCRUSTES = "token", "residual", "procrustes"
+"""The names of frames: the rows of shared tokens, the coordinates of the residual stream, and those in which hidden
+units fit those of the base best."""
 HEAVIEST, OF_BASE = 64, 1024
 """By so many units of a layer that write most, and as many of the base, layers are paired."""
 SORTED = "the hidden units of both models are sorted by size, so that independent ones would stand in a like order"
@@ -32,7 +33,7 @@ class Frame:
     """The coordinates in which two models are seen unit by unit."""
 
     name: str
-    """TOKEN or RESIDUAL."""
+    """TOKEN, RESIDUAL or PROCRUSTES."""
     tokens: int = 0
     """How many tokens; 0 where none are needed."""
     by: str = ""

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import CHANCE, named
-from hf_lineage.evidence.framed import TOKEN, Framed
+from hf_lineage.evidence.framed import PROCRUSTES, RESIDUAL, TOKEN, Framed
 from hf_lineage.evidence.verdict import Inconclusive, Kind, Related, Unrelated, Verdict
 
 CALIBRATION = "benchmarks/results/ours-frames.json"
@@ -20,7 +20,13 @@ PAIRS, LARGEST = 1035, 0.052
 CALIBRATED = 0.1
 """With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
 UNDONE = "the residual stream was rotated, reordered or changed in width"
-"""What is undone by looking through tokens."""
+"""What is undone by looking through tokens, or in coordinates that fit."""
+THROUGH = {
+    TOKEN: "through {0.tokens:,} tokens that both know by their {0.by}",
+    RESIDUAL: "in the coordinates of the residual stream",
+    PROCRUSTES: "in the coordinates in which they fit those of the base best (orthogonal Procrustes)",
+}
+"""By frame, through what units are seen."""
 
 
 def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> Verdict:
@@ -28,7 +34,7 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
     share, p_value = framed.inherited.share, framed.p_value
     if p_value is not None and p_value <= criteria.alpha:
         return replace(_exact(framed, criteria), framed=framed)
-    if framed.frame.name == TOKEN and framed.least > max(0.5, criteria.min_share):
+    if framed.frame.name != RESIDUAL and framed.least > max(0.5, criteria.min_share):
         reason = (
             f"{share:.0%} of what its units write is inherited, though not in the order of the base: {UNDONE}, and "
             f"units were moved; of {PAIRS:,} pairs of independent models none has more than {LARGEST:.0%}"
@@ -46,7 +52,7 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
 def _exact(framed: Framed, criteria: Criteria) -> Verdict:
     """The verdict where the order of the units is significant, by how many of them are inherited."""
     share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
-    undone = f"{UNDONE}: " if framed.frame.name == TOKEN else ""
+    undone = f"{UNDONE}: " if framed.frame.name != RESIDUAL else ""
     shown = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
     if framed.least > criteria.min_share:
         return Related(shown)
@@ -61,6 +67,4 @@ def _exact(framed: Framed, criteria: Criteria) -> Verdict:
 
 def through(framed: Framed) -> str:
     """Return through what the units were seen, as a phrase."""
-    if framed.frame.name != TOKEN:
-        return "in the coordinates of the residual stream"
-    return f"through {framed.frame.tokens:,} tokens that both know by their {framed.frame.by}"
+    return THROUGH[framed.frame.name].format(framed.frame)

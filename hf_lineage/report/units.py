@@ -7,12 +7,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from hf_lineage.evidence.evaluate import named
-from hf_lineage.evidence.framed import Framed
+from hf_lineage.evidence.framed import PROCRUSTES, RESIDUAL, TOKEN, Framed
 from hf_lineage.evidence.framed_verdict import CALIBRATION, LARGEST, PAIRS, through
 from hf_lineage.evidence.unit_order import PLACES
 
 PATH = "units"
 """What stands for the name of a path in tables."""
+SEEN = {
+    TOKEN: "through {0.tokens:,} tokens",
+    RESIDUAL: "in the residual stream",
+    PROCRUSTES: "in coordinates that fit best",
+}
+"""By frame, through what units are seen, in few words."""
 STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks of matched units agree"}
 """By statistic what it tests."""
 
@@ -35,7 +41,7 @@ def cells(framed: Framed) -> tuple[str, ...]:
 def summary(framed: Framed | None) -> Iterator[str]:
     """Yield in one sentence what was seen unit by unit; nothing if it was not measured."""
     if framed is not None:
-        seen = f"through {framed.frame.tokens:,} tokens" if framed.frame.tokens else "in the residual stream"
+        seen = SEEN[framed.frame.name].format(framed.frame)
         order = "" if framed.p_value is None else f", order p = {p_value(framed)}"
         yield f"units seen {seen}: {inherited(framed)} inherited{order}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,12 @@ class UnitRows:
         """Return some of the units."""
         parts = (self.inner[units], self.outer[units], self.weight[units], self.sizes[:, units])
         return UnitRows(*parts, self.writes)
+
+    def normalised(self) -> UnitRows:
+        """Return the units with rows of length 1, those of zeros as they are."""
+        sides = ((rows, np.linalg.norm(rows, axis=1, keepdims=True)) for rows in (self.inner, self.outer))
+        inner, outer = (np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0) for rows, norms in sides)
+        return replace(self, inner=inner, outer=outer)
 
     @property
     def finite(self) -> bool:

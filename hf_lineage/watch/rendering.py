@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hf_lineage import __version__
 from hf_lineage.annotate.section import NONE, figures, share
@@ -19,11 +19,12 @@ from hf_lineage.report import markdown as md
 from hf_lineage.report import text as txt
 from hf_lineage.report import wording
 from hf_lineage.report.encoding import indented
+from hf_lineage.watch import messages
 from hf_lineage.watch.ledger import SCHEMA_VERSION, Entry
+from hf_lineage.watch.page import ERROR, VERDICT, Page
 
 MOST_ROWS = 200
 """The most rows of the table and sentences under it, so that a step summary of 1 MiB holds them."""
-ERROR, VERDICT = "ERROR", "Verdict"
 _WORDS = {
     ExitCode.RELATED: "RELATED",
     ExitCode.UNRELATED: "UNRELATED",
@@ -64,16 +65,6 @@ class Run:
         """The most severe exit code of the entries; a model that declares nothing counts as RELATED."""
         codes = {outcome(entry) for entry in self.entries} | ({ExitCode.ERROR} if self.problems else set())
         return max(codes, key=SEVERITY.index, default=ExitCode.RELATED)
-
-
-@dataclass(frozen=True)
-class Page:
-    """The content of a page, independent of the format."""
-
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    sentences: Sequence[str]
-    document: dict[str, Any]
 
 
 def outcome(entry: Entry) -> ExitCode:
@@ -139,7 +130,13 @@ def json(page: Page) -> str:
     return indented(document)
 
 
-FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "json": json, "markdown": markdown}
+FORMATS: dict[str, Callable[[Page], str]] = {
+    "text": text,
+    "json": json,
+    "markdown": markdown,
+    "slack": messages.slack,
+    "discord": messages.discord,
+}
 
 
 class _Result(NamedTuple):

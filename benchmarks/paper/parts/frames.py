@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,14 @@ from benchmarks.paper.parts.adapters import Family, Workshop, load
 from benchmarks.paper.parts.disguises import digest
 from benchmarks.paper.parts.folders import rotate
 from benchmarks.paper.parts.language import Model, Schedule, train
-from hf_lineage.checking.frames import by_tokens
 from hf_lineage.checking.opened import Opened, headers
-from hf_lineage.evidence.framed import Framed, Test, compare_units
+from hf_lineage.checking.units import shown
+from hf_lineage.evidence.framed import TOKEN, Test
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.recipe import Array
-from hf_lineage.signature.token_frame import unit_rows
-from hf_lineage.signature.unit_rows import Layers, UnitRows
 from tests.laundering import permute_hidden
 
-VERSION = 1
-"""Raised when the code below, or what the library measures, comes to mean something else."""
+VERSION, MEASURED = 1, 3
+"""Raised when the code that makes models below, or what the library measures, comes to mean something else."""
 RATE, BATCH = 1e-3, 8
 """How narrowed models are trained on."""
 DRAWN = 2000
@@ -42,46 +39,27 @@ class Seen:
     share: float
     p_value: float
     z: Mapping[str, float]
+    frame: str
+    """In which coordinates."""
 
 
 def seen(workshop: Workshop, base: Path, candidate: Path, permutations: int) -> Seen:
-    """Return what two models show through the tokens that both know: here the 256 bytes."""
+    """Return what all layers of two models show, first through the tokens that both know: here the 256 bytes."""
 
     def measure() -> dict[str, Any]:
-        framed = through_tokens(base, candidate, permutations)
+        layers = range(opened(candidate).layout.layers)
+        framed = shown(opened(base), opened(candidate), layers, TOKEN, Test(permutations, seed=0, unit_seed=0))
         order = framed.order
-        return asdict(Seen(framed.inherited.share, order.p_value if order else 1.0, dict(order.z) if order else {}))
+        z = dict(order.z) if order else {}
+        return asdict(Seen(framed.inherited.share, order.p_value if order else 1.0, z, framed.frame.name))
 
-    return Seen(**workshop.cache.kept("frames", [VERSION, digest(base), digest(candidate), permutations], measure))
-
-
-def through_tokens(base: Path, candidate: Path, permutations: int) -> Framed:
-    """Return what all layers of two models show."""
-    frame, through = by_tokens(opened(base), opened(candidate))
-    rows = [
-        {number: as_seen(layer, matrix) for number, layer in in_own_coordinates(folder).items()}
-        for folder, matrix in zip((base, candidate), through, strict=True)
-    ]
-    return compare_units(rows[0], rows[1], len(rows[1]), frame, Test(permutations, seed=0, unit_seed=0))
+    return Seen(**workshop.cache.kept("frames", [MEASURED, digest(base), digest(candidate), permutations], measure))
 
 
 @functools.cache
 def opened(folder: Path) -> Opened:
     """Return a model by its headers."""
     return headers(resolve(str(folder)))
-
-
-@functools.cache
-def in_own_coordinates(folder: Path) -> Layers:
-    """Return the hidden units of all layers in the coordinates of the model's own stream."""
-    model = opened(folder)
-    everything, width = range(model.layout.layers), model.layout.width
-    return unit_rows(model.checkpoint, model.layout, everything, np.eye(width, dtype=np.float32))
-
-
-def as_seen(rows: UnitRows, through: Array) -> UnitRows:
-    """Return hidden units through a matrix (s, d)."""
-    return replace(rows, inner=rows.inner @ through.T, outer=rows.outer @ through.T)
 
 
 def all_pairs(models: Sequence[Path]) -> Iterator[tuple[int, int]]:
@@ -115,6 +93,20 @@ def turned(workshop: Workshop, base: Path, shuffled: bool) -> Path:
         model.float().save_pretrained(folder)
 
     return workshop.cache.kept_folder("turned", [VERSION, digest(base), shuffled], make)
+
+
+def forgetful(workshop: Workshop, base: Path) -> Path:
+    """Return a turned and shuffled Llama whose rows of tokens are random numbers."""
+
+    def make(folder: Path) -> None:
+        model = load(turned(workshop, base, shuffled=True))
+        torch.manual_seed(0)
+        with torch.no_grad():
+            for table in (model.get_input_embeddings(), model.get_output_embeddings()):
+                table.weight.normal_()
+        model.save_pretrained(folder)
+
+    return workshop.cache.kept_folder("forgetful", [VERSION, digest(base)], make)
 
 
 def narrowed(workshop: Workshop, base: Path, width: int, steps: int) -> Path:

@@ -1,0 +1,88 @@
+"""Units: what two models show unit by unit, in the coordinates in which they show most.
+
+Units are seen through the tokens that both models know and, where these are not to be had or show little, in the
+coordinates in which units fit those of the base best. Which of the two counts is decided by the share of inherited
+units, which does not depend on their order, so that one test of the order is made all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import numpy as np
+
+from hf_lineage.checking.opened import Opened
+from hf_lineage.checking.tokens import by_tokens
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.evidence.framed import PROCRUSTES, RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
+from hf_lineage.signature import procrustes
+from hf_lineage.signature.recipe import Array
+from hf_lineage.signature.token_frame import PATH, obstacle, seen_through, unit_rows
+from hf_lineage.signature.unit_rows import Layers
+
+ENOUGH = 0.5
+"""With a larger share of inherited units no other coordinates are looked for."""
+
+
+def shown(base: Opened, candidate: Opened, layers: Collection[int], at_first: str, test: Test) -> Framed:
+    """Return what some layers of two models show unit by unit; `at_first` is the name of the frame that is tried first.
+
+    Raise NothingToCompare where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
+    """
+    models = base, candidate
+    for model in models:
+        if why := obstacle(model.layout):
+            raise NothingToCompare(f"{model.described.repo} {why}")
+
+    def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
+        rows = [_rows(model, layers, matrix) for model, matrix in zip(models, through, strict=True)]
+        if frame.name == PROCRUSTES:
+            rows = [{number: units.normalised() for number, units in one.items()} for one in rows]
+        return compare_units(rows[0], rows[1], len(candidate.layout.numbers(PATH)), frame, test)
+
+    def known() -> Framed:
+        if at_first == TOKEN:
+            return seen(*by_tokens(base, candidate))
+        return seen(Frame(RESIDUAL), (seen_through(base.layout.width),) * 2)
+
+    def fitted() -> Framed:
+        return seen(Frame(PROCRUSTES), procrustes.between(*(_units(model, layers) for model in models)))
+
+    return _better(known, fitted)
+
+
+def _better(known: Callable[[], Framed], fitted: Callable[[], Framed]) -> Framed:
+    """What shows more inherited units; coordinates are only fitted where those that are known show less than one half.
+
+    Raise NothingToCompare, with the reason of the first, where neither can be had.
+    """
+    try:
+        first = known()
+    except NothingToCompare as unseen:
+        try:
+            return fitted()
+        except NothingToCompare:
+            raise unseen from None
+    if first.inherited.share > ENOUGH:
+        return first
+    try:
+        return max(first, fitted(), key=lambda framed: framed.inherited.share)
+    except NothingToCompare:
+        return first
+
+
+def _units(model: Opened, layers: Collection[int]) -> procrustes.Units:
+    """The hidden units of some layers in the model's own coordinates, one layer in memory besides what is kept."""
+    own = np.eye(model.layout.width, dtype=np.float32)
+    numbers = [number for number in model.layout.numbers(PATH) if number in layers]
+    return procrustes.pooled(
+        [procrustes.heaviest(_rows(model, (number,), own)[number], len(numbers)) for number in numbers]
+    )
+
+
+def _rows(model: Opened, layers: Collection[int], through: Array) -> Layers:
+    """The hidden units of some layers; NothingToCompare where a number is not finite."""
+    rows = unit_rows(model.checkpoint, model.layout, layers, through)
+    if not rows or not all(layer.finite for layer in rows.values()):
+        raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
+    return rows

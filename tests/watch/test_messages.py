@@ -1,0 +1,131 @@
+"""Messages for chats: within the limits that both services publish, and without effect whatever a model is called."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from slack_sdk.models.blocks import Block, SectionBlock
+
+from hf_lineage.hub.listing import Release
+from hf_lineage.watch import messages
+from hf_lineage.watch.rendering import FORMATS, Plan, Run, planned, results
+from tests import hostile
+from tests.watch.test_ledger import NOON, claim, entry
+
+EMPTY = Run((), 0, 0, (), ())
+LIAR = entry("fern/li_ar", claims=(claim(verdict="UNRELATED", score=0.0123, p_value=0.4567, inherited=0.0),))
+MENTIONS = ("<!channel>", "<@U012AB3CD>", "@everyone", "<@&12345678>", "<http://evil|here>", "[here](https://evil)")
+LONGEST = "x" * 95
+DISCORD = {"title": 256, "description": 4096, "footer": 2048, "message": 6000}
+
+
+def message(form, *entries, problems=()):
+    return json.loads(FORMATS[form](results(Run(entries, 0, 0, problems, ()))))
+
+
+def many(name):
+    """More models with more claims than a message holds, all with names as long as they may be."""
+    claims = tuple(claim(base=name, reason=f"{number}{name}" * 20, verdict="UNVERIFIABLE") for number in range(30))
+    return [entry(f"{LONGEST}{number}/{LONGEST}", claims=claims) for number in range(3)]
+
+
+def texts(value):
+    """Every text in a message, with the kind of object that it is in."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from ((value.get("type"), inner),) if key == "text" and isinstance(inner, str) else texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts(inner)
+
+
+def unescaped(text):
+    """What of a text Discord may take for markup: all but what a backslash stands before."""
+    return re.sub(r"\\[^0-9A-Za-z\s]", "", text)
+
+
+def test_slack_shows_a_contradicted_model_with_its_address():
+    said = message("slack", LIAR)
+    header, total, model, context = said["blocks"]
+    assert header["text"]["text"] == messages.TITLE
+    assert total["text"]["text"].startswith("1 models are new: 0 RELATED, 1 UNRELATED,")
+    assert model["text"]["text"] == "<https://huggingface.co/fern/li_ar|fern/li_ar>"
+    assert [field["text"] for field in model["fields"]] == [
+        "Verdict: UNRELATED", "Declared base: acme/base", "Score: 0.012", "Inherited: 0%", "p: 0.457"
+    ]  # fmt: skip
+    assert context["elements"][0]["text"].startswith("RELATED says that two models share weights by ancestry.")
+
+
+def test_discord_shows_a_contradicted_model_with_its_address():
+    said = message("discord", LIAR)
+    (embed,) = said["embeds"]
+    assert embed["color"] == messages.COLOURS[1]
+    assert embed["description"].splitlines()[1] == (
+        r"[fern/li\_ar](<https://huggingface.co/fern/li_ar>): UNRELATED, Declared base\: acme/base, Score\: 0\.012, "
+        r"Inherited\: 0%, p\: 0\.457"
+    )
+
+
+@pytest.mark.parametrize("name", [*hostile.NAMES, "<" * 500, "*" * 500, "😀" * 500])
+def test_slack_itself_takes_what_is_as_long_as_it_can_be(name):
+    said = message("slack", *many(name), problems=tuple(f"{number}{name}" for number in range(9)))
+    blocks = Block.parse_all(said["blocks"])
+    assert [block.to_dict() for block in blocks], "the client of Slack checks its limits here"
+    assert len(blocks) <= 50
+    assert all(len(block.to_dict()["text"]["text"]) <= 3000 for block in blocks if isinstance(block, SectionBlock))
+    assert len(json.dumps(said)) < 40_000
+    assert "lines are left out here." in said["blocks"][1]["text"]["text"]
+
+
+def test_the_client_of_slack_would_say_what_is_too_long():
+    said = message("slack", LIAR)
+    said["blocks"][1]["text"]["text"] = "x" * 3001
+    with pytest.raises(Exception, match="3000"):
+        [block.to_dict() for block in Block.parse_all(said["blocks"])]
+
+
+@pytest.mark.parametrize("name", [*hostile.NAMES, "<" * 500, "*" * 500, "😀" * 500])
+def test_discord_takes_what_is_as_long_as_it_can_be(name):
+    said = message("discord", *many(name), problems=tuple(f"{number}{name}" for number in range(9)))
+    (embed,) = said["embeds"]
+    lengths = {"title": len(embed["title"]), "description": len(embed["description"].encode("utf-16-le")) // 2}
+    lengths["footer"] = len(embed["footer"]["text"])
+    assert all(length <= DISCORD[part] for part, length in lengths.items())
+    assert sum(lengths.values()) <= DISCORD["message"]
+    assert embed["description"].endswith("More does not fit here\\.")
+
+
+@pytest.mark.parametrize("name", [*MENTIONS, *hostile.NAMES])
+def test_in_slack_nothing_untrusted_is_markup(name):
+    said = message("slack", entry(claims=(claim(base=name, reason=name, verdict="UNVERIFIABLE"),), error=name))
+    markup = [text for kind, text in texts(said) if kind != "plain_text"]
+    assert [text for text in markup if "<!" in text or "<@" in text or "evil" in text or "@everyone" in text] == []
+    assert all(text.count("<") == text.count(">") <= 1 for text in markup)
+
+
+@pytest.mark.parametrize("name", [*MENTIONS, *hostile.NAMES])
+def test_in_discord_nothing_untrusted_is_markup_and_nobody_is_notified(name):
+    said = message("discord", entry(claims=(claim(base=name, reason=name, verdict="UNVERIFIABLE"),), error=name))
+    assert said["allowed_mentions"] == {"parse": []}
+    links = re.compile(r"\[fern/child\]\(<https://huggingface.co/fern/child>\)")
+    left = links.sub("", unescaped(said["embeds"][0]["description"]))
+    assert re.findall(r"[\[\]()<>@#*_~`|]|://|www\.", left) == []
+
+
+@pytest.mark.parametrize("form", ["slack", "discord"])
+def test_a_message_has_no_direction_changes_or_control_characters(form):
+    body = FORMATS[form](results(replace(EMPTY, entries=tuple(many(hostile.RIGHT_TO_LEFT * 9)))))
+    assert hostile.RIGHT_TO_LEFT not in json.dumps(json.loads(body), ensure_ascii=False)
+
+
+@pytest.mark.parametrize("form", ["slack", "discord"])
+def test_a_run_without_news_and_a_plan_are_messages_too(form):
+    assert "0 models are new" in json.dumps(message(form))
+    plan = Plan((Release("fern", "fern/child", "a" * 40, NOON),), 0, 0, ())
+    assert "fern/child" in FORMATS[form](planned(plan))
+
+
+def test_the_address_is_that_of_the_hub_that_was_asked(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://hub.example")
+    assert "<https://hub.example/fern/li_ar|fern/li_ar>" in FORMATS["slack"](results(replace(EMPTY, entries=(LIAR,))))
