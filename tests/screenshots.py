@@ -1,13 +1,14 @@
-"""The pictures in docs/: of two reports, which `make screenshots` takes anew, and the family tree of the examples."""
+"""The pictures in docs/: of reports, which `make screenshots` takes anew, and the family tree of the examples."""
 
 import tempfile
 from pathlib import Path
 
 from hf_lineage import Options, check
+from hf_lineage.checking.controls import compare_beside
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.index.gathering import gather
 from hf_lineage.index.tree import Tree, grow
-from hf_lineage.report import html
+from hf_lineage.report import controls_page, html
 from hf_lineage.report.tree_page import svg
 from tests.browser import browser
 
@@ -16,7 +17,10 @@ SHOWN = {
     "report-related.png": ("fern/llama-finetune-a", "light"),
     "report-unrelated.png": ("magpie/llama-liar", "dark"),
 }
-WIDTH, HEIGHT = 1080, 1312
+BESIDE = ("fern/llama-merge-a-b", ["otter/llama-independent", "magpie/llama-liar"], ["moss/llama-continued"])
+"""A model, what is independent of the base, and what is related to it."""
+CONTROLS = "report-controls.png"
+WIDTH, HEIGHT, PHONE = 1080, 1312, 400
 LARGEST = 300_000
 
 
@@ -37,3 +41,7 @@ if __name__ == "__main__":
             page.write_text(html.render(found), encoding="utf-8")
             window.open(page, WIDTH, scheme)
             (ROOT / "docs" / file).write_bytes(window.picture(height=HEIGHT))
+        compared = compare_beside("acme/llama-base", *BESIDE, Options(local_hub=Path("examples/hub"), order_seed=0))
+        page.write_text(controls_page.render(compared), encoding="utf-8")
+        window.open(page, PHONE)
+        (ROOT / "docs" / CONTROLS).write_bytes(window.picture(".figures"))

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,10 @@ COMMANDS = (
     "hf-lineage check otter/llama-independent --base acme/llama-base --local-hub examples/hub",
 )
 HUB = "examples/hub"
+BESIDE = (
+    "hf-lineage compare acme/llama-base fern/llama-merge-a-b --controls otter/llama-independent magpie/llama-liar "
+    "--relatives moss/llama-continued --local-hub examples/hub"
+)
 KNOWN = ("acme/llama-base", "acme/gpt2-base", "fern/llama-finetune-a", "fern/llama-finetune-b")
 ASKED = ("fern/llama-merge-a-b", "magpie/llama-liar")
 ASKED_BY = (
@@ -61,6 +65,11 @@ def demo_block() -> str:
 def use_block() -> str:
     """What the commands print that the README tells about, and what they return."""
     return "```console\n" + "\n".join(map(_ran, COMMANDS)) + "\n```"
+
+
+def controls_block() -> str:
+    """What `compare` prints of two models beside controls."""
+    return f"```console\n{_ran(BESIDE)}\n```"
 
 
 def _ran(command: str, most: int | None = None) -> str:
@@ -96,9 +105,18 @@ def _watched() -> str:
 
 def identify_block() -> str:
     """What `identify` prints of a merge, with its base and both parents in the index, and of a liar."""
+    return _identified(KNOWN, ASKED)
+
+
+def identify_adapter_block() -> str:
+    """What `identify` prints of an adapter whose card names another base."""
+    return _identified((*KNOWN, "otter/llama-independent"), ("magpie/llama-lora-liar",))
+
+
+def _identified(known: Sequence[str], models: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory() as index:
-        added = f"hf-lineage index add {' '.join(KNOWN)} --index {index} --local-hub {HUB}"
-        asked = [f"hf-lineage identify {model} --index {index} --local-hub {HUB}" for model in ASKED]
+        added = f"hf-lineage index add {' '.join(known)} --index {index} --local-hub {HUB}"
+        asked = [f"hf-lineage identify {model} --index {index} --local-hub {HUB}" for model in models]
         printed = "\n".join(map(_ran, (added, *asked)))
     return "```console\n" + printed.replace(f" --index {index} --local-hub {HUB}", "") + "\n```"
 

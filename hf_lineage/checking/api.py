@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.forms import Forms
 from hf_lineage.checking.merged import beside, judge_sum
-from hf_lineage.checking.model import open_model
+from hf_lineage.checking.model import OpenedModel, open_model
 from hf_lineage.checking.naming import Model, locate, located, named, one, several, weights
 from hf_lineage.checking.opened import described, headers, model_config
 from hf_lineage.checking.options import Options
@@ -83,7 +84,7 @@ def check(
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
     """Return what `check` returns, for a model that was located before: the Hub is not asked for it again."""
-    options = _ordered(options)
+    options = ordered(options)
     adapters = adapters_of(source)
     declared = _named(bases) if bases else _declared(source, adapters)
     rows: tuple[Row, ...] = ()
@@ -116,7 +117,7 @@ def without_model(model: str, source: RepoRef, options: Options, reason: str) ->
     """Return the report on a repository that holds no model: every claim is UNVERIFIABLE."""
     declared = read_claims(source)
     rows = tuple(Row(claim, verdict.Unverifiable(reason)) for claim in declared.claims)
-    return Report(model, source.revision, rows, declared.conflicts, _ordered(options), source, declared.notes)
+    return Report(model, source.revision, rows, declared.conflicts, ordered(options), source, declared.notes)
 
 
 def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: Model = "") -> Report:
@@ -132,7 +133,7 @@ def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: M
     >>> row.verdict.name, row.verdict.evidence["mlp"].p_value > 0.01
     ('UNRELATED', True)
     """
-    options = _ordered(options or Options())
+    options = ordered(options or Options())
     a, b, merge_base = named(a), named(b), named(merge_base)
     base = locate(a, options.local_hub)
     source = located(b, options)
@@ -140,18 +141,28 @@ def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: M
         other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
         row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
         return Report(b, source.revision, (row,), (), options, _repository(source))
-    adapters = adapters_of(source)
-    models = parts_of(source).models or (() if adapters.places else (source,))
-    rows = tuple(judge_each_on(adapters, Claim(a, None, NAMED), base, options))
-    rows = (*rows, *(_pair(a, base, model, options) for model in models))
-    return Report(b, source.revision, rows, (), options, _repository(source), adapters.notes)
+    return comparing(a, base, options)(b, source)
 
 
-def _pair(a: str, base: RepoRef | Signature, model: RepoRef | Signature, options: Options) -> Row:
-    """The row of a model, which may be in a folder, on its counterpart in the base."""
-    part = _subfolder(model)
-    opened = attempt(lambda: open_model(counterpart(base, part), options, is_base=True), NothingToCompare)
-    return replace(judge_pair(Claim(a, None, NAMED), opened, by_recipe(model, options), options), part=part)
+def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[str, RepoRef | Signature], Report]:
+    """Return what compares other models with A, one after the other, as `compare` does; no layer of A is read twice."""
+    claim = Claim(a, None, NAMED)
+
+    @functools.cache
+    def opened(part: str) -> OpenedModel | verdict.Verdict:
+        return attempt(lambda: open_model(counterpart(base, part), options, is_base=True), NothingToCompare)
+
+    def compared(b: str, source: RepoRef | Signature) -> Report:
+        adapters = adapters_of(source)
+        models = parts_of(source).models or (() if adapters.places else (source,))
+        rows = list(judge_each_on(adapters, claim, base, options))
+        for model in models:
+            part = _subfolder(model)
+            row = judge_pair(claim, opened(part), by_recipe(model, options), options)
+            rows.append(replace(row, part=part))
+        return Report(b, source.revision, tuple(rows), (), options, _repository(source), adapters.notes)
+
+    return compared
 
 
 def extract(model: Model, options: Options | None = None) -> Signature:
@@ -193,8 +204,8 @@ def inspect(model: Model, options: Options | None = None) -> Inspection:
     return inspect_model(headers(one(named(model), options), options.choice))
 
 
-def _ordered(options: Options) -> Options:
-    """The options with a seed for the order of the layers: drawn now, unless the user gave one."""
+def ordered(options: Options) -> Options:
+    """Return options with a seed for the order of the layers: drawn now, unless the user gave one."""
     return options if options.order_seed is not None else replace(options, order_seed=interim.drawn_seed())
 
 

@@ -34,6 +34,7 @@ class Reading:
         self._model, self._spec, self._max_memory, self._cached = model, spec, max_memory, cached
         self._read: frozenset[int] = frozenset()
         self._signature: Signature | None = None
+        self._last: tuple[object, Signature] | None = None
 
     def of(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers, or of all if none are named; raise LineageError if one cannot be read.
@@ -53,7 +54,13 @@ class Reading:
         return some_layers(self._signature, wanted)
 
     def sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
-        """Return the signature of a sample of these layers along some paths, of which nothing is kept."""
+        """Return the signature of a sample of these layers along some paths; only that of the last one is kept."""
+        asked = (tuple(paths), tuple(layers), sample)
+        if self._last is None or self._last[0] != asked:
+            self._last = asked, self._sampled(paths, layers, sample)
+        return self._last[1]
+
+    def _sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
         layout, recipe = self._model.layout, self._spec.recipe
         with about(self._model.described.repo):
             read = functools.partial(sampled, self._model.checkpoint, layout, recipe, readers=self._spec.readers)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hf_lineage.cli.shared import OUTPUT, writable, write
-from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.report import FORMATS
 
 if TYPE_CHECKING:
     from hf_lineage.checking.api import Report
+    from hf_lineage.checking.controls import Controlled
 
 
 Reports = tuple[tuple[str, Path], ...]
@@ -87,6 +88,16 @@ def ready(*forms: str) -> None:
         renderer(form)
 
 
+def ready_beside(delivery: Delivery) -> None:
+    """Raise OptionError for what shows one pair alone, before anything is read."""
+    from hf_lineage.report import beside
+
+    for form in (delivery.form, *(form for form, _ in delivery.reports)):
+        beside(form)
+    if delivery.plot is not None:
+        raise OptionError("--plot draws one pair; leave it out beside controls")
+
+
 def write_reports(report: Report, reports: Reports) -> None:
     """Write a report into each of these files, in the format beside it; a line says where one has nothing to say."""
     from hf_lineage.report import write_report
@@ -126,3 +137,12 @@ class Delivery:
         write_reports(report, self.reports)
         write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
         return int(report.exit_code)
+
+    def deliver_beside(self, controlled: Controlled) -> int:
+        """Write two models beside their controls everywhere and return the exit code of the two."""
+        from hf_lineage.report import beside
+
+        for form, file in self.reports:
+            write(beside(form)(controlled, True), file)
+        write(beside(self.form)(controlled, self.explain), self.output, coloured=self.form == "text")
+        return int(controlled.exit_code)

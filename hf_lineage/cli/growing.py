@@ -31,8 +31,6 @@ GROWING = with_examples(
     "hf-lineage tree org/base org/model other/model",
     "hf-lineage tree --author org --format html -o tree.html",
 )
-ALPHA = 0.001
-"""The least p-value that the permutations of one pair can have: pairs are many, and p is not corrected for them."""
 FORM = click.option(
     "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Format of the result."
 )
@@ -47,7 +45,6 @@ def tree(
     **settings: Any,
 ) -> int:  # fmt: skip
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
-    from hf_lineage.evidence.criteria import Criteria
     from hf_lineage.index import building, gathering
     from hf_lineage.index import tree as growing
     from hf_lineage.index.catalogue import Catalogue
@@ -62,7 +59,6 @@ def tree(
         gathered = gathering.together(gathered, gathering.indexed(Catalogue(folder), options.paths[0]))
     for problem in gathered.problems:
         click.echo(printable(problem), err=True)
-    criteria = Criteria(alpha=ALPHA, paths=options.paths[:1])
-    drawn = growing.grow(gathered.members, options.paths[0], criteria, gathered.seen)
+    drawn = growing.grow(gathered.members, options.paths[0], growing.criteria(options.paths[0]), gathered.seen)
     write(WRITERS[form](drawn), output)
     return ERROR if gathered.problems else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,13 @@ from hf_lineage.cli.shared import (
 )
 from hf_lineage.errors import printable
 from hf_lineage.evidence.procedure import Procedure
+
+if TYPE_CHECKING:
+    from hf_lineage.checking.options import Options
+    from hf_lineage.checking.several import Adapters
+    from hf_lineage.hub.reference import RepoRef
+    from hf_lineage.index.catalogue import Catalogue
+    from hf_lineage.signature.values import Signature
 
 CODES = "2 usage or input error, 130 interrupted."
 ADDING = with_examples(
@@ -98,23 +105,67 @@ def list_(folder: Path | None, form: str, output: Path | None) -> int:
 @click.argument("model", type=MODEL)
 @click.option("--top", type=click.IntRange(1, 10), default=5, show_default=True, metavar="N", help="Models to test.")
 @click.option("--alpha", type=float, default=Procedure.alpha, show_default=True, help="Significance level of the test.")
+@click.option(
+    "--by-weights",
+    type=click.IntRange(0, 10),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Where no key finds a relative, test MODEL against the weights of N known models, of any width.",
+)
 @with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, FORM, OUTPUT)
 def identify(
-    model: str, top: int, alpha: float, folder: Path | None, form: str, output: Path | None, **settings: Any
-) -> int:
+    model: str, top: int, alpha: float, by_weights: int, folder: Path | None, form: str, output: Path | None,
+    **settings: Any,
+) -> int:  # fmt: skip
     """Find the models of the index from which MODEL comes, or that come from it."""
-    from hf_lineage.checking import api
-    from hf_lineage.evidence.criteria import Criteria
-    from hf_lineage.index import identify as searching
+    from hf_lineage.checking import several
+    from hf_lineage.checking.naming import located
+    from hf_lineage.hub.reference import RepoRef
     from hf_lineage.index.catalogue import Catalogue, default_folder
-    from hf_lineage.report import identification
 
     options = make_options(alpha=alpha, **settings)
-    signature = api.extract(model, options)
-    catalogue, criteria = Catalogue(folder or default_folder()), Criteria(alpha=alpha)
-    results = [searching.identify(signature, path, catalogue, criteria, top) for path in signature.paths]
-    write(identification.FORMATS[form](results), output, coloured=form == "text")
-    return 0 if any(result.related for result in results) else UNDECIDED
+    source, catalogue = located(model, options), Catalogue(folder or default_folder())
+    adapters = several.adapters_of(source)
+    if isinstance(source, RepoRef) and adapters.places:
+        shown, related = _of_adapter(source, adapters, catalogue, options, top, form)
+    else:
+        shown, related = _of_model(source, catalogue, options, (top, by_weights), form)
+    write(shown, output, coloured=form == "text")
+    return 0 if related else UNDECIDED
+
+
+def _of_model(
+    source: RepoRef | Signature, catalogue: Catalogue, options: Options, most: tuple[int, int], form: str
+) -> tuple[str, bool]:
+    """What is shown of a model, and whether a relative was found, among so many by keys and so many by weights."""
+    from hf_lineage.checking.model import open_model
+    from hf_lineage.checking.parts import only
+    from hf_lineage.evidence.criteria import Criteria
+    from hf_lineage.hub.reference import RepoRef
+    from hf_lineage.index import by_weights
+    from hf_lineage.index import identify as searching
+    from hf_lineage.report import identification
+
+    source = only(source)
+    signature, criteria = open_model(source, options).signature(), Criteria(alpha=options.alpha)
+    results = [searching.identify(signature, path, catalogue, criteria, most[0]) for path in signature.paths]
+    related, read = any(result.related for result in results), None
+    if most[1] and not related and isinstance(source, RepoRef):
+        read = by_weights.by_weights(source, catalogue, options, most[1])
+        related = any(one.related for one in read.tested)
+    return identification.FORMATS[form](results, read), related
+
+
+def _of_adapter(
+    source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int, form: str
+) -> tuple[str, bool]:
+    """What is shown of a repository of adapters, and whether the base of one was found."""
+    from hf_lineage.index.known_weights import identify_adapters
+    from hf_lineage.report import adapter_bases
+
+    results = identify_adapters(source, adapters, catalogue, options, top)
+    return adapter_bases.FORMATS[form](results), any(one.related for result in results for one in result.tested)
 
 
 def progress(doing: str) -> Callable[[Sequence[str]], Iterable[str]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.delivery import REPORT, Delivery
+from hf_lineage.cli.delivery import REPORT, Delivery, ready_beside
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -37,7 +38,34 @@ COMPARING = with_examples(
     "hf-lineage compare org/base org/model --explain",
     "hf-lineage compare ./a ./b --audit",
     "hf-lineage compare org/model org/adapter --merge-base org/base",
+    "hf-lineage compare org/base org/model --controls org/other other/third --relatives org/child --format html",
 )
+LISTS = ("--controls", "--relatives")
+"""Options that take every word up to the next option."""
+
+
+class Listing(click.Command):
+    """A command with such options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return what is left of the words, as any command; raise UsageError for an option without a word."""
+        return super().parse_args(ctx, args if ctx.resilient_parsing else list(_spread(args)))
+
+
+def _spread(words: Sequence[str]) -> Iterator[str]:
+    """The words, each of a list behind an option of its own."""
+    listing = ""
+    for number, word in enumerate(words):
+        if word == "--":
+            yield from words[number:]
+            return
+        if word in LISTS and (number + 1 == len(words) or words[number + 1].startswith("-")):
+            raise click.UsageError(f"{word} needs the name of at least one model")
+        if word.startswith("-"):
+            option = word.partition("=")[0]
+            listing = option if option in LISTS else ""
+        if word not in LISTS:
+            yield from (listing, word) if listing and not word.startswith("-") else (word,)
 
 
 NEAREST = click.option(
@@ -70,13 +98,39 @@ def check(model: str, bases: tuple[str, ...], index: Path | None, on_hub: bool, 
     return delivery.deliver(report)
 
 
-@click.command(epilog=COMPARING)
+BESIDE = (
+    click.option(
+        LISTS[0],
+        "independent",
+        type=MODEL,
+        multiple=True,
+        metavar="MODEL...",
+        help="Compare these models with A as well, which are independent of it, and show all of them beside B.",
+    ),
+    click.option(
+        LISTS[1],
+        type=MODEL,
+        multiple=True,
+        metavar="MODEL...",
+        help="The same of models that are known to be related to A.",
+    ),
+)
+
+
+@click.command(epilog=COMPARING, cls=Listing)
 @click.argument("a", type=MODEL)
 @click.argument("b", type=MODEL)
-@with_options(MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
-def compare(a: str, b: str, merge_base: str, **settings: Any) -> int:
+@with_options(*BESIDE, MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
+def compare(
+    a: str, b: str, independent: tuple[str, ...], relatives: tuple[str, ...], merge_base: str, **settings: Any
+) -> int:
     """Compare the weights of two models, whatever they declare."""
-    from hf_lineage.checking import api
+    from hf_lineage.checking import api, controls
 
     delivery = Delivery.of(settings)
-    return delivery.deliver(api.compare(a, b, make_options(**settings), merge_base=merge_base))
+    if not independent and not relatives:
+        return delivery.deliver(api.compare(a, b, make_options(**settings), merge_base=merge_base))
+    ready_beside(delivery)
+    if merge_base:
+        raise click.UsageError("--merge-base is for one pair; leave it or the controls out")
+    return delivery.deliver_beside(controls.compare_beside(a, b, independent, relatives, make_options(**settings)))

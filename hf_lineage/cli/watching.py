@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hf_lineage.cli.indexing import progress
 from hf_lineage.cli.shared import (
     ERROR,
     OUTPUT,
@@ -21,6 +22,7 @@ from hf_lineage.cli.shared import (
     writable,
     write,
 )
+from hf_lineage.errors import printable
 
 if TYPE_CHECKING:
     from hf_lineage.hub.listing import Release
@@ -31,6 +33,7 @@ EPILOG = with_examples(
     "time, and the next run continues. Exit codes: 0 every new claim RELATED, or none made; 1 one UNRELATED; 2 usage "
     "or input error, or a model that could not be read; 3 undecided; 130 interrupted.",
     "hf-lineage watch org --dry-run",
+    "hf-lineage watch org --tree org.html",
     "hf-lineage watch org other/model",
     "hf-lineage watch org --since 2026-01-31 --ledger org.jsonl --issues issues",
 )
@@ -64,6 +67,13 @@ EPILOG = with_examples(
     metavar="DIR",
     help="Write a Markdown file for each model whose claim its last check contradicted; the first line is the title.",
 )
+@click.option(
+    "--tree",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=writable,
+    metavar="FILE.html",
+    help="Keep a page with the family tree of all models in the ledger and of their bases; each is read as a whole.",
+)
 @with_options(*RECIPE, *TEST, format_option("text", "json", "markdown", "slack", "discord"), OUTPUT)
 def watch(
     names: tuple[str, ...],
@@ -73,12 +83,13 @@ def watch(
     again: bool,
     dry_run: bool,
     issues: Path | None,
+    tree: Path | None,
     form: str,
     output: Path | None,
     **settings: Any,
 ) -> int:
     """Check what AUTHORs changed on the Hub since the last run, and record it in a ledger."""
-    from hf_lineage.watch import contradicted, rendering
+    from hf_lineage.watch import contradicted, family, rendering
     from hf_lineage.watch import run as watching
     from hf_lineage.watch.ledger import read
 
@@ -91,6 +102,8 @@ def watch(
     run = watching.watch(scope, ledger, options, _progress)
     if issues is not None:
         _write_issues(contradicted.issues(run.latest), issues)
+    for problem in family.keep(run, names, tree, options, progress("Reading")) if tree else ():
+        click.echo(f"hf-lineage: the tree is without {printable(problem)}", err=True)
     write(rendering.FORMATS[form](rendering.results(run)), output, coloured=form == "text")
     return int(run.exit_code)
 

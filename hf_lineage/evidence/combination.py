@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from hf_lineage.signature.recipe import Vector
 
 SINGULAR = 1e-9
 """Differences between parents, each divided by its size, depend on each other below this eigenvalue."""
+ERROR = 0.01
+"""The probability that a weight lies outside its interval."""
 NO_SIZE = 1e-6
 """Parents that are less far apart than this, beside the size of the merge, are one and the same."""
 
@@ -36,6 +39,19 @@ def solved(gram: Vector) -> tuple[Vector, list[int]]:
     differences = centring @ (scale[:, None] * vectors[:, values > SINGULAR])
     weights = _least_squares(gram, np.hstack([mean, differences]))
     return weights, [parent for parent in range(count) if _depends(centred, parent)]
+
+
+def jackknife(estimates: Sequence[Vector]) -> Vector:
+    """Return half the widths of intervals (n,), from m estimates (m, n) that each leave one part out (Tukey).
+
+    They are not finite where there is one estimate.
+    """
+    from scipy.special import stdtrit
+
+    left_out, count = np.array(estimates), len(estimates)
+    spread = np.sqrt((count - 1) / count * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    errors: Vector = spread * stdtrit(count - 1, 1 - ERROR / 2) if count > 1 else np.full(left_out.shape[1], np.inf)
+    return errors
 
 
 def _depends(centred: Vector, parent: int) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hf_lineage.evidence.combination import distance, solved
+from hf_lineage.evidence.combination import distance, jackknife, solved
 from hf_lineage.signature.recipe import Array, Vector
 
 ALIKE = 0.3
@@ -25,8 +25,6 @@ WIDEST = 0.25
 """Half the width of an interval above which the parent cannot be told from the others."""
 HARDLY = 0.01
 """Layers in which the squared distance between parents is less than this share of the usual one count for less."""
-ERROR = 0.01
-"""The probability that a share lies outside its interval."""
 OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
 PARTS = 8
 """Into how many parts the sums of a layer are divided; the scatter between them gives the interval."""
@@ -128,10 +126,10 @@ def shares_of(parents: Sequence[Readers], depth: int) -> Shares | str:
     count = len(parents)
     value, dependent = _fitted(layers, count)
     parts = [_fitted([layer.without(part) for layer in layers], count)[0] for part in range(PARTS)]
-    noise, between = _error(parts), np.zeros(count)
+    noise, between = jackknife(parts), np.zeros(count)
     if len(layers) > 2:
         others = [_fitted([*layers[:row], *layers[row + 1 :]], count)[0] for row in range(len(layers))]
-        between = _error(others) * math.sqrt(max(0.0, 1 - len(layers) / depth))
+        between = jackknife(others) * math.sqrt(max(0.0, 1 - len(layers) / depth))
     errors = np.hypot(noise, between)
     by_layer = {layer.number: _of_layer(layer, count) for layer in layers}
 
@@ -211,15 +209,4 @@ def _remainder(layers: Sequence[_Layer]) -> float:
 def _of_layer(layer: _Layer, count: int) -> tuple[Vector, Vector]:
     """The shares of all parents in one layer, and half the widths of their intervals; nothing if none is like it."""
     parts = [_fitted([layer.without(part)], count)[0] for part in range(PARTS)]
-    return _fitted([layer], count)[0], _error(parts)
-
-
-def _error(estimates: Sequence[Vector]) -> Vector:
-    """Half the widths of intervals, from estimates that each leave one part out (Tukey's jackknife)."""
-    from scipy.special import stdtrit
-
-    left_out = np.array(estimates)
-    count = len(left_out)
-    spread = np.sqrt((count - 1) / count * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
-    errors: Vector = spread * stdtrit(count - 1, 1 - ERROR / 2)
-    return errors
+    return _fitted([layer], count)[0], jackknife(parts)

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,29 @@ class Known:
 
         same = [compute.equal(self.table[name], getattr(asked, name)) for name in ("path", "width", "recipe")]
         return Known(self.table.filter(compute.and_(same[0], compute.and_(same[1], same[2]))))
+
+    def along(self, path: str) -> int:
+        """Return how many models there are along one path."""
+        import pyarrow.compute as compute
+
+        return int(compute.sum(compute.equal(self.table["path"], path)).as_py() or 0)
+
+    def wide(self, path: str, widths: Collection[int] | None = None) -> Known:
+        """Return those along one path whose stream has one of these widths, by default any."""
+        import pyarrow.compute as compute
+
+        chosen = compute.equal(self.table["path"], path)
+        if widths is not None:
+            fits = compute.is_in(self.table["width"], value_set=_libraries()[0].array(sorted(widths), "int32"))
+            chosen = compute.and_(chosen, fits)
+        return Known(self.table.filter(chosen))
+
+    def without(self, model: str, commit: str) -> Known:
+        """Return all but one model."""
+        import pyarrow.compute as compute
+
+        own = compute.and_(compute.equal(self.table["model"], model), compute.equal(self.table["commit"], commit))
+        return Known(self.table.filter(compute.invert(own)))
 
 
 @dataclass(frozen=True)

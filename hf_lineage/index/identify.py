@@ -6,13 +6,13 @@ corrected for the number of candidates that are tested (Bonferroni).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.differences import SIBLINGS, aligned, scaled
+from hf_lineage.evidence.differences import SIBLINGS, aligned, combined, merges, products, scaled
 from hf_lineage.evidence.evaluate import evaluate
 from hf_lineage.evidence.verdict import Related, Verdict
 from hf_lineage.index.catalogue import Catalogue, Entry, entry_of
@@ -41,6 +41,16 @@ class Relative:
 
 
 @dataclass(frozen=True)
+class Parent:
+    """What one of several relatives gave to a model, by least squares on their differences from the ancestor."""
+
+    model: str
+    share: float
+    error: float
+    """Half the width of the 99 % interval; not finite for a model of one layer."""
+
+
+@dataclass(frozen=True)
 class Identification:
     """What an index knows of a model along one path."""
 
@@ -57,6 +67,14 @@ class Identification:
     """The relative in the middle of all of them, from which differences are taken; None where none is related."""
     others: tuple[Relative, ...]
     """Those that were tested and are not."""
+    width: int = 0
+    """Of the model's stream."""
+    otherwise: int = 0
+    """Entries of the index along this path that are no part of the search: of another width, or another recipe."""
+    parents: tuple[Parent, ...] = ()
+    """The relatives that together make up the model, as a merge of them would be; none where it is no such thing."""
+    explained: float = 0.0
+    """How much of the squared difference from the ancestor these explain."""
 
 
 def identify(
@@ -83,11 +101,34 @@ def identify(
         tested.append(Relative(entry, float(cosines[candidates[entry]]), verdict, 0.0))
         sketches.append(aligned(other.paths[path], pairs, len(signature.paths[path].trace)))
     kin = [number for number, one in enumerate(tested) if isinstance(one.verdict, Related)]
-    related, ancestor = _ranked(
-        scaled(np.asarray(signature.paths[path].sketch)), [sketches[at] for at in kin], [tested[at] for at in kin]
+    own = scaled(np.asarray(signature.paths[path].sketch))
+    related, ancestor = _ranked(own, [sketches[at] for at in kin], [tested[at] for at in kin])
+    result = Identification(
+        *(signature.model, signature.revision, path, len(alike), len(known), related, ancestor),
+        others=tuple(one for number, one in enumerate(tested) if number not in kin),
+        width=asked.width,
+        otherwise=known.along(path) - len(alike),
     )
-    others = tuple(one for number, one in enumerate(tested) if number not in kin)
-    return Identification(signature.model, signature.revision, path, len(alike), len(known), related, ancestor, others)
+    return _merged(result, own, {one.entry: sketch for one, sketch in zip(tested, sketches, strict=True)})
+
+
+def _merged(result: Identification, model: Array, sketches: Mapping[Entry, Array]) -> Identification:
+    """What is known of a model, with the parents that it would have as a merge of its relatives."""
+    through = [one for one in result.related if one is not result.ancestor and one.along >= SIBLINGS]
+    if result.ancestor is None or len(through) < 2:
+        return result
+    beside = [one.entry for one in through]
+    ancestor = sketches[result.ancestor.entry]
+    gram = products([model, ancestor, *(sketches[entry] for entry in beside)])
+    candidates = [one for one in merges(gram) if (one.model, one.ancestor) == (0, 1)]
+    if not candidates:
+        return result
+    parents = [beside[at - 2] for at in candidates[0].parents]
+    fit = combined(model, ancestor, [sketches[entry] for entry in parents])
+    shares = zip(parents, fit.weights.tolist(), fit.errors.tolist(), strict=True)
+    return replace(
+        result, parents=tuple(Parent(entry.model, *share) for entry, *share in shares), explained=fit.explained
+    )
 
 
 def _same(entry: Entry, asked: Entry) -> bool:

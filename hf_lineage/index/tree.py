@@ -9,14 +9,16 @@ from enum import Enum
 from hf_lineage.evidence.comparison import compare_paths, scores
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.derivation import Derivation, Means
-from hf_lineage.evidence.differences import TWIN, Merge, aligned, along, distances, merges, products
+from hf_lineage.evidence.differences import TWIN, Merge, aligned, along, combined, distances, merges, products
 from hf_lineage.evidence.joining import Links, joined, simplified
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.index.relatives import FAMILY, Declared, Member, PairTests, declarations, families_of, plain
 from hf_lineage.index.rooting import Arc, crossed, oriented, root_of
-from hf_lineage.signature.recipe import Vector
+from hf_lineage.signature.recipe import Array, Vector
 
 UNKNOWN = "unknown common ancestor"
+ALPHA = 0.001
+"""The least p-value that the permutations of one pair can have: pairs are many, and p is not corrected for them."""
 CHILD = (Means.QUANTIZED, Means.PRUNED)
 """What is done to a model and cannot be undone: what shows it is the child."""
 
@@ -70,6 +72,11 @@ def unseen(_base: int, _candidate: int, _verdict: Verdict) -> None:
     """Nothing is known of how any model was made: there are only signatures."""
 
 
+def criteria(path: str) -> Criteria:
+    """Return by what two models are of one family."""
+    return Criteria(alpha=ALPHA, paths=(path,))
+
+
 def grow(members: Sequence[Member], path: str, criteria: Criteria, seen: Seen = unseen) -> Tree:
     """Return the tree of some models, along one path that all their signatures have."""
     tests = PairTests(members, path, criteria)
@@ -93,7 +100,8 @@ def _family(
     tests: PairTests, own: Sequence[int], declared: Sequence[Declared], seen: Seen
 ) -> tuple[tuple[str, ...], list[Edge]]:
     """The nodes of one family from its root on, and its edges."""
-    gram = _gram(tests, own)
+    sketches = _sketches(tests, own)
+    gram = products(sketches)
     claims = [(own.index(one.base), own.index(one.child)) for one in declared if one.base in own and one.child in own]
     aside = _merges(gram, claims)
     kept = [at for at in range(len(own)) if all(at != merge.model for merge in aside)]
@@ -114,7 +122,7 @@ def _family(
         nodes.append(names[arc[1]])
         edges.append(replace(edge, length=links[arc[0]][arc[1]], directed=crossed(links, arcs, arc),
                              seen=told[arc].words if arc in told else ""))  # fmt: skip
-    edges += _merged(tests, own, aside, gram, declared)
+    edges += _merged(tests, own, aside, sketches, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
 
 
@@ -146,12 +154,12 @@ def _declared_edge(tests: PairTests, declared: Sequence[Declared], parent: str, 
     return Edge(parent, child, Mark.MEASURED, directed=False)
 
 
-def _gram(tests: PairTests, own: Sequence[int]) -> Vector:
-    """The inner products of a family's sketches, all aligned to the model that most others are alike to."""
+def _sketches(tests: PairTests, own: Sequence[int]) -> list[Array]:
+    """The sketches of a family, all aligned to the model that most others are alike to."""
     paths = [tests.members[at].signature.paths[tests.path] for at in own]
     middle = max(range(len(paths)), key=lambda at: sum(scores(paths[at], paths)))
     layers = len(paths[middle].trace)
-    return products([aligned(path, compare_paths(path, paths[middle]).pairs, layers) for path in paths])
+    return [aligned(path, compare_paths(path, paths[middle]).pairs, layers) for path in paths]
 
 
 def _merges(gram: Vector, claims: Sequence[Arc]) -> list[Merge]:
@@ -172,14 +180,20 @@ def _merges(gram: Vector, claims: Sequence[Arc]) -> list[Merge]:
 
 
 def _merged(
-    tests: PairTests, own: Sequence[int], aside: Sequence[Merge], gram: Vector, declared: Sequence[Declared]
+    tests: PairTests,
+    own: Sequence[int],
+    aside: Sequence[Merge],
+    sketches: Sequence[Array],
+    declared: Sequence[Declared],
 ) -> Iterator[Edge]:
+    """An edge to each parent of a merge, with what this one gave."""
+    names, apart = [tests.members[at].name for at in own], distances(products(sketches))
     for merge in aside:
-        for parent in merge.parents:
-            edge = _declared_edge(
-                tests, declared, tests.members[own[parent]].name, tests.members[own[merge.model]].name
-            )
-            yield replace(edge, length=float(distances(gram)[parent, merge.model]))
+        fit = combined(sketches[merge.model], sketches[merge.ancestor], [sketches[at] for at in merge.parents])
+        for parent, share in zip(merge.parents, fit.weights, strict=True):
+            edge = _declared_edge(tests, declared, names[parent], names[merge.model])
+            seen = f"a share of {share:.0%} in a merge" if len(merge.parents) > 1 else ""
+            yield replace(edge, length=float(apart[parent, merge.model]), seen=seen)
 
 
 def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declared]) -> Iterator[Edge]:

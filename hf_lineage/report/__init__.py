@@ -16,6 +16,7 @@ from hf_lineage.errors import OptionError, printable
 
 if TYPE_CHECKING:
     from hf_lineage.checking.api import Report
+    from hf_lineage.checking.controls import Controlled
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Format:
     """Takes the report and `explain`, and returns the text."""
     extra: Extra | None = None
 
-    def __call__(self, report: Report, explain: bool) -> str:
+    def __call__(self, report: Report | Controlled, explain: bool) -> str:
         """Return a report in this format; `explain` adds each layer, the nulls and the limits where they are absent."""
         text: str = getattr(import_module(self.module), self.function)(report, explain)
         return text
@@ -62,6 +63,21 @@ FORMATS = {
 }
 """Name, as in `--format NAME` and `--report NAME=FILE`, -> format."""
 
+BESIDE = {
+    "text": Format("hf_lineage.report.controls", "text"),
+    "json": Format("hf_lineage.report.controls", "render_json"),
+    "markdown": Format("hf_lineage.report.controls", "render_markdown"),
+    "html": Format("hf_lineage.report.controls_page"),
+}
+"""The same of two models beside controls."""
+
+
+def beside(form: str) -> Format:
+    """Return the format of a name for two models beside controls; raise OptionError where there is none."""
+    if form not in BESIDE:
+        raise OptionError(f"--format {form} shows one pair; with controls use {', '.join(BESIDE)}")
+    return BESIDE[form]
+
 
 def renderer(form: str) -> Format:
     """Return the format of a name; raise OptionError for another name, and where a package that it needs is missing."""
@@ -83,4 +99,4 @@ def write_report(report: Report, form: str, file: Path) -> None:
     write_atomically(file, renderer(form)(report, True).encode())
 
 
-__all__ = ["FORMATS", "Extra", "Format", "renderer", "write_report"]
+__all__ = ["BESIDE", "FORMATS", "Extra", "Format", "beside", "renderer", "write_report"]

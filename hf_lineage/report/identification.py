@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence.differences import SIBLINGS
+from hf_lineage.index.by_weights import ByWeights
 from hf_lineage.index.catalogue import Entry
 from hf_lineage.index.identify import Identification, Relative
-from hf_lineage.report import wording
+from hf_lineage.report import by_weights, wording
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import folded, table, wrapped
 
@@ -18,9 +20,9 @@ SCHEMA_VERSION = 2
 COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
 
 
-def text(results: Sequence[Identification]) -> str:
-    """Return the relatives of a model as a table for each path, and the sentences that belong to it."""
-    return "".join(_text(result) for result in results)
+def text(results: Sequence[Identification], read: ByWeights | None = None) -> str:
+    """Return the relatives of a model as a table for each path, then those that were `read`, and the sentences."""
+    return "".join(_text(result) for result in results) + ("" if read is None else by_weights.text(read))
 
 
 def _text(result: Identification) -> str:
@@ -45,6 +47,7 @@ def _sentences(result: Identification) -> Iterator[str]:
     if not result.related or result.ancestor is None:
         tested = f"{len(result.others)} were tested, none is related" if result.others else "no key is alike"
         yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
+        yield from _unsearched(result)
         return
     yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
     first, ancestor = result.related[0], result.ancestor
@@ -57,15 +60,56 @@ def _sentences(result: Identification) -> Iterator[str]:
         )
     else:
         yield f"Nearest known relative: {_named(first.entry)}; no other known model lies between the two"
+    if result.parents:
+        yield _merged(result)
+    yield from _unsearched(result)
 
 
 def _named(entry: Entry) -> str:
     return printable(entry.model, 200)
 
 
-def json(results: Sequence[Identification]) -> str:
+def json(results: Sequence[Identification], read: ByWeights | None = None) -> str:
     """Return the same as JSON."""
-    return indented({"schema_version": SCHEMA_VERSION, "paths": [_values(result) for result in results]})
+    tested = None if read is None else by_weights.values(read)
+    paths = [_values(result) for result in results]
+    return indented({"schema_version": SCHEMA_VERSION, "paths": paths, "by_weights": tested})
+
+
+def _unsearched(result: Identification) -> Iterator[str]:
+    """How many models of the index the search cannot speak of."""
+    if result.otherwise:
+        how = "`hf-lineage compare` tests one" if result.related else "--by-weights tests some"
+        yield (
+            f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "
+            f"searched: {result.otherwise} others of the index were not. {how} of them, whatever the width"
+        )
+
+
+def _merged(result: Identification) -> str:
+    """What the relatives gave, as a merge of them."""
+    base = _named(result.ancestor.entry) if result.ancestor else ""
+    given = " and ".join(
+        f"{parent.share:.0%} of {printable(parent.model, 200)}{_within(parent.error)}" for parent in result.parents
+    )
+    return (
+        f"As a merge of these it is {given}: so much of their differences from {base} explains {result.explained:.1%} "
+        f"of its own. What they do not give is that of {base}"
+    )
+
+
+def _within(error: float) -> str:
+    return f" (±{error:.1%})" if math.isfinite(error) else ""
+
+
+def _as_merge(result: Identification) -> dict[str, Any] | None:
+    if not result.parents:
+        return None
+    parents = [
+        {"model": one.model, "share": one.share, "error": one.error if math.isfinite(one.error) else None}
+        for one in result.parents
+    ]
+    return {"parents": parents, "explained": result.explained}
 
 
 def _values(result: Identification) -> dict[str, Any]:
@@ -74,8 +118,11 @@ def _values(result: Identification) -> dict[str, Any]:
         "commit": result.revision,
         "path": result.path,
         "searched": result.searched,
+        "width": result.width,
+        "not_searched": result.otherwise,
         "of": result.of,
         "ancestor": result.ancestor and result.ancestor.entry.model,
+        "as_merge": _as_merge(result),
         "relatives": [_relative(result, one) for one in (*result.related, *result.others)],
     }
 
@@ -111,5 +158,5 @@ def list_json(entries: Sequence[Entry]) -> str:
     return indented({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in entries]})
 
 
-FORMATS: Mapping[str, Callable[[Sequence[Identification]], str]] = {"text": text, "json": json}
+FORMATS: Mapping[str, Callable[[Sequence[Identification], ByWeights | None], str]] = {"text": text, "json": json}
 LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {"text": list_text, "json": list_json}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 LIMITS = (
-    "A low score is no proof of independence against every attacker: training against it, very heavy continued "
-    "pretraining, and a new embedding on a rotated residual stream all hide descent.",
+    "A low score is no proof of independence against every attacker: who trains a model against the comparison, and "
+    "pays for it in quality, can hide descent, and so can very heavy continued pretraining.",
     "A low but significant score can come from a shared initialisation (two runs from one seed), which is a shared "
     "ancestor here.",
     "The permutation p-value holds for training that treats all residual coordinates alike; fixed sinusoidal positions "

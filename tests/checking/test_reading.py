@@ -9,6 +9,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.reading import Reading
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.sample import Sample
 from hf_lineage.signature.sources import cache
 from hf_lineage.signature.store import encode
 from tests.models import WEIGHTS, tiny_llama
@@ -86,3 +87,14 @@ def test_a_layer_that_cannot_be_read_names_the_model(model):
     (model.described.repo.folder / WEIGHTS).unlink()
     with pytest.raises(CheckpointError, match=r"^org/model: .* cannot be read: No such file or directory"):
         Reading(model, Options(), None, cached=False).of([0])
+
+
+def test_the_last_sample_is_kept_and_no_other(model, monkeypatch):
+    taken = []
+    monkeypatch.setattr(Reading, "_sampled", lambda _self, *asked: taken.append(asked) or object())
+    reading = Reading(model, Options(), None, cached=False)
+    first = reading.sampled(("mlp",), (0, 1), Sample(0))
+    assert reading.sampled(("mlp",), (0, 1), Sample(0)) is first
+    assert reading.sampled(("mlp",), (0, 1), Sample(1)) is not first
+    assert reading.sampled(("mlp",), (0, 1), Sample(0)) is not first
+    assert len(taken) == 3

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from tests import gguf_models, streams
+from tests.checkpoint.formats import test_bnb as bnb
 from tests.models import EXAMPLES
+from tests.quantizing import repacked
 from tests.running import lineage
 
 HUB = ("--local-hub", EXAMPLES)
@@ -83,3 +86,78 @@ def test_a_damaged_index_is_one_line(index, tmp_path):
     shown = lineage("index", "list", "--index", tmp_path)
     assert (shown.code, len(shown.error.splitlines())) == (2, 1)
     assert "x.parquet is no file of an index" in shown.error
+
+
+def as_gguf(folder, target):
+    return gguf_models.write(folder, target / "model-Q4_0.gguf", kind=gguf_models.KINDS.Q4_0)
+
+
+def as_nf4(folder, target):
+    return repacked(folder, target / "nf4", bnb.four_bits(), **bnb.FOUR)
+
+
+def as_int8(folder, target):
+    return repacked(folder, target / "int8", bnb.eight_bits, **bnb.EIGHT)
+
+
+@pytest.mark.parametrize("stored", [as_gguf, as_nf4, as_int8])
+def test_the_parent_of_a_quantized_model_comes_first(index, tmp_path, stored):
+    quantized = stored(EXAMPLES / "fern/llama-finetune-a", tmp_path)
+    shown = lineage("identify", quantized, "--index", index, "--format", "json")
+    (path,) = json.loads(shown.out)["paths"]
+    assert (shown.code, path["relatives"][0]["model"]) == (0, "fern/llama-finetune-a")
+    assert path["relatives"][0]["along"] > 0.5
+
+
+def test_what_each_parent_gave_to_a_merge_is_told(index):
+    shown = lineage("identify", "fern/llama-merge-a-b", "--index", index, "--format", "json", *HUB)
+    (path,) = json.loads(shown.out)["paths"]
+    shares = {one["model"]: one["share"] for one in path["as_merge"]["parents"]}
+    assert shares == {name: pytest.approx(0.5, abs=0.01) for name in PARENTS[1:3]}
+    assert path["as_merge"]["explained"] > 0.98
+
+
+def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open(index):
+    shown = lineage("identify", "fern/llama-lora", "--index", index, *HUB)
+    assert shown.code == 0
+    words = " ".join(shown.out.split())
+    assert "Trained on acme/llama-base, or on a near relative of it: which one the trace does not tell" in words
+    assert "fern/llama-finetune-a, fern/llama-finetune-b are near it by their keys, and were not tested" in words
+    assert "4 of 4 models in the index have a stream 96 wide, as the adapter needs; 2 were tested" in words
+    assert all(len(line) <= 80 for line in shown.out.splitlines())
+
+
+def test_an_adapter_of_an_unknown_base_has_none(index):
+    shown = lineage("identify", "magpie/llama-lora-liar", "--index", index, "--format", "json", *HUB)
+    (adapter,) = json.loads(shown.out)["adapters"]
+    assert (shown.code, [one["verdict"] for one in adapter["tested"]]) == (3, ["UNRELATED", "UNVERIFIABLE"])
+    text = lineage("identify", "magpie/llama-lora-liar", "--index", index, *HUB).out
+    assert "No base was found: a model that is not in the index cannot be found" in " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory):
+    """A fine-tune whose stream was made narrower."""
+    folder = tmp_path_factory.mktemp("narrow") / "model"
+    return streams.written("fern/llama-finetune-a", folder, streams.narrowed(64), hidden_size=64)
+
+
+def test_a_narrowed_model_is_found_by_weights_alone(index, narrow):
+    asked = ("identify", narrow, "--index", index, *HUB)
+    shown = lineage(*asked)
+    assert shown.code == 3
+    assert "were searched: 4 others of the index were not. --by-weights tests some of them" in " ".join(
+        shown.out.split()
+    )
+    shown = lineage(*asked, "--by-weights", "2")
+    assert shown.code == 0
+    words = " ".join(shown.out.split())
+    assert "acme/llama-base 96 2 100% 0.001 RELATED" in words
+    assert "fern/llama-finetune-a, fern/llama-finetune-b are near it by their keys, and were not tested" in words
+    assert "2 of 4 models of the index, of any width, were tested against their weights" in words
+    assert all(len(line) <= 80 for line in shown.out.splitlines())
+
+
+def test_weights_are_read_only_where_no_key_finds_a_relative(index):
+    asked = ("identify", "fern/llama-merge-a-b", "--index", index, "--by-weights", "2", "--format", "json", *HUB)
+    assert json.loads(lineage(*asked).out)["by_weights"] is None

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from hf_lineage.cli.delivery import Delivery
-from tests.models import fine_tuned, tiny_gpt2, tiny_llama
+from tests.models import EXAMPLES, fine_tuned, tiny_gpt2, tiny_llama
 from tests.running import lineage
 
 BASE, CHILD = "acme/base", "fern/child"
@@ -94,3 +94,55 @@ def test_an_audit_reads_all_layers_along_all_paths(tmp_path):
     assert {path: measured["layers_read"] for path, measured in audited.items()} == dict.fromkeys(LLAMA_PATHS, 16)
     assert {measured["p_value_adjusted"] for measured in audited.values()} == {0.001}
     assert audited == paths(*command, "--budget", "full", "--paths", "all")
+
+
+HUB = ("--local-hub", EXAMPLES, "--permutations", "99", "--order-seed", "0")
+PAIR = ("compare", "acme/llama-base", "fern/llama-finetune-a")
+
+
+def test_a_pair_is_shown_beside_all_words_up_to_the_next_option(tmp_path):
+    controls = ("--controls", "otter/llama-independent", "acme/gpt2-base", "--relatives", "fern/llama-lora")
+    page = tmp_path / "page.html"
+    shown = lineage(*PAIR, *controls, *HUB, "--report", f"html={page}")
+    assert shown.code == 0
+    assert shown.out.startswith("fern/llama-finetune-a and acme/llama-base, beside 3 controls\n")
+    assert "0 of 2 independent models that were judged come out RELATED" in shown.sentences
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_controls_change_no_exit_code():
+    shown = lineage("compare", "acme/llama-base", "otter/llama-independent", "--controls", "acme/none", *HUB)
+    assert shown.code == 1
+    assert "acme/none" in shown.out
+    assert "Not judged, and no evidence for either side: acme/none" in shown.sentences
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--controls",), "--controls needs the name of at least one model"),
+        (("--controls", "--relatives", "acme/gpt2-base"), "--controls needs the name of at least one model"),
+        (("--controls", "acme/llama-base"), "acme/llama-base is A itself; name as controls other models than A and B"),
+        (("--controls", "x/y", "--format", "sarif"), "--format sarif shows one pair; with controls use text, json, "),
+        (("--controls", "x/y", "--report", "badge=b.svg"), "--format badge shows one pair"),
+        (("--controls", "x/y", "--plot", "x.svg"), "--plot draws one pair; leave it out beside controls"),
+        (("--controls", "x/y", "--merge-base", "x/z"), "--merge-base is for one pair; leave it or the controls out"),
+    ],
+)
+def test_what_does_not_go_with_controls_is_one_line(arguments, message):
+    assert message in lineage(*PAIR, *arguments, *(HUB[:2] if len(arguments) > 1 else ())).error
+
+
+def test_a_shell_offers_files_behind_an_option_that_takes_a_list():
+    from click.shell_completion import ShellComplete
+
+    from hf_lineage.cli import cli
+
+    (offered,) = ShellComplete(cli, {}, "hf-lineage", "_").get_completions([*PAIR, "--controls"], "x")
+    assert (offered.value, offered.type) == ("x", "file")
+
+
+def test_words_behind_two_dashes_belong_to_no_option(hub, monkeypatch):
+    shown = lineage("compare", "--controls", "x/y", "--local-hub", hub, "--", BASE, CHILD)
+    assert shown.code == 0
+    assert "Not judged, and no evidence for either side: x/y" in shown.sentences

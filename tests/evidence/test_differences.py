@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.differences import along, distances, merges, products
+from hf_lineage.evidence.differences import along, combined, distances, merges, products
 
 
 def model(*parts):
@@ -50,3 +50,22 @@ def test_a_merge_of_three_has_three_parents():
 def test_an_intermediate_model_is_no_merge_of_those_that_come_through_it(further):
     through = [model(BASE, A), model(BASE, A, (2, further)), model(BASE, A, (3, further))]
     assert merges(products([model(BASE), *through, model(BASE, (6, 0.1))])) == []
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.9, 0.1), (0.3, 0.3), (0.6, 0.3, 0.1)])
+def test_what_each_relative_gave_is_found_with_its_interval(shares):
+    stream = np.random.default_rng(0)
+    ancestor = stream.normal(size=(6, 40, 8))
+    differences = stream.normal(size=(len(shares), 6, 40, 8)) * 0.1
+    model = ancestor + np.tensordot(shares, differences, 1) + stream.normal(size=ancestor.shape) * 0.01
+    fit = combined(model, ancestor, [ancestor + difference for difference in differences])
+    assert np.all(np.abs(fit.weights - shares) <= np.maximum(fit.errors, 0.01))
+    assert np.all(fit.errors < 0.05)
+    assert 0.9 < fit.explained < 1
+
+
+def test_one_layer_has_no_interval_and_a_copy_of_the_ancestor_is_nothing():
+    ancestor, other = np.random.default_rng(0).normal(size=(2, 1, 40, 8))
+    fit = combined(ancestor, ancestor, [other])
+    assert not np.isfinite(fit.errors).any()
+    assert (fit.weights.round(9).tolist(), fit.explained) == ([0.0], 0.0)

@@ -48,3 +48,21 @@ def test_a_name_from_an_index_cannot_write_to_the_terminal(merge):
         identification.list_text([hostile.entry]),
     ):
         assert "\x1b" not in shown
+
+
+def test_what_was_not_searched_is_counted(merge):
+    narrow = replace(merge, width=96, otherwise=3)
+    shown = " ".join(identification.text([narrow]).split())
+    told = "Only models with a stream of the same width, 96, and a signature by the same recipe were searched: 3 others"
+    assert told in shown
+    assert "Only models with" not in identification.text([merge])
+    assert told in " ".join(identification.text([replace(narrow, related=(), ancestor=None)]).split())
+
+
+def test_what_each_parent_gave_is_told_with_its_interval(merge):
+    shown = " ".join(identification.text([merge]).split())
+    assert "As a merge of these it is 50% of fern/llama-finetune-" in shown
+    assert "(±0." in shown
+    one_layer = replace(merge, parents=tuple(replace(one, error=float("inf")) for one in merge.parents))
+    assert "±" not in identification.text([one_layer])
+    assert '"error": null' in identification.json([one_layer])

@@ -43,7 +43,6 @@ NOTES = {
 }
 MARKS = {RIGHT: "✓", WRONG: "✗", UNDECIDED: "?", OWN_TERMS: "✓ by its own definition"}
 SIZE = "six layers of 96 coordinates: they show invariances and failure modes, and are no measure of accuracy"
-ROTATION = "a rotation of the residual stream is not seen through yet"
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,6 @@ class Pair:
     how: str
     """How the candidate was made."""
     truth: str = RELATED
-    limit: str = ""
-    """Which of its known limits keeps hf-lineage from being right."""
 
     @property
     def name(self) -> str:
@@ -80,7 +77,7 @@ PAIRS = (
     Pair("magpie/llama-grafted", LLAMA, "two of six blocks taken over, the others on fresh weights"),
     Pair("llama-base, norm gains swapped", LLAMA, "norm gains swapped"),
     Pair("llama-finetune-a, two layers less", LLAMA, "fine-tune less two of six layers"),
-    Pair("llama-base, stream rotated", LLAMA, "residual stream rotated", limit=ROTATION),
+    Pair("llama-base, stream rotated", LLAMA, "residual stream rotated"),
     Pair("heron/llama-distilled", LLAMA, "student on fresh weights", DISTILLED),
     Pair(LIAR, LLAMA, "another seed, same architecture and text", INDEPENDENT),
     Pair(STRANGER, LLAMA, "another seed, same architecture and text", INDEPENDENT),
@@ -129,8 +126,7 @@ def of(rival: Rival, at: Path, bench: Bench) -> Tool:
 
 def judged(pair: Pair, tool: Tool, said: Said) -> Row:
     """Return a row with a verdict in the tool's words; its note begins with how that stands to the truth."""
-    limit = pair.limit if tool is OURS else ""
-    notes = [said.standing(pair.truth, tool.lineage), said.figures, limit]
+    notes = [said.standing(pair.truth, tool.lineage), said.figures]
     return Row(f"{pair.name}: {tool.name}", None, said.words, "; ".join(filter(None, notes)))
 
 
@@ -140,10 +136,10 @@ def stood(row: Row) -> str:
 
 
 def holds(rows: Mapping[str, Row]) -> None:
-    """Ours is right on every pair that is not beyond one of its stated limits."""
+    """Ours is right on every pair."""
     for pair in PAIRS:
         said, right = rows[f"{pair.name}: {OURS.name}"].ours, "RELATED" if pair.truth == RELATED else "UNRELATED"
-        claim(bool(pair.limit) or said == right, f"{pair.name} is {pair.truth}, hf-lineage says {said}")
+        claim(said == right, f"{pair.name} is {pair.truth}, hf-lineage says {said}")
 
 
 COLUMNS = ("How the candidate was made", "Truth", OURS.name, *NAMES.values())

@@ -1,0 +1,152 @@
+"""Controls: two models beside others whose ancestry is known, all compared with the first in the same way.
+
+What is said of two models counts for more where it can be seen what is said of models that are independent of the
+first, and of models that are known to be related to it. No verdict depends on the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hf_lineage.checking.api import Report, comparing, ordered
+from hf_lineage.checking.failures import VERDICTS
+from hf_lineage.checking.naming import locate, located
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.parts import CONFIG, part_of
+from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.claims.sources import Claim, read_claims
+from hf_lineage.errors import LineageError, OptionError, printable
+from hf_lineage.evidence.verdict import ExitCode, Unverifiable
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.values import Signature
+
+MOST = 50
+"""Controls of one comparison."""
+Source = RepoRef | Signature
+Compared = Callable[[str, Source], Report]
+
+
+@dataclass(frozen=True)
+class Control:
+    """One model that is compared with A as B is, and what its user says of it."""
+
+    report: Report
+    independent: bool
+    """Whether it is named as independent of A; otherwise as a relative of A."""
+    declares: str = ""
+    """The one of A and B that it declares as its base; empty if none."""
+
+
+@dataclass(frozen=True)
+class Controlled:
+    """A and B, and the controls beside them."""
+
+    base: str
+    pair: Report
+    controls: tuple[Control, ...]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """That of the pair: the controls change nothing."""
+        return self.pair.exit_code
+
+
+def compare_beside(
+    a: str, b: str, independent: Sequence[str], relatives: Sequence[str] = (), options: Options | None = None
+) -> Controlled:
+    """Compare B with A, and by the same options each control: models named as independent of A, and relatives of A.
+
+    No layer of A is read twice. A control that cannot be read or compared has its reason in its row. Raise OptionError
+    for a control that is A or B itself or is named twice, another LineageError if A or B cannot be found or read.
+
+    >>> hub = "examples/hub"
+    >>> beside = compare_beside(
+    ...     f"{hub}/acme/llama-base", f"{hub}/fern/llama-finetune-a", [f"{hub}/otter/llama-independent"]
+    ... )
+    >>> [report.rows[0].verdict.name for report in (beside.pair, *(one.report for one in beside.controls))]
+    ['RELATED', 'UNRELATED']
+    """
+    options = ordered(options or Options())
+    named = [*((name, True) for name in independent), *((name, False) for name in relatives)]
+    if len(named) > MOST:
+        raise OptionError(f"{len(named)} controls are named, and at most {MOST} are compared; leave some out")
+    base, source = locate(a, options.local_hub), located(b, options)
+    known: list[tuple[str, Source]] = [("A itself", base), ("B itself", source)]
+    controls: list[_Named] = []
+    for name, free in named:
+        control = _located(name, options)
+        if not isinstance(control, LineageError):
+            _refuse_known(name, control, known)
+            known.append((f"the control {name} already", control))
+        controls.append(_Named(name, free, control))
+    compared = comparing(a, base, options)
+    pair = compared(b, source)
+    return Controlled(a, pair, tuple(_judged(a, pair, compared, control) for control in controls))
+
+
+@dataclass(frozen=True)
+class _Named:
+    name: str
+    independent: bool
+    source: Source | LineageError
+    """Where it is, or why it is nowhere."""
+
+
+def _judged(a: str, pair: Report, compared: Compared, named: _Named) -> Control:
+    """A control with what is said of it, or why nothing can be."""
+    try:
+        if isinstance(named.source, LineageError):
+            raise named.source
+        declares = _declared(named.source, a, pair.model) if named.independent else ""
+        return Control(compared(named.name, named.source), named.independent, declares)
+    except OptionError:
+        raise
+    except LineageError as error:
+        kind = next((verdict for expected, verdict in VERDICTS.items() if isinstance(error, expected)), Unverifiable)
+        row = Row(Claim(a, None, NAMED), kind(str(error)))
+        return Control(Report(named.name, None, (row,), (), pair.options), named.independent)
+
+
+def _located(name: str, options: Options) -> Source | LineageError:
+    """Where a control is, or why it is nowhere."""
+    try:
+        return _place(name, options)
+    except OptionError:
+        raise
+    except LineageError as error:
+        return error
+
+
+def _place(name: str, options: Options) -> Source:
+    """Where a control is: in the folder of its repository that is asked for of B, if it has it."""
+    control, folder = located(name, replace(options, file=None, subfolder="")), options.subfolder
+    if isinstance(control, RepoRef) and folder and control.offers(f"{folder}/{CONFIG}"):
+        return part_of(control, folder)
+    return control
+
+
+def _refuse_known(name: str, control: Source, known: Sequence[tuple[str, Source]]) -> None:
+    """Raise OptionError for a control that is A, B or another control under any of its names."""
+    for who, other in known:
+        if _identity(control) == _identity(other):
+            raise OptionError(f"{printable(name, 200)} is {who}; name as controls other models than A and B, each once")
+
+
+def _identity(source: Source) -> tuple[str, ...]:
+    return (source.model, source.revision or "") if isinstance(source, Signature) else source.identity
+
+
+def _declared(control: Source, a: str, b: str) -> str:
+    """Which of A and B a model declares as its base; empty where it is none of them, or its claims cannot be read."""
+    if isinstance(control, RepoRef):
+        with contextlib.suppress(LineageError):
+            declared = read_claims(replace(control, subfolder=""))
+            names = {_plain(claim.base) for claim in (*declared.claims, *declared.besides)}
+            return next((name for name in (a, b) if _plain(name) in names), "")
+    return ""
+
+
+def _plain(name: str) -> str:
+    return name.partition("@")[0].casefold()

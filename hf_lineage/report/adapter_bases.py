@@ -1,0 +1,102 @@
+"""What an index knows of the base of an adapter, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from hf_lineage.errors import printable
+from hf_lineage.index.catalogue import Entry
+from hf_lineage.index.known_weights import AdapterBases, Judged
+from hf_lineage.report.encoding import indented
+from hf_lineage.report.text import folded, table, wrapped
+
+SCHEMA_VERSION = 1
+COLUMNS = ("Known model", "Near it", "p", "Verdict")
+SHOWN = 5
+"""Models near one that was tested that are named."""
+
+
+def text(results: Sequence[AdapterBases]) -> str:
+    """Return what is known of every adapter as a table, and the sentences that belong to it."""
+    return "".join(_text(result) for result in results)
+
+
+def _text(result: AdapterBases) -> str:
+    part = f" ({printable(result.part, 100)})" if result.part else ""
+    lines = [f"{printable(result.model, 200)}{part}"]
+    if result.tested:
+        lines.append(table(COLUMNS, (folded(_cells(result, one)) for one in result.tested), numeric=(1, 2)))
+    return "\n".join([*lines, *map(wrapped, _sentences(result))]) + "\n"
+
+
+def _cells(result: AdapterBases, one: Judged) -> tuple[str, ...]:
+    p_value = _p_value(result, one)
+    shown = "-" if p_value is None else f"{p_value:.3g}"
+    return _named(one.group.entry), str(len(one.group.near)), shown, one.verdict.words
+
+
+def _p_value(result: AdapterBases, one: Judged) -> float | None:
+    trace = one.verdict.trace
+    return None if trace is None else min(1.0, trace.p_value * result.tests)
+
+
+def _sentences(result: AdapterBases) -> Iterator[str]:
+    yield printable(result.described)
+    if not result.width:
+        yield "No known model was tested"
+        return
+    for one in result.tested:
+        named = _named(one.group.entry)
+        if one.related:
+            near = ", ".join(map(_named, one.group.near[:SHOWN]))
+            more = f" and {len(one.group.near) - SHOWN} more" if len(one.group.near) > SHOWN else ""
+            others = f"; {near}{more} are near it by their keys, and were not tested" if near else ""
+            yield f"Trained on {named}, or on a near relative of it: which one the trace does not tell{others}"
+        elif one.verdict.reason:
+            yield f"{named}: {printable(one.verdict.reason)}"
+    wide = " or ".join(map(str, result.width))
+    yield (
+        f"{result.fitting} of {result.of} models in the index have a stream {wide} wide, as the adapter needs; "
+        f"{len(result.tested)} were tested against their weights, each for those near it, and p is corrected for "
+        f"them. {result.untested} were not tested" + (" (--top)" if result.untested else "")
+    )
+    if not any(one.related for one in result.tested):
+        yield "No base was found: a model that is not in the index cannot be found"
+
+
+def _named(entry: Entry) -> str:
+    return printable(entry.model, 200)
+
+
+def json(results: Sequence[AdapterBases]) -> str:
+    """Return the same as JSON."""
+    return indented({"schema_version": SCHEMA_VERSION, "adapters": [_values(result) for result in results]})
+
+
+def _values(result: AdapterBases) -> dict[str, Any]:
+    return {
+        "model": result.model,
+        "commit": result.revision,
+        "part": result.part,
+        "adapter": result.described,
+        "width": list(result.width),
+        "fitting": result.fitting,
+        "untested": result.untested,
+        "of": result.of,
+        "tested": [
+            {
+                "model": one.group.entry.model,
+                "commit": one.group.entry.commit,
+                "near": [{"model": other.model, "commit": other.commit} for other in one.group.near],
+                "verdict": one.verdict.name,
+                "kind": one.verdict.kind.identifier if one.related else None,
+                "reason": one.verdict.reason,
+                "p_value_adjusted": _p_value(result, one),
+            }
+            for one in result.tested
+        ],
+    }
+
+
+FORMATS: Mapping[str, Callable[[Sequence[AdapterBases]], str]] = {"text": text, "json": json}

@@ -1,0 +1,80 @@
+"""What the weights of known models say of a model that no key finds, as text and as values for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import Kind
+from hf_lineage.index.by_weights import ByWeights
+from hf_lineage.index.known_weights import Judged
+from hf_lineage.report import wording
+from hf_lineage.report.text import folded, table, wrapped
+
+COLUMNS = ("Read as a whole", "Width", "Near it", "Inherited", "p", "Verdict")
+SHOWN = 5
+"""Models near one that was tested that are named."""
+
+
+def text(result: ByWeights) -> str:
+    """Return the models that were read as a table, and the sentences that belong to it."""
+    shown = table(COLUMNS, (folded(_cells(result, one)) for one in result.tested), numeric=(1, 2, 3, 4))
+    return "\n".join([*([shown] if result.tested else []), *map(wrapped, _sentences(result))]) + "\n"
+
+
+def _cells(result: ByWeights, one: Judged) -> tuple[str, ...]:
+    share, p_value = wording.inherited_share(one.row), corrected(result, one)
+    return (
+        printable(one.group.entry.model, 200),
+        str(one.group.entry.width),
+        str(len(one.group.near)),
+        "-" if share is None else f"{share:.0%}",
+        "-" if p_value is None else f"{p_value:.3g}",
+        one.verdict.words,
+    )
+
+
+def corrected(result: ByWeights, one: Judged) -> float | None:
+    """Return the p-value of a test, corrected for all that were made; None where there was none."""
+    p_value = wording.p_value(one.row)
+    return None if p_value is None else min(1.0, p_value * result.tests)
+
+
+def _sentences(result: ByWeights) -> Iterator[str]:
+    for one in result.tested:
+        if one.verdict.reason:
+            yield f"{printable(one.group.entry.model, 200)}: {printable(one.verdict.reason)}"
+        if one.related and one.group.near:
+            near = ", ".join(printable(other.model, 200) for other in one.group.near[:SHOWN])
+            more = f" and {len(one.group.near) - SHOWN} more" if len(one.group.near) > SHOWN else ""
+            yield f"{near}{more} are near it by their keys, and were not tested: it may be one of them that is nearest"
+    yield (
+        f"{len(result.tested)} of {result.fitting} models of the index, of any width, were tested against their "
+        f"weights, each for those near it, and p is corrected for them; {result.untested} were neither tested nor near "
+        "one that was"
+    )
+    if any(one.verdict.kind is Kind.CALIBRATED for one in result.tested):
+        yield "RELATED, calibrated rests on a threshold, which nothing corrects for the number that were tested"
+
+
+def values(result: ByWeights) -> dict[str, Any]:
+    """Return the same as plain values."""
+    return {
+        "fitting": result.fitting,
+        "untested": result.untested,
+        "tested": [
+            {
+                "model": one.group.entry.model,
+                "commit": one.group.entry.commit,
+                "width": one.group.entry.width,
+                "near": [{"model": other.model, "commit": other.commit} for other in one.group.near],
+                "verdict": one.verdict.name,
+                "kind": one.verdict.kind.identifier if one.related else None,
+                "reason": one.verdict.reason,
+                "inherited": None if (share := wording.inherited_share(one.row)) is None else {"share": share},
+                "p_value_adjusted": corrected(result, one),
+            }
+            for one in result.tested
+        ],
+    }

@@ -1,0 +1,65 @@
+"""What an index knows of the base of an adapter: every sentence fits, and no name leaves its line."""
+
+import json
+
+from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.adapter_verdict import judge_trace
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.verdict import Unverifiable
+from hf_lineage.index.catalogue import Entry
+from hf_lineage.index.known_weights import AdapterBases, Group, Judged
+from hf_lineage.report.adapter_bases import FORMATS
+from tests.example_evidence import trace
+from tests.pages import HOSTILE
+
+CLAIM = Claim("org/base", None, NAMED)
+
+
+def entry(name):
+    return Entry(name, "c0ffee", "mlp", 96, 6, "robust")
+
+
+def bases(name="org/base", near=2):
+    tested = (
+        Judged(Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))),
+               Row(CLAIM, judge_trace(trace(), Criteria()))),
+        Judged(Group(entry(f"x/{name}"), ()), Row(CLAIM, Unverifiable(f"{name} is gone"))),
+    )  # fmt: skip
+    return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
+
+
+def words(*results):
+    return " ".join(FORMATS["text"](results).split())
+
+
+def test_a_base_is_told_with_those_near_it():
+    shown = words(bases())
+    assert (
+        "Trained on org/base, or on a near relative of it: which one the trace does not tell; near/0, near/1" in shown
+    )
+    assert "x/org/base: org/base is gone" in shown
+    assert "9 of 20 models in the index have a stream 96 wide, as the adapter needs; 2 were tested" in shown
+    assert "3 were not tested (--top)" in shown
+
+
+def test_many_near_it_are_counted():
+    assert "near/4 and 3 more are near it by their keys" in words(bases(near=8))
+
+
+def test_p_is_corrected_for_all_that_were_tested():
+    first, second = json.loads(FORMATS["json"]([bases()]))["adapters"][0]["tested"]
+    assert first["p_value_adjusted"] == 2 * 0.001
+    assert (first["kind"], second["p_value_adjusted"], second["kind"]) == ("adapter", None, None)
+    assert [one["model"] for one in first["near"]] == ["near/0", "near/1"]
+
+
+def test_an_adapter_that_cannot_be_tested_has_its_reason():
+    shown = words(AdapterBases("org/x", None, "a/b", "it has no weights"))
+    assert shown == "org/x (a/b) it has no weights No known model was tested"
+
+
+def test_no_line_is_longer_than_80_columns_and_no_name_leaves_it():
+    shown = FORMATS["text"]([bases(HOSTILE)])
+    assert all(len(line) <= 80 or "mmmm" in line for line in shown.splitlines()[1:])
+    assert all(line.isprintable() for line in shown.splitlines())
