@@ -36,6 +36,7 @@ DEBUG = click.option(
     callback=_debug,
     help="After an error, show the traceback as well.",
 )
+HELP = {"help_option_names": ["-h", "--help"]}
 
 
 @click.group(
@@ -45,7 +46,7 @@ DEBUG = click.option(
         "hf-lineage compare org/base ./folder",
         "hf-lineage annotate org/model --pull-request",
     ),
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    context_settings={**HELP, "max_content_width": 80},
 )
 @click.version_option(__version__, prog_name="hf-lineage")
 @DEBUG
@@ -59,6 +60,8 @@ COMMANDS = (
     *(models.extract, models.inspect, models.registry, completing.completion),
 )
 for command in COMMANDS:
+    # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
+    command.context_settings.update(HELP)
     cli.add_command(DEBUG(command))
 
 
