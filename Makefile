@@ -71,6 +71,7 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 	  else echo "There is no npm or no java, so npm-groovy-lint is left out; CI has it" >&2; fi
 
 docs: $(VENV)/.test ## write anew what a program writes of README.md and the pages in docs/
+	@$(BIN)/python -m tools.notebook
 	@$(BIN)/python -m tools.docs
 
 # MkDocs Material tells of its successor at every build. Not --quiet: what is not told is not counted, and nothing fails.

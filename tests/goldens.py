@@ -47,20 +47,21 @@ def lines() -> bytes:
     """Return a ledger: a model that was judged, one that declares nothing, and one that could not be read."""
     judged = ledger.Claim(
         base="acme/base", base_commit=COMMIT, relation="finetune", sources=("README.md", "adapter_config.json"),
-        verdict="RELATED", reason="34% of what its units write is inherited", score=0.5, p_value=0.001, kind="part",
-        command="hf-lineage check fern/child --base acme/base", exit_code=3, inherited=0.34,
+        verdict="RELATED", reason="34% of what its units write is inherited", score=0.5, p_value_adjusted=0.001,
+        kind="part", command="hf-lineage check fern/child --base acme/base", exit_code=3,
+        inherited=ledger.Inherited(0.34),
     )  # fmt: skip
     unread = ledger.Claim(
         base="acme/gone", base_commit=None, relation=None, sources=("README.md",), verdict="UNREADABLE",
-        reason="no such model", score=None, p_value=None, command="hf-lineage check fern/other --base acme/gone",
-        exit_code=2,
+        reason="no such model", score=None, p_value_adjusted=None, exit_code=2,
+        command="hf-lineage check fern/other --base acme/gone",
     )  # fmt: skip
     rest: dict[str, Any] = {
         "commit": COMMIT,
         "watched": "fern",
         "changed": MOMENT,
         "checked_at": MOMENT,
-        "version": "0.1.0",
+        "tool": ledger.Tool(version="0.1.0"),
     }
     entries = (
         ledger.Entry(model="fern/child", claims=(judged,), **rest),
@@ -71,7 +72,7 @@ def lines() -> bytes:
     return b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
 
 
-GOLDEN: dict[str, Callable[[], bytes]] = {"report-v2.json": report, "claims-v2.json": claims, "ledger-v1.jsonl": lines}
+GOLDEN: dict[str, Callable[[], bytes]] = {"report-v3.json": report, "claims-v3.json": claims, "ledger-v2.jsonl": lines}
 
 
 def read(name: str) -> bytes:

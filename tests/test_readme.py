@@ -50,7 +50,8 @@ def test_the_readme_is_short_and_tells_how_to_set_up():
 
 
 def test_every_link_of_the_readme_works_on_the_package_index():
-    links = LINK.findall(README.read_text(encoding="utf-8"))
+    text = README.read_text(encoding="utf-8")
+    links = [*LINK.findall(text), *re.findall(r"""(?:src|srcset|href)=["']?([^"'\s>]+)""", text)]
     assert links
     assert [link for link in links if not link.startswith("https://")] == []
 

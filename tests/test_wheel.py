@@ -2,12 +2,27 @@
 
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+
+
+LARGEST_SDIST = 4_000_000
+"""Bytes; with the weights of the examples it was four times as large."""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """The source distribution, packed."""
+    folder = tmp_path_factory.mktemp("sdist")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", folder]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    (packed,) = folder.glob("*.tar.gz")
+    return packed
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +60,26 @@ def test_it_holds_neither_tests_nor_examples(unpacked):
     assert (unpacked / "hf_lineage/py.typed").exists()
     assert (unpacked / "hf_lineage/report/schema.json").exists()
     assert (unpacked / "hf_lineage/report/page.css").exists()
+
+
+def test_the_source_is_small_and_holds_no_weights_of_the_examples(source):
+    assert source.stat().st_size < LARGEST_SDIST
+    with tarfile.open(source) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "action.yml", "hf_lineage/py.typed"} <= names
+    assert {"examples/hub/README.md", "examples/hub/acme/llama-base/config.json", "tests/test_wheel.py"} <= names
+    assert not [name for name in names if name.startswith("examples/") and name.endswith(".safetensors")]
+    assert not [name for name in names if {"__pycache__", ".venv", ".git"} & set(name.split("/"))]
+
+
+def test_a_wheel_of_the_source_holds_what_a_wheel_of_the_repository_holds(source, unpacked, tmp_path):
+    with tarfile.open(source) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path / "dist"]
+    subprocess.run(command, cwd=folder, capture_output=True, check=True)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if not name.endswith("/")}
+    held = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
+    assert packed == {name for name in held if not name.endswith(".pyc")}

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import listed, measured, published, shown, stored
+from tools import listed, measured, notebook, published, shown, stored
 
 ROOT = Path(__file__).parents[1]
 README, REGISTRY = ROOT / "README.md", ROOT / "registry" / "README.md"
@@ -50,6 +50,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "formats": (PAGES / "formats.md", stored.formats_block),
     "undecoded": (PAGES / "formats.md", stored.undecoded_block),
     "published": (PAGES / "verdicts.md", published.published_block),
+    "notebook": (PAGES / "notebook.md", notebook.page),
     "unsupported": (REGISTRY, listed.unsupported_block),
     "mlp alone": (REGISTRY, listed.mlp_alone_block),
 }

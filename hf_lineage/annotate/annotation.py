@@ -211,11 +211,11 @@ def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
 
 
 def _names(model: str, repo: RepoRef, others: Sequence[str], local_hub: Path | None) -> dict[str, str]:
-    """Public names for folders and files of this machine, and the model without its branch."""
+    """Public names for what is on this machine, and for the model: without its branch; of a folder, that it is here."""
     in_hub = local_hub and hub_name(model) and is_folder(str(local_hub / model))
-    on_disk = [name for name in others if is_path(name)] + ([] if in_hub else [model])
-    names = {name: f"./{Path(name).resolve().name}" for name in on_disk}
-    return names | ({model: repo.remote} if repo.remote else {})
+    names = {name: f"./{Path(name).resolve().name}" for name in others if is_path(name)}
+    public = repo.remote or ("" if in_hub else record.HERE)
+    return names | ({model: public} if public else {})
 
 
 def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[str, bytes]) -> None:

@@ -16,7 +16,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report.merge_record import RecordedParent
 from hf_lineage.report.numbers import drawn
-from hf_lineage.report.record import PathEvidence, Record, RecordedClaim
+from hf_lineage.report.record import Inherited, PathEvidence, Record, RecordedClaim
 
 ROUNDING = 0.011
 """The largest difference of two equal figures that were rounded to whole per cent."""
@@ -25,9 +25,9 @@ ERRORS = 4
 DRAWN: dict[str, Any] = {
     "reason": "",
     "score": None,
-    "p_value": None,
+    "p_value_adjusted": None,
     "inherited": None,
-    "evidence": {},
+    "paths": (),
     "parent": None,
 }
 """The fields of a claim that may depend on random draws, with neutral values."""
@@ -52,7 +52,7 @@ def _same_claim(old: RecordedClaim, new: RecordedClaim, row: Row) -> bool:
     figures = {(path.score, path.p_value_adjusted, path.inherited) for path in old.evidence.values()}
     return (
         _wordless(old.reason) == _wordless(new.reason)
-        and (old.score, old.p_value, old.inherited) in figures
+        and (old.score, old.p_value_adjusted, old.inherited) in figures
         and all(_same_path(*path, alpha=new.test.alpha) for path in paths)
         and same_parent(old.parent, new.parent)
     )
@@ -89,9 +89,13 @@ def _same_path(old: PathEvidence, new: PathEvidence, evidence: Evidence, alpha: 
         (old.verdict, _wordless(old.reason), old.analyses) == (new.verdict, _wordless(new.reason), new.analyses)
         and abs(old.score - new.score) <= apart
         and (old.p_value_adjusted <= alpha) == (new.p_value_adjusted <= alpha)
-        and abs((old.inherited or 0.0) - (new.inherited or 0.0)) <= _shares_apart(evidence, early)
+        and abs(_share(old.inherited) - _share(new.inherited)) <= _shares_apart(evidence, early)
         and old.empirical_null == new.empirical_null
     )
+
+
+def _share(inherited: Inherited | None) -> float:
+    return inherited.share if inherited else 0.0
 
 
 def _shares_apart(evidence: Evidence, early: bool) -> float:

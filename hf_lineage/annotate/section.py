@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hf_lineage.report import merge, wording
 from hf_lineage.report.markdown import paragraph, table
-from hf_lineage.report.record import Record, RecordedClaim
+from hf_lineage.report.record import HERE, Record, RecordedClaim
 
 COLUMNS = ("Base", "Relation (as declared)", "Verdict", "Score", "Inherited", "p-value", "Commit of the base")
 SHARES = ("Parent of the merge", "Path", "Share", "By its recipe")
@@ -52,13 +52,13 @@ def share(inherited: float | None) -> str:
 
 
 def _cells(claim: RecordedClaim) -> tuple[str, ...]:
-    score, p_value = figures(claim.score, claim.p_value)
+    score, p_value = figures(claim.score, claim.p_value_adjusted)
     return (
         claim.base,
         claim.relation or NONE,
         f"{claim.words} ({'verified' if claim.verified else 'not verified'})",
         score,
-        share(claim.inherited),
+        share(claim.inherited.share if claim.inherited else None),
         p_value,
         claim.base_commit or NONE,
     )
@@ -82,8 +82,9 @@ def _shares(claim: RecordedClaim) -> Iterator[tuple[str, ...]]:
 
 
 def _settings(record: Record) -> Iterator[tuple[str, str]]:
-    yield "Model", record.model
-    yield "Commit of the model", record.commit or NONE
+    if record.model != HERE:
+        yield "Model", record.model
+        yield "Commit of the model", record.commit or NONE
     yield "Recipe", next(map(_recipe, record.claims), NONE)
     yield "Version", f"{record.tool.name} {record.tool.version}"
     yield "Date", next((claim.date.isoformat() for claim in record.claims), NONE)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from hf_lineage.checking.clock import now
 from hf_lineage.checking.failures import attempt
+from hf_lineage.checking.forms import Forms
 from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import OpenedModel, open_model
-from hf_lineage.checking.naming import locate, located, one, weights
+from hf_lineage.checking.naming import Model, locate, located, named, one, several, weights
 from hf_lineage.checking.opened import described, headers, model_config
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import counterpart, only, parts_of
@@ -23,7 +24,7 @@ from hf_lineage.checking.several import Adapters, adapters_of, declared_by, judg
 from hf_lineage.checking.shares import is_merge, with_shares
 from hf_lineage.claims.licence import Licence, stated
 from hf_lineage.claims.sources import Claim, Claims, read_claims
-from hf_lineage.errors import NothingToCompare
+from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import interim, verdict
 from hf_lineage.evidence.policy import Policy, status
 from hf_lineage.hub.reference import RepoRef
@@ -33,9 +34,12 @@ if TYPE_CHECKING:
     from hf_lineage.checking.inspection import Inspection
     from hf_lineage.signature.sources.publishing import Published
 
+MOST_SHOWN = 5
+"""Claims in the representation of a report."""
 
-@dataclass(frozen=True)
-class Report:
+
+@dataclass(frozen=True, repr=False)
+class Report(Forms):
     """Every claim about one model, judged."""
 
     model: str
@@ -57,6 +61,11 @@ class Report:
     """What the card of the model states; None where it states nothing, or there is none."""
     policy: Policy | None = None
     """The policy of whoever checks, which has been applied to the rows; None without one."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.rows[:MOST_SHOWN])) or "nothing is declared"
+        more = len(self.rows) - MOST_SHOWN
+        return f"<Report on {printable(self.model, 200)}: {shown}{f' and {more} more' if more > 0 else ''}>"
 
     @property
     def exit_code(self) -> verdict.ExitCode:
@@ -82,22 +91,25 @@ class Report:
         return status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided")
 
 
-def check(model: str, bases: Sequence[str] = (), options: Options | None = None, *, on_hub: bool = False) -> Report:
-    """Judge what a model declares about its base, or the bases named instead: one row for each claim.
+def check(
+    model: Model, bases: Model | Sequence[Model] = (), options: Options | None = None, *, on_hub: bool = False
+) -> Report:
+    """Judge what a model declares about its base, or the base or bases named instead: one row for each claim.
 
     If `on_hub`, the model is one on the Hub even if a folder here bears its name.
 
     Raise LineageError if the model itself cannot be found or read; an error of a base becomes the verdict of its row.
 
-    >>> from pathlib import Path
     >>> from hf_lineage import Options, check
-    >>> report = check("fern/llama-finetune-a", options=Options(local_hub=Path("examples/hub")))
+    >>> report = check("fern/llama-finetune-a", options=Options(local_hub="examples/hub"))
     >>> [(row.claim.base, row.verdict.name) for row in report.rows]
     [('acme/llama-base', 'RELATED')]
     >>> report.exit_code
     <ExitCode.RELATED: 0>
+    >>> check("examples/hub/fern/llama-finetune-a", "examples/hub/otter/llama-independent")
+    <Report on examples/hub/fern/llama-finetune-a: examples/hub/otter/llama-independent is UNRELATED>
     """
-    options = options or Options()
+    options, model, bases = options or Options(), named(model), several(bases)
     report = check_source(model, located(model, options, on_hub), bases, options)
     return replace(report, called=("check", "--on-hub")) if on_hub else report
 
@@ -141,7 +153,7 @@ def without_model(model: str, source: RepoRef, options: Options, reason: str) ->
     return Report(model, source.revision, rows, declared.conflicts, ordered(options), source, declared.notes)
 
 
-def compare(a: str, b: str, options: Options | None = None, *, merge_base: str = "") -> Report:
+def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: Model = "") -> Report:
     """Compare two models, whatever they declare; A is the reference whose weakest layer sets the gate.
 
     With `merge_base` B is an adapter, and what is compared is that base plus the adapter.
@@ -155,6 +167,7 @@ def compare(a: str, b: str, options: Options | None = None, *, merge_base: str =
     ('UNRELATED', True)
     """
     began, options = now(), ordered(options or Options())
+    a, b, merge_base = named(a), named(b), named(merge_base)
     base = locate(a, options.local_hub)
     source = located(b, options)
     if merge_base:
@@ -187,7 +200,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
     return compared
 
 
-def extract(model: str, options: Options | None = None) -> Signature:
+def extract(model: Model, options: Options | None = None) -> Signature:
     """Return the signature of a model along the paths of the options; raise LineageError if it cannot be made.
 
     >>> from hf_lineage import Options, extract
@@ -196,10 +209,10 @@ def extract(model: str, options: Options | None = None) -> Signature:
     {'mlp': (6, 96, 64), 'value_output': (6, 96, 64)}
     """
     options = options or Options()
-    return open_model(only(located(model, options)), options).signature()
+    return open_model(only(located(named(model), options)), options).signature()
 
 
-def publish(model: str, options: Options | None = None, to: str | None = None) -> tuple[Signature, Published]:
+def publish(model: Model, options: Options | None = None, to: str | None = None) -> tuple[Signature, Published]:
     """Propose the signature of a model to its repository on the Hub, or to a repository of signatures.
 
     Raise LineageError if the signature cannot be made or written.
@@ -207,13 +220,13 @@ def publish(model: str, options: Options | None = None, to: str | None = None) -
     from hf_lineage.signature.sources import publishing
 
     options = options or Options()
-    repo = one(model, options)
+    repo = one(named(model), options)
     publishing.refuse(repo, options.recipe, to)
     signature = open_model(repo, options).signature()
     return signature, publishing.propose(repo, described(repo, options.choice).factorization, signature, to)
 
 
-def inspect(model: str, options: Options | None = None) -> Inspection:
+def inspect(model: Model, options: Options | None = None) -> Inspection:
     """Return trace concentration and pairing of one model along every path; raise LineageError if it cannot be read.
 
     >>> from hf_lineage import inspect
@@ -222,7 +235,8 @@ def inspect(model: str, options: Options | None = None) -> Inspection:
     """
     from hf_lineage.checking.inspection import inspect_model
 
-    return inspect_model(headers(one(model, options or Options()), (options or Options()).choice))
+    options = options or Options()
+    return inspect_model(headers(one(named(model), options), options.choice))
 
 
 def ordered(options: Options) -> Options:

@@ -6,13 +6,16 @@ working directory may be a checkout whose author chose the names of its folders.
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import only, part_of
-from hf_lineage.errors import OptionError, RepositoryError
+from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files.folders import is_file, is_folder
 from hf_lineage.hub.converted import nameable
 from hf_lineage.hub.reference import RepoRef, hub_name, resolve
@@ -21,12 +24,40 @@ from hf_lineage.signature.values import Signature
 
 SUFFIX = ".lineage.safetensors"
 """The end of the name of the file that `extract` writes by default."""
+WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
+"""The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
+CONFIGS = ("config.json", "adapter_config.json", "params.json")
+"""What says how weights are used."""
 FOLDER = "onnx"
 """Where exporters put the graphs of a repository whose `config.json` stays at its root."""
 
 
 _PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
 """A folder of a repository on the Hub, such as org/name/text_encoder."""
+
+
+Model = str | os.PathLike[str]
+"""A model as people name it: org/name, org/name@revision, or the path of a folder or a file."""
+
+
+def named(model: Model) -> str:
+    """Return the name of a model as text: a path object means a folder or a file here, and never a name on the Hub.
+
+    Raise OptionError for what is neither.
+    """
+    if isinstance(model, str):
+        return model
+    path = os.fspath(model) if isinstance(model, os.PathLike) else None
+    if not isinstance(path, str):
+        raise OptionError(f"a model is named by text or by a path, not by {printable(repr(model), 100)}")
+    return path if Path(path).is_absolute() or path.startswith(".") else f"./{path}"
+
+
+def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
+    """Return the names of one model or of several as text; raise OptionError as `named` does."""
+    if isinstance(models, str | os.PathLike) or not isinstance(models, Iterable):
+        return (named(models),)
+    return tuple(map(named, models))
 
 
 def locate(
@@ -39,12 +70,28 @@ def locate(
     repository; the path of one may also stand for the model itself.
     """
     if is_file(model) and not on_hub:
-        return _in_its_folder(model) if nameable(model) else load_signature(Path(model))
+        return _in_its_folder(model) if nameable(model) else _signature(Path(model))
     if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
         model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
     repo = resolve(model, local_hub, folders=not on_hub)
     repo = part_of(repo, subfolder) if subfolder else repo
     return replace(repo, file=file) if file is not None else repo
+
+
+def _signature(file: Path) -> Signature:
+    """The signature in a file; RepositoryError, which names the folder, for one that holds the weights of a model."""
+    try:
+        return load_signature(file)
+    except SignatureError:
+        if file.name.endswith(SUFFIX) or file.suffix not in WEIGHTS:
+            raise
+        beside = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
+        folder = (
+            f"{shlex.quote(str(file.parent))}, where its {beside} is" if beside else "with its config.json beside it"
+        )
+        raise RepositoryError(
+            f"{file} cannot be read as a signature; a model with these weights is named by its folder, {folder}"
+        ) from None
 
 
 def _in_its_folder(model: str) -> RepoRef:

@@ -3,40 +3,59 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 
 from hf_lineage.architecture.choice import Choice
 from hf_lineage.architecture.lookup import listing
+from hf_lineage.checking.settled import settle
 from hf_lineage.errors import OptionError
 from hf_lineage.evidence.procedure import Procedure
 from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.fields import Names, OptionalPath
 from hf_lineage.signature.options import Sources, Spec
 from hf_lineage.signature.sources import trust
 
 
 @dataclass(frozen=True)
 class Options(Sources, Procedure, Spec):
-    """What a check depends on besides the models; out of range raises OptionError.
+    """What a check depends on besides the models; out of range, or of another kind, raises OptionError, which names it.
+
+    Text stands for a path, the name of a recipe for the recipe, and one name for several of them.
 
     >>> Options(alpha=0.0001)
     Traceback (most recent call last):
     hf_lineage.errors.OptionError: alpha 0.0001 cannot be reached with 999 permutations; use at least 9999
+    >>> Options(local_hub="examples/hub", recipe="paper", paths="mlp").paths
+    ('mlp',)
     """
 
+    # Declared again: of the fields of a frozen base mypy knows only what may be written, and not what is held.
+    paths: Names = Names(*Spec.paths)
+    """Names of paths, or all of them: `all`."""
+    nulls: Names = Names()
+    """Models known to be independent of the base, or names of published nulls."""
+    accept: Names = Names()
+    """Kinds of RELATED that are accepted though they verify no claim: part, basis."""
+    signatures: Names = Names()
+    """Repositories on the Hub to search for signatures of bases, besides their own."""
+    trust: OptionalPath = OptionalPath()
+    """A trust file instead of the usual one."""
+
     max_memory: str | None = None
-    local_hub: Path | None = None
-    subfolder: str = field(default="", kw_only=True)
+    local_hub: OptionalPath = OptionalPath()
+    _: KW_ONLY
+    subfolder: str = ""
     """The folder of the repository in which the model is; bases are searched for the same folder."""
 
-    file: str | None = field(default=None, kw_only=True)
+    file: str | None = None
     """The file from which a converted model (GGUF, ONNX, CTranslate2) is read, where its repository has several; bases
     are not concerned."""
-    allow_pickle: bool = field(default=False, kw_only=True)
+    allow_pickle: bool = False
     """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
-    as_class: str | None = field(default=None, kw_only=True)
+    as_class: str | None = None
     """The listed class whose layers a model has that names an unlisted one."""
-    registry: Path | None = field(default=None, kw_only=True)
+    registry: OptionalPath = OptionalPath()
     """A folder of factorizations of the user's own, for classes that the registry does not list; by default the one
     that the trust file names."""
 
@@ -51,6 +70,7 @@ class Options(Sources, Procedure, Spec):
         return replace(repo, allow_pickle=True) if self.allow_pickle else repo
 
     def __post_init__(self) -> None:
+        settle(self)
         Spec.__post_init__(self)
         Procedure.__post_init__(self)
         Sources.__post_init__(self)

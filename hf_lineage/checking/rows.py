@@ -37,7 +37,7 @@ MERGE = "merge"
 """The relation that a merge of several parents declares."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Row:
     """One claim and its verdict."""
 
@@ -72,6 +72,14 @@ class Row:
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
     unmet: tuple[str, ...] = ()
     """What that policy asks for and the claim is not."""
+
+    def __str__(self) -> str:
+        part = f" ({printable(self.part, 100)})" if self.part else ""
+        verified = ", verified" if self.verdict.verified else ""
+        return f"{printable(self.claim.base, 200)}{part} is {self.verdict.words}{verified}"
+
+    def __repr__(self) -> str:
+        return f"<Row: {self}>"
 
     @property
     def compared(self) -> str:

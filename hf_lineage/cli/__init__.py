@@ -36,11 +36,17 @@ DEBUG = click.option(
     callback=_debug,
     help="After an error, show the traceback as well.",
 )
+HELP = {"help_option_names": ["-h", "--help"]}
 
 
 @click.group(
-    epilog=with_examples(EPILOG, "hf-lineage check org/model"),
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    epilog=with_examples(
+        EPILOG,
+        "hf-lineage check org/model",
+        "hf-lineage compare org/base ./folder",
+        "hf-lineage annotate org/model --pull-request",
+    ),
+    context_settings={**HELP, "max_content_width": 80},
 )
 @click.version_option(__version__, prog_name="hf-lineage")
 @DEBUG
@@ -58,6 +64,8 @@ for command in (building.build, publishing.push, publishing.pull):
 for command in indexing.index.commands.values():
     DEBUG(command)
 for command in COMMANDS:
+    # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
+    command.context_settings.update(HELP)
     cli.add_command(DEBUG(command))
 
 

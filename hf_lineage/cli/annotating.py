@@ -27,8 +27,10 @@ EPILOG = with_examples(
     "MODEL is org/name, org/name@branch, or a folder. Only a base from which more than half is inherited is written as "
     "verified; any other verdict is written as what it is, with its reason. Exit codes: 0 the card was written or is "
     "up to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted.",
+    "hf-lineage annotate org/model",
     "hf-lineage annotate ./folder --write",
     "hf-lineage annotate org/model --pull-request",
+    "hf-lineage annotate org/model --base org/base --repair-base --relation finetune",
 )
 
 

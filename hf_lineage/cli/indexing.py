@@ -41,11 +41,14 @@ ADDING = with_examples(
     "hf-lineage index add org/model other/model",
     "hf-lineage index add --author org --index ./index",
 )
-SHOWING = with_examples(f"Exit codes: 0 the index was read, {CODES}", "hf-lineage index list")
+SHOWING = with_examples(
+    f"Exit codes: 0 the index was read, {CODES}", "hf-lineage index list", "hf-lineage index list --format json"
+)
 IDENTIFYING = with_examples(
     f"MODEL is org/name, org/name@revision, a folder, or a signature file. Exit codes: 0 a relative was found, 3 none "
     f"was, {CODES}",
     "hf-lineage identify org/model",
+    "hf-lineage identify ./folder --index ./index --top 10",
 )
 FOLDER = click.option(
     "--index",
@@ -64,7 +67,9 @@ INDEX = click.option(
 FORM = format_option("text", "json")
 
 
-@click.group(epilog=with_examples(f"Exit codes: 0 done, {CODES}", "hf-lineage index add org/model"))
+@click.group(
+    epilog=with_examples(f"Exit codes: 0 done, {CODES}", "hf-lineage index add org/model", "hf-lineage index list")
+)
 def index() -> None:
     """Keep an index of known models, in which `identify` finds relatives."""
 

@@ -27,11 +27,17 @@ from hf_lineage.cli.shared import (
 )
 
 CHECKING = with_examples(
-    EPILOG, "hf-lineage check org/model", "hf-lineage check ./folder --base org/base --format json"
+    EPILOG,
+    "hf-lineage check org/model",
+    "hf-lineage check org/model@v2 --explain",
+    "hf-lineage check ./folder --base org/base --format json",
+    "hf-lineage check org/model --report html=page.html --report sarif=lineage.sarif",
 )
 COMPARING = with_examples(
     EPILOG,
     "hf-lineage compare org/base org/model --explain",
+    "hf-lineage compare ./a ./b --audit",
+    "hf-lineage compare org/model org/adapter --merge-base org/base",
     "hf-lineage compare org/base org/model --controls org/other other/third --relatives org/child --format html",
 )
 LISTS = ("--controls", "--relatives")
@@ -100,6 +106,10 @@ def check(
         from hf_lineage.index.nearer import noted
 
         report = noted(report, catalogue)
+    if delivery.explain:
+        from hf_lineage.annotate import history
+
+        report = history.with_changes(report)
     return delivery.deliver(report)
 
 

@@ -32,11 +32,17 @@ CODES = "2 usage or input error, 130 interrupted."
 EXTRACTING = with_examples(
     f"{WITH_WEIGHTS} Exit codes: 0 the signature was written or published, {CODES}",
     "hf-lineage extract org/model -o model.lineage.safetensors",
+    "hf-lineage extract org/model --paths all --push",
 )
-INSPECTING = with_examples(f"{WITH_WEIGHTS} Exit codes: 0 the model was read, {CODES}", "hf-lineage inspect org/model")
+INSPECTING = with_examples(
+    f"{WITH_WEIGHTS} Exit codes: 0 the model was read, {CODES}",
+    "hf-lineage inspect org/model",
+    "hf-lineage inspect ./folder --format json -o model.json",
+)
 LISTING = with_examples(
     f"Exit codes: 0 the class is listed, or a factorization fits or is proved, 3 it is not, {CODES}",
     "hf-lineage registry",
+    "hf-lineage registry --coverage --format json",
     "hf-lineage registry --check org/model --write drafts",
     "hf-lineage registry --prove drafts org/model",
 )

@@ -35,6 +35,7 @@ EPILOG = with_examples(
     "or input error, or a model that could not be read; 3 undecided; 130 interrupted.",
     "hf-lineage watch org --dry-run",
     "hf-lineage watch org --tree org.html",
+    "hf-lineage watch org other/model",
     "hf-lineage watch org --since 2026-01-31 --ledger org.jsonl --issues issues",
 )
 

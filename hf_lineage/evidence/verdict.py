@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
+from hf_lineage.errors import printable
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.comparison import Comparison
 from hf_lineage.evidence.empirical_null import EmpiricalNull
@@ -34,7 +35,7 @@ SEVERITY = (ExitCode.RELATED, ExitCode.UNDECIDED, ExitCode.UNRELATED, ExitCode.E
 """From the least severe to the most severe."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evidence:
     """What was measured along one path."""
 
@@ -59,6 +60,9 @@ class Evidence:
     """What the shares of a merge are measured on; None where nobody asks for them, or a signature lacks it."""
     sampled: Sampled | None = None
     """How much of each of these layers was read; None where that is the whole layer."""
+
+    def __repr__(self) -> str:
+        return f"<Evidence: score {self.comparison.score:.3f}, p {self.p_value:.3g}, {self.read} layers>"
 
     @property
     def decided_by(self) -> Null | None:
@@ -132,7 +136,7 @@ class Kind(Enum):
         return next((kind for kind in kinds if kind.identifier == identifier), next(iter(kinds), None))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict(ABC):
     """Base class of the six verdicts; `reason` is empty where the evidence needs no explanation."""
 
@@ -145,6 +149,9 @@ class Verdict(ABC):
     """What was measured of an adapter that was not merged; `evidence` and `by_path` are empty then."""
     framed: Framed | None = None
     """What the two models show unit by unit, where the paths do not decide; None if it was not measured."""
+
+    def __repr__(self) -> str:
+        return f"<{self.words}{f': {printable(self.reason, 200)}' if self.reason else ''}>"
 
     @property
     @abstractmethod
@@ -191,7 +198,7 @@ class Verdict(ABC):
         return self.kind in (Kind.RELATED, Kind.ADAPTER)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Related(Verdict):
     """The models share ancestry: p <= alpha, and the score is above the minimum effect and any empirical threshold."""
 

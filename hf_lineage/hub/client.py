@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from hf_lineage.errors import NetworkError, RepositoryError, printable
+from hf_lineage.hub.messages import translated_messages
 
 if TYPE_CHECKING:
     from huggingface_hub import HfFileMetadata
@@ -138,7 +139,7 @@ def ask(name: str, question: Callable[[], Answer], stopped: threading.Event | No
     """
     from hf_lineage.hub.translation import translated
 
-    with translated(name, "reading"):
+    with translated(name, "reading"), translated_messages():
         return _repeated(name, question, stopped)
 
 
@@ -149,7 +150,7 @@ def send(name: str, question: Callable[[], Answer]) -> Answer:
     """
     from hf_lineage.hub.translation import translated
 
-    with translated(name, "writing"):
+    with translated(name, "writing"), translated_messages():
         return question()
 
 

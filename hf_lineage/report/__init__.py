@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_lineage.errors import OptionError
+from hf_lineage.errors import OptionError, printable
 
 if TYPE_CHECKING:
     from hf_lineage.checking.api import Report
@@ -82,7 +82,9 @@ def beside(form: str) -> Format:
 
 
 def renderer(form: str) -> Format:
-    """Return the format of a name; raise OptionError where a package that it needs is missing."""
+    """Return the format of a name; raise OptionError for another name, and where a package that it needs is missing."""
+    if form not in FORMATS:
+        raise OptionError(f"there is no format {printable(form, 50)!r}; there are {', '.join(FORMATS)}")
     extra = FORMATS[form].extra
     if extra is not None and find_spec(extra.module) is None:
         raise OptionError(f"--format {form} needs {extra.package}; run pip install 'hf-lineage[{extra.name}]'")

@@ -77,7 +77,7 @@ def json(results: Sequence[AdapterBases]) -> str:
 def _values(result: AdapterBases) -> dict[str, Any]:
     return {
         "model": result.model,
-        "revision": result.revision,
+        "commit": result.revision,
         "part": result.part,
         "adapter": result.described,
         "width": list(result.width),

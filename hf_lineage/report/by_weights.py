@@ -72,7 +72,7 @@ def values(result: ByWeights) -> dict[str, Any]:
                 "verdict": one.verdict.name,
                 "kind": one.verdict.kind.identifier if one.related else None,
                 "reason": one.verdict.reason,
-                "inherited": wording.inherited_share(one.row),
+                "inherited": None if (share := wording.inherited_share(one.row)) is None else {"share": share},
                 "p_value_adjusted": corrected(result, one),
             }
             for one in result.tested

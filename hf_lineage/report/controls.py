@@ -6,6 +6,7 @@ from hf_lineage import __version__
 from hf_lineage.checking.controls import Controlled
 from hf_lineage.errors import printable
 from hf_lineage.report import json, markdown, wording
+from hf_lineage.report.columns import NUMERIC, WHOLE
 from hf_lineage.report.controls_rows import COLUMNS, MEANING, Role, cells, command, lines, outcome, remarks, role
 from hf_lineage.report.encoding import encode
 from hf_lineage.report.text import folded, table, wrapped
@@ -20,7 +21,7 @@ def text(controlled: Controlled, explain: bool = False) -> str:
     told = [one for one in drawn if one.role is Role.PAIR or one.row.verdict.reason]
     paragraphs = [*map(outcome, told), *remarks(controlled), MEANING]
     paragraphs += [wording.settings(controlled.pair), wording.MEANING, *wording.LIMITS] if explain else []
-    shown = table(COLUMNS, rows, numeric=wording.NUMERIC, whole=wording.WHOLE)
+    shown = table(COLUMNS, rows, numeric=NUMERIC, whole=WHOLE)
     return "\n".join([wrapped(_title(controlled)), shown, *map(wrapped, paragraphs)]) + "\n"
 
 

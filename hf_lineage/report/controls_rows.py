@@ -17,9 +17,10 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Evidence, Related, Unrelated, Unverifiable
 from hf_lineage.report import wording
+from hf_lineage.report.columns import COLUMNS as COLUMNS_OF_CLAIMS
 from hf_lineage.report.command import command as of_row
 
-COLUMNS = ("Model", "Named as", *wording.COLUMNS[2:])
+COLUMNS = ("Model", "Named as", *COLUMNS_OF_CLAIMS[2:])
 MEANING = (
     "A control is compared as the pair is, by the same options; its verdict is what would have been said of it had it "
     "been claimed to come from the first model. It is no part of the test: every p-value comes from permutations of "

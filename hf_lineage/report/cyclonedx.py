@@ -142,7 +142,7 @@ def _properties(report: Report) -> Iterator[Property]:
         best, p_value, framed = wording.best(row), wording.p_value(row), row.verdict.framed
         facts = {
             "base": printable(row.claim.base, 200),
-            "base-revision": row.base_revision,
+            "base-commit": row.base_revision,
             "relation": row.claim.relation,
             "declared-in": ", ".join(row.claim.sources),
             "verdict": row.verdict.name,

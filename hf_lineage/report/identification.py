@@ -16,7 +16,7 @@ from hf_lineage.report import by_weights, wording
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import folded, table, wrapped
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
 
 
@@ -115,7 +115,7 @@ def _as_merge(result: Identification) -> dict[str, Any] | None:
 def _values(result: Identification) -> dict[str, Any]:
     return {
         "model": result.model,
-        "revision": result.revision,
+        "commit": result.revision,
         "path": result.path,
         "searched": result.searched,
         "width": result.width,
@@ -136,7 +136,7 @@ def _relative(result: Identification, one: Relative) -> dict[str, Any]:
         "kind": one.verdict.kind.identifier if related else None,
         "p_value_adjusted": evidence.p_value,
         "score": evidence.comparison.score,
-        "inherited": evidence.inherited and evidence.inherited.share,
+        "inherited": evidence.inherited and {"share": evidence.inherited.share},
         "distance": one.distance if related else None,
         "along": one.along if related else None,
         "key_similarity": one.similarity,

@@ -1,6 +1,6 @@
 """A report as an in-toto Statement v1 about the files that hold the weights, to be signed, by `actions/attest` say.
 
-The predicate is the JSON report and the other files it rests on; docs/attestation/v2 describes it.
+The predicate is the JSON report and the other files it rests on; docs/attestation/v3 describes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hf_lineage.report import json
 from hf_lineage.report.encoding import encode
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v2"
+PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v3"
 
 
 def render(report: Report, explain: bool = False) -> str:

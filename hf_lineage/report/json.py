@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hf_lineage import __version__
+from hf_lineage.checking.ancestors import Step
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.clock import moment, stamp
 from hf_lineage.checking.rows import Row
@@ -17,7 +19,7 @@ from hf_lineage.evidence.verdict import Evidence, Kind, Related, Verdict
 from hf_lineage.report import adapter, command, licences, merge, numbers, relation, units, waivers
 from hf_lineage.report.encoding import encode
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 TEST = ("alpha", "permutations", "seed", "min_share", "order_seed")
 """Options that verdicts depend on."""
@@ -40,7 +42,7 @@ def document(report: Report) -> dict[str, Any]:
         "command": command.of_report(report),
         "model": report.model,
         "as_name": report.as_name or None,
-        "revision": report.revision,
+        "commit": report.revision,
         "exit_code": int(report.exit_code),
         "recipe": asdict(options.recipe),
         "test": {name: getattr(options, name) for name in TEST},
@@ -57,20 +59,24 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def _claim(row: Row, alpha: float) -> dict[str, Any]:
+    paths = [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()]
+    framed, trace = row.verdict.framed, row.verdict.trace
+    by_units = None if framed is None else units.values(framed)
     return {
         "base": row.claim.base,
-        "base_revision": row.base_revision,
+        "base_commit": row.base_revision,
         "relation": row.claim.relation,
         "relation_seen": row.derivation and relation.values(row.derivation),
         "part": row.part,
         "sources": list(row.claim.sources),
         "compared": row.compared,
-        "steps": [asdict(step) | {"sources": list(step.sources)} for step in row.steps],
+        "steps": [_step(step) for step in row.steps],
         "verdict": row.verdict.name,
         "kind": kind(row.verdict),
         "verified": row.verdict.verified,
         "exit_code": int(row.verdict.exit_code),
         "reason": row.verdict.reason,
+        **_decisive(row.verdict, paths, by_units),
         "layers": row.layers,
         "notes": list(row.notes),
         "signatures": {
@@ -78,13 +84,29 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
             "model": row.model_origin and asdict(row.model_origin),
         },
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
-        "adapter": row.verdict.trace and adapter.values(row.verdict.trace, alpha),
+        "adapter": trace and adapter.values(trace, alpha),
         "parent": row.parent and merge.values(row.parent),
         "rests_on": rests_on(row.verdict),
-        "units": row.verdict.framed and units.values(row.verdict.framed),
-        "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
+        "units": by_units,
+        "paths": paths,
         "base_license": licences.values(row.licence),
     } | waivers.of_claim(row)
+
+
+def _step(step: Step) -> dict[str, Any]:
+    names = {"revision": "commit"}
+    return {names.get(key, key): list(value) if key == "sources" else value for key, value in asdict(step).items()}
+
+
+def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]], by_units: dict[str, Any] | None) -> dict[str, Any]:
+    """Score, p and inherited share of what decided: a path, the units, or the trace of an adapter (p alone)."""
+    if by_units and verdict.by_units:
+        shown: dict[str, Any] = by_units | {"score": None}
+    else:
+        trace = {"score": None, "p_value_adjusted": verdict.trace and verdict.trace.p_value, "inherited": None}
+        shown = next((path for path in paths if path["path"] == verdict.decisive), trace)
+    share = shown["inherited"] and {key: shown["inherited"][key] for key in ("share", "low", "high")}
+    return {"score": shown["score"], "p_value_adjusted": shown["p_value_adjusted"], "inherited": share}
 
 
 def kind(verdict: Verdict) -> str | None:

@@ -10,6 +10,7 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.clock import in_words, moment
 from hf_lineage.errors import printable
 from hf_lineage.report import adapter, command, limits, numbers, wording
+from hf_lineage.report.columns import columns
 from hf_lineage.report.public import GIVEN, public
 
 
@@ -20,7 +21,7 @@ def render(report: Report, explain: bool = False) -> str:
     if report.revision:
         blocks.append(f"At commit {escaped(report.revision)}.")
     if report.rows:
-        blocks.append(table(wording.COLUMNS, (line for row in report.rows for line in wording.cells(row))))
+        blocks.append(table(columns(report), (line for row in report.rows for line in wording.cells(row))))
     blocks += [paragraph(sentence) for sentence in wording.reasons(report)]
     if explain:
         for row in report.rows:

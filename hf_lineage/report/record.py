@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.rows import Row
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence.verdict import Kind
-from hf_lineage.report import json
+from hf_lineage.report import earlier_record, json
 from hf_lineage.report.command import command
+from hf_lineage.report.earlier_record import Tool
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.merge_record import IN_SHARES, RecordedParent, recorded
 from hf_lineage.report.public import renamed
@@ -21,17 +21,12 @@ from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.recipe import Recipe
 
 FILE = "lineage/claims.json"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
+HERE, IN_WORDS = ".", "this repository"
+"""The model of a record in a folder, whose name there says nothing: as a path, and in a sentence."""
 FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
-
-
-class Tool(msgspec.Struct, frozen=True):
-    """What made the record."""
-
-    name: str
-    version: str
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -51,9 +46,16 @@ class Null(msgspec.Struct, frozen=True):
     source: str
 
 
+class Inherited(msgspec.Struct, frozen=True):
+    """The share of what the model's units write that is inherited, in whole per cent."""
+
+    share: float
+
+
 class PathEvidence(msgspec.Struct, frozen=True):
     """What was measured along one path, under the keys of `--format json`."""
 
+    path: str
     verdict: str
     reason: str
     score: float
@@ -63,8 +65,7 @@ class PathEvidence(msgspec.Struct, frozen=True):
     analyses: int
     layers_read: int
     empirical_null: Null | None
-    inherited: float | None = None
-    """The share of what the model's units write that is inherited, in whole per cent."""
+    inherited: Inherited | None = None
 
 
 class Origins(msgspec.Struct, frozen=True):
@@ -87,8 +88,9 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     reason: str
     layers: int | None
     score: float | None
-    p_value: float | None
-    evidence: dict[str, PathEvidence]
+    p_value_adjusted: float | None
+    """Of the path that decided, after all corrections."""
+    paths: tuple[PathEvidence, ...]
     recipe: Recipe
     test: Settings
     date: datetime.date
@@ -98,10 +100,15 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     """What `check` returns for the claim."""
     kind: str | None = None
     """In which way the two are RELATED; null for any other verdict."""
-    inherited: float | None = None
-    """The share of what the model's units write that is inherited, along the path that decided."""
+    inherited: Inherited | None = None
+    """Along the path that decided."""
     parent: RecordedParent | None = None
     """What the base gave as a parent of a merge; null for any other claim."""
+
+    @property
+    def evidence(self) -> dict[str, PathEvidence]:
+        """What was measured, by path."""
+        return {path.path: path for path in self.paths}
 
     @property
     def words(self) -> str:
@@ -120,30 +127,23 @@ class Record(msgspec.Struct, frozen=True):
     claims: tuple[RecordedClaim, ...]
 
 
-class _Version(msgspec.Struct):
-    schema_version: int
-
-
-class _Earlier(msgspec.Struct):
-    """A record of an earlier schema, of which only the tool is read: the record is written anew."""
-
-    tool: Tool
-    claims: tuple[dict[str, Any], ...]
-
-
 def build(report: Report, commit: str | None, date: datetime.date, names: Mapping[str, str]) -> Record:
     """Return a report as a record of the day; `names` has what stands for names only this machine knows."""
     document = json.document(report)
-    public = _public(document, names)
+    here = names.get(report.model) == HERE
+    others = {name: shown for name, shown in names.items() if name.strip("./")}
+    public = _public(document, {**others, report.model: IN_WORDS} if report.model in others and here else others)
+    public["model"] = HERE if here else public["model"]
     public["claims"] = [
         claim
         | {
-            "evidence": {path["path"]: _evidence(path) for path in claim["paths"]},
+            "paths": [_evidence(path) for path in claim["paths"]],
+            "inherited": _hundredths(claim["inherited"]),
             "parent": claim["parent"] and recorded(claim["parent"]),
         }
         | {"signatures": {who: _origin(origin) for who, origin in claim["signatures"].items()}}
-        | {"base_commit": row.base_revision, "test": document["test"], "date": date}
-        | {"command": command(public["model"], commit, row, report.options, names), **_decisive(row, claim)}
+        | {"test": document["test"], "date": date}
+        | {"command": command(public["model"], commit, row, report.options, names)}
         for row, claim in zip(report.rows, public["claims"], strict=True)
     ]
     return msgspec.convert(public | {"schema_version": SCHEMA_VERSION, "commit": commit}, Record)
@@ -157,16 +157,16 @@ def encode(record: Record) -> bytes:
 def decode(content: bytes | None) -> Record | None:
     """Return what an earlier run recorded, None if there is nothing; CardError for a file of somebody else.
 
-    What an earlier schema recorded is nothing: its words had another meaning.
+    What an earlier schema recorded is nothing: it is written anew.
     """
     if content is None:
         return None
     try:
-        version = msgspec.json.decode(content, type=_Version).schema_version
+        version = earlier_record.version(content)
         if version > SCHEMA_VERSION:
             raise CardError(f"{FILE} was written by a later hf-lineage; update hf-lineage")
         if version < SCHEMA_VERSION:
-            msgspec.json.decode(content, type=_Earlier)
+            earlier_record.read(content)
             return None
         return msgspec.json.decode(content, type=Record)
     except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
@@ -179,22 +179,12 @@ def _origin(origin: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def _evidence(path: dict[str, Any]) -> dict[str, Any]:
     error = path["standard_error"]
-    recorded = path | {"inherited": path["inherited"] and round(path["inherited"]["share"], IN_SHARES)}
+    recorded = path | {"inherited": _hundredths(path["inherited"])}
     return recorded if error is None else recorded | {"standard_error": float(f"{error:.{OF_ERRORS}g}")}
 
 
-def _decisive(row: Row, claim: Mapping[str, Any]) -> dict[str, float | None]:
-    """Score, p-value and share of the path that decided."""
-    if row.verdict.framed and row.verdict.by_units:
-        units = claim["units"]
-        share = round(units["inherited"]["share"], IN_SHARES)
-        return {"score": None, "p_value": units["p_value_adjusted"], "inherited": share}
-    decided = row.verdict.decisive
-    path = next((path for path in claim["paths"] if path["path"] == decided), None)
-    if path is None:
-        return {"score": None, "p_value": claim["adapter"] and claim["adapter"]["p_value"], "inherited": None}
-    inherited = path["inherited"] and round(path["inherited"]["share"], IN_SHARES)
-    return {"score": path["score"], "p_value": path["p_value_adjusted"], "inherited": inherited}
+def _hundredths(inherited: dict[str, Any] | None) -> dict[str, float] | None:
+    return inherited and {"share": round(inherited["share"], IN_SHARES)}
 
 
 def _public(value: Any, names: Mapping[str, str]) -> Any:

@@ -17,6 +17,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence, ExitCode, Kind
 from hf_lineage.report import adapter, limits, numbers, units, wording
+from hf_lineage.report.columns import NUMERIC, WHOLE, columns
 from hf_lineage.report.kinds import KINDS, TONES
 
 WIDTH = 80
@@ -39,7 +40,7 @@ def render(report: Report, explain: bool = False) -> str:
     lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
     if report.rows:
         cells = (folded(line) for row in report.rows for line in wording.cells(row))
-        lines.append(table(wording.COLUMNS, cells, numeric=wording.NUMERIC, whole=wording.WHOLE))
+        lines.append(table(columns(report), cells, numeric=NUMERIC, whole=WHOLE))
     paragraphs = list(wording.reasons(report))
     if explain:
         for row in report.rows:
@@ -64,7 +65,7 @@ def table(
     for row in rows:
         grid.add_row(*(Text(cell) for cell in row))
     page = io.StringIO()
-    Console(file=page, width=WIDTH, color_system=None, legacy_windows=False).print(grid)
+    Console(file=page, width=WIDTH, color_system=None, legacy_windows=False, force_jupyter=False).print(grid)
     return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
 
 

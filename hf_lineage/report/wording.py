@@ -12,12 +12,6 @@ from hf_lineage.evidence.verdict import SEVERITY, Evidence
 from hf_lineage.report import adapter, licences, merge, numbers, relation, units, waivers
 from hf_lineage.report.limits import LIMITS as LIMITS
 
-COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
-NUMERIC = (3, 4, 5)
-"""The columns of figures."""
-WHOLE = (2,)
-"""The columns whose words are never broken over two lines: the paths."""
-
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from hf_lineage.architecture.paths import ALL, PATHS
 from hf_lineage.errors import OptionError
+from hf_lineage.signature.fields import Names, OptionalPath
 from hf_lineage.signature.recipe import RECIPES, Recipe
 
 
@@ -15,7 +15,7 @@ class Spec:
     """Which signature of a model is meant: by which recipe, and along which paths; OptionError for an unknown path."""
 
     recipe: Recipe = RECIPES["robust"]
-    paths: tuple[str, ...] = ("mlp",)
+    paths: Names = Names("mlp")
     """Names of paths, or ALL."""
     readers: bool = field(default=False, kw_only=True)
     """Whether a signature also holds what the shares of a merge are measured on; only checks of merges need it."""
@@ -36,9 +36,9 @@ class Sources:
 
     recompute: bool = False
     """Whether to read weights even where a signature of them is cached or published."""
-    signatures: tuple[str, ...] = ()
+    signatures: Names = Names()
     """Repositories on the Hub to search for signatures of bases, besides their own."""
-    trust: Path | None = None
+    trust: OptionalPath = OptionalPath()
     """A trust file instead of the usual one."""
     published: bool = field(default=False, kw_only=True)
     """Whether no weights of a base may be downloaded: a published signature, if need be an earlier one, is used."""

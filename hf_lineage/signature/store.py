@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,12 @@ FINITE = frozenset({"sketch", "corner", "weight", READERS})
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
-def save_signature(signature: Signature, file: Path) -> None:
+def save_signature(signature: Signature, file: str | PathLike[str]) -> None:
     """Write a signature, whole or not at all.
 
     Raise SignatureError if the file cannot be written, or if the residuals are not in memory.
     """
-    write_atomically(file, encode(signature))
+    write_atomically(Path(file), encode(signature))
 
 
 def encode(signature: Signature) -> bytes:
@@ -73,12 +74,13 @@ def encode(signature: Signature) -> bytes:
     return save(tensors, metadata={"signature": msgspec.json.encode(metadata).decode()})
 
 
-def load_signature(file: Path) -> Signature:
+def load_signature(file: str | PathLike[str]) -> Signature:
     """Read a signature back, bit for bit; raise SignatureError if it is not a signature, or of another version.
 
     Every number in its metadata is checked against bounds and against the header of the file before arrays of these
     sizes are allocated.
     """
+    file = Path(file)
     try:
         with opened_header(file, LARGEST_HEADER) as (opened, begin, stamp):
             metadata = provenance(opened, file)

@@ -83,24 +83,24 @@ class PathSignature:
     whose branch is zero or not finite has zeros in `sketch` and `corner`, and that norm (0 or NaN).
     """
 
-    sketch: Array | Columns
+    sketch: Array | Columns = field(repr=False)
     """(L, d, k): R Z, the centred residual multiplied with the probes."""
-    corner: Array
+    corner: Array = field(repr=False)
     """(L, m, m): R[S, S], the residual restricted to the test coordinates, on which the permutation test runs."""
-    trace: Vector
+    trace: Vector = field(repr=False)
     """(L,): tr M."""
-    norm: Vector
+    norm: Vector = field(repr=False)
     """(L,): ‖M‖_F, estimated from the probes unless exact."""
-    writes: Vector
+    writes: Vector = field(repr=False)
     """(L,): how much the layer's branch writes into the stream, the sum of its units' n_u or, where a norm stands on
     the branch's output, of what that lets through; layers are weighed by their shares of it."""
-    units: tuple[UnitCodes, ...] = ()
+    units: tuple[UnitCodes, ...] = field(default=(), repr=False)
     """For each layer its units; empty in signatures that were stored without them."""
     widths: tuple[int, ...] = ()
     """For each layer the width of its stream, where widths differ."""
     sampled: Sampled | None = None
     """How much of every layer it is made of; None where that is the whole layer."""
-    readers: Array | None = None
+    readers: Array | None = field(default=None, repr=False)
     """(L, g, k): random sums over the units of W_in Z, linear in the weights; None if nobody asked for them."""
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
@@ -160,11 +160,11 @@ class Signature:
     """Whether the architecture treats all residual coordinates alike, so that the permutation null holds."""
     width: int
     layers: int
-    recipe: Recipe
-    paths: Mapping[str, PathSignature]
+    recipe: Recipe = field(repr=False)
+    paths: Mapping[str, PathSignature] = field(repr=False)
     without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Path -> the layers without this branch, which have no row in its arrays; most models have no such layers."""
-    made_from: Mapping[str, str] = field(default_factory=dict)
+    made_from: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Digests of the factorization and of the model's files, if the signature was stored to be used again."""
     notes: tuple[str, ...] = ()
     """Sentences about files and tensors that lay beside the weights and were not read."""

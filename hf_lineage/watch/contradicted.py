@@ -36,7 +36,7 @@ def _issue(entry: Entry, contradicted: list[Claim]) -> Iterator[str]:
     yield f"Lineage contradicted: {entry.model} @ {entry.commit[:12]}"
     yield (
         f"{paragraph(entry.model)} declares a base, and its weights do not show that they come from it. It was checked "
-        f"at commit {escaped(entry.commit)} on {entry.checked_at:%Y-%m-%d} by hf-lineage {escaped(entry.version)}."
+        f"at commit {escaped(entry.commit)} on {entry.checked_at:%Y-%m-%d} by hf-lineage {escaped(entry.tool.version)}."
     )
     yield table(COLUMNS, map(_cells, shown))
     if hidden:
@@ -50,5 +50,6 @@ def _issue(entry: Entry, contradicted: list[Claim]) -> Iterator[str]:
 
 def _cells(claim: Claim) -> tuple[str, ...]:
     base, commit = printable(claim.base, 200), claim.base_commit or NONE
-    score, p_value = figures(claim.score, claim.p_value)
-    return base, commit, ", ".join(claim.sources), score, share(claim.inherited), p_value
+    score, p_value = figures(claim.score, claim.p_value_adjusted)
+    inherited = share(claim.inherited.share if claim.inherited else None)
+    return base, commit, ", ".join(claim.sources), score, inherited, p_value

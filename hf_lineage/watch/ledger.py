@@ -18,9 +18,11 @@ from typing import Annotated
 import filelock
 import msgspec
 
+from hf_lineage import __version__
 from hf_lineage.errors import LedgerError, printable
+from hf_lineage.watch import older_lines
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 LONGEST_LINE = 2**22
 """The most bytes of a line: a hundred claims with values as long as they may be."""
@@ -28,6 +30,19 @@ MOST_LINES = 10**6
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Name = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}\Z")]
 Commit = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40}\Z")]
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """What checked."""
+
+    name: str = "hf-lineage"
+    version: str = __version__
+
+
+class Inherited(msgspec.Struct, frozen=True):
+    """The share of what the model's units write that is inherited."""
+
+    share: float
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,15 +55,15 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     reason: str
     score: float | None
-    p_value: float | None
+    p_value_adjusted: float | None
     command: str
     """The command that checks the claim again."""
     kind: str | None = None
     """The kind of RELATED; null for any other verdict."""
     exit_code: int | None = None
     """What `check` returns for the claim; null in entries of versions without kinds of RELATED."""
-    inherited: float | None = None
-    """The share of what the model's units write that is inherited; null where it was not measured."""
+    inherited: Inherited | None = None
+    """Null where it was not measured."""
     part: str = ""
     """The folder or file of the repository that it is about; empty for the repository itself."""
 
@@ -64,8 +79,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     changed: Moment
     """When the model last changed, as the Hub says."""
     checked_at: Moment
-    version: str
-    """The version of hf-lineage."""
+    tool: Tool = Tool()
     error: str = ""
     claims: tuple[Claim, ...] = ()
 
@@ -157,8 +171,11 @@ def read(file: Path) -> Ledger:
 
 def _entry(line: bytes, where: str) -> Entry:
     try:
-        if msgspec.json.decode(line, type=_Version).schema_version > SCHEMA_VERSION:
+        version = msgspec.json.decode(line, type=_Version).schema_version
+        if version > SCHEMA_VERSION:
             raise LedgerError(f"{where} was written by a later hf-lineage; update hf-lineage")
+        if version < SCHEMA_VERSION:
+            return msgspec.convert(older_lines.raised(line), Entry)
         return msgspec.json.decode(line, type=Entry)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise LedgerError(f"{where} is not a ledger entry ({error}); correct or remove it") from None

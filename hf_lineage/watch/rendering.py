@@ -184,14 +184,14 @@ def _results(entry: Entry, run: Run | None = None) -> Iterator[_Result]:
         yield _Result(ERROR, NONE, (NONE, NONE, NONE), entry.error, ExitCode.ERROR)
     for claim in entry.claims:
         kind = Kind.of(claim.kind, claim.verdict)
-        score, p_value = figures(claim.score, claim.p_value)
+        score, p_value = figures(claim.score, claim.p_value_adjusted)
         waiver = run and run.waiver(entry, claim)
         lacks = list(run.policy.lacks(kind, claim.relation)) if run and kind and not waiver else []
         besides = [f"accepted until {waiver.expires}: {waiver.reason}"] if waiver else lacks
         yield _Result(
             kind.words if kind else ERROR,
             printable(claim.base, 200),
-            (score, share(claim.inherited), p_value),
+            (score, share(claim.inherited.share if claim.inherited else None), p_value),
             "; ".join((claim.reason, *besides) if claim.reason else besides),
             ExitCode.RELATED if waiver else _code(claim.exit_code, kind),
             bool(lacks),

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from hf_lineage import __version__
 from hf_lineage.checking.api import check_source, without_model
 from hf_lineage.checking.naming import is_path, locate_base
 from hf_lineage.checking.options import Options
@@ -132,7 +131,6 @@ def _entry(release: Release, options: Options) -> Entry:
         watched=release.watched,
         changed=release.changed,
         checked_at=datetime.now(UTC).replace(microsecond=0),
-        version=__version__,
         error=problem,
         claims=claims,
     )

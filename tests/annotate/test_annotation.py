@@ -93,7 +93,7 @@ def test_the_record_says_the_same_to_programs(hub):
     result = claims(hub)
     (claim,) = result.pop("claims")
     assert result == {
-        "schema_version": 2,
+        "schema_version": 3,
         "tool": {"name": "hf-lineage", "version": "0.1.0"},
         "model": "fern/child",
         "commit": None,
@@ -102,7 +102,7 @@ def test_the_record_says_the_same_to_programs(hub):
     assert (claim["base"], claim["relation"], claim["verdict"], claim["verified"]) == (
         "acme/base", "finetune", "RELATED", True,
     )  # fmt: skip
-    assert claim["evidence"]["mlp"]["score"] == claim["score"]
+    assert [path["score"] for path in claim["paths"]] == [claim["score"]]
     assert claim["recipe"]["name"] == "robust"
     assert datetime.date.fromisoformat(claim["date"]) <= datetime.datetime.now(datetime.UTC).date()
 
@@ -195,14 +195,14 @@ class TestFolder:
             assert lineage("annotate", model, "--base", base, "--write").code == 0
             assert str(hub) not in readme(hub)
             assert str(hub) not in json.dumps(claims(hub))
-            assert claims(hub)["claims"][0]["command"] == "hf-lineage check ./child --base ./base"
+            assert claims(hub)["claims"][0]["command"] == "hf-lineage check . --base ./base"
         monkeypatch.chdir("child")
         assert "Up to date already" in lineage("annotate", ".", "--base", "../../acme/base").out
 
     def test_a_reason_names_no_path_of_this_machine_either(self, hub):
         (hub / "fern/child" / WEIGHTS).rename(hub / "fern/child/pytorch_model.bin")
         assert lineage("annotate", hub / "fern/child", "--write").code == 0
-        assert claims(hub)["claims"][0]["reason"].startswith("./child holds its weights as a pickle")
+        assert claims(hub)["claims"][0]["reason"].startswith("this repository holds its weights as a pickle")
         assert str(hub) not in readme(hub)
 
     def test_a_stale_card_is_not_overwritten(self, hub):
@@ -311,7 +311,7 @@ def test_a_stored_signature_has_no_card(hub):
         ("not JSON", "lineage/claims.json is not a file that hf-lineage wrote (JSON is malformed"),
         ('{"schema_version": 1, "claims": 7}', "is not a file that hf-lineage wrote"),
         ('{"schema_version": 1, "claims": [], "tool": 7}', "is not a file that hf-lineage wrote"),
-        ('{"schema_version": 3}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
+        ('{"schema_version": 4}', "lineage/claims.json was written by a later hf-lineage; update hf-lineage"),
     ],
 )
 def test_a_record_of_somebody_else_is_left_alone(hub, content, message):

@@ -56,7 +56,7 @@ def test_another_order_of_layers_measures_something_else_and_changes_nothing(dee
     assert first[1] != second[1]
     assert annotate(deep, 1).code == 0
     before = files(deep)
-    assert json.loads(before["lineage/claims.json"])["claims"][0]["evidence"]["mlp"]["layers_read"] < LAYERS
+    assert json.loads(before["lineage/claims.json"])["claims"][0]["paths"][0]["layers_read"] < LAYERS
     for seed in range(2, 8):
         assert annotate(deep, seed).out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
         assert files(deep) == before
@@ -71,13 +71,13 @@ def test_the_seed_of_the_order_is_not_recorded(deep):
     "change",
     [
         lambda claim: claim.update(score=-claim["score"]),
-        lambda claim: claim.update(inherited=0.42),
+        lambda claim: claim.update(inherited={"share": 0.42}),
         lambda claim: claim.update(verdict="UNRELATED"),
         lambda claim: claim.update(verified=False),
         lambda claim: claim.update(kind="part"),
         lambda claim: claim.update(reason="because"),
-        lambda claim: claim["evidence"]["mlp"].update(p_value_adjusted=0.5),
-        lambda claim: claim["evidence"]["mlp"].update(verdict="UNRELATED"),
+        lambda claim: claim["paths"][0].update(p_value_adjusted=0.5),
+        lambda claim: claim["paths"][0].update(verdict="UNRELATED"),
         lambda claim: claim["test"].update(min_share=0.1),
         lambda claim: claim.update(command="rm -rf /"),
     ],
@@ -94,8 +94,9 @@ def test_what_no_draw_explains_is_written_anew(deep, change):
 def test_a_share_is_recorded_in_whole_per_cent(deep):
     annotate(deep, 1)
     (claim,) = record.decode(files(deep)["lineage/claims.json"]).claims
-    assert claim.inherited == claim.evidence["mlp"].inherited == round(claim.inherited, 2)
-    assert f"| {claim.inherited:.0%} |" in files(deep)["README.md"].decode()
+    assert claim.inherited == claim.evidence["mlp"].inherited
+    assert claim.inherited.share == round(claim.inherited.share, 2)
+    assert f"| {claim.inherited.share:.0%} |" in files(deep)["README.md"].decode()
 
 
 def test_a_record_of_the_first_schema_loses_its_word(deep):

@@ -13,7 +13,7 @@ from hf_lineage.report.merge_record import RecordedParent, RecordedShare
 from tests import goldens
 from tests.hostile import NAMES
 
-GOLDEN = record.decode(goldens.read("claims-v2.json"))
+GOLDEN = record.decode(goldens.read("claims-v3.json"))
 
 
 def recorded(**changes):
@@ -27,7 +27,7 @@ def rows(text):
 
 
 def test_the_section_of_the_committed_record():
-    lines = section.render(recorded(score=0.99459, p_value=0.0051)).splitlines()
+    lines = section.render(recorded(score=0.99459, p_value_adjusted=0.0051)).splitlines()
     assert lines[0] == "## Lineage"
     assert lines[2] == "| Base | Relation (as declared) | Verdict | Score | Inherited | p-value | Commit of the base |"
     assert lines[4] == "| acme/llama-base | finetune | RELATED \\(verified\\) | 0.995 | 100% | 0.0051 | – |"
@@ -41,7 +41,13 @@ def test_the_section_of_the_committed_record():
 def test_what_was_not_measured_is_a_dash():
     text = section.render(
         recorded(
-            verdict="UNVERIFIABLE", kind=None, verified=False, score=None, p_value=None, inherited=None, evidence={}
+            verdict="UNVERIFIABLE",
+            kind=None,
+            verified=False,
+            score=None,
+            p_value_adjusted=None,
+            inherited=None,
+            paths=(),
         )
     )
     assert "| acme/llama-base | finetune | UNVERIFIABLE \\(not verified\\) | – | – | – | – |" in rows(text)

@@ -85,7 +85,7 @@ def test_json_has_every_step(hub):
     (claim,) = json.loads(result.out)["claims"]
     assert (result.code, claim["verified"], claim["kind"]) == (3, False, "indirect")
     assert (claim["base"], claim["compared"]) == ("acme/packed", "acme/base")
-    said = {"base": "acme/packed", "revision": None, "reason": WHY, "declares": "acme/base", "sources": ["README.md"]}
+    said = {"base": "acme/packed", "commit": None, "reason": WHY, "declares": "acme/base", "sources": ["README.md"]}
     assert claim["steps"] == [said]
 
 

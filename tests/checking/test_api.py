@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_lineage import Options, check, compare, extract, save_signature
+from hf_lineage import Options, check, compare, extract, load_signature, save_signature
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError
 from hf_lineage.report import text
 from hf_lineage.signature.recipe import RECIPES
@@ -32,6 +32,27 @@ def test_a_true_claim_is_related_and_names_where_it_stands():
     assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "finetune", ("README.md",))
     assert (row.verdict.name, report.exit_code) == ("RELATED", 0)
     assert row.verdict.evidence["mlp"].p_value == 0.001
+
+
+def test_text_and_paths_name_models_alike(tmp_path):
+    base, tuned = HUB / BASE, HUB / TUNED
+    options = Options(order_seed=0, permutations=99)
+    reports = [
+        check(str(tuned), str(base), options),
+        check(tuned, base, options),
+        check(tuned, [base], options),
+        compare(base, tuned, options),
+    ]
+    assert {row.verdict.name for report in reports for row in report.rows} == {"RELATED"}
+    assert {report.to_rows()[0]["score"] for report in reports} == {reports[0].to_rows()[0]["score"]}
+    assert {report.model for report in reports} == {str(tuned)}
+    one = check(TUNED, BASE, Options(local_hub=str(HUB), order_seed=0, permutations=99))
+    assert one.rows[0].claim.base == BASE
+    for file in (tmp_path / "a.lineage.safetensors", str(tmp_path / "b.lineage.safetensors")):
+        save_signature(signature := extract(tuned, options), file)
+        assert repr(load_signature(file)) == repr(signature)
+    assert repr(signature).startswith(f"Signature(model={str(tuned)!r}, revision=None, architecture='LlamaForCausalLM'")
+    assert "array" not in repr((signature, signature.paths))
 
 
 def test_pickles_are_read_of_every_model_where_the_options_allow_it(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,9 +11,9 @@ from hf_lineage import Options, check
 from hf_lineage.checking import naming
 from hf_lineage.checking.naming import is_path, locate_base
 from hf_lineage.claims import names
-from hf_lineage.errors import RepositoryError, SignatureError
+from hf_lineage.errors import OptionError, RepositoryError, SignatureError
 from tests.loading import LOADABLE, logits
-from tests.models import card, edit_json, fine_tuned, tiny_llama
+from tests.models import WEIGHTS, card, edit_json, fine_tuned, tiny_llama
 from tests.running import lineage
 
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -93,7 +94,7 @@ class TestDeclared:
         assert lineage("annotate", "model", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
         assert (claim["base"], claim["verdict"], claim["verified"]) == (LLAMA, "UNVERIFIABLE", False)
-        assert claim["command"] == f"hf-lineage check ./model --base {LLAMA}"
+        assert claim["command"] == f"hf-lineage check . --base {LLAMA}"
 
 
 class TestTyped:
@@ -126,7 +127,7 @@ class TestTyped:
         assert lineage("annotate", "model", "--base", f"./{LLAMA}", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
         assert (claim["base"], claim["command"]) == (
-            "./Llama-3.1-8B", "hf-lineage check ./model --base ./Llama-3.1-8B",
+            "./Llama-3.1-8B", "hf-lineage check . --base ./Llama-3.1-8B",
         )  # fmt: skip
 
     def test_a_model_may_be_a_folder_by_its_bare_name(self, checkout):
@@ -184,3 +185,51 @@ def test_the_path_of_a_graph_in_the_folder_of_graphs_means_the_repository_above(
     assert (found.folder, found.file) == (tmp_path / "model", "onnx/model_q4.onnx")
     alone = naming.locate(str(tmp_path / "alone/onnx/model.onnx"))
     assert (alone.folder, alone.file) == (tmp_path / "alone/onnx", "model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("acme/base", "acme/base"),
+        (Path("acme/base"), "./acme/base"),
+        (Path("model.gguf"), "./model.gguf"),
+        (Path("./acme"), "./acme"),
+        (Path("../acme"), "../acme"),
+        (Path("/acme/base"), "/acme/base"),
+        (Path(), "."),
+    ],
+)
+def test_a_path_object_means_what_is_here_and_never_a_name_on_the_hub(model, name):
+    assert naming.named(model) == name
+
+
+def test_one_model_may_stand_for_several():
+    assert naming.several("a/b") == ("a/b",)
+    assert naming.several(Path("/a")) == ("/a",)
+    assert naming.several(["a/b", Path("/a")]) == ("a/b", "/a")
+    assert naming.several(name for name in ("a/b",)) == ("a/b",)
+    assert naming.several(()) == ()
+
+
+@pytest.mark.parametrize("model", [7, None, b"acme/base", ["acme/base"]])
+def test_what_is_no_name_is_refused(model):
+    with pytest.raises(OptionError, match="a model is named by text or by a path, not by "):
+        naming.named(model)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "consolidated.00.pth"])
+def test_a_file_of_weights_leads_to_the_folder_in_which_it_is(tmp_path, name):
+    folder = tiny_llama(tmp_path / "my model")
+    if name != WEIGHTS:
+        (folder / WEIGHTS).rename(folder / name)
+    file = folder / name
+    told = f"{file} cannot be read as a signature; a model with these weights is named by its folder, "
+    assert lineage("check", file).error == f"{told}'{folder}', where its config.json is"
+    (folder / "config.json").unlink()
+    assert lineage("inspect", file).error == f"{told}with its config.json beside it"
+
+
+def test_a_damaged_signature_is_still_called_one(tmp_path):
+    (tmp_path / "a.lineage.safetensors").write_bytes(b"{}")
+    with pytest.raises(SignatureError, match="cannot be read as a signature"):
+        naming.locate(str(tmp_path / "a.lineage.safetensors"))

@@ -211,15 +211,29 @@ def test_every_command_says_which_exit_codes_there_are():
         assert "Exit codes: 0 " in command.epilog
 
 
+def usages(*words):
+    """The words of every example in the help of a command, without the name of the program."""
+    text = lineage(*words, "--help").out
+    return [usage.split() for usage in re.findall(r"(?m)^    hf-lineage (.+)$", text.partition("Examples:\n")[2])]
+
+
 @pytest.mark.parametrize("name", cli.cli.commands)
-def test_every_command_shows_how_it_is_called(name):
-    text = lineage(name, "--help").out
-    usages = re.findall(r"(?m)^    hf-lineage (.+)$", text.partition("Examples:\n")[2])
-    assert usages
-    for usage in usages:
-        command, *arguments = usage.split()
+def test_every_command_shows_in_several_ways_how_it_is_called(name, tmp_path, monkeypatch):
+    (tmp_path / "index").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert len(usages(name)) > 1
+    for command, *arguments in usages(name):
         assert command == name
         cli.cli.commands[name].make_context(name, arguments)
+
+
+def test_the_help_of_the_program_and_of_a_command_within_a_command_shows_examples_as_well():
+    for command, *arguments in usages():
+        cli.cli.commands[command].make_context(command, arguments)
+    for name, command in cli.cli.commands["index"].commands.items():
+        assert usages("index", name)
+        for _, _, *arguments in usages("index", name):
+            command.make_context(name, arguments)
 
 
 def test_one_check_writes_reports_in_several_formats(hub, tmp_path):

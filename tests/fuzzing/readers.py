@@ -34,6 +34,7 @@ from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources import trust
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.watch import ledger
+from tests import goldens
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.fuzzing.converted import ctranslate2_files, onnx_files
 from tests.gguf_models import write
@@ -244,7 +245,10 @@ def _lines(random: Random) -> bytes:
     return whole if random.randrange(2) else spliced(random, whole)
 
 
-_ENTRIES = [json.loads(msgspec.json.encode(each)) for each in (entry(claims=(claim(),)), entry(commit="c"))]
+_ENTRIES = [
+    *(json.loads(msgspec.json.encode(each)) for each in (entry(claims=(claim(),)), entry(commit="c"))),
+    json.loads(goldens.read("ledger-v1.jsonl").splitlines()[0]),
+]
 
 
 def _card_read(repo: RepoRef) -> None:
@@ -262,14 +266,14 @@ _POLICY = {
     ],
 }
 _RECORD = {
-    "schema_version": 1,
+    "schema_version": 3,
     "tool": {"name": "hf-lineage", "version": "0.1.0"},
     "model": "org/model",
     "commit": "a" * 40,
     "claims": [
         {
             "base": "org/base", "base_commit": None, "relation": "finetune", "sources": ["README.md"], "verified": True,
-            "verdict": "RELATED", "reason": "", "layers": 2, "score": 0.9, "p_value": 0.001, "evidence": {},
+            "verdict": "RELATED", "reason": "", "layers": 2, "score": 0.9, "p_value_adjusted": 0.001, "paths": [],
             "recipe": {
                 "name": "robust", "gains": True, "means": True, "cap": 2.0, "ones": True, "probes": 64,
                 "coordinates": 128, "sketch_version": 1,

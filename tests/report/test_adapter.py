@@ -112,7 +112,7 @@ def test_a_badge_an_alert_and_a_test_case_have_the_p_value():
 def test_the_record_beside_a_card_has_the_p_value():
     recorded = record.build(report(trace()), None, datetime.date(2026, 11, 22), {})
     (claim,) = recorded.claims
-    assert (claim.verified, claim.kind, claim.score, claim.p_value, claim.evidence) == (
+    assert (claim.verified, claim.kind, claim.score, claim.p_value_adjusted, claim.evidence) == (
         True,
         "adapter",
         None,

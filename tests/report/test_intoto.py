@@ -20,7 +20,7 @@ from tests.server.client import connect
 ROOT = Path(__file__).parents[2]
 HUB = ROOT / "examples" / "hub"
 STATEMENT = ROOT / "tests" / "data" / "schemas" / "statement-v1.json"
-PREDICATE = ROOT / "docs" / "attestation" / "v2" / "schema.json"
+PREDICATE = ROOT / "docs" / "attestation" / "v3" / "schema.json"
 
 
 def stated(report):

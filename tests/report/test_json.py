@@ -23,7 +23,7 @@ def without_another_time(monkeypatch):
 
 @pytest.fixture(scope="module")
 def golden():
-    return plain.loads(goldens.read("report-v2.json"))
+    return plain.loads(goldens.read("report-v3.json"))
 
 
 def test_the_report_on_an_example_pair_is_the_committed_one(report, golden):
@@ -31,7 +31,7 @@ def test_the_report_on_an_example_pair_is_the_committed_one(report, golden):
 
 
 def test_the_committed_report_is_written_as_the_same_bytes(golden):
-    assert encode(golden).encode() == goldens.read("report-v2.json")
+    assert encode(golden).encode() == goldens.read("report-v3.json")
 
 
 def test_the_committed_report_keeps_to_todays_schema(golden):

@@ -8,9 +8,10 @@ import pytest
 
 from hf_lineage.errors import CardError
 from hf_lineage.report import record
+from hf_lineage.watch import ledger
 from tests import goldens
 
-NAME = "claims-v2.json"
+NAME = "claims-v3.json"
 BASE = "acme/llama-base"
 
 
@@ -36,6 +37,27 @@ def test_the_committed_record_is_read_and_written_as_the_same_bytes():
     assert list(claim.evidence) == ["mlp", "query_key"]
 
 
+def test_a_record_and_a_report_have_one_key_for_one_thing():
+    """What the record adds is about the record; everything else stands under the same keys, with fewer digits."""
+    recorded, told = (json.loads(goldens.read(name)) for name in (NAME, "report-v3.json"))
+    assert alien(recorded, told) == {"claims.date", "claims.command", "claims.test"}
+
+
+def alien(record, report, where=""):
+    """Keys of one document that the other one does not have at the same place."""
+    if isinstance(record, list):
+        return set().union(*(alien(a, b, where) for a, b in zip(record, report, strict=True)))
+    if not isinstance(record, dict):
+        return set()
+    inside = (alien(record[key], report[key], f"{where}{key}.") for key in record.keys() & report.keys())
+    return {f"{where}{key}" for key in record.keys() - report.keys()}.union(*inside)
+
+
+def test_a_ledger_and_a_record_have_one_key_for_one_thing():
+    assert set(ledger.Claim.__struct_fields__) <= set(record.RecordedClaim.__struct_fields__)
+    assert {"tool", "model", "commit", "claims", "schema_version"} <= set(ledger.Entry.__struct_fields__)
+
+
 def test_no_file_is_no_record_and_neither_is_one_of_an_earlier_schema():
     assert record.decode(None) is None
     assert record.decode(b'{"schema_version": 1, "tool": {"name": "x", "version": "1"}, "claims": [{}]}') is None
@@ -47,11 +69,11 @@ def test_no_file_is_no_record_and_neither_is_one_of_an_earlier_schema():
         (b"", "is not a file that hf-lineage wrote"),
         (b"[]", "is not a file that hf-lineage wrote"),
         (b"{}", "is not a file that hf-lineage wrote"),
-        (b'{"schema_version": 2}', "is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 3}', "is not a file that hf-lineage wrote"),
         (b'{"schema_version": 1}', "is not a file that hf-lineage wrote"),
-        (b'{"schema_version": 3}', "was written by a later hf-lineage; update hf-lineage"),
+        (b'{"schema_version": 4}', "was written by a later hf-lineage; update hf-lineage"),
         (b"[" * 10**5, "is not a file that hf-lineage wrote"),
-        (b'{"schema_version": 2, "probes": \xff}', "is not a file that hf-lineage wrote"),
+        (b'{"schema_version": 3, "probes": \xff}', "is not a file that hf-lineage wrote"),
     ],
 )
 def test_a_file_of_somebody_else_is_refused(content, message):
@@ -69,7 +91,7 @@ def test_measured_figures_have_four_digits_and_shares_two_decimals(report):
     (claim,) = built(report).claims
     assert claim.score == float(f"{claim.score:.4g}")
     assert claim.evidence["mlp"].standard_error == float(f"{claim.evidence['mlp'].standard_error:.1g}")
-    assert claim.inherited == round(claim.inherited, 2) == 1.0
+    assert claim.inherited.share == round(claim.inherited.share, 2) == 1.0
 
 
 def test_names_that_only_this_machine_knows_stand_for_others_wherever_they_are_words(report):

@@ -53,7 +53,7 @@ def test_each_verdict_has_its_rule_and_level(every_kind):
 def test_a_result_has_its_numbers(every_kind):
     (run,) = log(every_kind)["runs"]
     assert run["results"][0]["properties"] == {
-        "verdict": "RELATED", "base": "org/base", "baseRevision": "0" * 40, "relation": "finetune",
+        "verdict": "RELATED", "base": "org/base", "baseCommit": "0" * 40, "relation": "finetune",
         "sources": ["README.md"], "score": pytest.approx(0.973), "pValue": 0.001, "inherited": pytest.approx(1.0),
         "kind": "related", "verified": True,
     }  # fmt: skip

@@ -29,6 +29,13 @@ def test_figures_stand_on_the_right_and_a_path_is_never_broken():
     assert any(" value_output " in line for line in text.splitlines())
 
 
+def test_a_table_is_text_in_a_notebook_as_well(monkeypatch):
+    """There the library that draws it would print it into the cell."""
+    usual = table(("A", "B"), [("x", "y")])
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert table(("A", "B"), [("x", "y")]) == usual
+
+
 def test_a_cell_is_text_and_no_markup_of_the_table():
     assert "[red]x[/red]" in table(("A", "B"), [("[red]x[/red]", "y")])
 

@@ -19,6 +19,7 @@ from hf_lineage.evidence.verdict import (
     Unrelated,
 )
 from hf_lineage.report import wording
+from hf_lineage.report.columns import COLUMNS
 from hf_lineage.signature.origin import CACHE, FILE, WEIGHTS, Origin
 from tests.example_evidence import evidence, inheriting
 
@@ -41,7 +42,7 @@ def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_onc
         ("org/base", "finetune", "mlp", "0.973", "100%", "0.001", "RELATED"),
         ("", "", "query_key", "0.400", "-", "0.001", "RELATED, share not measured"),
     ]
-    assert {len(line) for line in lines} == {len(wording.COLUMNS)}
+    assert {len(line) for line in lines} == {len(COLUMNS)}
 
 
 def test_a_row_that_was_not_measured_has_one_line_without_figures():

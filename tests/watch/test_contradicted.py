@@ -3,7 +3,7 @@ from markdown_it import MarkdownIt
 from hf_lineage.watch.contradicted import issues
 from tests.watch.test_ledger import claim, entry
 
-LIE = claim(verdict="UNRELATED", score=0.0123, p_value=0.4567)
+LIE = claim(verdict="UNRELATED", score=0.0123, p_value_adjusted=0.4567)
 LONGEST_BODY = 65536
 LONGEST_TITLE = 256
 

@@ -15,15 +15,13 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 def entry(model="fern/child", commit="a", hour=0, watched="fern", **rest):
     changed = NOON + timedelta(hours=hour)
-    return Entry(
-        model=model, commit=commit * 40, watched=watched, changed=changed, checked_at=NOON, version="0.1.0", **rest
-    )
+    return Entry(model=model, commit=commit * 40, watched=watched, changed=changed, checked_at=NOON, **rest)
 
 
 def claim(**changes):
     values = {
         "base": "acme/base", "base_commit": "b" * 40, "relation": None, "sources": ("README.md",), "verdict": "RELATED",
-        "reason": "", "score": 0.9, "p_value": 0.001, "command": "hf-lineage check fern/child",
+        "reason": "", "score": 0.9, "p_value_adjusted": 0.001, "command": "hf-lineage check fern/child",
     }  # fmt: skip
     return Claim(**values | changes)
 
@@ -55,7 +53,7 @@ def test_the_mark_is_the_latest_change_of_what_was_watched_by_the_same_name(file
 
 def test_every_line_is_one_versioned_object(file):
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [line["schema_version"] for line in lines] == [1, 1, 1]
+    assert [line["schema_version"] for line in lines] == [2, 2, 2]
     assert lines[0]["claims"][0]["base_commit"] == "b" * 40
 
 
@@ -96,7 +94,7 @@ def test_new_keys_of_a_later_version_are_no_harm_and_a_new_meaning_is(file):
     first, *rest = (json.loads(line) for line in file.read_text().splitlines())
     file.write_text("".join(f"{json.dumps(line)}\n" for line in (first | {"more": [1]}, *rest)))
     assert ledger.read(file).lines == 3
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in (first, rest[0] | {"schema_version": 2})))
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in (first, rest[0] | {"schema_version": 3})))
     with pytest.raises(LedgerError, match="line 2 was written by a later hf-lineage; update hf-lineage"):
         ledger.read(file)
 
@@ -172,14 +170,14 @@ def test_a_line_that_is_no_utf_8_is_an_error_that_names_it(file):
 
 
 def test_the_committed_ledger_is_read_and_appended_as_the_same_bytes(tmp_path):
-    golden = goldens.read("ledger-v1.jsonl")
+    golden = goldens.read("ledger-v2.jsonl")
     assert goldens.lines() == golden
     (tmp_path / "old").write_bytes(golden)
     book = ledger.read(tmp_path / "old")
     assert {model: len(entry.claims) for model, entry in book.latest.items()} == {
         "fern/child": 1, "fern/silent": 0, "fern/other": 1, "fern/broken": 0,
     }  # fmt: skip
-    assert book.latest["fern/child"].claims[0].inherited == 0.34
+    assert book.latest["fern/child"].claims[0].inherited.share == 0.34
     with ledger.writing(tmp_path / "new") as copy:
         for line in book.latest.values():
             copy.append(line)

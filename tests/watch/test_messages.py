@@ -9,12 +9,15 @@ from slack_sdk.models.blocks import Block, SectionBlock
 
 from hf_lineage.hub.listing import Release
 from hf_lineage.watch import messages
+from hf_lineage.watch.ledger import Inherited
 from hf_lineage.watch.rendering import FORMATS, Plan, Run, planned, results
 from tests import hostile
 from tests.watch.test_ledger import NOON, claim, entry
 
 EMPTY = Run((), 0, 0, (), ())
-LIAR = entry("fern/li_ar", claims=(claim(verdict="UNRELATED", score=0.0123, p_value=0.4567, inherited=0.0),))
+LIAR = entry(
+    "fern/li_ar", claims=(claim(verdict="UNRELATED", score=0.0123, p_value_adjusted=0.4567, inherited=Inherited(0.0)),)
+)
 MENTIONS = ("<!channel>", "<@U012AB3CD>", "@everyone", "<@&12345678>", "<http://evil|here>", "[here](https://evil)")
 LONGEST = "x" * 95
 DISCORD = {"title": 256, "description": 4096, "footer": 2048, "message": 6000}

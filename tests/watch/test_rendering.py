@@ -8,6 +8,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.policy import Policy, Waiver
 from hf_lineage.evidence.verdict import ExitCode, Kind
 from hf_lineage.watch import rendering
+from hf_lineage.watch.ledger import Inherited
 from hf_lineage.watch.rendering import FORMATS, Run, outcome, results
 from tests.watch.test_ledger import claim, entry
 
@@ -59,8 +60,10 @@ def test_a_policy_accepts_by_the_model_the_base_and_the_part_and_asks_for_the_re
 def test_text_fits_eighty_columns_and_says_the_worst_first():
     seen = (
         entry("fern/good", claims=(claim(),)),
-        entry("fern/bad", claims=(claim(verdict="UNRELATED", score=0.0123, p_value=0.4567),)),
-        entry("fern/" + "x" * 96, claims=(claim(verdict="UNVERIFIABLE", score=None, p_value=None, reason="why"),)),
+        entry("fern/bad", claims=(claim(verdict="UNRELATED", score=0.0123, p_value_adjusted=0.4567),)),
+        entry(
+            "fern/" + "x" * 96, claims=(claim(verdict="UNVERIFIABLE", score=None, p_value_adjusted=None, reason="why"),)
+        ),
         entry("fern/gated", error="fern/gated is gated: ask for access"),
     )
     text = FORMATS["text"](results(Run(seen, 2, 1, ("nobody has no models",), ())))
@@ -83,7 +86,7 @@ def test_text_fits_eighty_columns_and_says_the_worst_first():
 )
 def test_kind_and_share_stand_in_the_table_and_count(kind, lines):
     code = 0 if kind == "related" else 3
-    seen = (entry("fern/" + "x" * 96, claims=(claim(kind=kind, exit_code=code, inherited=0.17),)),)
+    seen = (entry("fern/" + "x" * 96, claims=(claim(kind=kind, exit_code=code, inherited=Inherited(0.17)),)),)
     text = FORMATS["text"](results(Run(seen, 0, 0, (), ())))
     assert max(map(len, text.splitlines())) <= 80
     assert all(any(shown.endswith(line) for shown in text.splitlines()) for line in lines)
@@ -127,4 +130,4 @@ def test_json_has_all_of_it():
     document = json.loads(FORMATS["json"](results(Run(seen, 7, 2, ("p",), ()))))
     assert len(document["entries"]) == document["counts"]["RELATED"] == 300
     assert (document["known"], document["left"], document["problems"], document["exit_code"]) == (7, 2, ["p"], 2)
-    assert (document["schema_version"], document["tool"]["name"]) == (1, "hf-lineage")
+    assert (document["schema_version"], document["tool"]["name"]) == (2, "hf-lineage")

@@ -38,14 +38,14 @@ def test_an_entry_says_what_was_compared_at_which_commits_and_what_came_of_it(hu
     watch(ledger)
     plain, child, _ = entries(ledger)
     assert (plain["claims"], plain["error"]) == ([], "")
-    assert child["schema_version"] == 1
+    assert child["schema_version"] == 2
     assert (child["model"], child["commit"]) == ("fern/child", hub.commit("fern/child", "main"))
     assert child["changed"] == hub.dates["fern/child"].replace(".000", "")
     (claim,) = child["claims"]
     assert (claim["base"], claim["base_commit"]) == ("acme/base", hub.commit("acme/base", "main"))
     assert (claim["verdict"], claim["relation"], claim["sources"]) == ("RELATED", "finetune", ["README.md"])
     assert claim["score"] > 0.9
-    assert claim["p_value"] <= 0.01
+    assert claim["p_value_adjusted"] <= 0.01
     assert claim["command"] == (
         f"hf-lineage check fern/child@{child['commit']} --base acme/base@{claim['base_commit']}"
     )
