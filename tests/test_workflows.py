@@ -8,7 +8,7 @@ import pytest
 import yaml
 from huggingface_hub import HfApi
 
-from hf_lineage.action.inputs import FAILING
+from hf_lineage.evidence.procedure import FAIL_ON
 from tests.github import ROOT, action
 
 FILES = sorted([*(ROOT / ".github/workflows").glob("*.yml"), *(ROOT / "examples/workflows").glob("*.yml")])
@@ -63,7 +63,7 @@ def test_the_inputs_of_the_action_are_those_that_there_are(file):
         for step in job["steps"]:
             if step.get("uses", "").startswith(("./", "hf-lineage/")):
                 assert set(step["with"]) <= set(action()["inputs"])
-                assert step["with"].get("fail-on", "never") in FAILING
+                assert step["with"].get("fail-on", "never") in FAIL_ON
 
 
 def scripts():

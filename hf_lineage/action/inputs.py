@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,19 +11,18 @@ from typing import Literal, TypeVar
 
 from hf_lineage import __version__
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.policies import OWN
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS
-from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS, FAIL_ON
+from hf_lineage.files.folders import is_file
 from hf_lineage.hub.reference import hub_name
 from hf_lineage.report import FORMATS, Format, renderer
 
 PREFIX = "LINEAGE_"
-FAILING = {
-    "unrelated": frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
-    "undecided": frozenset({ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}),
-    "never": frozenset[ExitCode](),
-}
-"""The input fail-on -> exit codes of a check that fail the step."""
+NO_POLICY = "none"
+"""The input policy that has no policy count."""
+LARGEST_EVENT = 2**24
+"""Bytes of the file with the event that started the workflow; GitHub's are smaller."""
 Card = Literal["never", "write", "pull-request"]
 Word = TypeVar("Word", bound=str)
 CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
@@ -37,7 +37,10 @@ class Inputs:
     """Whether the model is one of the Hub, whatever folder of the checkout bears its name."""
     bases: tuple[str, ...]
     formats: Mapping[str, Format]
-    failing: frozenset[ExitCode]
+    fail_on: str
+    """What fails the step; empty if the policy says it, or nobody does."""
+    policy: str
+    """What the command takes as --policy; empty for none."""
     card: Card
     token: str
     cache: Path
@@ -58,7 +61,8 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         on_hub=bool(given.get("MODEL")),
         bases=tuple(_words(given.get("BASE", ""))),
         formats={name: renderer(_one_of(name, "formats", list(FORMATS))) for name in _words(given.get("FORMATS", ""))},
-        failing=FAILING[_one_of(given.get("FAIL_ON") or "unrelated", "fail-on", list(FAILING))],
+        fail_on=_one_of(given["FAIL_ON"], "fail-on", FAIL_ON) if given.get("FAIL_ON") else "",
+        policy=_policy(given, environ),
         card=_one_of(given.get("ANNOTATE") or "never", "annotate", CARDS),
         token=given.get("TOKEN", ""),
         cache=Path(environ.get("RUNNER_TEMP", ".")) / "hf-lineage-signatures",
@@ -85,6 +89,35 @@ def _model(given: Mapping[str, str]) -> str:
         shown = printable(model, 200)
         raise OptionError(f"the input model must be a Hub name such as org/model, not {shown}; see local-path")
     return folder or model
+
+
+def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    """The policy: the one that the workflow names, else that of the folder.
+
+    In a pull request from a fork the folder is what somebody else proposes, and its policy with it.
+    """
+    if named := given.get("POLICY"):
+        return "" if named == NO_POLICY else named
+    return OWN if given.get("LOCAL_PATH") and not from_fork(environ) else ""
+
+
+def from_fork(environ: Mapping[str, str]) -> bool:
+    """Return whether a pull request from another repository started the workflow, or another workflow that it started.
+
+    An event that cannot be read counts as one.
+    """
+    event = Path(environ.get("GITHUB_EVENT_PATH") or "")
+    if not is_file(str(event)):
+        return False
+    try:
+        with event.open("rb") as stream:
+            told = json.loads(stream.read(LARGEST_EVENT))
+        request, run = told.get("pull_request"), told.get("workflow_run")
+        pairs = [(request["head"]["repo"], request["base"]["repo"])] if request else []
+        pairs += [(run["head_repository"], run["repository"])] if run else []
+        return any(proposing["id"] != own["id"] for proposing, own in pairs)
+    except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        return True  # of a fork that is gone there is no repository
 
 
 def _one_of(asked: str, name: str, allowed: Sequence[Word]) -> Word:

@@ -21,6 +21,7 @@ from hf_lineage.action.inputs import Card, Inputs, read_inputs
 from hf_lineage.checking.naming import is_path, locate
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import LineageError, NoModelError, printable
+from hf_lineage.evidence.policy import status
 from hf_lineage.evidence.verdict import ExitCode, Unverifiable
 from hf_lineage.hub.reference import RepoRef, resolve
 from hf_lineage.report import markdown
@@ -32,6 +33,8 @@ SUFFIXES = {
     "markdown": "md",
     "junit": "junit.xml",
     "cyclonedx": "cdx.json",
+    "spdx": "spdx.json",
+    "gpai": "gpai.md",
     "intoto": "intoto.json",
     "intoto-predicate": "predicate.json",
     "sarif-alerts": "alerts.sarif",
@@ -61,13 +64,14 @@ def run_check(environ: Environment) -> int:
             checked = _checked(inputs, environ)
         except (LineageError, OSError, MemoryError) as error:
             problem = printable(str(error) or "not enough memory")
-            excused = isinstance(error, NoModelError) and not inputs.failing
+            excused = isinstance(error, NoModelError) and inputs.fail_on == "never"
         except Exception:  # a bug: its traceback must not reach the runner as a command
             traceback.print_exc()
             problem = "hf-lineage failed because of a defect of its own; the log has the traceback. Please report it."
     if checked is None:
         return _without_model(environ, problem) if excused else _failed(environ, problem)
-    code = checked["exit_code"] if checked["exit_code"] in inputs.failing else 0
+    fail_on = inputs.fail_on or checked["fail_on"] or "unrelated"
+    code = status(ExitCode(checked["unaccepted"]), checked["unmet"], fail_on)
     level = "error" if code else "notice" if checked["exit_code"] == ExitCode.RELATED else "warning"
     _say(runner.command(level, checked["message"], title=checked["title"]))
     return int(code)
@@ -123,6 +127,7 @@ def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
         *(("file", name) for name in (options.file,) if name),
         *(("as", name) for name in (options.as_class,) if name),
         *(("registry", folder) for folder in (options.registry,) if folder),
+        *(("policy", policy) for policy in (inputs.policy,) if policy),
         *(("report", f"{form}={file}") for form, file in reports),
     ]
     flags = [*CALLS[inputs.card], *(["--on-hub"] if inputs.on_hub else [])]

@@ -17,6 +17,7 @@ from hf_lineage.checking.rows import Row, whole_base
 from hf_lineage.checkpoint.lora import Lora, open_lora
 from hf_lineage.checkpoint.lora_file import MAIN
 from hf_lineage.checkpoint.vectors import Vectors, open_vectors
+from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import interim
@@ -112,6 +113,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
         traffic={part.name: done} if done else {},
         base_origin=WEIGHTS,
         model_origin=WEIGHTS,
+        licence=stated(source),
         notes=(
             adapter.described,
             *_untested(adapter, base, places),

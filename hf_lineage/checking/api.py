@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hf_lineage.checking.clock import now
 from hf_lineage.checking.failures import attempt
+from hf_lineage.checking.judged import Report as Report
 from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import OpenedModel, open_model
 from hf_lineage.checking.naming import locate, located, one, weights
@@ -21,6 +21,7 @@ from hf_lineage.checking.relation import parts_notes, relation_notes
 from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
 from hf_lineage.checking.several import Adapters, adapters_of, declared_by, judge_all, judge_each_on
 from hf_lineage.checking.shares import is_merge, with_shares
+from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
@@ -30,33 +31,6 @@ from hf_lineage.signature.values import Signature
 if TYPE_CHECKING:
     from hf_lineage.checking.inspection import Inspection
     from hf_lineage.signature.sources.publishing import Published
-
-
-@dataclass(frozen=True)
-class Report:
-    """Every claim about one model, judged."""
-
-    model: str
-    revision: str | None
-    rows: tuple[Row, ...]
-    conflicts: tuple[str, ...]
-    options: Options
-    source: RepoRef | None = None
-    """The repository of the model; None for a stored signature."""
-    notes: tuple[str, ...] = ()
-    """Sentences about what is declared: what does not count, and what the stored files contradict."""
-    checked_at: datetime.datetime = field(default_factory=now)
-    """When the check began; formats state what SOURCE_DATE_EPOCH says instead."""
-    called: tuple[str, ...] = ("check",)
-    """The name of the command, and of its words those that neither the rows nor the options hold."""
-    as_name: str = ""
-    """The name that the user gives a folder in the report; empty if none."""
-
-    @property
-    def exit_code(self) -> verdict.ExitCode:
-        """The most severe exit code of all rows; undecided if nothing is declared."""
-        codes = [row.verdict.exit_code for row in self.rows] or [verdict.ExitCode.UNDECIDED]
-        return max(codes, key=verdict.SEVERITY.index)
 
 
 def check(model: str, bases: Sequence[str] = (), options: Options | None = None, *, on_hub: bool = False) -> Report:
@@ -107,8 +81,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         rows = as_merge(judged, options.min_share)
         if isinstance(source, RepoRef):
             rows = beside(source, with_shares(source, rows, opened), options)
-    repo = _repository(source)
-    return Report(model, source.revision, rows, declared.conflicts, options, repo, tuple(notes), began)
+    told = _repository(source), tuple(notes), stated(source)
+    return Report(model, source.revision, rows, declared.conflicts, options, *told, checked_at=began)
 
 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
@@ -138,7 +112,7 @@ def compare(a: str, b: str, options: Options | None = None, *, merge_base: str =
         other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
         row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
         called = ("compare", "--merge-base", merge_base)
-        return Report(b, source.revision, (row,), (), options, _repository(source), (), began, called)
+        return Report(b, source.revision, (row,), (), options, _repository(source), checked_at=began, called=called)
     return comparing(a, base, options)(b, source)
 
 
@@ -158,8 +132,9 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
             part = _subfolder(model)
             row = judge_pair(claim, opened(part), by_recipe(model, options), options)
             rows.append(replace(row, part=part))
-        repo, notes = _repository(source), adapters.notes
-        return Report(b, source.revision, tuple(rows), (), options, repo, notes, began, ("compare",))
+        told = _repository(source), adapters.notes, stated(source)
+        report = Report(b, source.revision, tuple(rows), (), options, *told, checked_at=began)
+        return replace(report, called=("compare",))
 
     return compared
 

@@ -19,6 +19,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.reading import Downloads, Reading
 from hf_lineage.checking.variants import Variant, with_adapter, without_transforms
 from hf_lineage.checkpoint import RemoteCheckpoint, adapter_beside
+from hf_lineage.claims.licence import Licence, stated
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.options import Spec
@@ -48,6 +49,8 @@ class OpenedModel(ABC):
     """The earlier recipe of the published signature that stands for the weights; None if it is the one asked for."""
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read."""
+    licence: Licence | None = None
+    """What the card states; None of a signature that the user gave."""
     variants: Mapping[str, OpenedModel | str] = field(default_factory=dict)
     """Other ways in which transformers may load the model, by a description; a text says why one cannot be judged."""
     factorization: Factorization | None = None
@@ -94,6 +97,7 @@ class FromWeights(OpenedModel):
             rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
             origin=WEIGHTS,
             notes=model.notes,
+            licence=stated(repo),
             factorization=model.layout.factorization,
             reopen=lambda: model,
             opened=model,
@@ -127,8 +131,8 @@ class FromSignature(OpenedModel):
     @classmethod
     def of(cls, stored: Signature, repo: RepoRef, origin: Origin, earlier: Recipe | None = None) -> FromSignature:
         """Return a model from its signature."""
-        fields = _described(stored)
-        return cls(**fields, identity=repo.identity, local=False, origin=origin, earlier=earlier, stored=stored)
+        fields = _described(stored) | {"identity": repo.identity, "licence": stated(repo)}
+        return cls(**fields, local=False, origin=origin, earlier=earlier, stored=stored)
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers."""

@@ -16,11 +16,13 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import CONFIG, Parts, counterpart, part_of, unchanged
 from hf_lineage.checking.reading import Downloads
 from hf_lineage.checking.readings import judged_every_way
+from hf_lineage.claims.licence import Licence
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import verdict
 from hf_lineage.evidence.derivation import Derivation
 from hf_lineage.evidence.evaluate import judge_merge
+from hf_lineage.evidence.policy import Waiver
 from hf_lineage.evidence.shares import Parent
 from hf_lineage.hub.reference import RepoRef, resolve
 from hf_lineage.signature.origin import Origin
@@ -64,11 +66,23 @@ class Row:
 
     derivation: Derivation | None = None
     """How the model was made from the base, as its weights show it; None where that was not measured."""
+    licence: Licence | None = None
+    """What the card of the base states; None where it states nothing, or was not read."""
+    waiver: Waiver | None = None
+    """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
+    unmet: tuple[str, ...] = ()
+    """What that policy asks for and the claim is not."""
 
     @property
     def compared(self) -> str:
         """The name of the base that was compared."""
         return self.steps[-1].declares if self.steps else self.claim.base
+
+
+def worst(rows: Sequence[Row], accepted: bool = False) -> verdict.ExitCode:
+    """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
+    codes = [verdict.ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
+    return max(codes or [verdict.ExitCode.UNDECIDED], key=verdict.SEVERITY.index)
 
 
 def open_or_verdict(
@@ -152,6 +166,7 @@ def judge_pair(
         notes=notes,
         recipe=earlier,
         derivation=derived(base, other, outcome, options.order_seed or 0),
+        licence=opened_base.licence if opened_base else None,
     )
 
 

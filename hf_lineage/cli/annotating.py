@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hf_lineage.cli import governing
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import REPORTS, Reports, ready, write_reports
 from hf_lineage.cli.shared import (
@@ -41,7 +42,7 @@ EPILOG = with_examples(
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
     help="With --repair-base: declare this relation to the base.",
 )
-@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, REPORTS)
+@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, REPORTS, governing.FILE)
 def annotate(
     model: str,
     write: bool,
@@ -51,6 +52,7 @@ def annotate(
     bases: tuple[str, ...],
     on_hub: bool,
     reports: Reports,
+    policy: str | None,
     **settings: Any,
 ) -> int:
     """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
@@ -61,12 +63,15 @@ def annotate(
     if relation and not repair_base:
         raise click.UsageError("--relation says how to declare a base, which needs --repair-base")
     from hf_lineage.annotate import annotation
+    from hf_lineage.checking.naming import located
 
     ready(*(form for form, _ in reports))
     target: annotation.Target = "write" if write else "pull-request" if pull_request else "preview"
     repair = annotation.Repair(bases[0], relation) if repair_base else None
-    annotated = annotation.annotate(model, bases, make_options(**settings), target, repair, on_hub=on_hub)
-    write_reports(annotated.report, reports)
+    options = make_options(**settings)
+    governed = governing.policy_of(policy, None, lambda: located(model, options, on_hub))
+    annotated = annotation.annotate(model, bases, options, target, repair, on_hub=on_hub)
+    write_reports(governing.under(annotated.report, governed), reports)
     done = annotation.TARGETS[target](annotated)
     click.echo(f"{annotated.verdicts}{done}")
     return 0

@@ -153,7 +153,7 @@ class Delivery:
             raise OptionError(f"--as-name names a folder, and {printable(model, 200)} is none; leave it out")
 
     def deliver(self, report: Report) -> int:
-        """Write the report everywhere and return its exit code."""
+        """Write the report everywhere and return its exit code, or what a policy makes of it."""
         from hf_lineage.report import renderer
 
         report = replace(report, as_name=self.as_name or "")
@@ -164,7 +164,7 @@ class Delivery:
             save(report, self.plot)
         write_reports(report, self.reports)
         write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
-        return int(report.exit_code)
+        return int(report.status)
 
     def deliver_beside(self, controlled: Controlled) -> int:
         """Write two models beside their controls everywhere and return the exit code of the two."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from hf_lineage.cli import governing
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import REPORT, Delivery, ready_beside
 from hf_lineage.cli.shared import (
@@ -74,13 +75,24 @@ NEAREST = click.option(
 @click.command(epilog=CHECKING)
 @click.argument("model", type=MODEL)
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
-def check(model: str, bases: tuple[str, ...], index: Path | None, on_hub: bool, **settings: Any) -> int:
+@with_options(governing.FILE, governing.FAILS)
+def check(
+    model: str,
+    bases: tuple[str, ...],
+    index: Path | None,
+    on_hub: bool,
+    policy: str | None,
+    fail_on: str | None,
+    **settings: Any,
+) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage.checking import api
+    from hf_lineage.checking.naming import located
 
-    delivery = Delivery.of(settings)
+    delivery, options = Delivery.of(settings), make_options(**settings)
     delivery.refuse(model)
-    report = api.check(model, bases, make_options(**settings), on_hub=on_hub)
+    governed = governing.policy_of(policy, fail_on, lambda: located(model, options, on_hub))
+    report = governing.under(api.check(model, bases, options, on_hub=on_hub), governed)
     if index is not None:
         from hf_lineage.index.catalogue import Catalogue
         from hf_lineage.index.nearer import noted

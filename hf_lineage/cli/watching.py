@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hf_lineage.cli import governing
 from hf_lineage.cli.indexing import progress
 from hf_lineage.cli.shared import (
     ERROR,
@@ -74,6 +75,7 @@ EPILOG = with_examples(
     help="Keep a page with the family tree of all models in the ledger and of their bases; each is read as a whole.",
 )
 @with_options(*RECIPE, *TEST, format_option("text", "json", "markdown", "slack", "discord"), OUTPUT)
+@with_options(governing.POLICY, governing.FAILS)
 def watch(
     names: tuple[str, ...],
     ledger: Path,
@@ -85,6 +87,8 @@ def watch(
     tree: Path | None,
     form: str,
     output: Path | None,
+    policy: Path | None,
+    fail_on: str | None,
     **settings: Any,
 ) -> int:
     """Check what AUTHORs changed on the Hub since the last run, and record it in a ledger."""
@@ -93,14 +97,15 @@ def watch(
     from hf_lineage.watch.ledger import read
 
     options = make_options(**settings)
+    governed = governing.policy_in(policy, fail_on)
     scope = watching.Scope(names, since and since.replace(tzinfo=UTC), limit, again)
     if dry_run:
         plan = watching.plan(scope, read(ledger))
         write(rendering.FORMATS[form](rendering.planned(plan)), output)
         return ERROR if plan.problems else 0
-    run = watching.watch(scope, ledger, options, _progress)
+    run = watching.watch(scope, ledger, options, _progress, governed)
     if issues is not None:
-        _write_issues(contradicted.issues(run.latest), issues)
+        _write_issues(contradicted.issues(run.open_entries()), issues)
     for problem in family.keep(run, names, tree, options, progress("Reading")) if tree else ():
         click.echo(f"hf-lineage: the tree is without {printable(problem)}", err=True)
     write(rendering.FORMATS[form](rendering.results(run)), output, coloured=form == "text")

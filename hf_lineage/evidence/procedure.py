@@ -13,6 +13,8 @@ Admitted = Literal["any", "exact"]
 ADMITTED: tuple[Admitted, ...] = get_args(Admitted)
 ACCEPTABLE = ("part", "basis")
 """Kinds of RELATED that a user may accept."""
+FAIL_ON = ("unrelated", "undecided", "never")
+"""What makes a check fail: UNRELATED or a damaged base; also what is not verified or accepted; or nothing."""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.model import open_model
 from hf_lineage.checking.naming import located
 from hf_lineage.checking.rows import Row, base_of
-from hf_lineage.errors import printable
+from hf_lineage.claims.licence import stated
+from hf_lineage.errors import LineageError, printable
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.differences import SIBLINGS, aligned, along, distances, products
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import RepoRef, resolve
 from hf_lineage.index.catalogue import Catalogue
 from hf_lineage.index.identify import identify
 from hf_lineage.index.relatives import FAMILY, plain
@@ -94,8 +95,17 @@ def _notes(report: Report, row: Row, catalogue: Catalogue) -> Iterator[str]:
             f"{printable(one.model, 200)}, which is in the index, is a nearer relative than the declared base {named}: "
             f"it shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; data in "
             f"common alone can cause up to {SIBLINGS}). The model may come from {named} through it, or it from the "
-            "model: weights do not tell who came first"
+            f"model: weights do not tell who came first{_licence(one.model, report)}"
         )
+
+
+def _licence(model: str, report: Report) -> str:
+    """What the card of a relative states, as the end of a sentence; empty where it cannot be had."""
+    try:
+        licence = stated(resolve(model, report.options.local_hub, folders=False))
+    except LineageError:
+        return ""
+    return f". Its card states the licence {licence}" if licence else ""
 
 
 def _signature(source: RepoRef | Signature, report: Report, is_base: bool = False) -> Signature:

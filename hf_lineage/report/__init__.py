@@ -56,6 +56,8 @@ FORMATS = {
     "sarif-alerts": Format("hf_lineage.report.sarif", "alerts"),
     "junit": Format("hf_lineage.report.junit"),
     "cyclonedx": Format("hf_lineage.report.cyclonedx", extra=Extra("cyclonedx", "cyclonedx", "cyclonedx-python-lib")),
+    "spdx": Format("hf_lineage.report.spdx"),
+    "gpai": Format("hf_lineage.report.gpai"),
     "intoto": Format("hf_lineage.report.intoto"),
     "intoto-predicate": Format("hf_lineage.report.intoto", "render_predicate"),
     "checksums": Format("hf_lineage.report.intoto", "checksums"),

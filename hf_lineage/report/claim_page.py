@@ -9,7 +9,7 @@ from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.errors import printable
 from hf_lineage.hub import addresses
 from hf_lineage.hub.reference import hub_name
-from hf_lineage.report import advice, command, descent, relation, wording
+from hf_lineage.report import advice, command, descent, licences, relation, waivers, wording
 from hf_lineage.report.evidence_page import View, evidence, without_hint
 from hf_lineage.report.kinds import KINDS
 from hf_lineage.report.markup import Markup, identifier, joined, tag
@@ -108,6 +108,7 @@ def _remarks(report: Report, row: Row) -> Iterator[str]:
         *wording.left_out(row),
         *wording.origins(row),
         *wording.reading(row),
+        *waivers.sentences(row, about),
     )
     for sentence in sentences:
         yield without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
@@ -123,6 +124,7 @@ def _claimed(report: Report, row: Row) -> Markup:
         *((("Compared in its place", identifier(row.compared)),) if row.steps else ()),
         ("Relation", identifier(claim.relation) if claim.relation else "not stated"),
         ("Declared in", NOT_DECLARED if claim.sources == NAMED else joined(*_listed(claim.sources))),
+        *licences.facts(report, row),
     )
     return tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
 

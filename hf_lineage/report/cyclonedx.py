@@ -6,27 +6,29 @@ The pedigree names only ancestors that the weights bear out; what became of ever
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.checkpoint import weight_files
+from hf_lineage.claims.licence import Licence
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.hub.reference import RepoRef, hub_name
 from hf_lineage.report import json, units, wording
+from hf_lineage.report.ancestry import NAMESPACE, ancestors, confidence
 from hf_lineage.report.encoding import encode, moment
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from cyclonedx.model import Property
     from cyclonedx.model.component import Component
     from cyclonedx.model.component_evidence import ComponentEvidence
-
-NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lineage")
+    from cyclonedx.model.license import DisjunctiveLicense
 
 
 def render(report: Report, explain: bool = False) -> str:
@@ -44,20 +46,30 @@ def render(report: Report, explain: bool = False) -> str:
     metadata = BomMetaData(component=model, tools=[], timestamp=moment(report.checked_at))
     metadata.tools.components.add(tool)
     bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.revision},{settings}"))
-    return encode(loads(JsonV1Dot6(bom).output_as_string()))
+    return encode(_ordered(loads(JsonV1Dot6(bom).output_as_string()), ancestors(report)))
+
+
+def _ordered(document: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
+    """The document with its ancestors in the order of their rows, which the library sorts by name."""
+    order = [_reference(_about(row)) for row in rows]
+    pedigree = document["metadata"]["component"].get("pedigree", {})
+    if named := pedigree.get("ancestors"):
+        named.sort(key=lambda component: order.index(component["bom-ref"]))
+    return document
 
 
 def _model(report: Report) -> Component:
     """The model that was checked, with its pedigree and the digests of its weights."""
     from cyclonedx.model.component import Pedigree
 
-    ancestors = [_ancestor(row) for row in report.rows if row.verdict.verified]
+    verified = [_ancestor(row) for row in ancestors(report)]
     remote = report.source.remote if report.source else None
     shown = report.source.folder.resolve().name if report.source and not remote else report.model
     component = _component(hub_name(report.model) or shown, remote, report.revision, "model")
+    component.licenses.update(_licences(report.licence))
     component.properties.update(_properties(report))
-    if ancestors:
-        component.pedigree = Pedigree(ancestors=ancestors, notes=wording.MEANING)
+    if verified:
+        component.pedigree = Pedigree(ancestors=verified, notes=wording.MEANING)
     if report.source:
         component.components.update(_files(report.source))
     return component
@@ -66,10 +78,19 @@ def _model(report: Report) -> Component:
 def _ancestor(row: Row) -> Component:
     named = hub_name(row.claim.base)
     shown = named or PurePath(row.claim.base).name or row.claim.base
-    component = _component(shown, named if row.base_revision else None, row.base_revision, f"base {row.claim.base}")
-    best = wording.best(row)
-    component.evidence = None if best is None else _evidence(row, best)
+    component = _component(shown, named if row.base_revision else None, row.base_revision, _about(row))
+    component.licenses.update(_licences(row.licence))
+    level = confidence(row)
+    component.evidence = None if level is None else _evidence(row, level)
     return component
+
+
+def _about(row: Row) -> str:
+    return f"base {row.claim.base}"
+
+
+def _reference(ref: str) -> str:
+    return str(uuid.uuid5(NAMESPACE, printable(ref, 1000)))
 
 
 def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Component:
@@ -80,7 +101,7 @@ def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Co
     group, _, short = printable(name or shown, 200).rpartition("/")
     return Component(
         type=ComponentType.MACHINE_LEARNING_MODEL,
-        bom_ref=str(uuid.uuid5(NAMESPACE, printable(ref, 1000))),
+        bom_ref=_reference(ref),
         group=group or None,
         name=short,
         version=commit,
@@ -88,13 +109,25 @@ def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Co
     )
 
 
-def _evidence(row: Row, best: Evidence) -> ComponentEvidence:
-    """How the ancestor was told: by the weights, with the score, between 0 and 1, as confidence."""
+def _licences(licence: Licence | None) -> Iterator[DisjunctiveLicense]:
+    """The licence that a card declares, by its SPDX identifier where it has one."""
+    from cyclonedx.model import XsUri
+    from cyclonedx.model.license import DisjunctiveLicense, LicenseAcknowledgement
+    from cyclonedx.spdx import fixup_id
+
+    if licence is not None:
+        known = fixup_id(licence.identifier)
+        link = XsUri(licence.page) if licence.page else None
+        named = None if known else str(replace(licence, link="") if link else licence)
+        yield DisjunctiveLicense(id=known, name=named, url=link, acknowledgement=LicenseAcknowledgement.DECLARED)
+
+
+def _evidence(row: Row, level: Decimal) -> ComponentEvidence:
+    """How the ancestor was told: by the weights, at the level at which the test rejects independence."""
     from cyclonedx.model.component_evidence import AnalysisTechnique, ComponentEvidence, Identity, IdentityField, Method
 
-    score = Decimal(f"{min(max(best.comparison.score, 0.0), 1.0):.4f}")
-    method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=score, value=wording.outcome(row))
-    return ComponentEvidence(identity=[Identity(field=IdentityField.NAME, confidence=score, methods=[method])])
+    method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=wording.outcome(row))
+    return ComponentEvidence(identity=[Identity(field=IdentityField.NAME, confidence=level, methods=[method])])
 
 
 def _properties(report: Report) -> Iterator[Property]:
@@ -120,6 +153,9 @@ def _properties(report: Report) -> Iterator[Property]:
             "rests-on": json.rests_on(row.verdict),
             "inherited": wording.share(best) if best else framed and units.inherited(framed),
             "p-value": None if p_value is None else f"{p_value:.4g}",
+            "accepted-until": row.waiver and row.waiver.expires.isoformat(),
+            "accepted-because": row.waiver and row.waiver.reason,
+            "unmet": "; ".join(row.unmet),
         }
         for name, value in facts.items():
             if value:

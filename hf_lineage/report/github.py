@@ -18,6 +18,9 @@ def render(report: Report, explain: bool = False) -> str:
     return encode(
         {
             "exit_code": int(report.exit_code),
+            "unaccepted": int(report.unaccepted),
+            "unmet": report.unmet,
+            "fail_on": report.policy and report.policy.fail_on,
             "title": f"Lineage of {printable(report.model, 200)}",
             "message": printable(message),
             "summary": markdown.render(report),
@@ -36,6 +39,7 @@ def _outputs(report: Report) -> dict[str, str]:
         "verdict": UNDECLARED if row is None else row.verdict.name,
         "verified": "true" if row is not None and row.verdict.verified else "false",
         "kind": "" if row is None else json.kind(row.verdict) or "",
+        "accepted": str(sum(row.waiver is not None for row in report.rows)),
         "inherited": "" if share is None else f"{share:.2f}",
         "score": "" if best is None else f"{best.comparison.score:.4g}",
         "p-value": "" if p_value is None else f"{p_value:.4g}",

@@ -14,7 +14,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Evidence, Kind, Related, Verdict
-from hf_lineage.report import adapter, command, merge, numbers, relation, units
+from hf_lineage.report import adapter, command, licences, merge, numbers, relation, units, waivers
 from hf_lineage.report.encoding import encode
 
 SCHEMA_VERSION = 2
@@ -46,6 +46,8 @@ def document(report: Report) -> dict[str, Any]:
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
+        "license": licences.values(report.licence),
+        "policy": waivers.of_report(report),
         "claims": [
             _claim(row, options.alpha)
             | {"recipe": asdict(row.recipe or options.recipe), "command": command.of_claim(report, row)}
@@ -81,7 +83,8 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
         "rests_on": rests_on(row.verdict),
         "units": row.verdict.framed and units.values(row.verdict.framed),
         "paths": [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()],
-    }
+        "base_license": licences.values(row.licence),
+    } | waivers.of_claim(row)
 
 
 def kind(verdict: Verdict) -> str | None:

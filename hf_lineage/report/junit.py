@@ -25,7 +25,7 @@ OUTCOMES = {
 
 def render(report: Report, explain: bool = False) -> str:
     """Return the report as XML; `explain` adds the nulls that each score was tested against."""
-    counted = Counter(OUTCOMES[row.verdict.exit_code] for row in report.rows)
+    counted = Counter(map(_outcome, report.rows))
     totals = {
         "tests": str(len(report.rows)),
         "failures": str(counted["failure"]),
@@ -49,13 +49,20 @@ def _case(suite: ET.Element, report: Report, row: Row, explain: bool) -> None:
     relation = f" ({printable(row.claim.relation, 40)})" if row.claim.relation else ""
     name = f"base {printable(row.claim.base, 200)}{relation}"
     case = ET.SubElement(suite, "testcase", {"classname": printable(report.model, 200), "name": name, "time": "0"})
-    if outcome := OUTCOMES[row.verdict.exit_code]:
+    if outcome := _outcome(row):
         ET.SubElement(case, outcome, {"type": row.verdict.words, "message": wording.outcome(row)})
     lines = [wording.outcome(row)]
     if explain:
         for evidence in row.verdict.evidence.values():
             lines += numbers.null_sentences(evidence)
     ET.SubElement(case, "system-out").text = "\n".join(lines)
+
+
+def _outcome(row: Row) -> str:
+    """What the test case of a claim holds: what is accepted by a policy is skipped, what a policy misses fails."""
+    if row.unmet and row.verdict.exit_code is not ExitCode.ERROR:
+        return "failure"
+    return "skipped" if row.waiver else OUTCOMES[row.verdict.exit_code]
 
 
 def _settings(report: Report) -> dict[str, str]:

@@ -10,8 +10,9 @@ from hf_lineage import __version__
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
+from hf_lineage.evidence.policy import Waiver
 from hf_lineage.evidence.verdict import ExitCode
-from hf_lineage.report import wording
+from hf_lineage.report import licences, wording
 from hf_lineage.report.encoding import encode
 from hf_lineage.report.json import kind
 from hf_lineage.report.kinds import KINDS, NUMBERED, Rule
@@ -70,7 +71,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, Any]:
     verdict, best, rule = row.verdict, wording.best(row), KINDS[row.verdict.kind].rule
-    passed = verdict.exit_code is ExitCode.RELATED
+    passed = verdict.exit_code is ExitCode.RELATED and not row.unmet
+    level = "warning" if row.unmet and rule.level == "none" else rule.level
     first, *others = map(_location, found_at)
     p_value = wording.p_value(row)
     numbers = {} if p_value is None else {"pValue": p_value}
@@ -89,13 +91,20 @@ def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, An
         "ruleId": f"lineage/{rule.identifier}",
         "ruleIndex": NUMBERED.index(verdict.kind),
         "kind": "pass" if passed else "fail",
-        "level": "none" if passed else rule.level,
+        "level": "none" if passed else level,
         "message": {"text": _message(f"{wording.outcome(row)}.")},
         "locations": [first],
         **({"relatedLocations": others} if others else {}),
         "partialFingerprints": {name: _fingerprint(report, row) for name in ("claim/v1", "primaryLocationLineHash")},
+        **({"suppressions": [_suppression(row.waiver)]} if row.waiver else {}),
         "properties": facts | {"relation": row.claim.relation, "sources": list(row.claim.sources)} | numbers,
     }
+
+
+def _suppression(waiver: Waiver) -> dict[str, Any]:
+    """What accepts a result, which is not in the file where it is shown (SARIF 2.1.0, 3.35)."""
+    justification = f"{waiver.reason} (accepted until {waiver.expires})"
+    return {"kind": "external", "status": "accepted", "justification": justification}
 
 
 def _location(place: Place) -> dict[str, Any]:
@@ -110,11 +119,14 @@ def _fingerprint(report: Report, row: Row) -> str:
 
 
 def _notifications(report: Report) -> Iterator[dict[str, Any]]:
-    """What belongs to no claim: nothing is declared, or the files disagree."""
+    """What is no finding: nothing is declared, the files disagree, and the licences that cards state."""
     sentences = [] if report.rows else [wording.NOTHING_DECLARED]
     sentences += wording.remarks(report)
     for sentence in sentences:
         yield {"level": "warning", "message": {"text": _message(sentence)}}
+    for row in report.rows:
+        for sentence in licences.sentences(report, row):
+            yield {"level": "note", "message": {"text": _message(sentence)}}
 
 
 def _message(text: str) -> str:

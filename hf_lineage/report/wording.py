@@ -9,7 +9,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named, spans
 from hf_lineage.evidence.verdict import SEVERITY, Evidence
-from hf_lineage.report import adapter, merge, numbers, relation, units
+from hf_lineage.report import adapter, licences, merge, numbers, relation, units, waivers
 from hf_lineage.report.limits import LIMITS as LIMITS
 
 COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
@@ -109,7 +109,8 @@ def outcome(row: Row) -> str:
     if row.verdict.framed and row.verdict.by_units:
         framed = row.verdict.framed
         measured = f" ({units.inherited(framed)} of its units inherited, p = {units.p_value(framed)})"
-    return f"{base} is {row.verdict.words}{measured}" + (f": {reason(row)}" if row.verdict.reason else "")
+    why = f": {reason(row)}" if row.verdict.reason else ""
+    return f"{base} is {row.verdict.words}{measured}{why}{waivers.besides(row)}"
 
 
 def figures(evidence: Evidence) -> str:
@@ -141,7 +142,7 @@ def reasons(report: Report) -> Iterator[str]:
         yield from (printable(note) for note in row.notes if note not in noted)
         noted |= {*row.notes}
         yield from origins(row)
-        yield from reading(row)
+        yield from (*reading(row), *licences.sentences(report, row), *waivers.sentences(row, base))
     if not report.rows:
         yield NOTHING_DECLARED
     yield from (*merge.remarks(report.rows), *remarks(report))

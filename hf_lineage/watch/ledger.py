@@ -49,6 +49,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """What `check` returns for the claim; null in entries of versions without kinds of RELATED."""
     inherited: float | None = None
     """The share of what the model's units write that is inherited; null where it was not measured."""
+    part: str = ""
+    """The folder or file of the repository that it is about; empty for the repository itself."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

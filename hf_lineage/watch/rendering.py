@@ -5,14 +5,18 @@ Untrusted names are escaped, and a page is never longer than a step summary may 
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from hf_lineage import __version__
 from hf_lineage.annotate.section import NONE, figures, share
 from hf_lineage.errors import printable
+from hf_lineage.evidence.policy import NO_POLICY, Policy, Waiver, status
 from hf_lineage.evidence.verdict import SEVERITY, ExitCode, Kind
 from hf_lineage.hub.listing import Release
 from hf_lineage.report import markdown as md
@@ -20,7 +24,7 @@ from hf_lineage.report import text as txt
 from hf_lineage.report import wording
 from hf_lineage.report.encoding import indented
 from hf_lineage.watch import messages
-from hf_lineage.watch.ledger import SCHEMA_VERSION, Entry
+from hf_lineage.watch.ledger import SCHEMA_VERSION, Claim, Entry
 from hf_lineage.watch.page import ERROR, VERDICT, Page
 
 MOST_ROWS = 200
@@ -59,12 +63,32 @@ class Run:
     """Failures that are not recorded in any entry."""
     latest: tuple[Entry, ...]
     """The last entry of every model in the ledger."""
+    policy: Policy = NO_POLICY
+    today: datetime.date = datetime.date.min
+    """The day by which what the policy accepts has expired or not."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """The most severe exit code of the entries; a model that declares nothing counts as RELATED."""
-        codes = {outcome(entry) for entry in self.entries} | ({ExitCode.ERROR} if self.problems else set())
-        return max(codes, key=SEVERITY.index, default=ExitCode.RELATED)
+        """The most severe exit code of the entries, or what the policy makes of it.
+
+        A model that declares nothing counts as RELATED, and what could not be read or listed always fails.
+        """
+        if self.problems or any(entry.error for entry in self.entries):
+            return ExitCode.ERROR
+        results = [result for entry in self.entries for result in _results(entry, self)]
+        worst = max((result.code for result in results), key=SEVERITY.index, default=ExitCode.RELATED)
+        return status(worst, any(result.unmet for result in results), self.policy.fail_on or "undecided")
+
+    def waiver(self, entry: Entry, claim: Claim) -> Waiver | None:
+        """Return what accepts a claim, None if nothing does."""
+        kind = Kind.of(claim.kind, claim.verdict)
+        return kind and self.policy.waiver(entry.model, claim.base, kind, claim.part, self.today)
+
+    def open_entries(self) -> Iterator[Entry]:
+        """Yield the last entry of every model without the claims that the policy accepts."""
+        for entry in self.latest:
+            claims = tuple(claim for claim in entry.claims if self.waiver(entry, claim) is None)
+            yield msgspec.structs.replace(entry, claims=claims)
 
 
 def outcome(entry: Entry) -> ExitCode:
@@ -82,7 +106,7 @@ def planned(plan: Plan) -> Page:
 
 def results(run: Run) -> Page:
     """Return the page of a run, the most severe results first."""
-    checked = [(entry.model, result) for entry in run.entries for result in _results(entry)]
+    checked = [(entry.model, result) for entry in run.entries for result in _results(entry, run)]
     checked.sort(key=lambda pair: (-SEVERITY.index(pair[1].code), pair[0]))
     rows = [(model, result.base, *result.figures, result.words) for model, result in checked]
     reasons = dict.fromkeys(_about(model, result.reason) for model, result in checked if result.reason)
@@ -97,9 +121,13 @@ def results(run: Run) -> Page:
         "known": run.known,
         "left": run.left,
         "problems": run.problems,
+        "accepted": [
+            _accepted(entry, claim, run) for entry in run.entries for claim in entry.claims if run.waiver(entry, claim)
+        ],
+        "expired": list(_expired(run)),
     }
     columns = ("Model", "Declared base", "Score", "Inherited", "p", VERDICT)
-    return Page(columns, *_shown(rows, (*reasons, *run.problems), total), document)
+    return Page(columns, *_shown(rows, (*reasons, *_expired(run), *run.problems), total), document)
 
 
 def text(page: Page) -> str:
@@ -147,21 +175,40 @@ class _Result(NamedTuple):
     figures: tuple[str, str, str]
     reason: str
     code: ExitCode
+    unmet: bool = False
 
 
-def _results(entry: Entry) -> Iterator[_Result]:
+def _results(entry: Entry, run: Run | None = None) -> Iterator[_Result]:
+    """The results of an entry, under the policy of a run if there is one."""
     if entry.error:
         yield _Result(ERROR, NONE, (NONE, NONE, NONE), entry.error, ExitCode.ERROR)
     for claim in entry.claims:
         kind = Kind.of(claim.kind, claim.verdict)
         score, p_value = figures(claim.score, claim.p_value)
+        waiver = run and run.waiver(entry, claim)
+        lacks = list(run.policy.lacks(kind, claim.relation)) if run and kind and not waiver else []
+        besides = [f"accepted until {waiver.expires}: {waiver.reason}"] if waiver else lacks
         yield _Result(
             kind.words if kind else ERROR,
             printable(claim.base, 200),
             (score, share(claim.inherited), p_value),
-            claim.reason,
-            _code(claim.exit_code, kind),
+            "; ".join((claim.reason, *besides) if claim.reason else besides),
+            ExitCode.RELATED if waiver else _code(claim.exit_code, kind),
+            bool(lacks),
         )
+
+
+def _accepted(entry: Entry, claim: Claim, run: Run) -> dict[str, Any]:
+    waiver = run.waiver(entry, claim)
+    told = {"reason": waiver.reason, "expires": waiver.expires} if waiver else {}
+    return {"model": entry.model, "base": claim.base, "verdict": claim.verdict} | told
+
+
+def _expired(run: Run) -> Iterator[str]:
+    for waiver in run.policy.accepted:
+        if waiver.expired(run.today):
+            until = f"until {waiver.expires}, which is past and does not count"
+            yield f"{run.policy.source} accepts of {waiver.model} {waiver} {until}"
 
 
 def _code(recorded: int | None, kind: Kind | None) -> ExitCode:

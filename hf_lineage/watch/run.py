@@ -17,6 +17,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import CheckpointError, NetworkError, NoModelError, OptionError, RepositoryError, printable
 from hf_lineage.evidence.empirical_null import published_null
+from hf_lineage.evidence.policy import NO_POLICY, Policy
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.files.folders import is_folder
 from hf_lineage.hub import listing
@@ -79,13 +80,13 @@ def plan(scope: Scope, book: Ledger) -> Plan:
     return Plan(tuple(wanted[: scope.limit]), known, left, tuple(problems))
 
 
-def watch(scope: Scope, file: Path, options: Options, progress: Progress = iter) -> Run:
+def watch(scope: Scope, file: Path, options: Options, progress: Progress = iter, policy: Policy = NO_POLICY) -> Run:
     """Check the models that changed and append them to the ledger; return the new entries and the last of each model.
 
     If the network fails for good, the run ends with the entries made until then. Raise LineageError if nothing can be
     checked at all, if the ledger cannot be read or written, or for a wrong option.
     """
-    _refuse(options)
+    _refuse(options, policy)
     with ledger.writing(file) as book:
         todo = plan(scope, book)
         entries: list[Entry] = []
@@ -97,7 +98,8 @@ def watch(scope: Scope, file: Path, options: Options, progress: Progress = iter)
         except NetworkError as error:
             problems.append(str(error))
         left = todo.left + len(todo.releases) - len(entries)
-        return Run(tuple(entries), todo.known, left, tuple(problems), tuple(book.latest.values()))
+        latest = tuple(book.latest.values())
+        return Run(tuple(entries), todo.known, left, tuple(problems), latest, policy, datetime.now(UTC).date())
 
 
 def _listed(name: str, scope: Scope, book: Ledger) -> Listing:
@@ -147,7 +149,10 @@ def _judged(release: Release, options: Options) -> tuple[Claim, ...]:
         report = without_model(release.model, repo, options, str(error))
     on_disk = {null: f"./{Path(null).resolve().name}" for null in options.nulls if is_path(null)}
     recorded = record.build(report, release.commit, datetime.now(UTC).date(), on_disk)
-    return tuple(msgspec.convert(claim, Claim, from_attributes=True) for claim in recorded.claims)
+    return tuple(
+        msgspec.structs.replace(msgspec.convert(claim, Claim, from_attributes=True), part=row.part)
+        for claim, row in zip(recorded.claims, report.rows, strict=True)
+    )
 
 
 def _answers(release: Release) -> None:
@@ -156,8 +161,10 @@ def _answers(release: Release) -> None:
         listing.current(release.model)
 
 
-def _refuse(options: Options) -> None:
+def _refuse(options: Options, policy: Policy) -> None:
     """Raise LineageError for an option that is wrong for every model."""
+    if unnamed := [waiver for waiver in policy.accepted if not waiver.model]:
+        raise OptionError(f"{policy.source} accepts {unnamed[0]}, and does not say of which model; add model: org/name")
     if options.local_hub is not None and not is_folder(str(options.local_hub)):
         raise RepositoryError(f"{options.local_hub} is no folder, so it is no local hub; check --local-hub")
     for null in options.nulls:

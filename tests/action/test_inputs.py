@@ -1,11 +1,13 @@
 """The inputs of the action: what each may be, and what it means to the check."""
 
+import json
+
 import pytest
 
 from hf_lineage import Options, __version__
 from hf_lineage.action.inputs import read_inputs
+from hf_lineage.action.steps import arguments
 from hf_lineage.errors import OptionError
-from hf_lineage.evidence.verdict import ExitCode
 from tests.github import action as action_yml
 
 
@@ -47,14 +49,14 @@ def test_they_mean_what_action_yml_says():
     assert (inputs.model, inputs.bases, list(inputs.formats)) == (
         "org/model@v1", ("a/b", "c/d", "e/f"), ["json", "sarif", "junit"],
     )  # fmt: skip
-    assert inputs.failing == {ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}
+    assert inputs.fail_on == "undecided"
     assert (inputs.card, inputs.token, str(inputs.options.local_hub)) == ("never", "hf_x", "hub")
     assert inputs.options.accept == ("part", "basis")
 
 
 def test_the_defaults_are_those_of_the_command():
     inputs = read_inputs({"LINEAGE_LOCAL_PATH": "."})
-    assert (inputs.model, inputs.bases, inputs.failing) == (".", (), {ExitCode.UNRELATED, ExitCode.ERROR})
+    assert (inputs.model, inputs.bases, inputs.fail_on) == (".", (), "")
     assert inputs.options == Options()
 
 
@@ -65,7 +67,19 @@ def test_every_input_reaches_the_check_as_a_variable_of_its_own():
 
 
 def test_an_input_that_is_empty_is_as_one_that_is_left_out():
-    names = ("REVISION", "BASE", "FORMATS", "FAIL_ON", "ANNOTATE", "TOKEN", "VERSION", "LOCAL_HUB", "ACCEPT", "BUDGET")
+    names = (
+        "REVISION",
+        "BASE",
+        "FORMATS",
+        "FAIL_ON",
+        "ANNOTATE",
+        "TOKEN",
+        "VERSION",
+        "LOCAL_HUB",
+        "ACCEPT",
+        "BUDGET",
+        "POLICY",
+    )
     empty = read_inputs({"LINEAGE_MODEL": " org/model\n"} | {f"LINEAGE_{name}": "  " for name in names})
     assert empty == read_inputs({"LINEAGE_MODEL": "org/model"})
 
@@ -76,7 +90,45 @@ def test_a_model_is_one_of_the_hub_only_where_it_is_named_as_one():
 
 
 def test_a_verdict_that_never_fails_is_an_input_too():
-    assert read_inputs({"LINEAGE_LOCAL_PATH": ".", "LINEAGE_FAIL_ON": "never"}).failing == frozenset()
+    assert read_inputs({"LINEAGE_LOCAL_PATH": ".", "LINEAGE_FAIL_ON": "never"}).fail_on == "never"
+
+
+@pytest.mark.parametrize(
+    ("given", "policy"),
+    [
+        ({"LOCAL_PATH": "."}, "own"),
+        ({"LOCAL_PATH": ".", "POLICY": "none"}, ""),
+        ({"LOCAL_PATH": ".", "POLICY": "ours.yaml"}, "ours.yaml"),
+        ({"MODEL": "org/model"}, ""),
+        ({"MODEL": "org/model", "POLICY": "ours.yaml"}, "ours.yaml"),
+    ],
+)
+def test_the_policy_is_that_of_the_folder_unless_another_one_is_named(given, policy):
+    inputs = read_inputs({f"LINEAGE_{name}": value for name, value in given.items()})
+    assert inputs.policy == policy
+    options = [word for word in arguments(inputs, []) if word.startswith("--policy")]
+    assert options == ([f"--policy={policy}"] if policy else [])
+
+
+@pytest.mark.parametrize(
+    ("event", "policy"),
+    [
+        ({"ref": "refs/heads/main"}, "own"),
+        ({"pull_request": {"head": {"repo": {"id": 1}}, "base": {"repo": {"id": 1}}}}, "own"),
+        ({"pull_request": {"head": {"repo": {"id": 2}}, "base": {"repo": {"id": 1}}}}, ""),
+        ({"workflow_run": {"head_repository": {"id": 1}, "repository": {"id": 1}}}, "own"),
+        ({"workflow_run": {"head_repository": {"id": 2}, "repository": {"id": 1}}}, ""),
+        ({"pull_request": {"head": {"repo": None}, "base": {"repo": {"id": 1}}}}, ""),
+        ([], ""),
+    ],
+)
+def test_who_proposes_a_change_from_a_fork_accepts_nothing(tmp_path, event, policy):
+    """The folder is what they propose, and lineage.yaml with it."""
+    file = tmp_path / "event.json"
+    file.write_text(json.dumps(event))
+    given = {"LINEAGE_LOCAL_PATH": ".", "GITHUB_EVENT_PATH": str(file)}
+    assert read_inputs(given).policy == policy
+    assert read_inputs(given | {"LINEAGE_POLICY": "ours.yaml"}).policy == "ours.yaml"
 
 
 def test_signatures_are_cached_where_the_runner_keeps_what_is_temporary(tmp_path):

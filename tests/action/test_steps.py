@@ -104,11 +104,21 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("environ", "command"),
         [
-            ({"LOCAL_PATH": "--help"}, ["check", "--", "--help"]),
+            ({"LOCAL_PATH": "--help"}, ["check", "--policy=own", "--", "--help"]),
             ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--on-hub", "--", "a/b@v1"]),
             (
                 {"LOCAL_PATH": ".", "BASE": "c/d ./e", "ACCEPT": "part", "BUDGET": "full", "LOCAL_HUB": "--x"},
-                ["check", "--base=c/d", "--base=./e", "--accept=part", "--budget=full", "--local-hub=--x", "--", "."],
+                [
+                    "check",
+                    "--base=c/d",
+                    "--base=./e",
+                    "--accept=part",
+                    "--budget=full",
+                    "--local-hub=--x",
+                    "--policy=own",
+                    "--",
+                    ".",
+                ],
             ),
             (
                 {"MODEL": "a/b", "SUBFOLDER": "c", "AS": "LlamaForCausalLM", "REGISTRY": "registry"},
@@ -139,6 +149,20 @@ class TestFailOn:
     def test_it_decides_which_verdicts_fail(self, step, model, codes):
         outcomes = {name: step(model=model, local_hub=HUB, fail_on=name, formats="")[0] for name in codes}
         assert outcomes == codes
+
+    def test_a_policy_accepts_and_says_what_fails_and_an_input_goes_before_it(self, step, tmp_path):
+        policy = tmp_path / "ours.yaml"
+        policy.write_text("fail-on: undecided")
+        assert step(model="acme/llama-base", local_hub=HUB, policy=policy, formats="")[0] == 3
+        code, _, _ = step(model="acme/llama-base", local_hub=HUB, policy=policy, fail_on="unrelated", formats="")
+        assert code == 0
+        policy.write_text(
+            "accepted: [{base: acme/llama-base, verdict: unrelated, reason: known, expires: 2999-01-01, "
+            "model: magpie/llama-liar}]"
+        )
+        code, outputs, heard = step(model="magpie/llama-liar", local_hub=HUB, policy=policy, formats="")
+        assert (code, outputs["verdict"], outputs["accepted"], heard[0][0]) == (0, "UNRELATED", "1", "warning")
+        assert heard[0][2].endswith("; accepted until 2999-01-01: known")
 
     def test_a_repository_without_a_model_is_an_error_unless_nothing_fails(self, step, tmp_path):
         (tmp_path / "data").mkdir()

@@ -68,6 +68,13 @@ def test_a_false_claim_stops_the_push_and_says_why(room, model):
     assert "UNRELATED" in output
 
 
+def test_what_the_repository_accepts_passes(room, model):
+    tiny_llama(room / "hub/acme/base", seed=1)
+    accepted = "{base: acme/base, verdict: unrelated, reason: distilled, expires: 2999-01-01}"
+    (model / "lineage.yaml").write_text(f"accepted: [{accepted}]")
+    assert hook(room, model, "--files", "lineage.yaml")[0] == 0
+
+
 def test_one_of_several_gguf_files_is_named_by_an_argument(room, model):
     """The manifest of the hook with the arguments that somebody gives it in their own configuration."""
     for name, source in (("a-Q8_0.gguf", tiny_llama(room / "other", seed=5)), ("b-F32.gguf", model)):

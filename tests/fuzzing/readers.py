@@ -18,12 +18,14 @@ import torch
 from safetensors.numpy import load_file, save
 
 from hf_lineage.architecture.drafting.suggestion import survey
+from hf_lineage.checking import policies
 from hf_lineage.checking.api import extract
 from hf_lineage.checking.opened import headers
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.several import LORA_FILE
 from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.checkpoint.lora_file import open_lora_file
+from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
@@ -112,7 +114,7 @@ def readers(room: Path) -> dict[str, Reader]:
         "index": Reader(partial(json_file, valid=index), put(pieces, INDEX, _tensors)),
         "config": Reader(partial(json_file, valid=config), put(plain, "config.json", headers)),
         "config, for a draft": Reader(partial(json_file, valid=config), put(plain, "config.json", _surveyed), turns=1),
-        "card": Reader(lambda random: b"---\n" + yaml_file(random, card) + b"\n---\n", put(cards, CARD, read_claims)),
+        "card": Reader(lambda random: b"---\n" + yaml_file(random, card) + b"\n---\n", put(cards, CARD, _card_read)),
         "adapter of diffusers": Reader(
             partial(safetensors_file, header=factors, data=numbers), put(pictures, LORA_FILE, _factors)
         ),
@@ -120,6 +122,7 @@ def readers(room: Path) -> dict[str, Reader]:
         "mergekit": Reader(partial(yaml_file, valid=merge), put(merges, MERGE_CONFIG, read_claims)),
         "signature": Reader(_signature(room), file(load_signature)),
         "trust file": Reader(partial(yaml_file, valid=pinned), file(trust.load)),
+        "policy": Reader(partial(yaml_file, valid=_POLICY), file(policies.read)),
         "ledger": Reader(_lines, file(ledger.read)),
         "claims": Reader(partial(json_file, valid=_RECORD), record.decode),
         "ONNX": Reader(onnx_files(room, model), put(_beside(room / "onnx", config), "model.onnx", _read), turns=4),
@@ -242,6 +245,22 @@ def _lines(random: Random) -> bytes:
 
 
 _ENTRIES = [json.loads(msgspec.json.encode(each)) for each in (entry(claims=(claim(),)), entry(commit="c"))]
+
+
+def _card_read(repo: RepoRef) -> None:
+    """What is read of a card: its licence, then its claims."""
+    stated(repo)
+    read_claims(repo)
+
+
+_POLICY = {
+    "fail-on": "undecided",
+    "evidence": "exact",
+    "relation": ["finetune", "merge"],
+    "accepted": [
+        {"base": "a/b", "verdict": "part", "reason": "known", "expires": "2027-01-01", "model": "c/d", "part": "unet"}
+    ],
+}
 _RECORD = {
     "schema_version": 1,
     "tool": {"name": "hf-lineage", "version": "0.1.0"},

@@ -62,3 +62,10 @@ def test_a_report_gets_a_sentence_and_keeps_its_verdict(signatures, tmp_path):
     assert "is a nearer relative than the declared base acme/llama-base: it shares 57% of" in note
     assert "data in common alone can cause up to 0.5" in note
     assert "\x1b" not in note
+
+
+def test_what_the_card_of_a_relative_states_is_told_where_there_is_one(signatures, tmp_path):
+    catalogue = Catalogue(tmp_path)
+    catalogue.add(signatures["fern/llama-finetune-a"])
+    report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
+    assert noted(report, catalogue).notes[0].endswith(" who came first. Its card states the licence apache-2.0")

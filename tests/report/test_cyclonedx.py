@@ -5,10 +5,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.component import ComponentType
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from hf_lineage import report
+from hf_lineage.claims.licence import Licence
 from hf_lineage.evidence.criteria import Criteria
 from tests import pages
 from tests.models import WEIGHTS
@@ -39,7 +42,7 @@ def test_only_what_the_weights_bear_out_is_an_ancestor(every_kind):
     assert identity["methods"] == [
         {
             "technique": "binary-analysis",
-            "confidence": 0.973,
+            "confidence": 0.999,
             "value": "org/base is RELATED (score 0.973, 100% inherited, p = 0.001)",
         }
     ]
@@ -52,6 +55,34 @@ def test_what_is_related_in_another_way_is_no_ancestor_even_if_it_is_accepted(sh
     assert "pedigree" not in model
     properties = {entry["name"]: entry["value"] for entry in model["properties"]}
     assert properties["hf-lineage:claim:0:verified"] == "false"
+
+
+def test_its_own_library_reads_it(any_report):
+    bom = Bom.from_json(json.loads(rendered(any_report)))
+    assert bom.metadata.component.type is ComponentType.MACHINE_LEARNING_MODEL
+    assert [tool.name for tool in bom.metadata.tools.components] == ["hf-lineage"]
+
+
+def test_ancestors_stand_nearest_first():
+    rows = (pages.row(base, mlp=pages.measured(share=share)) for base, share in (("a/far", 0.6), ("z/near", 0.99)))
+    model = json.loads(rendered(pages.report(*rows)))["metadata"]["component"]
+    assert [ancestor["group"] for ancestor in model["pedigree"]["ancestors"]] == ["z", "a"]
+
+
+@pytest.mark.parametrize(
+    ("licence", "told"),
+    [
+        (Licence("apache-2.0"), {"id": "Apache-2.0"}),
+        (Licence("other", "gemma", "https://a.b/c"), {"name": "other (gemma)", "url": "https://a.b/c"}),
+        (Licence("other", "", "javascript:alert(1)"), {"name": "other (javascript:alert(1))"}),
+    ],
+)
+def test_licences_are_those_that_the_cards_declare(licence, told):
+    judged = replace(pages.report(replace(pages.row(mlp=pages.measured()), licence=licence)), licence=licence)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(rendered(judged)) is None
+    model = json.loads(rendered(judged))["metadata"]["component"]
+    for component in (model, *model["pedigree"]["ancestors"]):
+        assert component["licenses"] == [{"license": {"acknowledgement": "declared"} | told}]
 
 
 def test_every_claim_is_a_property(every_kind):

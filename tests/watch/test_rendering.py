@@ -1,14 +1,17 @@
+import datetime
 import json
 from dataclasses import replace
 
 import pytest
 
 from hf_lineage.errors import printable
-from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.evidence.policy import Policy, Waiver
+from hf_lineage.evidence.verdict import ExitCode, Kind
 from hf_lineage.watch import rendering
 from hf_lineage.watch.rendering import FORMATS, Run, outcome, results
 from tests.watch.test_ledger import claim, entry
 
+DAY = datetime.date(2026, 11, 22)
 EMPTY = Run((), 0, 0, (), ())
 
 
@@ -33,6 +36,24 @@ def test_the_worst_claim_decides(verdicts, code):
 def test_what_could_not_be_checked_or_listed_is_an_error():
     assert outcome(entry(error="gone")) is ExitCode.ERROR
     assert replace(EMPTY, problems=("gone",)).exit_code is ExitCode.ERROR
+
+
+def test_a_policy_accepts_by_the_model_the_base_and_the_part_and_asks_for_the_rest():
+    accepted = Waiver("acme/base", Kind.UNRELATED, "distilled", DAY, model="fern/child")
+    seen = entry(claims=(claim(verdict="UNRELATED"),))
+    run = replace(EMPTY, entries=(seen,), latest=(seen,), policy=Policy("p", (accepted,)), today=DAY)
+    assert run.exit_code is ExitCode.RELATED
+    assert [one.claims for one in run.open_entries()] == [()]
+    document = json.loads(FORMATS["json"](results(run)))
+    assert document["accepted"] == [
+        {"model": "fern/child", "base": "acme/base", "verdict": "UNRELATED", "reason": "distilled",
+         "expires": "2026-11-22"}
+    ]  # fmt: skip
+    assert document["entries"][0]["claims"][0]["exit_code"] == seen.claims[0].exit_code
+    part = entry(claims=(claim(verdict="UNRELATED", part="unet"),))
+    assert replace(run, entries=(part,)).exit_code is ExitCode.UNRELATED
+    other = Policy(relations=("merge",), fail_on="unrelated")
+    assert replace(run, entries=(entry(claims=(claim(),)),), policy=other).exit_code is ExitCode.UNDECIDED
 
 
 def test_text_fits_eighty_columns_and_says_the_worst_first():

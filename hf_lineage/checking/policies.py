@@ -1,0 +1,140 @@
+"""Policies: which policy counts for a check, and what it makes of the rows.
+
+A policy counts only where whoever runs the check asks for it. The `lineage.yaml` of a model is written by its
+publisher, who would gain most by accepting that a claim is contradicted.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.errors import OptionError, printable
+from hf_lineage.evidence.derivation import Means
+from hf_lineage.evidence.policy import Policy
+from hf_lineage.evidence.policy_file import LARGEST, parse
+from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.files.folders import is_file
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.values import Signature
+
+FILE = "lineage.yaml"
+"""The policy of a model repository, which is its owner's."""
+OWN = "own"
+"""What one asks for to have that file count."""
+CONTRADICTING = {"quantized": frozenset({Means.DENSE, Means.LOW_RANK, Means.PRUNED})}
+"""Relation that a claim declares -> what the weights must not show."""
+
+
+def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
+    """Return the policy that a user names by its file, or as that of the folder that is checked; None without one.
+
+    What is to fail is what the user says, else what the policy says. Raise OptionError for a file that is none, and
+    for the policy of a model on the Hub.
+    """
+    chosen = None
+    if policy == OWN:
+        chosen = _own(locate())
+    elif policy is not None:
+        chosen = read(Path(policy))
+    return chosen if fail_on is None else replace(chosen or Policy(), fail_on=fail_on)
+
+
+def read(file: Path) -> Policy:
+    """Return the policy in a file; raise OptionError if there is none, or it is not valid."""
+    if not is_file(str(file)):
+        raise OptionError(f"--policy {printable(file, 200)} is no file; name one, or `own` for {FILE} of the folder")
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+    except OSError as error:
+        raise OptionError(f"{file} cannot be read: {error.strerror or error}; check its permissions") from None
+    return _parsed(content, str(file))
+
+
+def _own(source: RepoRef | Signature) -> Policy | None:
+    if isinstance(source, Signature) or source.remote is not None:
+        raise OptionError(
+            f"--policy {OWN} is for a folder of your own: what a model on the Hub accepts, its publisher wrote; name a "
+            "file of yours"
+        )
+    content = replace(source, subfolder="").read_bytes(FILE, LARGEST)
+    return None if content is None else _parsed(content, FILE)
+
+
+def _parsed(content: bytes, source: str) -> Policy:
+    if len(content) > LARGEST:
+        raise OptionError(f"{source} is larger than {LARGEST >> 10} KiB; shorten it")
+    try:
+        return parse(content.decode("utf-8-sig"), source)
+    except UnicodeDecodeError:
+        raise OptionError(f"{source} is not UTF-8 text; save it as UTF-8") from None
+
+
+def under(report: Report, policy: Policy | None, today: datetime.date) -> Report:
+    """Return a report under a policy: verdicts stay as they are, and rows say what accepts them or what they lack.
+
+    Without one the report says that the policy beside the model was not asked for.
+    """
+    if policy is None:
+        return replace(report, notes=(*report.notes, *_unasked(report.source)))
+    on_hub = report.source.remote if report.source else None
+    model = on_hub or report.model
+    counting = replace(policy, accepted=tuple(one for one in policy.accepted if one.model or not on_hub))
+    rows = tuple(_governed(model, row, counting, today) for row in report.rows)
+    notes = (*report.notes, *_unnamed(policy, counting), *_idle(model, report.rows, counting, today))
+    if policy.relations and not rows:
+        notes += (f"{policy.source} asks for a base that is declared by the relation {' or '.join(policy.relations)}",)
+    return replace(report, rows=rows, notes=notes, policy=policy)
+
+
+def _governed(model: str, row: Row, policy: Policy, today: datetime.date) -> Row:
+    kind = row.verdict.kind
+    if row.verdict.exit_code is not ExitCode.RELATED:
+        waiver = policy.waiver(model, row.claim.base, kind, row.part, today)
+        if waiver is not None:
+            return replace(row, waiver=waiver)
+    return replace(row, unmet=tuple(_unmet(row, policy)))
+
+
+def _unmet(row: Row, policy: Policy) -> Iterator[str]:
+    """What a policy asks for and a claim is not, by what it declares and by what its weights show."""
+    relation, declared = row.claim.relation, row.claim.sources != NAMED
+    yield from policy.lacks(row.verdict.kind, relation, declared)
+    against = CONTRADICTING.get(relation or "", frozenset())
+    if declared and relation in policy.relations and row.derivation and against & {*row.derivation.means}:
+        yield f"the relation {relation} is asked for, and what is seen is {row.derivation.words}"
+
+
+def _unnamed(policy: Policy, counting: Policy) -> Iterator[str]:
+    """A sentence for what is accepted of any model, which does not count for one of the Hub.
+
+    One file may be used for many models, and the next of them would only have to declare the same base.
+    """
+    for waiver in policy.accepted:
+        if waiver not in counting.accepted:
+            yield f"{policy.source} accepts {waiver}, and not of which model of the Hub; add model: org/name"
+
+
+def _idle(model: str, rows: Sequence[Row], policy: Policy, today: datetime.date) -> Iterator[str]:
+    """A sentence for everything accepted that does not count: it has expired, or there is no such finding."""
+    for waiver in policy.accepted:
+        if not waiver.concerns(model):
+            continue
+        matched = any(waiver.covers(row.claim.base, row.verdict.kind, row.part) for row in rows)
+        if waiver.expired(today):
+            now = "which is what was found" if matched else "which was not found"
+            yield f"{policy.source} accepts {waiver} until {waiver.expires}, which is past and does not count; {now}"
+        elif not matched:
+            yield f"{policy.source} accepts {waiver}, which was not found; remove it if it is settled"
+
+
+def _unasked(source: RepoRef | None) -> tuple[str, ...]:
+    """A sentence about a policy that lies in the folder and that nobody asked for."""
+    if source is None or source.remote is not None or not is_file(str(replace(source, subfolder="").path(FILE))):
+        return ()
+    return (f"{FILE} of the model was not read, because its publisher wrote it; where that is you, add --policy {OWN}",)

@@ -1,0 +1,76 @@
+"""Licence: what a model card says a model is licensed under. It is the author's word, and nothing here judges it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import yaml
+
+from hf_lineage.claims.card import front_matter, parted
+from hf_lineage.claims.names import NO_VALUE
+from hf_lineage.errors import LineageError, printable
+from hf_lineage.files import plain_yaml
+from hf_lineage.hub.reference import RepoRef
+
+CARD = "README.md"
+LARGEST = plain_yaml.SHORT
+"""Bytes at the beginning of a card in which its metadata have to end; those of any card on the Hub do."""
+_PAGE = re.compile(r"https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~/%#?=&+@-]*)?")
+LONGEST, MOST = 200, 10
+"""Characters of one value, and licences of one card, that are shown."""
+
+
+@dataclass(frozen=True)
+class Licence:
+    """What `license`, `license_name` and `license_link` of a card say, each on one printable line; empty if nothing."""
+
+    identifier: str
+    """As the Hub spells it, such as apache-2.0, or other."""
+    name: str = ""
+    link: str = ""
+
+    def __str__(self) -> str:
+        more = ", ".join(filter(None, (self.name, self.link)))
+        return " ".join(filter(None, (self.identifier, f"({more})" if more else "")))
+
+    @property
+    def page(self) -> str:
+        """The address of its text, empty where the link is none of the web."""
+        return self.link if _PAGE.fullmatch(self.link) else ""
+
+    def differs(self, other: Licence) -> bool:
+        """Return whether another one is stated in other words; a link may be to a copy."""
+        mine, others = ((one.identifier.casefold(), one.name.casefold()) for one in (self, other))
+        return mine != others
+
+
+def stated(source: object) -> Licence | None:
+    """Return the licence that the card of a repository states; None without one, or where its card cannot be read.
+
+    Only the file that is here already is read: nothing is fetched for it.
+    """
+    if not isinstance(source, RepoRef):
+        return None
+    try:
+        text = replace(source, subfolder="").read_head(CARD, LARGEST) or ""
+        _, lines = parted(text)
+        start, stop = front_matter(lines) or (0, 0)
+        metadata = plain_yaml.load("\n".join(line.rstrip() for line in lines[start:stop]))
+    except (LineageError, OSError, yaml.YAMLError):
+        return None
+    return _licence(metadata) if isinstance(metadata, Mapping) else None
+
+
+def _licence(metadata: Mapping[str, Any]) -> Licence | None:
+    licence = Licence(*(_text(metadata.get(key)) for key in ("license", "license_name", "license_link")))
+    return licence if licence.identifier or licence.name or licence.link else None
+
+
+def _text(value: object) -> str:
+    """A value as it is shown: a text, or the texts of a list."""
+    values = value[:MOST] if isinstance(value, list) else [value]
+    texts = (text.strip() for text in values if isinstance(text, str))
+    return printable(", ".join(text for text in texts if text not in NO_VALUE), LONGEST)

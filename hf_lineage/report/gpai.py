@@ -1,0 +1,87 @@
+"""A report as entries for the Model Documentation Form of the EU's Code of Practice for general-purpose AI.
+
+Of its fields those are filled in that weights and cards can speak to: the name, the authenticity, the dependencies and
+the licence. Names and order are those of the form in the Transparency Chapter of 10 July 2025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hf_lineage import __version__
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.rows import Row
+from hf_lineage.checkpoint import weight_files
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.report import wording
+from hf_lineage.report.ancestry import ancestors
+from hf_lineage.report.encoding import moment
+from hf_lineage.report.markdown import escaped, table
+
+FORM = "https://digital-strategy.ec.europa.eu/en/policies/ai-code-practice"
+INTRODUCTION = (
+    "Entries for the [Model Documentation Form]({form}), as far as the weights and the cards speak to them. Who "
+    "fills it in judges them; whether a model was placed on the market, and what a licence allows, is not told here."
+)
+NO_DEPENDENCY = (
+    "No dependency was found that the weights bear out. That is no reason to write N/A: it is for a model that was not "
+    "made from another one, which only its provider knows."
+)
+NO_FILES = "No file of weights was read, so there is no hash of one."
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the entries; `explain` adds nothing. The day in them is what SOURCE_DATE_EPOCH says."""
+    del explain
+    by = f"Checked on {moment():%Y-%m-%d} by hf-lineage {__version__}."
+    blocks = (
+        "### Model Documentation Form",
+        INTRODUCTION.format(form=FORM),
+        "#### Model name",
+        escaped(report.model) + (f", commit {escaped(report.revision)}" if report.revision else ""),
+        "#### Model authenticity",
+        *_authenticity(report),
+        "#### Model dependencies",
+        *_dependencies(report),
+        "#### License",
+        *_licences(report),
+        f"<sub>{escaped(f'{by} {wording.settings(report)} {wording.MEANING}')}</sub>",
+    )
+    return "\n\n".join(blocks) + "\n"
+
+
+def _authenticity(report: Report) -> Iterator[str]:
+    """The digests of the files that hold the weights."""
+    try:
+        files = weight_files(report.source) if report.source else ()
+    except NothingToCompare:
+        files = ()
+    if not report.source or not files:
+        yield NO_FILES
+        return
+    yield table(("File", "SHA-256"), [(file, report.source.sha256(file)) for file in sorted(files)])
+
+
+def _dependencies(report: Report) -> Iterator[str]:
+    """The bases that the weights bear out, then those that are declared and not verified."""
+    verified = ancestors(report)
+    if verified:
+        yield "\n".join(_entry(row) for row in verified)
+    else:
+        yield NO_DEPENDENCY
+    if others := [row for row in report.rows if not row.verdict.verified]:
+        yield "Declared, and not verified:"
+        yield "\n".join(f"- {escaped(wording.outcome(row))}" for row in others)
+
+
+def _entry(row: Row) -> str:
+    version = f", commit {escaped(row.base_revision)}" if row.base_revision else ""
+    relation = f" by the relation {escaped(row.claim.relation)}" if row.claim.relation else ""
+    declared = f"declared{relation} in {escaped(', '.join(row.claim.sources))}"
+    return f"- **{escaped(row.claim.base)}**{version}: {declared}; {escaped(wording.outcome(row))}"
+
+
+def _licences(report: Report) -> Iterator[str]:
+    """What the cards of the model and of its verified bases state."""
+    stated = [(report.model, report.licence), *((row.claim.base, row.licence) for row in ancestors(report))]
+    yield table(("Model", "License, as its card states it"), [(name, str(one or "none")) for name, one in stated])
