@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.hub.gguf_files import gguf_files, head, tokens
+from hf_lineage.hub.converted import converted
+from hf_lineage.hub.gguf_files import head, tokens
 from hf_lineage.hub.reference import RepoRef
 
 NUMBER, TEXT = "number", "text"
@@ -63,7 +64,13 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
 
 def _files(repo: RepoRef) -> list[str]:
     """The tokenizer files of a repository by which its weights are loaded; a GGUF file holds its own."""
-    return [] if gguf_files(repo) else [file for file in (*READERS, *PIECES) if repo.offers(file)]
+    return [] if _packed(repo) else [file for file in (*READERS, *PIECES) if repo.offers(file)]
+
+
+def _packed(repo: RepoRef) -> tuple[str, ...]:
+    """The GGUF files from which a repository is read; none if it is not."""
+    model = converted(repo)
+    return model.files if model is not None and model.form == "gguf" else ()
 
 
 def _listed(repo: RepoRef) -> Tokens:
@@ -71,7 +78,7 @@ def _listed(repo: RepoRef) -> Tokens:
 
     llama.cpp's converter marks what begins a word of WordPiece, where the vocabulary marks what continues one.
     """
-    files = gguf_files(repo)
+    files = _packed(repo)
     if not files:
         return {}
     texts: Iterable[str] = tokens(repo, files[0])

@@ -104,6 +104,8 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     """Along the path that decided."""
     parent: RecordedParent | None = None
     """What the base gave as a parent of a merge; null for any other claim."""
+    part: str = ""
+    """The folder or file of the repository that it is about; empty for the repository itself."""
 
     @property
     def evidence(self) -> dict[str, PathEvidence]:

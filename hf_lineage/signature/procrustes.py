@@ -42,8 +42,8 @@ MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
 """Units of a layer at least; steps towards the strongest direction; rounds of matching, and what one has to add."""
 ALIKE = 0.5
 """Units count as found if the cosines of what they read and write multiply to more."""
-OVER = 2
-"""Matched units at least, as a multiple of the coordinates: to fewer, coordinates can be fitted by chance."""
+OVER = 4
+"""Units at least, as a multiple of the coordinates: to fewer, coordinates can be fitted by chance."""
 LEAST = 1e-6
 """A direction in which matched units lie less, relative to the largest, is rounding."""
 TILE = 2**10

@@ -16,7 +16,7 @@ def of_length_one(rows):
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-def layer(seed, units=80, width=WIDTH):
+def layer(seed, units=120, width=WIDTH):
     """Hidden units whose rows lie in some directions more than in others, as trained ones do."""
     random = np.random.default_rng(seed)
     inner, outer = random.standard_normal((2, units, width)) * np.linspace(0.3, 2, width)
@@ -126,25 +126,25 @@ def test_units_that_write_next_to_nothing_are_left_out():
     weight = rows.weight.copy()
     weight[:10] = 1e-9
     units = pooled([replace(rows, weight=weight), BASE[1]])
-    assert (len(units.weight), units.layers) == (150, (slice(0, 70), slice(70, 150)))
+    assert (len(units.weight), units.layers) == (230, (slice(0, 110), slice(110, 230)))
     assert np.isclose((units.weight**2).sum(), 1)
 
 
 def test_of_many_units_those_that_write_most_are_matched(monkeypatch):
-    monkeypatch.setattr(procrustes, "MOST_UNITS", 100)
-    kept = heaviest(BASE[0], 2)
-    assert len(kept.weight) == 50
-    assert kept.weight.min() >= np.sort(BASE[0].weight)[30]
     monkeypatch.setattr(procrustes, "MOST_UNITS", 160)
+    kept = heaviest(BASE[0], 2)
+    assert len(kept.weight) == 80
+    assert kept.weight.min() >= np.sort(BASE[0].weight)[40]
+    monkeypatch.setattr(procrustes, "MOST_UNITS", 240)
     assert heaviest(BASE[0], 2) is BASE[0]
 
 
 def test_a_few_units_fit_anything_and_are_a_reason():
     with pytest.raises(NothingToCompare, match="too few hidden units to find how coordinates belong together"):
-        between(pooled([layer(1, units=40)]), pooled([layer(2, units=40)]))
+        between(pooled([layer(1, units=90)]), pooled([layer(2, units=90)]))
 
 
 def test_units_that_are_all_alike_are_a_reason():
-    rows = replace(BASE[0], inner=BASE[0].inner[:1].repeat(80, 0), outer=BASE[0].outer[:1].repeat(80, 0))
+    rows = replace(BASE[0], inner=BASE[0].inner[:1].repeat(120, 0), outer=BASE[0].outer[:1].repeat(120, 0))
     with pytest.raises(NothingToCompare, match="hidden units find each other"):
         between(pooled(BASE), pooled([rows, rows]))
