@@ -223,13 +223,12 @@ class _Best:
 
     def __init__(self, columns: Callable[[slice], Array], rows: int, count: int) -> None:
         best, self.of_other = np.full(rows, -np.inf, np.float32), np.empty(count, np.float32)
-        column, row = np.zeros(rows, np.int64), np.empty(count, np.int64)
+        column = np.zeros(rows, np.int64)
         for start in range(0, count, TILE):
             tile = slice(start, min(start + TILE, count))
             values = columns(tile)
-            row[tile], nearest = values.argmax(axis=0), values.argmax(axis=1)
-            self.of_other[tile] = values.max(axis=0)
+            nearest, self.of_other[tile] = values.argmax(axis=1), values.max(axis=0)
             better = (highest := values[np.arange(rows), nearest]) > best
             best[better], column[better] = highest[better], nearest[better] + start
-        mutual = np.flatnonzero(row[column] == np.arange(rows))
+        mutual = np.flatnonzero(best == self.of_other[column])
         self.mutual = mutual, column[mutual]
