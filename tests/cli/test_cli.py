@@ -233,8 +233,11 @@ def test_the_help_of_the_program_and_of_a_command_within_a_command_shows_example
     for command, *arguments in usages():
         cli.cli.commands[command].make_context(command, arguments)
     for name, command in cli.cli.commands["index"].commands.items():
-        own = [arguments for *words, arguments in ((*usage[:2], usage[2:]) for usage in usages("index", name))
-               if words == ["index", name]]
+        own = [
+            arguments
+            for *words, arguments in ((*usage[:2], usage[2:]) for usage in usages("index", name))
+            if words == ["index", name]
+        ]
         assert own
         for arguments in own:
             command.make_context(name, arguments)

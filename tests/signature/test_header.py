@@ -82,8 +82,8 @@ def test_cut_off_it_is_an_error(hub, stored, size):
 def test_the_weights_of_a_model_are_no_signature(hub):
     weights = hub / "acme/base/model.safetensors"
     assert lineage("compare", weights, hub / "fern/child").error == (
-        f"{weights} cannot be read as a signature; a model with these weights is named by its folder, {weights.parent}, "
-        "where its config.json is"
+        f"{weights} cannot be read as a signature; a model with these weights is named by its folder, "
+        f"{weights.parent}, where its config.json is"
     )
 
 

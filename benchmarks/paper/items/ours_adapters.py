@@ -41,7 +41,8 @@ PROJECTIONS = ("value", "output", "up", "down")
 def rows(bench: Bench) -> Sequence[Row]:
     """Return how many true bases are found, how many false ones are rejected, and what each projection shows."""
     workshop = Workshop.of(bench)
-    families = {MANY: bench.sized(3, 10, 10), **dict.fromkeys(bench.sized(OTHERS[2:3], OTHERS, OTHERS), bench.sized(2, 3, 3))}
+    others, each = bench.sized((OTHERS[2:3], 2), *[(OTHERS, 3)] * 2)
+    families = {MANY: bench.sized(3, 10, 10), **dict.fromkeys(others, each)}
     configurations, steps = bench.sized((CONFIGURATIONS[1:2], (40,)), *[(CONFIGURATIONS, STEPS)] * 2)
     pairs = [
         tested(workshop, family, configuration, count, own, base, bench.sized(199, 999, 999))
