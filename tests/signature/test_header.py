@@ -118,7 +118,8 @@ def test_what_it_says_of_itself_has_to_be_true(hub, stored, provenance, message)
     assert message in lineage("compare", stored, hub / "fern/child").error
 
 
-def test_what_a_later_version_adds_to_it_is_left_alone(hub, stored):
+def test_what_a_later_version_adds_to_it_is_left_alone(hub, stored, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     asked = ("--format", "json", "--order-seed", "0")
     before = json.loads(lineage("compare", stored, hub / "fern/child", *asked).out)
     edited(stored, paths=["mlp", "nose"], sections={"tokens": {"frame": "token", "paths": ["mlp"]}})
