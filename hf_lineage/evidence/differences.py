@@ -55,9 +55,11 @@ def aligned(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
 def products(sketches: Sequence[Array]) -> Vector:
     """Return the mean inner product of the layers of aligned sketches, (n, n), over those that all have."""
     common = np.logical_and.reduce([sketch.any(axis=(1, 2)) for sketch in sketches])
-    rows = np.stack([sketch[common].ravel() for sketch in sketches]).astype(np.float64)
-    gram: Vector = rows @ rows.T / max(1, int(common.sum()))
-    return gram
+    gram = np.zeros((len(sketches), len(sketches)))
+    for layer in np.flatnonzero(common):
+        rows = np.stack([sketch[layer].ravel() for sketch in sketches]).astype(np.float64)
+        gram += rows @ rows.T
+    return gram / max(1, int(common.sum()))
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ def identify(
     """
     known, asked = catalogue.read(), entry_of(signature, path)
     alike = known.like(asked)
-    cosines = similarities(key_of(signature.paths[path]), alike.keys)
+    key = key_of(signature.paths[path])
+    cosines = np.concatenate([np.zeros(0, np.float32), *(similarities(key, keys) for keys in alike.keys_by_part)])
     # Twice as many, because the model itself may be among them, and others twice.
     order = [int(row) for row in np.argsort(-cosines, kind="stable")[: 2 * most + 2] if cosines[row] > CHANCE]
     candidates = {entry: row for row, entry in zip(order[::-1], alike.entries(order)[::-1], strict=True)}

@@ -88,10 +88,16 @@ class Known:
     @property
     def keys(self) -> NDArray[np.uint8]:
         """(n, BITS / 8): the key of each, without a copy where all are in one part."""
-        keys = [keys_of(part.searched) for part in self.parts]
-        if self.chosen is not None:
-            keys = [one if len(rows) == len(one) else one[rows] for one, rows in zip(keys, self.chosen, strict=True)]
+        keys = self.keys_by_part
         return keys[0] if len(keys) == 1 else np.concatenate([np.zeros((0, BITS // 8), np.uint8), *keys])
+
+    @property
+    def keys_by_part(self) -> list[NDArray[np.uint8]]:
+        """The same part by part, without a copy where all rows of a part are meant."""
+        keys = [keys_of(part.searched) for part in self.parts]
+        if self.chosen is None:
+            return keys
+        return [one if len(rows) == len(one) else one[rows] for one, rows in zip(keys, self.chosen, strict=True)]
 
     def entry(self, row: int) -> Entry:
         """Return the model in a row."""
