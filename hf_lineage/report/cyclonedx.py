@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
+from hf_lineage.checking.clock import moment
 from hf_lineage.checking.rows import Row
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.claims.licence import Licence
@@ -20,7 +21,7 @@ from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.hub.reference import RepoRef, hub_name
 from hf_lineage.report import json, units, wording
 from hf_lineage.report.ancestry import NAMESPACE, ancestors, confidence
-from hf_lineage.report.encoding import encode, moment
+from hf_lineage.report.encoding import encode
 
 if TYPE_CHECKING:
     from decimal import Decimal

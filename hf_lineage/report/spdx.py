@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
+from hf_lineage.checking.clock import moment, stamp
 from hf_lineage.checking.rows import Row
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.claims.licence import Licence
@@ -22,7 +23,7 @@ from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.hub.reference import RepoRef, hub_name
 from hf_lineage.report import wording
 from hf_lineage.report.ancestry import NAMESPACE, ancestors
-from hf_lineage.report.encoding import encode, moment
+from hf_lineage.report.encoding import encode
 from hf_lineage.report.licence_ids import expression
 
 CONTEXT = "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"
@@ -61,7 +62,7 @@ class _Package:
 
 
 def render(report: Report, explain: bool = False) -> str:
-    """Return the document; `explain` adds nothing. The time in it is what SOURCE_DATE_EPOCH says."""
+    """Return the document; `explain` adds nothing. It states when the check began, or SOURCE_DATE_EPOCH."""
     del explain
     return encode({"@context": CONTEXT, "@graph": list(_graph(report))})
 
@@ -73,7 +74,7 @@ def _graph(report: Report) -> Iterator[Element]:
         "type": "CreationInfo",
         "@id": INFO,
         "specVersion": VERSION,
-        "created": f"{moment():%Y-%m-%dT%H:%M:%SZ}",
+        "created": stamp(moment(report.checked_at)),
         "createdBy": [at("tool")],
     }
     yield at.element("SoftwareAgent", "tool", name=f"hf-lineage {__version__}")
