@@ -93,11 +93,12 @@ def under(report: Report, policy: Policy | None, today: datetime.date) -> Report
 
 
 def _governed(model: str, row: Row, policy: Policy, today: datetime.date) -> Row:
-    kind = row.verdict.kind
+    finding = model, row.claim.base, row.verdict.kind, row.part
     if row.verdict.exit_code is not ExitCode.RELATED:
-        waiver = policy.waiver(model, row.claim.base, kind, row.part, today)
+        waiver = policy.waiver(*finding, today)
         if waiver is not None:
             return replace(row, waiver=waiver)
+        row = replace(row, expired=next(policy.covering(*finding), None))
     return replace(row, unmet=tuple(_unmet(row, policy)))
 
 

@@ -70,6 +70,8 @@ class Row:
     """What the card of the base states; None where it states nothing, or was not read."""
     waiver: Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
+    expired: Waiver | None = None
+    """What did so until a day that is past."""
     unmet: tuple[str, ...] = ()
     """What that policy asks for and the claim is not."""
 
