@@ -32,6 +32,7 @@ SUFFIXES = {
     "text": "txt",
     "markdown": "md",
     "junit": "junit.xml",
+    "codequality": "codequality.json",
     "cyclonedx": "cdx.json",
     "spdx": "spdx.json",
     "gpai": "gpai.md",

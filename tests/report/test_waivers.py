@@ -17,7 +17,10 @@ from tests.report.test_sarif import validate
 
 DAY, TODAY = datetime.date(2027, 3, 31), datetime.date(2026, 11, 22)
 WHY = "a student of its answers"
-TOLD = ("text", "json", "markdown", "html", "sarif", "sarif-alerts", "junit", "cyclonedx", "spdx", "gpai", "github")
+TOLD = (
+    *("text", "json", "markdown", "html", "sarif", "sarif-alerts", "junit", "codequality"),
+    *("cyclonedx", "spdx", "gpai", "github"),
+)
 """The formats with room for a sentence."""
 
 
