@@ -55,7 +55,7 @@ def card(report: Report) -> Place:
 
 
 def fingerprint(report: Report, row: Row | None, *finding: str) -> str:
-    """Return what stays the same when the model, or the line that makes the claim, moves: who claims what, of what part.
+    """Return what stays the same when the model, or the line that makes the claim, moves: who claims what, and where.
 
     With a `finding` it is another one as soon as the finding is.
     """

@@ -22,7 +22,7 @@ def install(environment: Path, *, local_hub: Path | None = None) -> Path:
 
 
 def returning(environment: Path, code: int, told: str = "") -> Path:
-    """Put a program there that only returns a code, and leaves what the format `github` says where that is asked for."""
+    """Put a program there that returns a code, and leaves what the format `github` says where that is asked for."""
     place = environment / "told.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(told, encoding="utf-8")
