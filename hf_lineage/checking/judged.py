@@ -24,7 +24,7 @@ class Report(Forms):
     """Every claim about one model, judged."""
 
     model: str
-    revision: str | None
+    commit: str | None
     rows: tuple[Row, ...]
     conflicts: tuple[str, ...]
     options: Options

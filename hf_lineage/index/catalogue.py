@@ -169,6 +169,6 @@ def default_folder() -> Path:
 
 def entry_of(signature: Signature, path: str) -> Entry:
     """Return the entry of a model along one path of its signature."""
-    commit = signature.revision or ""
+    commit = signature.commit or ""
     layers, label = len(signature.numbers(path)), signature.recipe.label(path)
     return Entry(without_revision(signature.model, commit), commit, path, signature.width, layers, label)

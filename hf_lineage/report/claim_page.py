@@ -47,19 +47,19 @@ def commit_of_model(report: Report, before: str = "", without: str = "none: ") -
 
     `before` stands before a commit, `without` before the reason.
     """
-    if report.revision is None:
+    if report.commit is None:
         return joined(without, STORED if report.source is None else FOLDER)
     remote = report.source.remote if report.source else None
-    return joined(before, linked(tag("code", report.revision), addresses.files_at(remote, report.revision)))
+    return joined(before, linked(tag("code", report.commit), addresses.files_at(remote, report.commit)))
 
 
 def commit_of_base(row: Row, before: str = "", without: str = "none: ") -> Markup:
     """Return the commit of the base likewise."""
     stored = row.base_origin is not None and row.base_origin.kind == "file"
-    if row.base_revision is None:
+    if row.base_commit is None:
         return joined(without, STORED if stored else FOLDER if row.base_origin else UNREAD)
     name = None if stored else hub_name(row.claim.base)
-    return joined(before, linked(tag("code", row.base_revision), addresses.files_at(name, row.base_revision)))
+    return joined(before, linked(tag("code", row.base_commit), addresses.files_at(name, row.base_commit)))
 
 
 def layers(row: Row) -> Iterator[str]:

@@ -39,7 +39,7 @@ def render(report: Report, explain: bool = False) -> str:
         "### Model Documentation Form",
         INTRODUCTION.format(form=FORM),
         "#### Model name",
-        escaped(report.model) + (f", commit {escaped(report.revision)}" if report.revision else ""),
+        escaped(report.model) + (f", commit {escaped(report.commit)}" if report.commit else ""),
         "#### Model authenticity",
         *_authenticity(report),
         "#### Model dependencies",
@@ -76,7 +76,7 @@ def _dependencies(report: Report) -> Iterator[str]:
 
 
 def _entry(row: Row) -> str:
-    version = f", commit {escaped(row.base_revision)}" if row.base_revision else ""
+    version = f", commit {escaped(row.base_commit)}" if row.base_commit else ""
     relation = f" by the relation {escaped(row.claim.relation)}" if row.claim.relation else ""
     declared = f"declared{relation} in {escaped(', '.join(row.claim.sources))}"
     return f"- **{escaped(row.claim.base)}**{version}: {declared}; {escaped(wording.outcome(row))}"

@@ -32,7 +32,7 @@ def render(report: Report, explain: bool = False) -> str:
 def _header(report: Report) -> Markup:
     size = "long" if len(report.model) > LONG else None
     when = tag("time", in_words(report.checked_at), datetime=stamp(report.checked_at))
-    commit = commit_of_model(report, ", at commit ") if report.revision else ""
+    commit = commit_of_model(report, ", at commit ") if report.commit else ""
     return tag(
         "header",
         tag("p", "Lineage report", class_="eyebrow"),

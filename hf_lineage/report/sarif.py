@@ -49,7 +49,7 @@ def document(report: Report) -> dict[str, Any]:
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notifications(report))}],
         "columnKind": "unicodeCodePoints",
         "results": [_result(report, row, found_at) for row, found_at in zip(report.rows, places(report), strict=True)],
-        "properties": {"model": printable(report.model, 200), "commit": report.revision},
+        "properties": {"model": printable(report.model, 200), "commit": report.commit},
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -83,7 +83,7 @@ def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, An
         "kind": kind(verdict),
         "verified": verdict.verified,
         "base": printable(row.claim.base, 200),
-        "baseCommit": row.base_revision,
+        "baseCommit": row.base_commit,
     }
     return {
         "ruleId": f"lineage/{rule.identifier}",

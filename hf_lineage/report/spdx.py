@@ -68,7 +68,7 @@ def render(report: Report, explain: bool = False) -> str:
 
 
 def _graph(report: Report) -> Iterator[Element]:
-    key = uuid.uuid5(NAMESPACE, f"spdx,{report.model},{report.revision},{wording.settings(report)}")
+    key = uuid.uuid5(NAMESPACE, f"spdx,{report.model},{report.commit},{wording.settings(report)}")
     at = _Namespace(f"https://spdx.org/spdxdocs/hf-lineage-{key}")
     yield {
         "type": "CreationInfo",
@@ -98,7 +98,7 @@ def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
     """The model, its files, the bases that the weights bear out, and what was found about each claim."""
     remote = report.source.remote if report.source else None
     shown = report.source.folder.resolve().name if report.source and not remote else report.model
-    yield from _package(at, _Package("model", hub_name(report.model) or shown, remote, report.revision, report.licence))
+    yield from _package(at, _Package("model", hub_name(report.model) or shown, remote, report.commit, report.licence))
     if report.source:
         yield from _files(at, report.source)
     bases = {id(row): f"base-{number}" for number, row in enumerate(ancestors(report), start=1)}
@@ -115,7 +115,7 @@ def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
 def _ancestor(at: _Namespace, row: Row, key: str) -> Iterator[Element]:
     named = hub_name(row.claim.base)
     shown = named or PurePath(row.claim.base).name or row.claim.base
-    yield from _package(at, _Package(key, shown, named if row.base_revision else None, row.base_revision, row.licence))
+    yield from _package(at, _Package(key, shown, named if row.base_commit else None, row.base_commit, row.licence))
     yield at.element(
         "Relationship",
         f"descent-{key}",

@@ -107,7 +107,7 @@ def marks(*rows, **more):
 def test_a_fingerprint_stays_from_run_to_run_and_moves_with_what_is_found():
     unrelated, draw = measured(score=0.005, p=0.5, share=0.0), measured(score=0.006, p=0.4, share=0.0, seed=1)
     (first,) = marks(row(mlp=unrelated))
-    assert marks(row(mlp=draw, sources=("adapter_config.json",), revision="1" * 40), model="org/model@v2") == [first]
+    assert marks(row(mlp=draw, sources=("adapter_config.json",), commit="1" * 40), model="org/model@v2") == [first]
     others = [
         *marks(row("org/another", mlp=unrelated)),
         *marks(row(mlp=unrelated), model="org/another"),

@@ -54,7 +54,7 @@ def page(*arguments, explain=False, **settings):
 
 
 def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again():
-    shown = page(row(revision="b" * 40, mlp=measured()), revision="a" * 40)
+    shown = page(row(commit="b" * 40, mlp=measured()), commit="a" * 40)
     for words in (
         "RELATED Shares weights with org/base",
         "Score 0.970 1 for the same weights. On the 128 test coordinates independent models of this shape score -0.0",
