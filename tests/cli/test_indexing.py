@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from hf_lineage.cli.indexing import progress
 from tests import gguf_models, streams
 from tests.checkpoint.formats import test_bnb as bnb
 from tests.models import EXAMPLES
@@ -161,3 +162,8 @@ def test_a_narrowed_model_is_found_by_weights_alone(index, narrow):
 def test_weights_are_read_only_where_no_key_finds_a_relative(index):
     asked = ("identify", "fern/llama-merge-a-b", "--index", index, "--by-weights", "2", "--format", "json", *HUB)
     assert json.loads(lineage(*asked).out)["by_weights"] is None
+
+
+def test_progress_is_shown_on_a_terminal_only(capsys):
+    assert list(progress("Reading")(["one", "two"])) == ["one", "two"]
+    assert capsys.readouterr().err == ""
