@@ -16,7 +16,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.claims import card
 from hf_lineage.claims.sources import CARD
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
-from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.files.folders import is_folder
 from hf_lineage.hub import client, commits
 from hf_lineage.hub.commits import SAME
@@ -222,7 +222,7 @@ def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[s
     """Write all files or none: the record first, which is restored if the card cannot be written."""
     if _files(repo) != before:
         raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
-    repo.path(record.FILE).parent.mkdir(exist_ok=True)
+    make_folder(repo.path(record.FILE).parent)
     try:
         for file in changes:
             write_atomically(repo.path(file), changes[file])

@@ -40,14 +40,14 @@ def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef 
     if policy == OWN:
         chosen = _own(locate())
     elif policy is not None:
-        chosen = read(Path(policy))
+        chosen = read(Path(policy), f", or `{OWN}` for {FILE} of the folder")
     return chosen if fail_on is None else replace(chosen or Policy(), fail_on=fail_on)
 
 
-def read(file: Path) -> Policy:
-    """Return the policy in a file; raise OptionError if there is none, or it is not valid."""
+def read(file: Path, instead: str = "") -> Policy:
+    """Return the policy in a file; raise OptionError if there is none, which names what to give `instead`."""
     if not is_file(str(file)):
-        raise OptionError(f"--policy {printable(file, 200)} is no file; name one, or `own` for {FILE} of the folder")
+        raise OptionError(f"--policy {printable(file, 200)} is no file; name one{instead}")
     try:
         with file.open("rb") as stream:
             content = stream.read(LARGEST + 1)

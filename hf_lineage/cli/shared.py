@@ -37,7 +37,7 @@ def with_examples(text: str, *commands: str) -> str:
 def writable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
     """Refuse a file that cannot be written before any weights are read, which may take an hour."""
     try:
-        writes = file is None or file.exists() or os.access(file.parent, os.W_OK)
+        writes = file is None or file.exists() or (file.parent.is_dir() and os.access(file.parent, os.W_OK))
     except OSError as error:
         raise click.BadParameter(f"{str(file)!r} cannot be written: {error.strerror}; name another file") from None
     if file is not None and not writes:

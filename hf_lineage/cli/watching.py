@@ -122,8 +122,8 @@ def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
 
 
 def _write_issues(texts: dict[str, str], folder: Path) -> None:
-    from hf_lineage.files.atomic import write_atomically
+    from hf_lineage.files.atomic import make_folder, write_atomically
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for name, text in texts.items():
         write_atomically(folder / name, text.encode())

@@ -54,8 +54,8 @@ def test_the_index_is_listed(index):
 
 
 def test_an_empty_index_says_so_and_finds_nothing(tmp_path):
-    assert lineage("index", "list", "--index", tmp_path / "none").out == "0 models\n"
-    shown = lineage("identify", "acme/llama-base", "--index", tmp_path / "none", *HUB)
+    assert lineage("index", "list", "--index", tmp_path).out == "0 models\n"
+    shown = lineage("identify", "acme/llama-base", "--index", tmp_path, *HUB)
     assert (shown.code, "0 of 0 models" in shown.out) == (3, True)
 
 
