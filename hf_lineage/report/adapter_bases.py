@@ -7,14 +7,12 @@ from typing import Any
 
 from hf_lineage.errors import printable
 from hf_lineage.index.known_weights import AdapterBases, Judged
-from hf_lineage.index.shards import Entry
+from hf_lineage.report import known_weights
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.text import folded, table, wrapped
 
 SCHEMA_VERSION = 1
 COLUMNS = ("Known model", "Near it", "p", "Verdict")
-SHOWN = 5
-"""Models near one that was tested that are named."""
 
 
 def text(results: Sequence[AdapterBases]) -> str:
@@ -33,7 +31,7 @@ def _text(result: AdapterBases) -> str:
 def _cells(result: AdapterBases, one: Judged) -> tuple[str, ...]:
     p_value = _p_value(result, one)
     shown = "-" if p_value is None else f"{p_value:.3g}"
-    return _named(one.group.entry), str(len(one.group.near)), shown, one.verdict.words
+    return known_weights.named(one.group.entry), str(len(one.group.near)), shown, one.verdict.words
 
 
 def _p_value(result: AdapterBases, one: Judged) -> float | None:
@@ -47,11 +45,10 @@ def _sentences(result: AdapterBases) -> Iterator[str]:
         yield "No known model was tested"
         return
     for one in result.tested:
-        named = _named(one.group.entry)
+        named = known_weights.named(one.group.entry)
         if one.related:
-            near = ", ".join(map(_named, one.group.near[:SHOWN]))
-            more = f" and {len(one.group.near) - SHOWN} more" if len(one.group.near) > SHOWN else ""
-            others = f"; {near}{more} are near it by their keys, and were not tested" if near else ""
+            near = known_weights.untested(one.group)
+            others = f"; {near}" if near else ""
             yield f"Trained on {named}, or on a near relative of it: which one the trace does not tell{others}"
         elif one.verdict.reason:
             yield f"{named}: {printable(one.verdict.reason)}"
@@ -63,10 +60,6 @@ def _sentences(result: AdapterBases) -> Iterator[str]:
     )
     if not any(one.related for one in result.tested):
         yield "No base was found: a model that is not in the index cannot be found"
-
-
-def _named(entry: Entry) -> str:
-    return printable(entry.model, 200)
 
 
 def json(results: Sequence[AdapterBases]) -> str:
@@ -84,18 +77,7 @@ def _values(result: AdapterBases) -> dict[str, Any]:
         "fitting": result.fitting,
         "untested": result.untested,
         "of": result.of,
-        "tested": [
-            {
-                "model": one.group.entry.model,
-                "commit": one.group.entry.commit,
-                "near": [{"model": other.model, "commit": other.commit} for other in one.group.near],
-                "verdict": one.verdict.name,
-                "kind": one.verdict.kind.identifier if one.related else None,
-                "reason": one.verdict.reason,
-                "p_value_adjusted": _p_value(result, one),
-            }
-            for one in result.tested
-        ],
+        "tested": [{**known_weights.values(one), "p_value_adjusted": _p_value(result, one)} for one in result.tested],
     }
 
 

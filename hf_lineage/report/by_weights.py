@@ -9,12 +9,10 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.index.by_weights import ByWeights
 from hf_lineage.index.known_weights import Judged
-from hf_lineage.report import wording
+from hf_lineage.report import known_weights, wording
 from hf_lineage.report.text import folded, table, wrapped
 
 COLUMNS = ("Read as a whole", "Width", "Near it", "Inherited", "p", "Verdict")
-SHOWN = 5
-"""Models near one that was tested that are named."""
 
 
 def text(result: ByWeights) -> str:
@@ -26,7 +24,7 @@ def text(result: ByWeights) -> str:
 def _cells(result: ByWeights, one: Judged) -> tuple[str, ...]:
     share, p_value = wording.inherited_share(one.row), corrected(result, one)
     return (
-        printable(one.group.entry.model, 200),
+        known_weights.named(one.group.entry),
         str(one.group.entry.width),
         str(len(one.group.near)),
         "-" if share is None else f"{share:.0%}",
@@ -44,11 +42,9 @@ def corrected(result: ByWeights, one: Judged) -> float | None:
 def _sentences(result: ByWeights) -> Iterator[str]:
     for one in result.tested:
         if one.verdict.reason:
-            yield f"{printable(one.group.entry.model, 200)}: {printable(one.verdict.reason)}"
-        if one.related and one.group.near:
-            near = ", ".join(printable(other.model, 200) for other in one.group.near[:SHOWN])
-            more = f" and {len(one.group.near) - SHOWN} more" if len(one.group.near) > SHOWN else ""
-            yield f"{near}{more} are near it by their keys, and were not tested: it may be one of them that is nearest"
+            yield f"{known_weights.named(one.group.entry)}: {printable(one.verdict.reason)}"
+        if one.related and (near := known_weights.untested(one.group)):
+            yield f"{near}; what was not tested may be nearer"
     yield (
         f"{len(result.tested)} of {result.fitting} models of the index, of any width, were tested against their "
         f"weights, each for those near it, and p is corrected for them; {result.untested} were neither tested nor near "
@@ -65,13 +61,8 @@ def values(result: ByWeights) -> dict[str, Any]:
         "untested": result.untested,
         "tested": [
             {
-                "model": one.group.entry.model,
-                "commit": one.group.entry.commit,
+                **known_weights.values(one),
                 "width": one.group.entry.width,
-                "near": [{"model": other.model, "commit": other.commit} for other in one.group.near],
-                "verdict": one.verdict.name,
-                "kind": one.verdict.kind.identifier if one.related else None,
-                "reason": one.verdict.reason,
                 "inherited": None if (share := wording.inherited_share(one.row)) is None else {"share": share},
                 "p_value_adjusted": corrected(result, one),
             }

@@ -1,23 +1,7 @@
 """The family tree of what is watched is rewritten when something is new, and read from the Hub alone."""
 
-import pytest
-
 from tests.models import card, fine_tuned, tiny_llama
-from tests.server.client import connect
-from tests.watching import publishing, watch
-
-
-@pytest.fixture
-def hub(tmp_path):
-    with publishing(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def ledger(hub, tmp_path, monkeypatch):
-    """The file that runs in this process write to, with the client talking to that Hub."""
-    connect(hub, tmp_path / "cache", monkeypatch)
-    return tmp_path / "ledger.jsonl"
+from tests.watching import watch
 
 
 def test_the_page_has_every_model_and_the_base_that_it_declares(hub, ledger, tmp_path):

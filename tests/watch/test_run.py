@@ -6,21 +6,7 @@ import pytest
 
 from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
 from tests.server import faults
-from tests.server.client import connect
-from tests.watching import ALWAYS, EVERY, entries, models, publishing, watch
-
-
-@pytest.fixture
-def hub(tmp_path):
-    with publishing(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-def ledger(hub, tmp_path, monkeypatch):
-    """The file that runs in this process write to, with the client talking to that Hub."""
-    connect(hub, tmp_path / "cache", monkeypatch)
-    return tmp_path / "ledger.jsonl"
+from tests.watching import ALWAYS, EVERY, entries, models, watch
 
 
 def test_all_that_an_author_published_is_checked_the_oldest_first_and_a_liar_is_found(hub, ledger):
