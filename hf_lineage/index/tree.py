@@ -28,8 +28,14 @@ class Mark(Enum):
 
     VERIFIED = "verified"
     IN_PART = "verified in part"
+    WEAKER = "related, not verified"
+    """By a threshold, by the basis alone, through another model, or by how much is not known."""
     MEASURED = "measured only"
     DECLARED = "declared only"
+    NOT_JUDGED = "not judged"
+    """Tried, and there is no verdict."""
+    NO_TRACE = "no trace"
+    """Nothing declares it: whoever ran the check named it."""
     CONTRADICTED = "contradicted"
 
 

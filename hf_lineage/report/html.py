@@ -9,7 +9,7 @@ from hf_lineage import __version__
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.clock import in_words, moment, stamp
 from hf_lineage.errors import printable
-from hf_lineage.report import advice, command, limits, merge, wording
+from hf_lineage.report import advice, command, family, limits, merge, wording
 from hf_lineage.report.claim_page import commit_of_base, commit_of_model, folded_claim, whole_claim
 from hf_lineage.report.evidence_page import CAPTIONS, View
 from hf_lineage.report.markup import Markup, identifier, joined, tag
@@ -45,7 +45,7 @@ def _main(report: Report, explain: bool, repeat: str) -> Iterator[Markup]:
     several = len(report.rows) > 1
     yield from _remarks(report)
     if several:
-        yield overview(report.rows)
+        yield overview(report.rows, family.figure(report))
     yield merge.section(report.rows)
     views = [View(number, explain, captions=not several) for number in range(len(report.rows))]
     yield from (folded_claim(report, view) if several else whole_claim(report, view) for view in views)

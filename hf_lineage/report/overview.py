@@ -21,8 +21,8 @@ EXPLAINED = (
 )
 
 
-def overview(rows: Sequence[Row]) -> Markup:
-    """Return a section that lists all claims, each with a link that unfolds it."""
+def overview(rows: Sequence[Row], *above: Markup) -> Markup:
+    """Return a section that lists all claims, each with a link that unfolds it; `above` stands on top of the list."""
     counts = Counter(row.verdict.words for row in rows)
     summary = ", ".join(f"{count} {words}" for words, count in counts.items())
     lines = (tag("li", *_line(row, number)) for number, row in enumerate(rows))
@@ -30,6 +30,7 @@ def overview(rows: Sequence[Row]) -> Markup:
     return tag(
         "section",
         tag("h2", f"{len(rows)} claims: {summary}"),
+        *above,
         tag("ol", *lines, class_="parents"),
         tag("p", EXPLAINED, class_="muted") if measured else "",
         class_="overview",

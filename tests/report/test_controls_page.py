@@ -1,23 +1,12 @@
 """The page beside controls: whole on a phone in a real browser, nothing loaded, and no name leaves its place."""
 
-import os
-
 import pytest
 from lxml import html as parser
 
 from hf_lineage.checking.controls import Control
 from hf_lineage.report.controls_page import render
-from tests.browser import MISSING, browser, driver_path
-from tests.pages import BENIGN, HOSTILE
 from tests.report.controlled import compared, controlled, hostile, unread
-
-
-@pytest.fixture(scope="module")
-def window():
-    if driver_path() is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(MISSING)
-    with browser() as opened:
-        yield opened
+from tests.whole import WAYS, assert_names_are_text, assert_whole
 
 
 def test_the_page_says_what_would_have_been_said_of_each_control():
@@ -49,26 +38,12 @@ def test_a_page_without_any_score_has_no_axis():
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark")])
-def test_the_page_is_whole_and_asks_for_nothing(window, tmp_path, width, scheme):
-    elements = []
-    for name in (HOSTILE, BENIGN):
-        file = tmp_path / "controls.html"
-        file.write_text(render(hostile(name)), encoding="utf-8")
-        window.open(file, width, scheme)
-        assert window.run("return document.documentElement.scrollWidth") == width
-        assert window.console() == []
-        assert [url for url in window.requests() if not url.startswith("data:")] == [file.as_uri()]
-        assert window.run("return [document.scripts.length, window.hacked]") == [0, None]
-        elements.append(window.run("return [...document.querySelectorAll('*')].map(e => e.localName)"))
-    assert elements[0] == elements[1]
+def test_the_page_asks_for_nothing_and_names_are_text(window, tmp_path, width, scheme):
+    assert_names_are_text(window, tmp_path, lambda name: render(hostile(name)), width, scheme)
 
 
-def test_no_text_of_the_picture_leaves_it(window, tmp_path):
+@pytest.mark.parametrize(("width", "scheme"), WAYS)
+def test_the_page_is_whole_and_axe_finds_nothing(window, tmp_path, checker, width, scheme):
     file = tmp_path / "controls.html"
     file.write_text(render(hostile("Meta-Llama/Llama-3.2-90B-Vision-Instruct-abliterated-GPTQ-Int4")), encoding="utf-8")
-    window.open(file, 400)
-    outside = (
-        "return [...document.querySelectorAll('.figures svg')].flatMap(s => [...s.querySelectorAll('text')].filter("
-        "t => t.getBoundingClientRect().right > s.getBoundingClientRect().right + 1).map(t => t.textContent))"
-    )
-    assert window.run(outside) == []
+    assert_whole(window, file, checker, width, scheme)
