@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import Kind
 from hf_lineage.hub import addresses
 from hf_lineage.hub.reference import hub_name
 from hf_lineage.report import advice, command, descent, family, licences, relation, waivers, wording
@@ -72,13 +73,14 @@ def _headline(row: Row) -> str:
 
 
 def _banner(report: Report, row: Row, *above: Markup) -> Markup:
-    shown, reason = KINDS[row.verdict.kind], wording.reason(row)
+    shown = KINDS[row.verdict.kind]
+    reason = "" if row.verdict.kind is Kind.ADAPTER else wording.reason(row)
     return tag(
         "div",
         *above,
         *(tag("p", sentence, class_="descent") for sentence in layers(row)),
         tag("p", shown.says),
-        tag("p", tag("strong", "Reason: "), reason, class_="reason") if reason else "",
+        tag("p", tag("strong", "Reason: "), whole(reason), class_="reason") if reason else "",
         tag("p", shown.says_not, class_="muted"),
         tiles(report, row),
         class_=f"banner {shown.tone}",

@@ -61,8 +61,11 @@ def figure(report: Report) -> Markup:
     return tag(
         "figure",
         picture(family.nodes, f"Family tree of {printable(report.model, 200)}", "; ".join(sentences)),
-        tag("figcaption", " ".join(_caption(family))),
-        tag("details", tag("summary", "The family tree in words"), words),
+        tag(
+            "figcaption",
+            tag("p", " ".join(_caption(family))),
+            tag("details", tag("summary", "The family tree in words"), words),
+        ),
         class_="family",
     )
 

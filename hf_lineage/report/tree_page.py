@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hf_lineage import __version__
+from hf_lineage.checking.clock import moment
 from hf_lineage.errors import printable
 from hf_lineage.index.tree import Edge, Tree
 from hf_lineage.report.markup import Markup, identifier, tag
-from hf_lineage.report.page import document, table
+from hf_lineage.report.page import CARDS, document, table, time_of
 from hf_lineage.report.tree_picture import Node, picture
 from hf_lineage.report.tree_rows import CLAIMS, MEANING, TONES, Row, rows, tested
 
@@ -29,14 +30,12 @@ def _node(row: Row, tree: Tree) -> Node:
     edges = [row.edge] if row.edge else []
     shown = {name for family in tree.families for name in family}
     above = [edge for edge in row.further if edge.mark not in CLAIMS and edge.parent in shown]
-    words = [row.edge.mark.value] if row.edge else []
-    words += [f"{_besides(edge)} {edge.parent}: {edge.mark.value}" for edge in row.further[:1]]
-    tone = TONES[row.edge.mark] if row.edge and not row.further else ""
-    return Node(row.name, row.depth, "; ".join(words), tone, (*edges, *above))
-
-
-def _besides(edge: Edge) -> str:
-    return "declares" if edge.mark in CLAIMS else "also from"
+    several = f", from {1 + len(above)} models" if above else ""
+    words = [f"{row.edge.mark.value}{several}"] if row.edge else []
+    claims = [edge for edge in row.further if edge.mark in CLAIMS]
+    words += [f"declares {edge.parent}: {edge.mark.value}" for edge in claims[:1]]
+    tones = [TONES[edge.mark] for edge in (*edges, *above, *claims)]
+    return Node(row.name, row.depth, "; ".join(words), tones[0] if len({*tones}) == 1 else "", (*edges, *above))
 
 
 def _described(tree: Tree) -> str:
@@ -48,12 +47,19 @@ def _described(tree: Tree) -> str:
 
 def html(tree: Tree) -> str:
     """Return the picture on a page of its own, with a table of its edges."""
-    header = tag("header", tag("p", "Lineage", class_="eyebrow"), tag("h1", f"{len(tree.models)} models"))
+    header = tag(
+        "header",
+        tag("p", "Family tree", class_="eyebrow"),
+        tag("h1", f"{len(tree.models)} models"),
+        tag("p", "Drawn on ", time_of(moment()), class_="commit"),
+    )
+    figure = tag("figure", drawn(tree), tag("figcaption", MEANING), class_="whole-tree")
+    lines = table(COLUMNS, map(_cells, tree.edges), "lines of the tree", CARDS)
     main = tag(
         "main",
-        tag("section", tag("h2", "Family tree"), tag("figure", drawn(tree), tag("figcaption", MEANING))),
-        tag("section", tag("h2", "Every edge"), table(COLUMNS, map(_cells, tree.edges), "edges of the tree", "narrow")),
-        tag("section", tag("h2", "How it was found"), tag("p", f"{tested(tree)}.")),
+        tag("section", tag("h2", "Who comes from whom"), figure),
+        tag("section", tag("h2", "Every line in words"), lines),
+        tag("section", tag("h2", "How it was found"), tag("p", f"{tested(tree).replace('<=', '≤')}.")),
     )
     footer = tag("footer", tag("p", f"Made by hf-lineage {__version__} from the weights and the declared claims."))
     return document(f"Family tree of {len(tree.models)} models", header, main, footer)

@@ -17,8 +17,8 @@ def test_the_page_says_what_would_have_been_said_of_each_control():
         "What the controls show",
         "All on one axis",
         "What would have been said of the controls",
-        "Check it yourself",
         "Limits",
+        "How this page was made",
     ]
     said = [element.text_content() for element in page.xpath("//section[4]//li")]
     assert [one.partition(",")[0] for one in said] == ["free/a", "free/b", "free/gone", "kin/a"]

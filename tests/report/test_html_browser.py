@@ -8,7 +8,7 @@ from PIL import Image, ImageColor
 from hf_lineage.report import FORMATS
 from hf_lineage.report.heatmap import VIRIDIS
 from tests import axe, example_pages
-from tests.pages import HOSTILE, hostile_report
+from tests.pages import hostile_report
 from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
 
 VERDICTS = {"related": "RELATED", "unrelated": "UNRELATED", "graft": "RELATED in part", "five-claims": None,
