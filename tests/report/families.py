@@ -29,10 +29,10 @@ def gave(base, value):
     return replace(related(base), parent=Parent(shares={"mlp": share}, remainders={"mlp": 0.0}))
 
 
-def merge():
+def merge(model="org/merge"):
     """Two parents, one that is contradicted and one that could not be read."""
     rows = (gave("org/one", 0.7), gave("org/two", 0.3), unrelated("free/three"), unread("gone/four"))
-    return report(*rows, model="org/merge")
+    return report(*rows, model=model)
 
 
 def named():
