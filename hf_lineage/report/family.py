@@ -106,7 +106,7 @@ def _edges(row: Row, child: str) -> Iterator[Edge]:
     chain = [row.claim.base, *(step.declares for step in row.steps)]
     yield from (Edge(further, base, Mark.DECLARED) for base, further in reversed(list(pairwise(chain))))
     compared = Mark.WEAKER if row.verdict.kind is Kind.INDIRECT else Mark.NOT_JUDGED
-    yield Edge(row.compared, child, compared, directed=False, seen="compared in its place")
+    yield Edge(row.compared, child, compared, directed=False, seen="compared instead")
     yield Edge(row.claim.base, child, Mark.DECLARED, relation=declared, seen="could not be compared")
 
 

@@ -44,7 +44,7 @@ def test_a_base_that_nobody_declares_cannot_be_contradicted():
 def test_a_base_that_was_passed_over_stands_between_and_verifies_nothing():
     assert lines(families.through()) == [
         ("org/grand", "org/base", "declared only", ""),
-        ("org/grand", "org/model", "related, not verified", "compared in its place"),
+        ("org/grand", "org/model", "related, not verified", "compared instead"),
         ("org/base", "org/model", "declared only", "could not be compared"),
     ]
     assert [node.name for node in family_of(families.through()).nodes] == ["org/grand", "org/base", "org/model"]
