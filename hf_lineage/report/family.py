@@ -126,14 +126,15 @@ def _nodes(edges: Sequence[Edge], subjects: Sequence[str]) -> Iterator[Node]:
     lines: dict[tuple[str, str], Edge] = {}
     for edge in edges:
         ends = edge.parent.casefold(), edge.child.casefold()
-        if ends[0] != ends[1]:
-            lines.setdefault(ends, replace(edge, parent=names[ends[0]], child=names[ends[1]]))
+        # An adapter that verifies does not stand for weights beside it that were not read.
+        if ends[0] != ends[1] and (ends not in lines or lines[ends].mark is Mark.VERIFIED):
+            lines[ends] = replace(edge, parent=names[ends[0]], child=names[ends[1]])
     own = [name.casefold() for name in subjects]
     above = list(dict.fromkeys(end for ends in lines for end in ends if end not in own))
     for depth, end in enumerate(above):
         down = [edge for (parent, _), edge in lines.items() if parent == end]
-        said = [] if own[1:] else [lines.get((end, own[0]), down[0])]
-        yield _node(names[end], depth, said, _into(end, lines))
+        named = [] if own[1:] else [lines.get((end, own[0]), down[0])]
+        yield _node(names[end], depth, named, _into(end, lines))
     for end in own:
         into = _into(end, lines)
         node = _node(names[end], len(above), into if own[1:] else (), into)
@@ -144,10 +145,10 @@ def _into(end: str, lines: Edges) -> tuple[Edge, ...]:
     return tuple(edge for (_, child), edge in lines.items() if child == end)
 
 
-def _node(name: str, depth: int, said: Sequence[Edge], into: tuple[Edge, ...]) -> Node:
+def _node(name: str, depth: int, edges: Sequence[Edge], into: tuple[Edge, ...]) -> Node:
     """A model, below which stands what some edges rest on."""
-    words = "; ".join(f"{_short(edge)} ({edge.parent})" if said[1:] else _short(edge) for edge in said)
-    return Node(name, depth, words, TONES[said[0].mark] if len(said) == 1 else "", into)
+    words = "; ".join(f"{_short(edge)} ({edge.parent})" if edges[1:] else _short(edge) for edge in edges)
+    return Node(name, depth, words, TONES[edges[0].mark] if len(edges) == 1 else "", into)
 
 
 def _short(edge: Edge) -> str:

@@ -87,6 +87,12 @@ def test_a_model_that_declares_itself_has_no_line_to_itself():
     ]
 
 
+def test_what_is_verified_does_not_stand_for_what_else_is_said_of_the_same_base():
+    rows = (families.related("org/base"), families.unread("org/base"), families.related("org/other"))
+    for one in (rows, rows[::-1]):
+        assert ("org/base", "org/model", "not judged", "") in lines(report(*one))
+
+
 def test_names_that_differ_in_case_alone_are_one_model():
     assert len(family_of(report(families.related("org/base"), families.related("Org/Base"))).nodes) == 2
 
