@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from hf_lineage import __version__
+from hf_lineage.checking.api import Report
 from hf_lineage.checking.clock import moment
 from hf_lineage.checking.controls import Controlled
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Kind
-from hf_lineage.report import wording
+from hf_lineage.report import public, wording
 from hf_lineage.report.claim_page import commit_of_base, commit_of_model
 from hf_lineage.report.controls_axis import Point, axis, enlarged, points
 from hf_lineage.report.controls_axis import whole as from_nothing
@@ -32,6 +34,8 @@ TONES = {kind.words: KINDS[kind].tone for kind in Kind}
 def render(controlled: Controlled, explain: bool = False) -> str:
     """Return the page; `explain` adds nothing, the page of the pair alone has every layer."""
     del explain
+    private = {name: short for report in _reports(controlled) for name, short in public.names(report).items()}
+    again, controlled = public.renamed(command(controlled), private), _public(controlled, private)
     title = f"{printable(controlled.pair.model, 200)} and {printable(controlled.base, 200)}, beside controls"
     header = tag(
         "header",
@@ -40,10 +44,24 @@ def render(controlled: Controlled, explain: bool = False) -> str:
         tag("p", "Checked on ", time_of(moment(controlled.pair.checked_at)), class_="commit"),
     )
     footer = tag("footer", tag("p", f"Made by hf-lineage {__version__} from the weights alone. {wording.MEANING}"))
-    return document(title, header, tag("main", *_sections(controlled)), footer)
+    return document(title, header, tag("main", *_sections(controlled, again)), footer)
 
 
-def _sections(controlled: Controlled) -> Iterator[Markup]:
+def _reports(controlled: Controlled) -> list[Report]:
+    return [controlled.pair, *(one.report for one in controlled.controls)]
+
+
+def _public(controlled: Controlled, private: Mapping[str, str]) -> Controlled:
+    """The same without the paths of this machine, as on the page of one report."""
+    controls = (
+        replace(one, report=public.public(one.report), declares=private.get(one.declares, one.declares))
+        for one in controlled.controls
+    )
+    base = private.get(controlled.base, controlled.base)
+    return Controlled(base, public.public(controlled.pair), tuple(controls))
+
+
+def _sections(controlled: Controlled, again: str) -> Iterator[Markup]:
     drawn = lines(controlled)
     yield from (_banner(line) for line in drawn if line.role is Role.PAIR)
     sentences = [tag("li", f"{sentence}.") for sentence in remarks(controlled)]
@@ -54,10 +72,10 @@ def _sections(controlled: Controlled) -> Iterator[Markup]:
     yield tag("section", tag("h2", "What would have been said of the controls"), tag("ul", *controls), class_="limits")
     limits = tag("ul", *(tag("li", limit) for limit in wording.LIMITS))
     yield tag("section", tag("h2", "Limits"), limits, class_="limits")
-    yield _made(controlled)
+    yield _made(controlled, again)
 
 
-def _made(controlled: Controlled) -> Markup:
+def _made(controlled: Controlled, again: str) -> Markup:
     """When, by what and of what the page was made."""
     facts = (
         ("Checked on", time_of(moment(controlled.pair.checked_at))),
@@ -72,7 +90,7 @@ def _made(controlled: Controlled) -> Markup:
         "section",
         tag("h2", "How this page was made"),
         tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts"),
-        code(f"$ {command(controlled)} --format html", "command that makes this page"),
+        code(f"$ {again} --format html", "command that makes this page"),
         tag("p", wording.settings(controlled.pair), class_="exact"),
         class_="made",
     )

@@ -5,7 +5,7 @@ from lxml import html as parser
 
 from hf_lineage.checking.controls import Control
 from hf_lineage.report.controls_page import render
-from tests.report.controlled import compared, controlled, hostile, unread
+from tests.report.controlled import compared, controlled, hostile, unread, unrelated
 from tests.whole import WAYS, assert_names_are_text, assert_whole
 
 
@@ -29,6 +29,13 @@ def test_the_page_says_what_would_have_been_said_of_each_control():
 def test_a_control_that_comes_out_related_is_the_first_thing_that_is_said():
     page = parser.fromstring(render(controlled(Control(compared("free/x", seed=8), True))))
     assert page.xpath("//section[2]//li")[0].text_content().startswith("free/x is named as independent of org/base and")
+
+
+def test_no_path_of_this_machine_is_on_the_page():
+    base, model, free = (f"/srv/secret/{name}" for name in ("base", "model", "free"))
+    page = render(controlled(Control(unrelated(free, base=base), True), pair=compared(model, base), base=base))
+    assert "secret" not in page
+    assert "$ hf-lineage compare ./base ./model --controls ./free --order-seed 1 --format html" in page
 
 
 def test_a_page_without_any_score_has_no_axis():
