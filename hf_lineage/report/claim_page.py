@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import Kind
 from hf_lineage.hub import addresses
 from hf_lineage.hub.reference import hub_name
-from hf_lineage.report import advice, command, descent, licences, relation, waivers, wording
+from hf_lineage.report import advice, command, descent, family, licences, relation, waivers, wording
 from hf_lineage.report.evidence_page import View, evidence, without_hint
 from hf_lineage.report.kinds import KINDS
 from hf_lineage.report.markup import Markup, identifier, joined, tag
@@ -26,7 +27,7 @@ def whole_claim(report: Report, view: View) -> Markup:
     row, title = report.rows[view.number], f"{view.name}-title"
     headline = tag("h2", _headline(row), identifier(row.claim.base), id=title)
     verdict = tag("p", sign(KINDS[row.verdict.kind].tone), word(row.verdict), class_="verdict")
-    content = (_banner(report, row, verdict, headline), *_details(report, row, view))
+    content = (_banner(report, row, verdict, headline, family.figure(report)), *_details(report, row, view))
     return tag("section", *content, id=view.name, class_="claim", aria_labelledby=title)
 
 
@@ -72,13 +73,14 @@ def _headline(row: Row) -> str:
 
 
 def _banner(report: Report, row: Row, *above: Markup) -> Markup:
-    shown, reason = KINDS[row.verdict.kind], wording.reason(row)
+    shown = KINDS[row.verdict.kind]
+    reason = "" if row.verdict.kind is Kind.ADAPTER else wording.reason(row)
     return tag(
         "div",
         *above,
         *(tag("p", sentence, class_="descent") for sentence in layers(row)),
         tag("p", shown.says),
-        tag("p", tag("strong", "Reason: "), reason, class_="reason") if reason else "",
+        tag("p", tag("strong", "Reason: "), whole(reason), class_="reason") if reason else "",
         tag("p", shown.says_not, class_="muted"),
         tiles(report, row),
         class_=f"banner {shown.tone}",
