@@ -64,7 +64,7 @@ def of_class(listed: Factorization, name: str) -> dict[str, Any]:
     for place, value in settings(config):
         try:
             _, other = loaded(listed, name, flipped(kinds[0], place, not value))
-        except Exception:  # noqa: S112 - a setting that the class does not take
+        except Exception:
             continue
         for kind in have ^ other:
             asked = value if kind in have else not value

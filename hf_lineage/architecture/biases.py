@@ -7,6 +7,7 @@ out what a class does not have, and no error tells of it.
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -21,20 +22,26 @@ BIASES = "loading/biases.json"
 VECTORS = ("gate", "up", "norm", "fed_by", "router", "correction")
 """The vectors on which the weight of a hidden unit depends, by what they are added to."""
 ROLES = VECTORS[:2]
+Loads = bool | tuple[str, bool, bool]
+"""True, or a key of `config.json`, the value that asks for the vector, and what is so where it says nothing."""
 
 
 class _Loaded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What some classes load."""
 
     classes: tuple[str, ...]
-    has: Mapping[str, bool | tuple[str, bool, bool]]
-    """By vector true, or a key of `config.json`, the value that asks for it, and what is so where it says nothing."""
+    has: Mapping[str, Loads]
+    """By vector."""
 
 
 @functools.cache
-def _table() -> Mapping[str, Mapping[str, bool | tuple[str, bool, bool]]]:
+def _table() -> Mapping[str, Mapping[str, Loads]]:
     read = read_table(registry_root(), BIASES, tuple[_Loaded, ...])
-    return {name: loaded.has for loaded in read for name in loaded.classes}
+    table: dict[str, dict[str, Loads]] = defaultdict(dict)
+    for loaded in read:
+        for name in loaded.classes:  # a class with several factorizations has what any of them has
+            table[name] |= loaded.has
+    return table
 
 
 def vectors(layer_set: LayerSet) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,6 @@ from hf_lineage.hub.converted import converted
 from hf_lineage.hub.ranges import RangedFile
 from hf_lineage.hub.reference import RepoRef
 
-
 HALF = "float16"
 WIDE = ("F64", "F32", "BF16")
 """Formats with numbers that are 0 in float16."""
