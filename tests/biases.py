@@ -31,7 +31,7 @@ def loaded(listed: Factorization, name: str, wanted: Mapping[str, Any]) -> tuple
     with tempfile.TemporaryDirectory() as folder:
         tiny_model(name, dict(wanted)).save_pretrained(folder)
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
-        shapes = {}
+        shapes: dict[str, tuple[int, ...]] = {}
         for file in Path(folder).glob("*.safetensors"):
             with safe_open(file, "numpy") as stored:
                 shapes |= {key: tuple(stored.get_slice(key).get_shape()) for key in stored.keys()}  # noqa: SIM118

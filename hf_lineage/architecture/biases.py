@@ -58,7 +58,7 @@ def refuse_biases(architecture: str, sets: Iterable[LayerSet], config: Mapping[s
     has = _table().get(architecture)
     if has is None:
         return
-    for kind, name in (found for layer_set in sets for found in vectors(layer_set)):
+    for kind, name in (vector for layer_set in sets for vector in vectors(layer_set)):
         loaded = has.get(kind, False)
         if isinstance(loaded, tuple):
             value = setting(config, loaded[0])

@@ -72,7 +72,7 @@ def test_dead_weight_of_the_base_does_not_forge_descent(tmp_path, attack):
 
 
 def loud_opposites(tensors):
-    """Random units behind those there are, each twenty times as loud and beside its opposite: together they do nothing."""
+    """Random units behind those there are, twenty times as loud, each beside its opposite: together they do nothing."""
     torch.manual_seed(0)
     changed = dict(tensors)
     for name in [name for name in tensors if name.endswith("mlp.down_proj.weight")]:
