@@ -67,7 +67,7 @@ def test_dead_weight_does_not_hide_a_copy(tmp_path, attack):
 def test_dead_weight_of_the_base_does_not_forge_descent(tmp_path, attack):
     assert attacked(tmp_path, INDEPENDENT, attack) < 1e-3
     verdict = judged(tmp_path, PATHS)
-    assert verdict.name == "UNRELATED"
+    assert verdict.name == ("INCONCLUSIVE" if attack is attacks.cancelling else "UNRELATED")
     assert max(each.inherited.share for each in verdict.evidence.values()) <= 0.5
 
 
