@@ -68,9 +68,14 @@ class Units:
         return self.inner[units], self.outer[units]
 
 
+def most_of_a_layer(width: int, layers: int) -> int:
+    """Return how many units of each of so many layers are matched at most."""
+    return min(MOST_UNITS, MOST_NUMBERS // width) // max(layers, 1)
+
+
 def heaviest(rows: UnitRows, layers: int) -> UnitRows:
     """Return the units of a layer that are matched, given how many layers there are: all, or those that write most."""
-    most = min(MOST_UNITS, MOST_NUMBERS // rows.inner.shape[1]) // layers
+    most = most_of_a_layer(rows.inner.shape[1], layers)
     return rows.of(np.argsort(-rows.weight, kind="stable")[:most]) if len(rows.weight) > most else rows
 
 
