@@ -65,7 +65,9 @@ def edited(folder, target, *changes, **said):
     tensors = load_file(folder / WEIGHTS)
     for change in changes:
         tensors = change(tensors)
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, target / WEIGHTS, {"format": "pt"})
+    save_file(
+        {name: tensor.contiguous().clone() for name, tensor in tensors.items()}, target / WEIGHTS, {"format": "pt"}
+    )
     config = json.loads((folder / "config.json").read_text())
     (target / "config.json").write_text(json.dumps(config | said))
     return target

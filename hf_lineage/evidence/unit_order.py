@@ -115,10 +115,7 @@ def drawn_units(count: int, purpose: str, most: int = MOST_UNITS) -> Numbers:
 
 
 def sorted_by_size(layers: Sequence[UnitRows]) -> bool:
-    """Return whether the units of a model stand by size, so that models sorted alike would be alike in order.
-
-    Those of experts may stand so in each of them.
-    """
+    """Return whether the units of a model, or of every expert, stand by size, as those of independent ones may."""
     experts = ((rows, place) for rows in layers for place in rows.by_expert)
     zs = [_trends(rows.weight[place], rows.sizes[:, place]) for rows, place in experts if place.stop - place.start > 2]
     return bool(zs) and bool(np.any(np.abs(np.sum(zs, axis=0)) / np.sqrt(len(zs)) > SORTED))

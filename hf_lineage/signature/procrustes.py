@@ -86,12 +86,11 @@ def pooled(layers: Sequence[UnitRows]) -> Units:
     mean = sum(map(np.sum, roots)) / max(sum(map(len, roots)), 1)
     live = [np.flatnonzero(root > LIVE * mean) for root in roots]
     ends = np.cumsum([0, *map(len, live)]).tolist()
-    return Units(
-        np.concatenate([layer.inner[units] for layer, units in zip(layers, live, strict=True)]),
-        np.concatenate([layer.outer[units] for layer, units in zip(layers, live, strict=True)]),
-        np.concatenate([root[units] for root, units in zip(roots, live, strict=True)]).astype(np.float32),
-        tuple(slice(start, stop) for start, stop in pairwise(ends)),
+    inner, outer, weight = (
+        np.concatenate([side[units] for side, units in zip(sides, live, strict=True)])
+        for sides in ([layer.inner for layer in layers], [layer.outer for layer in layers], roots)
     )
+    return Units(inner, outer, weight.astype(np.float32), tuple(slice(*both) for both in pairwise(ends)))
 
 
 def between(base: Units, candidate: Units) -> tuple[Array, Array]:
@@ -103,6 +102,8 @@ def between(base: Units, candidate: Units) -> tuple[Array, Array]:
     if min(len(base.weight), len(candidate.weight)) < max(OVER * widest, MUTUAL):
         raise NothingToCompare(f"too few hidden units to find how coordinates belong together in streams of {widest}")
     narrow = _narrowed(base), _narrowed(candidate)
+    if min(map(_distinct, narrow)) < OVER * widest:
+        raise NothingToCompare(f"too few unlike hidden units to fit the coordinates of streams of {widest} by them")
     first, second = _first_pairs(*narrow)
     weights = _agreement(*narrow, first, second)
     for pairs in _rounds(*narrow, _polar(_product(*narrow, first, second, weights))):
@@ -126,6 +127,16 @@ def _levelled(through: Array, base: Units) -> Array:
     capped = np.minimum(1.0, np.sqrt(mean / np.maximum(sizes, 1e-30)))
     levelled: Array = through + ((through @ directions) * (capped - 1)) @ directions.T
     return levelled.astype(np.float32)
+
+
+def _distinct(units: Units) -> float:
+    """About how many units there are, copies of each other, as experts of one dense layer are, counted as one."""
+    copies = np.zeros(len(units.weight))
+    least = ALIKE * np.vecdot(units.inner, units.inner) * np.vecdot(units.outer, units.outer)
+    for start in range(0, len(copies), TILE):
+        alike = _cosines(units, units.inner, units.outer, slice(start, start + TILE))
+        copies += (alike >= least[:, None]).sum(axis=1)
+    return float((1 / np.maximum(copies, 1)).sum())
 
 
 def _narrowed(units: Units) -> Units:

@@ -83,7 +83,7 @@ def independent(
 
 def distributed(bench: Bench, workshop: Workshop, permutations: int) -> Iterator[Row]:
     """Yield whether p is uniform over pairs in which no model occurs twice, for each kind of models."""
-    count = bench.sized(2, 60, 60)
+    count = bench.sized(2, 30, 60)
     for name, kind in SMALL.items():
         models = [mixture(workshop, kind, number) for number in range(2 * count)]
         p_values = [seen(workshop, a, b, permutations).p_value for a, b in zip(models[::2], models[1::2], strict=True)]
