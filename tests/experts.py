@@ -3,12 +3,17 @@
 import json
 import re
 from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
 from tests.models import WEIGHTS
 
+Tensors = dict[str, torch.Tensor]
+Change = Callable[[Tensors], Tensors]
 WIDTH, HIDDEN, EXPERTS, LAYERS, VOCABULARY = 64, 48, 4, 3, 256
 SETTINGS = {
     "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -59,7 +64,7 @@ def logits(folder):
         return model(torch.arange(24)[None] % model.config.vocab_size).logits
 
 
-def edited(folder, target, *changes, **said):
+def edited(folder: Path, target: Path, *changes: Change, **said: Any) -> Path:
     """A model after some changes of its tensors."""
     target.mkdir(parents=True)
     tensors = load_file(folder / WEIGHTS)
@@ -95,11 +100,11 @@ def _reads(name, tensor):
     return tensor.ndim > 1 and not any(part in name for part in (*WRITERS, *NO_READERS))
 
 
-def seen_by(matrix):
+def seen_by(matrix: torch.Tensor) -> Change:
     """What multiplies everything that reads or writes the stream with a matrix (width, d)."""
 
-    def change(tensors):
-        changed = folded(tensors)
+    def change(tensors: Tensors) -> Tensors:
+        changed: Tensors = folded(tensors)
         for name, tensor in changed.items():
             if any(part in name for part in WRITERS):
                 changed[name] = matrix.T @ tensor
@@ -112,9 +117,10 @@ def seen_by(matrix):
     return change
 
 
-def turn(width=WIDTH, seed=0):
+def turn(width: int = WIDTH, seed: int = 0) -> torch.Tensor:
     """A random orthogonal matrix."""
-    return torch.linalg.qr(torch.randn(width, width, generator=torch.Generator().manual_seed(seed)))[0]
+    turned: torch.Tensor = torch.linalg.qr(torch.randn(width, width, generator=torch.Generator().manual_seed(seed)))[0]
+    return turned
 
 
 rotated = seen_by(turn())
@@ -129,7 +135,7 @@ def by_layer(tensors, part=r"\.experts\.(\d+)\."):
     return layers
 
 
-def reordered(tensors):
+def reordered(tensors: Tensors) -> Tensors:
     """The experts of every layer in another order, and the rows of the router with them."""
     random, changed = torch.Generator().manual_seed(2), dict(tensors)
     for layer, experts in by_layer(tensors).items():
@@ -141,7 +147,7 @@ def reordered(tensors):
     return changed
 
 
-def shuffled(tensors):
+def shuffled(tensors: Tensors) -> Tensors:
     """The hidden units of every expert in another order."""
     random, changed = torch.Generator().manual_seed(1), dict(tensors)
     for experts in by_layer(tensors).values():

@@ -23,15 +23,15 @@ STEPS = 300
 MIXTURES = {
     Mixture("Mixtral", 32, 3, 4, STEPS): 6,
     Mixture("Mixtral", 48, 3, 8, STEPS): 4,
-    Mixture("Mixtral", 64, 3, 4, STEPS): 4,
-    Mixture("Qwen2Moe", 32, 3, 8, STEPS): 4,
-    Mixture("Qwen2Moe", 48, 3, 4, STEPS): 4,
+    Mixture("Mixtral", 64, 3, 4, STEPS): 2,
+    Mixture("Qwen2Moe", 32, 3, 8, STEPS): 3,
+    Mixture("Qwen2Moe", 48, 3, 4, STEPS): 3,
     Mixture("Mixtral", 48, 3, 4, STEPS, upcycled=True): 4,
 }
 """Independent models of each."""
 FEW = {Mixture("Mixtral", 32, 2, 4, 20): 2, Mixture("Mixtral", 32, 2, 4, 20, upcycled=True): 2}
 """For the smallest scale."""
-DENSE = {Family("Llama", 32, 3, STEPS): 2, Family("Llama", 48, 3, STEPS): 2}
+DENSE = {Family("Llama", 32, 3, STEPS): 1, Family("Llama", 48, 3, STEPS): 1}
 """Dense models beside them."""
 SMALL = {
     "fresh": Mixture("Mixtral", 32, 2, 4, 40),
@@ -66,7 +66,7 @@ def independent(
     models = [mixture(workshop, kind, number) for kind, count in kinds.items() for number in range(count)]
     models += population(workshop, few)
     found = {(a, b): seen(workshop, models[a], models[b], permutations) for a, b in all_pairs(models)}
-    each = ", ".join([f"{count} {kind.name}" for kind, count in (*kinds.items(), *few.items())])
+    each = ", ".join(f"{count} {name}" for name, count in _named(kinds, few))
     yield Row(PAIRS, None, len(found), f"of {len(models)} models: {each}")
     shares = sorted((one.share for one in found.values()), reverse=True)
     yield Row(LARGEST, None, shares[0], f"the next {shares[1]:.4f} and {shares[2]:.4f}")
@@ -79,6 +79,11 @@ def independent(
         name = f"independent pairs rejected at {alpha}"
         yield Row(name, None, float(np.mean(list(rejected.values()))), note)
         yield Row(f"{name}: lower end", None, low)
+
+
+def _named(kinds: Mapping[Mixture, int], few: Mapping[Family, int]) -> Iterator[tuple[str, int]]:
+    yield from ((kind.name, count) for kind, count in kinds.items())
+    yield from ((f"{family.name}, {family.layers} layers", count) for family, count in few.items())
 
 
 def distributed(bench: Bench, workshop: Workshop, permutations: int) -> Iterator[Row]:
