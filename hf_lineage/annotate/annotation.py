@@ -16,7 +16,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.claims import card
 from hf_lineage.claims.sources import CARD
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
-from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.files.folders import is_folder
 from hf_lineage.hub import client, commits
 from hf_lineage.hub.commits import SAME
@@ -58,7 +58,7 @@ class Annotation:
     @property
     def verdicts(self) -> str:
         """One line for each claim, with its verdict."""
-        claims = record.build(self.report, self.repo.revision, self.today, self.names).claims
+        claims = record.build(self.report, self.repo.commit, self.today, self.names).claims
         return "".join(f"{claim.base}: {claim.words}\n" for claim in claims)
 
     def changes(self, before: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -80,10 +80,10 @@ class Annotation:
             again = record.build(self.report, old.commit, old.claims[0].date, self.names)
             if same.says_the_same(old, again, self.report) and self._same_weights(old.commit):
                 return old
-        return record.build(self.report, self.repo.revision, self.today, self.names)
+        return record.build(self.report, self.repo.commit, self.today, self.names)
 
     def _same_weights(self, commit: str | None) -> bool:
-        now = self.repo.revision
+        now = self.repo.commit
         if commit == now or commit is None or now is None or self.repo.remote is None:
             return commit == now
         return bool(client.COMMIT.fullmatch(commit)) and commits.same_files(self.repo.remote, commit, now, FILES)
@@ -138,11 +138,11 @@ def write(annotation: Annotation) -> str:
     repo, changes = annotation.repo, annotation.changes(annotation.before)
     if not changes:
         return SAME
-    if repo.remote is None or repo.revision is None:
+    if repo.remote is None or repo.commit is None:
         _write_folder(repo, annotation.before, changes)
         return f"Wrote {' and '.join(changes)}."
     url = commits.commit(
-        repo.remote, changes, repo.revision, TITLE, commit_description=DESCRIPTION, revision=annotation.branch
+        repo.remote, changes, repo.commit, TITLE, commit_description=DESCRIPTION, revision=annotation.branch
     )
     return f"Committed: {printable(url)}"
 
@@ -154,13 +154,13 @@ def propose(annotation: Annotation) -> str:
     """
     repo = annotation.repo
     _refuse(repo, annotation.branch, "pull-request")
-    name, checked = repo.remote or "", repo.revision or ""
+    name, checked = repo.remote or "", repo.commit or ""
 
     def changes(commit: str) -> dict[str, bytes]:
         if commit == checked:
             return annotation.changes(annotation.before)
         folder, _ = client.snapshot(name, commit, FILES)
-        return annotation.changes(_files(replace(repo, folder=folder, revision=commit)))
+        return annotation.changes(_files(replace(repo, folder=folder, commit=commit)))
 
     return commits.propose(name, TITLE, DESCRIPTION, checked, changes)
 
@@ -222,7 +222,7 @@ def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[s
     """Write all files or none: the record first, which is restored if the card cannot be written."""
     if _files(repo) != before:
         raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
-    repo.path(record.FILE).parent.mkdir(exist_ok=True)
+    make_folder(repo.path(record.FILE).parent)
     try:
         for file in changes:
             write_atomically(repo.path(file), changes[file])
