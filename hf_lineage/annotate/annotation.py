@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hf_lineage.annotate import difference, same, section
+from hf_lineage.annotate import difference, offline, same, section
 from hf_lineage.checking.api import Report, check_source
 from hf_lineage.checking.naming import is_path, located, weights
 from hf_lineage.checking.options import Options
@@ -100,7 +100,8 @@ def annotate(
 ) -> Annotation:
     """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
 
-    Raise LineageError if nothing is declared, or if the card cannot be edited; that is tested before weights are read.
+    Raise LineageError if nothing is declared, or if a base that was verified cannot be read for want of the Hub, or if
+    the card cannot be edited; that is tested before weights are read.
     """
     options = options or Options()
     source = weights(model, located(model, options, on_hub))
@@ -108,7 +109,7 @@ def annotate(
     branch = model.partition("@")[2] or None if repo.remote else None
     _refuse(repo, branch, target)
     before = _files(repo)
-    record.decode(before.get(record.FILE))
+    old = record.decode(before.get(record.FILE))
     text = card.with_section(card.read(before.get(CARD)), "")
     names = _names(model, repo, (*bases, *options.nulls), options.local_hub)
     if repair:
@@ -117,6 +118,7 @@ def annotate(
     report = check_source(model, source, bases, options)
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name one with --base")
+    offline.refuse_to_forget(old, report)
     if repair:
         report, repair = _supported(report, repair)
     return Annotation(repo, branch, report, names, repair, datetime.datetime.now(datetime.UTC).date(), before)

@@ -40,8 +40,8 @@ DIRECTIONS, SPARE, POWERS = 512, 32, 8
 iteration with some more directions (Halko, Martinsson and Tropp 2011)."""
 MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
 """Units of a layer at least; steps towards the strongest direction; rounds of matching, and what one has to add."""
-ALIKE = 0.5
-"""Units count as found if the cosines of what they read and write multiply to more."""
+ALIKE, COPIES = 0.5, 0.95
+"""Units count as found, and as copies, if the cosines of what they read and write multiply to more."""
 OVER = 4
 """Units at least, as a multiple of the coordinates: to fewer, coordinates can be fitted by chance."""
 LEAST = 1e-6
@@ -132,7 +132,7 @@ def _levelled(through: Array, base: Units) -> Array:
 def _distinct(units: Units) -> float:
     """About how many units there are, copies of each other, as experts of one dense layer are, counted as one."""
     copies = np.zeros(len(units.weight))
-    least = ALIKE * np.vecdot(units.inner, units.inner) * np.vecdot(units.outer, units.outer)
+    least = COPIES * np.vecdot(units.inner, units.inner) * np.vecdot(units.outer, units.outer)
     for start in range(0, len(copies), TILE):
         alike = _cosines(units, units.inner, units.outer, slice(start, start + TILE))
         copies += (alike >= least[:, None]).sum(axis=1)
