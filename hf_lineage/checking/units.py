@@ -16,8 +16,10 @@ from hf_lineage.checking.tokens import by_tokens
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.framed import PROCRUSTES, RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
 from hf_lineage.signature import procrustes
+from hf_lineage.signature.kept_units import MOST_KEPT, Keep, heaviest, in_the_same_places
+from hf_lineage.signature.read_units import unit_rows
 from hf_lineage.signature.recipe import Array
-from hf_lineage.signature.token_frame import PATH, obstacle, seen_through, unit_rows
+from hf_lineage.signature.token_frame import PATH, obstacle, seen_through
 from hf_lineage.signature.unit_rows import Layers
 
 ENOUGH = 0.5
@@ -35,7 +37,8 @@ def shown(base: Opened, candidate: Opened, layers: Collection[int], at_first: st
             raise NothingToCompare(f"{model.described.repo} {why}")
 
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
-        rows = [_rows(model, layers, matrix) for model, matrix in zip(models, through, strict=True)]
+        keep = in_the_same_places(MOST_KEPT // max(len(layers), 1), test.unit_seed)
+        rows = [_rows(model, layers, matrix, keep) for model, matrix in zip(models, through, strict=True)]
         if frame.name == PROCRUSTES:
             rows = [{number: units.normalised() for number, units in one.items()} for one in rows]
         return compare_units(rows[0], rows[1], len(candidate.layout.numbers(PATH)), frame, test)
@@ -75,14 +78,14 @@ def _units(model: Opened, layers: Collection[int]) -> procrustes.Units:
     """The hidden units of some layers in the model's own coordinates, one layer in memory besides what is kept."""
     own = np.eye(model.layout.width, dtype=np.float32)
     numbers = [number for number in model.layout.numbers(PATH) if number in layers]
-    return procrustes.pooled(
-        [procrustes.heaviest(_rows(model, (number,), own)[number], len(numbers)) for number in numbers]
-    )
+    most = procrustes.most_of_a_layer(model.layout.width, len(numbers))
+    rows = (_rows(model, (number,), own, heaviest(most))[number] for number in numbers)
+    return procrustes.pooled([procrustes.heaviest(layer, len(numbers)) for layer in rows])
 
 
-def _rows(model: Opened, layers: Collection[int], through: Array) -> Layers:
+def _rows(model: Opened, layers: Collection[int], through: Array, keep: Keep) -> Layers:
     """The hidden units of some layers; NothingToCompare where a number is not finite."""
-    rows = unit_rows(model.checkpoint, model.layout, layers, through)
+    rows = unit_rows(model.checkpoint, model.layout, layers, through, keep)
     if not rows or not all(layer.finite for layer in rows.values()):
         raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
     return rows

@@ -15,8 +15,9 @@ import numpy as np
 from hf_lineage.evidence import interim
 from hf_lineage.evidence.alignment import in_order
 from hf_lineage.evidence.comparison import assign
+from hf_lineage.evidence.experts import by_expert
 from hf_lineage.evidence.inherited import ALIKE, ERROR, NOTHING, Drawn, Inherited, draw, to_draw
-from hf_lineage.evidence.unit_order import UnitOrder, copies, drawn_units, matched, order_test, sorted_by_size
+from hf_lineage.evidence.unit_order import UnitOrder, copies, order_test, sorted_by_size
 from hf_lineage.signature.recipe import Vector, random_stream
 from hf_lineage.signature.unit_rows import Layers, UnitRows, cosines
 
@@ -58,6 +59,8 @@ class Framed:
     """Why the order of units proves nothing; empty where the test is exact."""
     tests: int = 1
     """How many tests of the same claim p is corrected for (Bonferroni)."""
+    kept: float = 1.0
+    """The least share of the units of a layer that was looked at; less than 1 only where it has very many experts."""
     remains: float = 1.0
     """How large what the candidate's units write together is, as a share of what it were if they had nothing in common.
 
@@ -111,6 +114,7 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
         _tested(bases, others, pairs, weights, test),
         SORTED if sorted_by_size(bases) and sorted_by_size(others) else "",
         test.tests,
+        min(layer.kept for layer in (*bases, *others)),
         _remains(others),
     )
 
@@ -142,14 +146,10 @@ def _tested(
     bases: Sequence[UnitRows], others: Sequence[UnitRows], pairs: Mapping[int, int], weights: Vector, test: Test
 ) -> UnitOrder | None:
     groups = copies(others)
-    units = [
-        drawn_units(len(rows.weight), f"permuted units {test.unit_seed} {group}")
-        for rows, group in zip(others, groups, strict=True)
-    ]
     layers = [
-        matched(bases[partner], others[column], units[column], groups[column], float(weights[column]))
+        expert
         for column, partner in sorted(pairs.items())
-        if weights[column] > 0
+        for expert in by_expert(bases[partner], others[column], groups[column], float(weights[column]), test.unit_seed)
     ]
     return order_test(layers, test.first, test.seed)
 
@@ -180,6 +180,8 @@ def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Ph
     alike = cosines(candidate.of(chosen), base.of(live))
     inherited = alike.max(axis=1) > ALIKE
     partners = np.unique(live[alike.argmax(axis=1)[inherited]])
+    if candidate.kept < 1:  # they are a sample themselves: one over its effective number
+        error += float(candidate.weight @ candidate.weight / candidate.weight.sum() ** 2)
     return Drawn(chosen, counts, inherited), _left(base.of(partners), candidate), error
 
 

@@ -42,10 +42,11 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
             f"units were moved; of {PAIRS:,} pairs of independent models none has more than {LARGEST:.0%}"
         )
         return Related(reason, kind=Kind.CALIBRATED, accepted=admitted, framed=framed)
-    if share > CALIBRATED:
+    if share > CALIBRATED * framed.kept:
+        part = "" if framed.kept == 1 else f", of which {framed.kept:.0%} were looked at"
         return Inconclusive(
-            f"{share:.0%} of what its units write is found in the base, seen {through(framed)}: more than independent "
-            "models have in common, and too little to call it related",
+            f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
+            "independent models have in common, and too little to call it related",
             framed=framed,
         )
     if framed.remains < CANCELLED:

@@ -107,22 +107,23 @@ def _ranks(numbers: NDArray[np.int64]) -> Vector:
     return standardised
 
 
-def drawn_units(count: int, purpose: str) -> Numbers:
+def drawn_units(count: int, purpose: str, most: int = MOST_UNITS) -> Numbers:
     """Return which of so many units are permuted: all, or some drawn at random, ascending."""
-    if count <= MOST_UNITS:
+    if count <= most:
         return np.arange(count)
-    return np.sort(np.argsort(random_stream(purpose).random_raw(count), kind="stable")[:MOST_UNITS])
+    return np.sort(np.argsort(random_stream(purpose).random_raw(count), kind="stable")[:most])
 
 
 def sorted_by_size(layers: Sequence[UnitRows]) -> bool:
-    """Return whether the units of a model stand by size, so that models sorted alike would be alike in order."""
-    zs = [_trends(rows) for rows in layers if len(rows.weight) > 2]
+    """Return whether the units of a model, or of every expert, stand by size, as those of independent ones may."""
+    experts = ((rows, place) for rows in layers for place in rows.by_expert)
+    zs = [_trends(rows.weight[place], rows.sizes[:, place]) for rows, place in experts if place.stop - place.start > 2]
     return bool(zs) and bool(np.any(np.abs(np.sum(zs, axis=0)) / np.sqrt(len(zs)) > SORTED))
 
 
-def _trends(rows: UnitRows) -> Vector:
+def _trends(weight: Vector, norms: Vector) -> Vector:
     """The rank correlation of places and sizes, in deviations: of what units write, and of both their norms."""
-    sizes = np.stack([rows.weight, *rows.sizes])
+    sizes = np.stack([weight, *norms])
     jitter = random_stream(f"ties {sizes.shape[1]}").random_raw(sizes.shape[1])
     ranked = np.stack([np.argsort(np.lexsort((jitter, row))) for row in sizes])
     trends: Vector = _ranks(ranked) @ _ranks(np.arange(sizes.shape[1])) / np.sqrt(sizes.shape[1])

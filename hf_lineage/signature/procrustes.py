@@ -40,8 +40,8 @@ DIRECTIONS, SPARE, POWERS = 512, 32, 8
 iteration with some more directions (Halko, Martinsson and Tropp 2011)."""
 MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
 """Units of a layer at least; steps towards the strongest direction; rounds of matching, and what one has to add."""
-ALIKE = 0.5
-"""Units count as found if the cosines of what they read and write multiply to more."""
+ALIKE, COPIES = 0.5, 0.95
+"""Units count as found, and as copies, if the cosines of what they read and write multiply to more."""
 OVER = 4
 """Units at least, as a multiple of the coordinates: to fewer, coordinates can be fitted by chance."""
 LEAST = 1e-6
@@ -68,9 +68,14 @@ class Units:
         return self.inner[units], self.outer[units]
 
 
+def most_of_a_layer(width: int, layers: int) -> int:
+    """Return how many units of each of so many layers are matched at most."""
+    return min(MOST_UNITS, MOST_NUMBERS // width) // max(layers, 1)
+
+
 def heaviest(rows: UnitRows, layers: int) -> UnitRows:
     """Return the units of a layer that are matched, given how many layers there are: all, or those that write most."""
-    most = min(MOST_UNITS, MOST_NUMBERS // rows.inner.shape[1]) // layers
+    most = most_of_a_layer(rows.inner.shape[1], layers)
     return rows.of(np.argsort(-rows.weight, kind="stable")[:most]) if len(rows.weight) > most else rows
 
 
@@ -81,12 +86,11 @@ def pooled(layers: Sequence[UnitRows]) -> Units:
     mean = sum(map(np.sum, roots)) / max(sum(map(len, roots)), 1)
     live = [np.flatnonzero(root > LIVE * mean) for root in roots]
     ends = np.cumsum([0, *map(len, live)]).tolist()
-    return Units(
-        np.concatenate([layer.inner[units] for layer, units in zip(layers, live, strict=True)]),
-        np.concatenate([layer.outer[units] for layer, units in zip(layers, live, strict=True)]),
-        np.concatenate([root[units] for root, units in zip(roots, live, strict=True)]).astype(np.float32),
-        tuple(slice(start, stop) for start, stop in pairwise(ends)),
+    inner, outer, weight = (
+        np.concatenate([side[units] for side, units in zip(sides, live, strict=True)])
+        for sides in ([layer.inner for layer in layers], [layer.outer for layer in layers], roots)
     )
+    return Units(inner, outer, weight.astype(np.float32), tuple(slice(*both) for both in pairwise(ends)))
 
 
 def between(base: Units, candidate: Units) -> tuple[Array, Array]:
@@ -98,6 +102,8 @@ def between(base: Units, candidate: Units) -> tuple[Array, Array]:
     if min(len(base.weight), len(candidate.weight)) < max(OVER * widest, MUTUAL):
         raise NothingToCompare(f"too few hidden units to find how coordinates belong together in streams of {widest}")
     narrow = _narrowed(base), _narrowed(candidate)
+    if min(map(_distinct, narrow)) < OVER * widest:
+        raise NothingToCompare(f"too few unlike hidden units to fit the coordinates of streams of {widest} by them")
     first, second = _first_pairs(*narrow)
     weights = _agreement(*narrow, first, second)
     for pairs in _rounds(*narrow, _polar(_product(*narrow, first, second, weights))):
@@ -121,6 +127,16 @@ def _levelled(through: Array, base: Units) -> Array:
     capped = np.minimum(1.0, np.sqrt(mean / np.maximum(sizes, 1e-30)))
     levelled: Array = through + ((through @ directions) * (capped - 1)) @ directions.T
     return levelled.astype(np.float32)
+
+
+def _distinct(units: Units) -> float:
+    """About how many units there are, copies of each other, as experts of one dense layer are, counted as one."""
+    copies = np.zeros(len(units.weight))
+    least = COPIES * np.vecdot(units.inner, units.inner) * np.vecdot(units.outer, units.outer)
+    for start in range(0, len(copies), TILE):
+        alike = _cosines(units, units.inner, units.outer, slice(start, start + TILE))
+        copies += (alike >= least[:, None]).sum(axis=1)
+    return float((1 / np.maximum(copies, 1)).sum())
 
 
 def _narrowed(units: Units) -> Units:

@@ -7,8 +7,7 @@ whatever the width, so that it is also the same for a model of another width wit
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,14 +16,8 @@ from numpy.typing import NDArray
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.branches import tensors, terms
-from hf_lineage.signature.parallel import Share, workers
 from hf_lineage.signature.recipe import RECIPES, Array, Vector, signs
-from hf_lineage.signature.residual import Probes, written
 from hf_lineage.signature.sample import runs
-from hf_lineage.signature.survey import survey
-from hf_lineage.signature.term import Term, row_norms
-from hf_lineage.signature.unit_rows import UnitRows
 
 Numbers = NDArray[np.int64]
 PATH = "mlp"
@@ -123,47 +116,4 @@ def obstacle(layout: Layout) -> str:
     """Return why the hidden units of a model are not compared one by one, as a phrase after its name; else empty."""
     if PATH not in layout.paths:
         return "has no MLP"
-    if any(len(sets) != 1 or sets[0].stacked for sets in layout.sets(PATH) if sets):
-        return "has experts"
     return "has layers of unlike widths" if len(set(layout.widths)) > 1 else ""
-
-
-def unit_rows(checkpoint: Checkpoint, layout: Layout, layers: Collection[int], through: Array) -> dict[int, UnitRows]:
-    """Return the hidden units of those of these layers that have an MLP, seen through a matrix (s, d).
-
-    Raise as `Checkpoint.read` does.
-    """
-    numbers = [number for number in layout.numbers(PATH) if number in layers]
-    rows: dict[int, UnitRows] = {}
-    with workers() as share:
-        for number in numbers:
-            checkpoint.prefetch(*tensors(layout, PATH, number, RECIPE))
-            read = functools.cache(checkpoint.read)
-            (term,) = terms(layout, PATH, number, RECIPE, read)
-            rows[number] = _seen(term, through, share)
-    return rows
-
-
-def _seen(term: Term, through: Array, share: Share) -> UnitRows:
-    """The hidden units of a layer, each over the norm of its whole row."""
-    hidden, width = term.reader.shape
-    measured = survey(term, Probes.of(LIGHT, width), share)
-    inner, outer = (np.empty((hidden, len(through)), np.float32) for _ in range(2))
-    sizes = np.empty((2, hidden))
-
-    def note(starts: Iterator[int]) -> None:
-        for tile in term.tiles(starts):
-            for side, (seen, rows) in enumerate(((inner, tile.inn), (outer, tile.out))):
-                norms = row_norms(rows)
-                over = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-                seen[tile.units] = (np.asarray(rows) @ through.T) * over[:, None]
-                sizes[side, tile.units] = norms
-
-    share(note, term.starts)
-    weight = measured.norm
-    return UnitRows(inner, outer, weight, sizes, written([(term, measured)], float(weight.sum()), _size(weight)))
-
-
-def _size(weight: Vector) -> float:
-    """About ‖M‖_F of a branch whose units have these norms."""
-    return float(np.sqrt(np.sum(weight**2)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,21 @@ class UnitRows:
     """(2, u): the norms of what it reads and of what it writes, which tell whether units were sorted."""
     writes: float
     """What the layer writes."""
+    experts: tuple[int, ...] = ()
+    """How many of the units belong to each expert, one after the other; empty where there are none."""
+    kept: float = 1.0
+    """The share of the layer's units that these are."""
 
     def of(self, units: NDArray[np.int64] | slice) -> UnitRows:
         """Return some of the units."""
         parts = (self.inner[units], self.outer[units], self.weight[units], self.sizes[:, units])
         return UnitRows(*parts, self.writes)
+
+    @property
+    def by_expert(self) -> tuple[slice, ...]:
+        """Return which units belong to each expert; all of them where there are none."""
+        ends = accumulate(self.experts or (len(self.weight),), initial=0)
+        return tuple(slice(start, stop) for start, stop in pairwise(ends))
 
     def normalised(self) -> UnitRows:
         """Return the units with rows of length 1, those of zeros as they are."""

@@ -146,5 +146,5 @@ def test_a_few_units_fit_anything_and_are_a_reason():
 
 def test_units_that_are_all_alike_are_a_reason():
     rows = replace(BASE[0], inner=BASE[0].inner[:1].repeat(120, 0), outer=BASE[0].outer[:1].repeat(120, 0))
-    with pytest.raises(NothingToCompare, match="hidden units find each other"):
+    with pytest.raises(NothingToCompare, match="too few unlike hidden units"):
         between(pooled(BASE), pooled([rows, rows]))

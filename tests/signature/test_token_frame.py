@@ -13,9 +13,8 @@ from hf_lineage.signature.token_frame import (
     polar,
     seen_through,
     token_rows,
-    unit_rows,
 )
-from tests.models import tiny_gpt2, tiny_llama
+from tests.models import tiny_llama
 from tests.streams import HUB
 
 RANDOM = np.random.default_rng(0)
@@ -89,18 +88,6 @@ def test_only_the_rows_that_are_asked_for_are_read(tmp_path):
     rows = token_rows(checkpoint, "model.embed_tokens.weight", np.array([7, 2, 3, 7]))
     whole = np.asarray(checkpoint.read("model.embed_tokens.weight"))
     assert np.array_equal(rows, whole[[7, 2, 3, 7]])
-
-
-@pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
-def test_units_are_over_the_norm_of_their_whole_rows(tmp_path, make):
-    model = headers(resolve(str(make(tmp_path / "model"))))
-    rows = unit_rows(model.checkpoint, model.layout, [1], np.eye(32, dtype=np.float32)[:8])
-    assert list(rows) == [1]
-    whole = unit_rows(model.checkpoint, model.layout, [1], np.eye(32, dtype=np.float32))[1]
-    assert np.allclose(np.linalg.norm(whole.inner, axis=1), 1, atol=1e-5)
-    assert np.allclose(rows[1].outer, whole.outer[:, :8], atol=1e-6)
-    assert whole.finite
-    assert len(whole.of(slice(3)).weight) == 3
 
 
 def test_models_whose_units_are_not_compared_one_by_one_are_a_reason(tmp_path):
