@@ -17,7 +17,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.framed import PROCRUSTES, RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
 from hf_lineage.signature import procrustes
 from hf_lineage.signature.recipe import Array
-from hf_lineage.signature.token_frame import PATH, obstacle, seen_through, unit_rows
+from hf_lineage.signature.token_frame import PATH, obstacle, own_rows, seen_through, unit_rows
 from hf_lineage.signature.unit_rows import Layers
 
 ENOUGH = 0.5
@@ -34,8 +34,10 @@ def shown(base: Opened, candidate: Opened, layers: Collection[int], at_first: st
         if why := obstacle(model.layout):
             raise NothingToCompare(f"{model.described.repo} {why}")
 
+    views = [_View(model, layers) for model in models]
+
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
-        rows = [_rows(model, layers, matrix) for model, matrix in zip(models, through, strict=True)]
+        rows = [view.rows(matrix) for view, matrix in zip(views, through, strict=True)]
         if frame.name == PROCRUSTES:
             rows = [{number: units.normalised() for number, units in one.items()} for one in rows]
         return compare_units(rows[0], rows[1], len(candidate.layout.numbers(PATH)), frame, test)
@@ -46,7 +48,7 @@ def shown(base: Opened, candidate: Opened, layers: Collection[int], at_first: st
         return seen(Frame(RESIDUAL), (seen_through(base.layout.width),) * 2)
 
     def fitted() -> Framed:
-        return seen(Frame(PROCRUSTES), procrustes.between(*(_units(model, layers) for model in models)))
+        return seen(Frame(PROCRUSTES), procrustes.between(*(view.heaviest() for view in views)))
 
     return _better(known, fitted)
 
@@ -71,18 +73,29 @@ def _better(known: Callable[[], Framed], fitted: Callable[[], Framed]) -> Framed
         return first
 
 
-def _units(model: Opened, layers: Collection[int]) -> procrustes.Units:
-    """The hidden units of some layers in the model's own coordinates, one layer in memory besides what is kept."""
-    own = np.eye(model.layout.width, dtype=np.float32)
-    numbers = [number for number in model.layout.numbers(PATH) if number in layers]
-    return procrustes.pooled(
-        [procrustes.heaviest(_rows(model, (number,), own)[number], len(numbers)) for number in numbers]
-    )
+class _View:
+    """The hidden units of some layers of a model: what they weigh is measured once, however often they are seen."""
 
+    def __init__(self, model: Opened, layers: Collection[int]) -> None:
+        self._model, self._layers = model, layers
+        self._known: Layers | None = None
 
-def _rows(model: Opened, layers: Collection[int], through: Array) -> Layers:
-    """The hidden units of some layers; NothingToCompare where a number is not finite."""
-    rows = unit_rows(model.checkpoint, model.layout, layers, through)
-    if not rows or not all(layer.finite for layer in rows.values()):
-        raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
-    return rows
+    def rows(self, through: Array) -> Layers:
+        """Return the units seen through a matrix (s, d); NothingToCompare where a number is not finite."""
+        model = self._model
+        rows = unit_rows(model.checkpoint, model.layout, self._layers, through, self._known)
+        if not rows or not all(layer.finite for layer in rows.values()):
+            raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
+        self._known = self._known or {number: units.unseen() for number, units in rows.items()}
+        return rows
+
+    def heaviest(self) -> procrustes.Units:
+        """Return those that write most in the model's own coordinates, one layer in memory besides what is kept."""
+        model, width = self._model, self._model.layout.width
+        if self._known is None:
+            self.rows(np.zeros((0, width), np.float32))
+        known = self._known or {}
+        chosen = {number: procrustes.heaviest(units.weight, width, len(known)) for number, units in known.items()}
+        return procrustes.pooled(
+            [own_rows(model.checkpoint, model.layout, number, known[number], units) for number, units in chosen.items()]
+        )

@@ -18,13 +18,14 @@ from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.branches import tensors, terms
+from hf_lineage.signature.inverse_root import InverseRoot, inverse_root
 from hf_lineage.signature.parallel import Share, workers
-from hf_lineage.signature.recipe import RECIPES, Array, Vector, signs
+from hf_lineage.signature.recipe import RECIPES, Array, Recipe, Vector, signs
 from hf_lineage.signature.residual import Probes, written
 from hf_lineage.signature.sample import runs
 from hf_lineage.signature.survey import survey
 from hf_lineage.signature.term import Term, row_norms
-from hf_lineage.signature.unit_rows import UnitRows
+from hf_lineage.signature.unit_rows import Layers, UnitRows
 
 Numbers = NDArray[np.int64]
 PATH = "mlp"
@@ -37,6 +38,10 @@ FEWEST_TOKENS, MOST_TOKENS, SIDE_BY_SIDE = 2048, 8192, 64
 """Tokens are read in runs of SIDE_BY_SIDE rows, twice as many as the wider stream has coordinates, between these."""
 SEEN = 256
 """Coordinates in which units are seen; of wider streams random sums."""
+UNWEIGHED = replace(RECIPE, activity=False)
+"""The same where it is known what every unit weighs, so that gates need not be read."""
+WIDE = 1024
+"""Rows in coordinates of their own that are longer are kept in half precision: of length 1, they need no more."""
 LEAST = 1e-4
 """A direction in which rows of tokens vary less, relative to the largest, is rounding and is left out."""
 SPANNED = 0.5
@@ -45,11 +50,22 @@ SPANNED = 0.5
 
 @dataclass(frozen=True)
 class Polar:
-    """U (K, d) of the rows of K tokens, by its factors: orthonormal columns in the directions that these rows span."""
+    """U = X (XᵀX)^(-1/2) of the rows X of K tokens: orthonormal columns in the directions that these rows span."""
 
-    factor: Vector
-    """(K, d)"""
-    rank: int
+    rows: Vector
+    """(K, d): X, its largest number 1."""
+    root: InverseRoot
+    """(XᵀX)^(-1/2)"""
+
+    @property
+    def rank(self) -> int:
+        """How many directions the rows span."""
+        return self.root.rank
+
+    @property
+    def factor(self) -> Vector:
+        """(K, d)"""
+        return self.rows @ self.root.times(np.eye(self.rows.shape[1]))
 
 
 def drawn_tokens(shared: int, widths: Sequence[int]) -> NDArray[np.int64]:
@@ -92,15 +108,12 @@ def polar(rows: NDArray[np.float64], narrower: int) -> Polar:
     if not np.isfinite(rows).all() or largest == 0:
         raise NothingToCompare("the rows of its tokens are zero or not finite")
     scaled = rows / largest
-    squares, vectors = np.linalg.eigh(scaled.T @ scaled)
-    kept = squares > LEAST**2 * squares[-1]
-    rank = int(kept.sum())
-    if rank < SPANNED * narrower:
+    found = Polar(scaled, inverse_root(scaled.T @ scaled, LEAST))
+    if found.rank < SPANNED * narrower:
         raise NothingToCompare(
-            f"the rows of {len(rows)} tokens span only {rank} of the {rows.shape[1]} directions of its stream"
+            f"the rows of {len(rows)} tokens span only {found.rank} of the {rows.shape[1]} directions of its stream"
         )
-    directions = vectors[:, kept]
-    return Polar(scaled @ (directions / np.sqrt(squares[kept])) @ directions.T, rank)
+    return found
 
 
 def between(base: Polar, candidate: Polar) -> tuple[Array, Array]:
@@ -109,7 +122,8 @@ def between(base: Polar, candidate: Polar) -> tuple[Array, Array]:
     ⟨U_A a, U_B b⟩ = ⟨a, U_Aᵀ U_B b⟩, so that rows of the candidate are turned into coordinates of the base.
     """
     seen = seen_through(base.factor.shape[1])
-    return seen, (seen @ (base.factor.T @ candidate.factor)).astype(np.float32)
+    through = candidate.rows.T @ (base.rows @ base.root.times(seen.T.astype(np.float64)))
+    return seen, candidate.root.times(through).T.astype(np.float32)
 
 
 def seen_through(width: int) -> Array:
@@ -128,40 +142,71 @@ def obstacle(layout: Layout) -> str:
     return "has layers of unlike widths" if len(set(layout.widths)) > 1 else ""
 
 
-def unit_rows(checkpoint: Checkpoint, layout: Layout, layers: Collection[int], through: Array) -> dict[int, UnitRows]:
+def unit_rows(
+    checkpoint: Checkpoint, layout: Layout, layers: Collection[int], through: Array, known: Layers | None = None
+) -> dict[int, UnitRows]:
     """Return the hidden units of those of these layers that have an MLP, seen through a matrix (s, d).
 
-    Raise as `Checkpoint.read` does.
+    What they weigh is measured, unless it is known from when they were seen before. Raise as `Checkpoint.read` does.
     """
     numbers = [number for number in layout.numbers(PATH) if number in layers]
     rows: dict[int, UnitRows] = {}
     with workers() as share:
         for number in numbers:
-            checkpoint.prefetch(*tensors(layout, PATH, number, RECIPE))
-            read = functools.cache(checkpoint.read)
-            (term,) = terms(layout, PATH, number, RECIPE, read)
-            rows[number] = _seen(term, through, share)
+            term = _read(checkpoint, layout, number, UNWEIGHED if known else RECIPE)
+            measured = known[number] if known else _measured(term, share)
+            rows[number] = _seen(term, measured, through.T, np.arange(len(measured.weight)), share)
     return rows
 
 
-def _seen(term: Term, through: Array, share: Share) -> UnitRows:
-    """The hidden units of a layer, each over the norm of its whole row."""
+def own_rows(
+    checkpoint: Checkpoint, layout: Layout, number: int, known: UnitRows, units: NDArray[np.int64]
+) -> UnitRows:
+    """Return some units, ascending, of a layer in the coordinates of its own stream; what they weigh is known.
+
+    Raise as `Checkpoint.read` does.
+    """
+    with workers() as share:
+        return _seen(_read(checkpoint, layout, number, UNWEIGHED), known, None, units, share)
+
+
+def _read(checkpoint: Checkpoint, layout: Layout, number: int, recipe: Recipe) -> Term:
+    """The MLP of a layer."""
+    checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
+    (term,) = terms(layout, PATH, number, recipe, functools.cache(checkpoint.read))
+    return term
+
+
+def _measured(term: Term, share: Share) -> UnitRows:
+    """The hidden units of a layer by what they weigh alone: their rows are empty."""
     hidden, width = term.reader.shape
-    measured = survey(term, Probes.of(LIGHT, width), share)
-    inner, outer = (np.empty((hidden, len(through)), np.float32) for _ in range(2))
-    sizes = np.empty((2, hidden))
+    weight = (measured := survey(term, Probes.of(LIGHT, width), share)).norm
+    writes = written([(term, measured)], float(weight.sum()), _size(weight))
+    nothing = np.empty((hidden, 0), np.float32)
+    return UnitRows(nothing, nothing, weight, np.zeros((2, hidden)), writes)
+
+
+def _seen(term: Term, measured: UnitRows, through: Array | None, units: NDArray[np.int64], share: Share) -> UnitRows:
+    """Some hidden units of a layer, ascending, each over the norm of its whole row; through nothing as they are."""
+    width = term.reader.shape[1] if through is None else through.shape[1]
+    kind = np.float16 if through is None and width > WIDE else np.float32
+    inner, outer = (np.empty((len(units), width), kind) for _ in range(2))
+    unweighed = replace(term, inside=None)
+    sizes = np.empty((2, len(units)))
 
     def note(starts: Iterator[int]) -> None:
-        for tile in term.tiles(starts):
+        for tile in unweighed.tiles(starts):
+            chosen = slice(*np.searchsorted(units, (tile.units.start, tile.units.stop)).tolist())
+            inside = units[chosen] - tile.units.start
             for side, (seen, rows) in enumerate(((inner, tile.inn), (outer, tile.out))):
-                norms = row_norms(rows)
+                some = np.asarray(rows) if len(inside) == len(rows) else np.asarray(rows)[inside]
+                norms = row_norms(some)
                 over = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-                seen[tile.units] = (np.asarray(rows) @ through.T) * over[:, None]
-                sizes[side, tile.units] = norms
+                seen[chosen] = (some if through is None else some @ through) * over[:, None]
+                sizes[side, chosen] = norms
 
     share(note, term.starts)
-    weight = measured.norm
-    return UnitRows(inner, outer, weight, sizes, written([(term, measured)], float(weight.sum()), _size(weight)))
+    return UnitRows(inner, outer, measured.weight[units], sizes, measured.writes)
 
 
 def _size(weight: Vector) -> float:

@@ -31,6 +31,10 @@ class UnitRows:
         parts = (self.inner[units], self.outer[units], self.weight[units], self.sizes[:, units])
         return UnitRows(*parts, self.writes)
 
+    def unseen(self) -> UnitRows:
+        """Return what the units weigh, without their rows."""
+        return replace(self, inner=self.inner[:, :0].copy(), outer=self.outer[:, :0].copy())
+
     def normalised(self) -> UnitRows:
         """Return the units with rows of length 1, those of zeros as they are."""
         sides = ((rows, np.linalg.norm(rows, axis=1, keepdims=True)) for rows in (self.inner, self.outer))

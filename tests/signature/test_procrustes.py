@@ -132,11 +132,18 @@ def test_units_that_write_next_to_nothing_are_left_out():
 
 def test_of_many_units_those_that_write_most_are_matched(monkeypatch):
     monkeypatch.setattr(procrustes, "MOST_UNITS", 160)
-    kept = heaviest(BASE[0], 2)
-    assert len(kept.weight) == 80
-    assert kept.weight.min() >= np.sort(BASE[0].weight)[40]
+    weight = BASE[0].weight
+    kept = heaviest(weight, WIDTH, 2)
+    assert (len(kept), list(kept)) == (80, sorted(kept))
+    assert weight[kept].min() >= np.sort(weight)[40]
     monkeypatch.setattr(procrustes, "MOST_UNITS", 240)
-    assert heaviest(BASE[0], 2) is BASE[0]
+    assert len(heaviest(weight, WIDTH, 2)) == 120
+
+
+@pytest.mark.parametrize(("width", "layers"), [(4096, 13), (4096, 32), (5120, 15), (8192, 17)])
+def test_of_a_wide_stream_as_many_units_are_matched_as_it_needs(width, layers):
+    units = layers * len(heaviest(np.ones(4 * width), width, layers))
+    assert procrustes.OVER * width < units < 5 * width
 
 
 def test_a_few_units_fit_anything_and_are_a_reason():
