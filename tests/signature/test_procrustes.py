@@ -155,3 +155,13 @@ def test_units_that_are_all_alike_are_a_reason():
     rows = replace(BASE[0], inner=BASE[0].inner[:1].repeat(120, 0), outer=BASE[0].outer[:1].repeat(120, 0))
     with pytest.raises(NothingToCompare, match="hidden units find each other"):
         between(pooled(BASE), pooled([rows, rows]))
+
+
+def test_half_precision_is_enough():
+    def halved(rows):
+        return replace(rows, inner=rows.inner.astype(np.float16), outer=rows.outer.astype(np.float16))
+
+    candidate = [reordered(turned(rows, TURN), 3) for rows in BASE]
+    _, through = between(pooled(BASE), pooled(candidate))
+    _, again = between(pooled([halved(rows) for rows in BASE]), pooled([halved(rows) for rows in candidate]))
+    assert np.allclose(through, again, atol=1e-2)
