@@ -149,9 +149,9 @@ def _hadamard(width: int, seed: list[int]) -> Turn:
 
 
 def _sylvester(size: int) -> Numbers:
-    matrix = np.ones((1, 1), np.float32)
+    matrix: NDArray[np.floating] = np.ones((1, 1))
     while len(matrix) < size:
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]]) / np.float32(math.sqrt(2))
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]]) / math.sqrt(2)
     return matrix.astype(np.float32)
 
 

@@ -18,6 +18,7 @@ from hf_lineage.evidence.framed import PROCRUSTES, RESIDUAL, TOKEN, Frame, Frame
 from hf_lineage.signature import procrustes
 from hf_lineage.signature.recipe import Array
 from hf_lineage.signature.token_frame import PATH, obstacle, own_rows, seen_through, unit_rows
+from hf_lineage.signature.unit_pairs import Units
 from hf_lineage.signature.unit_rows import Layers
 
 ENOUGH = 0.5
@@ -89,7 +90,7 @@ class _View:
         self._known = self._known or {number: units.unseen() for number, units in rows.items()}
         return rows
 
-    def heaviest(self) -> procrustes.Units:
+    def heaviest(self) -> Units:
         """Return those that write most in the model's own coordinates, one layer in memory besides what is kept."""
         model, width = self._model, self._model.layout.width
         if self._known is None:

@@ -121,7 +121,8 @@ def _narrowed(units: Units, found: tuple[Vector, Array]) -> Units:
 
 
 def _of_length_one(rows: Array) -> Array:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
+    scaled: Array = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
+    return scaled
 
 
 def _blocks(rows: Array) -> Iterator[Array]:

@@ -56,7 +56,7 @@ class Units:
 def found(base: Units, candidate: Units) -> tuple[Numbers, Numbers, Array]:
     """Units that find each other, (n,) each, and what each pair counts: at first among the heavier ones, then all.
 
-    Raise NothingToCompare where there are so few of many that it is not worth while to look at the others.
+    Raise NothingToCompare where there are so few of many that it is not worth while to match the others.
     """
     few, others = _heavier(base), _heavier(candidate)
     first, second = _first_pairs(few, others)

@@ -1,4 +1,4 @@
-"""Which units of two models belong together, in a stream that is wider than the directions in which they are matched."""
+"""Which units of two models belong together, in a stream that is wider than the directions they are matched in."""
 
 from dataclasses import replace
 
