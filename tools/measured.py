@@ -79,7 +79,7 @@ def unrelated_block() -> str:
     """What verdicts cost that open every frame, by the last committed run."""
     rows = [
         (
-            row["case"], row["layers"], row["verdict"], f"{row['processor seconds']:.3g} s",
+            row["case"], str(row["layers"]), row["verdict"], f"{row['processor seconds']:.3g} s",
             f"{row['seconds']:.3g} s", f"{row['peak memory, GB']:.2g} GB", f"{row['read, GB']:.3g} GB",
         )
         for row in _run("unrelated")["rows"]

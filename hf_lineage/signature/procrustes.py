@@ -26,7 +26,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.inverse_root import inverse_root
 from hf_lineage.signature.recipe import Array, Vector, signs
 from hf_lineage.signature.token_frame import seen_through
-from hf_lineage.signature.unit_pairs import LEAST, MUTUAL, Numbers, Units, found, product
+from hf_lineage.signature.unit_pairs import LEAST, MUTUAL, Numbers, Units, pairs, product
 from hf_lineage.signature.unit_rows import UnitRows
 
 MOST_UNITS = 2**14
@@ -77,30 +77,30 @@ def between(base: Units, candidate: Units) -> tuple[Array, Array]:
         raise NothingToCompare(f"too few hidden units to find how coordinates belong together in streams of {widest}")
     main = _directions(base), _directions(candidate)
     narrow = _narrowed(base, main[0]), _narrowed(candidate, main[1])
-    first, second, weights = found(*narrow)
+    first, second, weights = pairs(*narrow)
     if len(first) < widest:
         raise NothingToCompare(f"only {len(first)} hidden units find each other, in streams of {widest} coordinates")
     seen = _levelled(seen_through(base.inner.shape[1]), base, main[0])
     return seen, _turned(seen, product(base, candidate, first, second, weights))
 
 
-def _turned(seen: Array, pairs: Array) -> Array:
+def _turned(seen: Array, matrix: Array) -> Array:
     """A matrix (s, d) times the polar factor (d, d') of another, of which no more than that is computed."""
-    scaled = pairs.astype(np.float64) / max(float(np.abs(pairs).max(initial=0.0)), 1e-300)
-    if pairs.shape[0] < pairs.shape[1]:
+    scaled = matrix.astype(np.float64) / max(float(np.abs(matrix).max(initial=0.0)), 1e-300)
+    if matrix.shape[0] < matrix.shape[1]:
         turned = inverse_root(scaled @ scaled.T, LEAST).times(seen.T.astype(np.float64)).T @ scaled
     else:
         turned = inverse_root(scaled.T @ scaled, LEAST).times((seen @ scaled).T).T
     return turned.astype(np.float32)
 
 
-def _levelled(through: Array, base: Units, found: tuple[Vector, Array]) -> Array:
+def _levelled(through: Array, base: Units, main: tuple[Vector, Array]) -> Array:
     """A matrix (s, d) after which no direction counts more than the mean one, those above the mean counted as the mean.
 
     Where many units of a model read or write much the same, as in some models of GPT-2's architecture, one direction
     laid on that of another model would make all of them alike.
     """
-    sizes, directions = found
+    sizes, directions = main
     total, width = 2 * float(base.weight.sum()), base.inner.shape[1]
     mean = (total - float(np.maximum(sizes - total / width, 0).sum())) / width
     capped = np.minimum(1.0, np.sqrt(mean / np.maximum(sizes, 1e-30)))
@@ -108,11 +108,11 @@ def _levelled(through: Array, base: Units, found: tuple[Vector, Array]) -> Array
     return levelled.astype(np.float32)
 
 
-def _narrowed(units: Units, found: tuple[Vector, Array]) -> Units:
+def _narrowed(units: Units, main: tuple[Vector, Array]) -> Units:
     """The units of a wide stream in those directions in which they lie most, as parts of what lies in these."""
     if units.inner.shape[1] <= DIRECTIONS:
         return units
-    directions = found[1].astype(np.float32)
+    directions = main[1].astype(np.float32)
     inner, outer = (
         np.concatenate([_of_length_one(some @ directions) for some in _blocks(rows)])
         for rows in (units.inner, units.outer)

@@ -108,12 +108,12 @@ def polar(rows: NDArray[np.float64], narrower: int) -> Polar:
     if not np.isfinite(rows).all() or largest == 0:
         raise NothingToCompare("the rows of its tokens are zero or not finite")
     scaled = rows / largest
-    found = Polar(scaled, inverse_root(scaled.T @ scaled, LEAST))
-    if found.rank < SPANNED * narrower:
+    seen = Polar(scaled, inverse_root(scaled.T @ scaled, LEAST))
+    if seen.rank < SPANNED * narrower:
         raise NothingToCompare(
-            f"the rows of {len(rows)} tokens span only {found.rank} of the {rows.shape[1]} directions of its stream"
+            f"the rows of {len(rows)} tokens span only {seen.rank} of the {rows.shape[1]} directions of its stream"
         )
-    return found
+    return seen
 
 
 def between(base: Polar, candidate: Polar) -> tuple[Array, Array]:

@@ -53,7 +53,7 @@ class Units:
         return self.inner[units], self.outer[units]
 
 
-def found(base: Units, candidate: Units) -> tuple[Numbers, Numbers, Array]:
+def pairs(base: Units, candidate: Units) -> tuple[Numbers, Numbers, Array]:
     """Units that find each other, (n,) each, and what each pair counts: at first among the heavier ones, then all.
 
     Raise NothingToCompare where there are so few of many that it is not worth while to match the others.
@@ -132,10 +132,10 @@ def _rounds(base: Units, candidate: Units, turn: Array) -> Iterator[_Pairs]:
     """Yield the units that find each other after a turn of the candidate's stream, round by round."""
     share = 0.0
     for number in range(ROUNDS):
-        yield (found := _Pairs(base, candidate, turn))
-        if number >= FEWEST_ROUNDS and found.share - share < GAIN:
+        yield (made := _Pairs(base, candidate, turn))
+        if number >= FEWEST_ROUNDS and made.share - share < GAIN:
             return
-        share, turn = found.share, found.turned(base, candidate)
+        share, turn = made.share, made.turned(base, candidate)
 
 
 class _Pairs:

@@ -8,7 +8,7 @@ from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature import unit_pairs
-from hf_lineage.signature.unit_pairs import Units, found
+from hf_lineage.signature.unit_pairs import Units, pairs
 
 WIDTH, COUNT = 16, 200
 TURN = ortho_group.rvs(WIDTH, random_state=0).astype(np.float32)
@@ -36,7 +36,7 @@ def turned(model):
 def test_all_units_are_found_however_few_are_matched_at_first(monkeypatch, matched):
     monkeypatch.setattr(unit_pairs, "MATCHED", matched)
     candidate, order = turned(units(1))
-    first, second, weights = found(units(1), candidate)
+    first, second, weights = pairs(units(1), candidate)
     assert len(first) > 0.98 * COUNT
     assert np.mean(order[second] == first) > 0.98
     assert np.median(weights) > 0.9
@@ -45,10 +45,10 @@ def test_all_units_are_found_however_few_are_matched_at_first(monkeypatch, match
 def test_where_hardly_any_units_find_each_other_that_is_a_reason(monkeypatch):
     monkeypatch.setattr(unit_pairs, "HARDLY", 0.5)
     with pytest.raises(NothingToCompare, match="% of what hidden units write find each other"):
-        found(units(1), units(2))
+        pairs(units(1), units(2))
 
 
 def test_in_a_narrow_stream_all_units_are_matched_in_every_round(monkeypatch):
     monkeypatch.setattr(unit_pairs, "HARDLY", 1.1)
     base, candidate = (replace(model, wide=False) for model in (units(1), turned(units(1))[0]))
-    assert len(found(base, candidate)[0]) > 0.98 * COUNT
+    assert len(pairs(base, candidate)[0]) > 0.98 * COUNT
