@@ -14,7 +14,11 @@ LineageError
 └── NothingToCompare   nothing wrong, yet nothing to judge: becomes an UNVERIFIABLE verdict
 """
 
+import errno
+
 LONGEST = 2000
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says where a disk, a share of it or a file is full."""
 
 
 def printable(text: object, limit: int = LONGEST) -> str:
@@ -94,6 +98,8 @@ def told(error: BaseException) -> str:
         why = message or "not enough memory; try --max-memory"
     elif isinstance(error, ImportError):
         why = f"a package that is needed cannot be imported ({message or kind}); install hf-lineage again"
+    elif isinstance(error, OSError) and error.errno in NO_ROOM:
+        why = f"what is to be written finds no room ({message}); make room, or write it to another place"
     elif isinstance(error, OSError):
         why = message or kind
     else:

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -56,6 +57,11 @@ class Browser:
         sent = [said["params"] for said in messages if said["method"] == "Network.requestWillBeSent"]
         # The browser's own start page may still ask for its icons.
         return [each["request"]["url"] for each in sent if not each["documentURL"].startswith("chrome:")]
+
+    def sheets(self) -> int:
+        """Return how many sheets of A4 the page takes on paper, after it was opened with the medium `print`."""
+        printed = self.driver.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
+        return len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"])))
 
     def picture(self, selector: str = "html", height: float = float("inf")) -> bytes:
         """Return what an element looks like as a PNG, the whole of it or its first pixels."""

@@ -45,14 +45,14 @@ def measured(rows=6, columns=6, score=0.97, p=0.001, seed=0, empirical=None, sha
 
 
 def row(
-    base="org/base", relation="finetune", sources=("README.md",), revision=None, criteria=None, layers=None, **evidence
+    base="org/base", relation="finetune", sources=("README.md",), commit=None, criteria=None, layers=None, **evidence
 ):
     """A claim judged on its evidence, by path."""
-    return Row(Claim(base, relation, sources), judge(evidence, criteria or Criteria()), revision, layers)
+    return Row(Claim(base, relation, sources), judge(evidence, criteria or Criteria()), commit, layers)
 
 
-def report(*rows, model="org/model", revision=None, conflicts=(), options=None):
-    return Report(model, revision, rows, conflicts, options or Options())
+def report(*rows, model="org/model", commit=None, conflicts=(), options=None):
+    return Report(model, commit, rows, conflicts, options or Options())
 
 
 def hostile_report(name):
@@ -62,4 +62,4 @@ def hostile_report(name):
         row(name, name, (name, name), name, mlp=measured(), value_output=measured(empirical=null)),
         Row(Claim(name, name, (name,)), Unverifiable(f"a reason: {name}"), name),
     )
-    return report(*claims, model=name, revision=name, conflicts=(name,), options=Options(nulls=(name,)))
+    return report(*claims, model=name, commit=name, conflicts=(name,), options=Options(nulls=(name,)))

@@ -73,4 +73,4 @@ def trusting(own_files, *pins, **others):
 
 def pin(server, **changes):
     signature = load_signature(server.hub.published[BASE]["main"] / FILE)
-    return {"model": BASE, "commit": signature.revision, "sha256": digest(server)} | changes
+    return {"model": BASE, "commit": signature.commit, "sha256": digest(server)} | changes

@@ -61,7 +61,11 @@ def test_letters_and_numbers_of_every_language_stay_what_they_are(text):
     ("error", "line"),
     [
         (CheckpointError("a\nb"), r"a\nb"),
-        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+        (
+            OSError(28, "No space left on device"),
+            "what is to be written finds no room ([Errno 28] No space left on device); make room, or write",
+        ),
+        (OSError(5, "Input/output error"), "[Errno 5] Input/output error"),
         (OSError(), "OSError"),
         (MemoryError(), "not enough memory; try --max-memory"),
         (MemoryError("8 GiB"), "8 GiB"),

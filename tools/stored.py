@@ -7,7 +7,8 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,25 @@ READ = {CT, "AutoRound", "GGUF", "HQQ", "quanto", "torchao"}
 """Formats of which only some forms are refused."""
 
 
+@dataclass(frozen=True)
+class Case:
+    """A format, and how a model that is stored in it is measured."""
+
+    name: str
+    writer: str
+    oracle: str
+    measure: Callable[[], tuple[float, float, str]]
+    """Returns the bits of a weight, the score against the original, and the verdict on an independent model."""
+
+    def row(self) -> tuple[str, ...]:
+        """The row of the table."""
+        bits, score, other = self.measure()
+        return self.name, f"{bits:.1f}", f"{score:.3f}", other, self.writer, self.oracle
+
+
 def formats_block() -> str:
     """Every format that is decoded: its bits, its score, and what it is held against."""
-    return table(COLUMNS, _rows())
+    return table(COLUMNS, (case.row() for case in cases()))
 
 
 def undecoded_block() -> str:
@@ -31,45 +48,25 @@ def undecoded_block() -> str:
     return ", ".join(sorted({*BY_METHOD.values(), *BY_END.values()} - READ)) + "."
 
 
-def _rows() -> Iterator[tuple[str, ...]]:
+def cases() -> Iterator[Case]:
+    """Every format that is decoded, none of them measured."""
+    for name, pack, settings, writer, oracle in _packed():
+        yield Case(name, writer, oracle, partial(_of_packed, pack, settings))
+    for name, store, writer, oracle in _converted():
+        yield Case(name, writer, oracle, partial(_of_converted, name, store))
+
+
+def _of_packed(pack: Any, settings: dict[str, Any]) -> tuple[float, float, str]:
     from tests.quantizing import BASE, judged, matrices
 
-    for name, pack, settings, writer, oracle in _cases():
-        packed = [(matrix, parts) for matrix in matrices(BASE).values() if len(parts := pack(matrix)) > 1]
-        stored = sum(part.nbytes for _, parts in packed for part in parts.values())
-        bits = 8 * stored / sum(matrix.numel() for matrix, _ in packed)
-        with tempfile.TemporaryDirectory() as folder:
-            score, other = judged(Path(folder), pack, **settings)
-        yield name, f"{bits:.1f}", f"{score:.3f}", other, writer, oracle
-    yield from _converted()
+    packed = [(matrix, parts) for matrix in matrices(BASE).values() if len(parts := pack(matrix)) > 1]
+    stored = sum(part.nbytes for _, parts in packed for part in parts.values())
+    with tempfile.TemporaryDirectory() as folder:
+        score, other = judged(Path(folder), pack, **settings)
+    return 8 * stored / sum(matrix.numel() for matrix, _ in packed), score, other
 
 
-def _converted() -> Iterator[tuple[str, ...]]:
-    """The rows of ONNX and of CTranslate2, which store a model in a file of their own."""
-    from tests.ctranslate2_models import written as ctranslate2
-    from tests.onnx_models import QUANTIZATIONS, exported
-    from tests.quantizing import BASE, INDEPENDENT
-
-    with tempfile.TemporaryDirectory() as room:
-        plain = {model: exported(model, Path(room) / model.name / "model.onnx") for model in (BASE, INDEPENDENT)}
-
-        def graph(quantize: Any, model: Path, folder: Path) -> None:
-            shutil.copy(model / "config.json", folder)
-            quantize(plain[model], folder / "model.onnx")
-
-        yield _measured("ONNX, float32", partial(graph, shutil.copy), "PyTorch", "onnx")
-        for name, (_, how) in QUANTIZATIONS.items():
-            if name not in ("in lists", "outside"):
-                writer = OURS if name in ("float16, cast", "cast and scaled") else "ONNX Runtime"
-                yield _measured(f"ONNX, {name}", partial(graph, how), writer, "ONNX Runtime")
-        for kind in ("float32", "float16", "bfloat16", "int16", "int8"):
-            yield _measured(
-                f"CTranslate2, {kind}", partial(ctranslate2, quantization=kind), "CTranslate2", "its converter"
-            )
-
-
-def _measured(name: str, store: Callable[[Path, Path], Any], writer: str, oracle: str) -> tuple[str, ...]:
-    """The row of a form of converted models, given what stores a model into a folder."""
+def _of_converted(name: str, store: Callable[[Path, Path], Any]) -> tuple[float, float, str]:
     from hf_lineage import Options, compare
     from hf_lineage.checkpoint import open_checkpoint
     from hf_lineage.hub.reference import RepoRef
@@ -86,11 +83,40 @@ def _measured(name: str, store: Callable[[Path, Path], Any], writer: str, oracle
     matrices = [tensor for tensor in of_layers if len(tensor.shape) == 2]
     parts = {part for tensor in matrices for part in tensor.parts}
     bits = 8 * sum(checkpoint.stored[part].size for part in parts) / sum(tensor.numbers for tensor in matrices)
-    score = verdicts[BASE].evidence["mlp"].comparison.score
-    return name, f"{bits:.1f}", f"{score:.3f}", verdicts[INDEPENDENT].name, writer, oracle
+    return bits, verdicts[BASE].evidence["mlp"].comparison.score, verdicts[INDEPENDENT].name
 
 
-def _cases() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
+def _converted() -> Iterator[tuple[str, Callable[[Path, Path], Any], str, str]]:
+    """The name of each form with a file of its own, what stores a model in it, and as in `_packed`."""
+    from tests.ctranslate2_models import written as ctranslate2
+    from tests.onnx_models import QUANTIZATIONS
+
+    yield "ONNX, float32", partial(_store_graph, shutil.copy), "PyTorch", "onnx"
+    for name, (_, how) in QUANTIZATIONS.items():
+        if name not in ("in lists", "outside"):
+            writer = OURS if name in ("float16, cast", "cast and scaled") else "ONNX Runtime"
+            yield f"ONNX, {name}", partial(_store_graph, how), writer, "ONNX Runtime"
+    for kind in ("float32", "float16", "bfloat16", "int16", "int8"):
+        yield f"CTranslate2, {kind}", partial(ctranslate2, quantization=kind), "CTranslate2", "its converter"
+
+
+def _store_graph(quantize: Callable[[Path, Path], Any], model: Path, folder: Path) -> None:
+    shutil.copy(model / "config.json", folder)
+    with tempfile.TemporaryDirectory() as room:
+        plain = Path(room) / "model.onnx"
+        plain.write_bytes(_graph(model))
+        quantize(plain, folder / "model.onnx")
+
+
+@cache
+def _graph(model: Path) -> bytes:
+    from tests.onnx_models import exported
+
+    with tempfile.TemporaryDirectory() as room:
+        return exported(model, Path(room) / "model.onnx").read_bytes()
+
+
+def _packed() -> Iterator[tuple[str, Any, dict[str, Any], str, str]]:
     """The name of each format, how a matrix is packed, the settings, who packs it, and whose decoding is the same."""
     names = ("awq", "bitnet", "bnb", "compressed", "fp4_matrix", "fp8", "gptq", "torchao")
     awq, bitnet, bnb, compressed, fp4_matrix, fp8, gptq, torchao = map(_test, names)

@@ -32,6 +32,7 @@ SUFFIXES = {
     "text": "txt",
     "markdown": "md",
     "junit": "junit.xml",
+    "codequality": "codequality.json",
     "cyclonedx": "cdx.json",
     "spdx": "spdx.json",
     "gpai": "gpai.md",
@@ -90,7 +91,7 @@ def run_key(environ: Environment) -> int:
             bases = _on_the_hub(source, inputs)
             if bases or source.remote:
                 before = f"hf-lineage-{__version__}-{_digest(bases)}-"
-                key = f"{before}{_digest([source.revision or ''])}"
+                key = f"{before}{_digest([source.commit or ''])}"
                 _set(environ, {"key": key, "restore-keys": before, "path": str(inputs.cache)})
     return 0
 
@@ -184,7 +185,7 @@ def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:
     for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
         with contextlib.suppress(LineageError):
             repo = resolve(base, inputs.options.local_hub, folders=bool(inputs.bases) and is_path(base))
-            pinned += [f"{repo.remote}@{repo.revision}"] if repo.remote else []
+            pinned += [f"{repo.remote}@{repo.commit}"] if repo.remote else []
     return pinned
 
 

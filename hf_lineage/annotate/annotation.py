@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hf_lineage.annotate import difference, same, section
+from hf_lineage.annotate import difference, offline, same, section
 from hf_lineage.checking.api import Report, check_source
 from hf_lineage.checking.naming import is_path, located, weights
 from hf_lineage.checking.options import Options
 from hf_lineage.claims import card
 from hf_lineage.claims.sources import CARD
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
-from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.files.folders import is_folder
 from hf_lineage.hub import client, commits
 from hf_lineage.hub.commits import SAME
@@ -58,7 +58,7 @@ class Annotation:
     @property
     def verdicts(self) -> str:
         """One line for each claim, with its verdict."""
-        claims = record.build(self.report, self.repo.revision, self.today, self.names).claims
+        claims = record.build(self.report, self.repo.commit, self.today, self.names).claims
         return "".join(f"{claim.base}: {claim.words}\n" for claim in claims)
 
     def changes(self, before: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -80,10 +80,10 @@ class Annotation:
             again = record.build(self.report, old.commit, old.claims[0].date, self.names)
             if same.says_the_same(old, again, self.report) and self._same_weights(old.commit):
                 return old
-        return record.build(self.report, self.repo.revision, self.today, self.names)
+        return record.build(self.report, self.repo.commit, self.today, self.names)
 
     def _same_weights(self, commit: str | None) -> bool:
-        now = self.repo.revision
+        now = self.repo.commit
         if commit == now or commit is None or now is None or self.repo.remote is None:
             return commit == now
         return bool(client.COMMIT.fullmatch(commit)) and commits.same_files(self.repo.remote, commit, now, FILES)
@@ -100,7 +100,8 @@ def annotate(
 ) -> Annotation:
     """Judge a model as `check` does and return what has to be written to its card; nothing is written yet.
 
-    Raise LineageError if nothing is declared, or if the card cannot be edited; that is tested before weights are read.
+    Raise LineageError if nothing is declared, or if a base that was verified cannot be read for want of the Hub, or if
+    the card cannot be edited; that is tested before weights are read.
     """
     options = options or Options()
     source = weights(model, located(model, options, on_hub))
@@ -108,7 +109,7 @@ def annotate(
     branch = model.partition("@")[2] or None if repo.remote else None
     _refuse(repo, branch, target)
     before = _files(repo)
-    record.decode(before.get(record.FILE))
+    old = record.decode(before.get(record.FILE))
     text = card.with_section(card.read(before.get(CARD)), "")
     names = _names(model, repo, (*bases, *options.nulls), options.local_hub)
     if repair:
@@ -117,6 +118,7 @@ def annotate(
     report = check_source(model, source, bases, options)
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name one with --base")
+    offline.refuse_to_forget(old, report)
     if repair:
         report, repair = _supported(report, repair)
     return Annotation(repo, branch, report, names, repair, datetime.datetime.now(datetime.UTC).date(), before)
@@ -138,11 +140,11 @@ def write(annotation: Annotation) -> str:
     repo, changes = annotation.repo, annotation.changes(annotation.before)
     if not changes:
         return SAME
-    if repo.remote is None or repo.revision is None:
+    if repo.remote is None or repo.commit is None:
         _write_folder(repo, annotation.before, changes)
         return f"Wrote {' and '.join(changes)}."
     url = commits.commit(
-        repo.remote, changes, repo.revision, TITLE, commit_description=DESCRIPTION, revision=annotation.branch
+        repo.remote, changes, repo.commit, TITLE, commit_description=DESCRIPTION, revision=annotation.branch
     )
     return f"Committed: {printable(url)}"
 
@@ -154,13 +156,13 @@ def propose(annotation: Annotation) -> str:
     """
     repo = annotation.repo
     _refuse(repo, annotation.branch, "pull-request")
-    name, checked = repo.remote or "", repo.revision or ""
+    name, checked = repo.remote or "", repo.commit or ""
 
     def changes(commit: str) -> dict[str, bytes]:
         if commit == checked:
             return annotation.changes(annotation.before)
         folder, _ = client.snapshot(name, commit, FILES)
-        return annotation.changes(_files(replace(repo, folder=folder, revision=commit)))
+        return annotation.changes(_files(replace(repo, folder=folder, commit=commit)))
 
     return commits.propose(name, TITLE, DESCRIPTION, checked, changes)
 
@@ -222,7 +224,7 @@ def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[s
     """Write all files or none: the record first, which is restored if the card cannot be written."""
     if _files(repo) != before:
         raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
-    repo.path(record.FILE).parent.mkdir(exist_ok=True)
+    make_folder(repo.path(record.FILE).parent)
     try:
         for file in changes:
             write_atomically(repo.path(file), changes[file])

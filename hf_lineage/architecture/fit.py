@@ -82,6 +82,7 @@ class Fit:
             fitted,
             activation=activation(layer_set.activations, self.config),
             routed=self._routed(layer_set),
+            groups=self._groups(layer_set),
         )
 
     def _routes(self, layer_set: LayerSet, experts: int) -> None:
@@ -107,6 +108,13 @@ class Fit:
                 f"config.json: `{layer_set.routed_by[0]}` must be a positive integer, not {counts[0]!r}"
             )
         return counts[0]
+
+    def _groups(self, layer_set: LayerSet) -> tuple[int, int]:
+        """How many groups of experts there are, and from how many a token chooses; one where experts have no groups."""
+        counts = [setting(self.config, key) for key in layer_set.grouped_by]
+        if layer_set.correction is None or not counts or any(type(count) is not int for count in counts):
+            return 1, 1
+        return counts[0], counts[1]
 
     def attention(self, layer_set: LayerSet) -> LayerSet:
         """Return the set with its heads; writers are (..., width, heads x size), readers (..., heads x size, width)."""

@@ -149,7 +149,25 @@ def refuse_hidden(
             f"the layers hold {len(layout.unclaimed)} more matrices that may be loaded in place of those that are "
             f"read, {printable(layout.unclaimed[0], 200)} among them; remove what does not belong to the class"
         )
+    _refuse_alternatives(layout)
     return (*_copies(layers, matrices, shapes), *_companions(matrices, shapes, config, decoded))
+
+
+def _refuse_alternatives(layout: Layout) -> None:
+    """Raise NothingToCompare where a layer holds an MLP and, inside of the same module, experts: it loads one of them.
+
+    No class has both in one layer; `config.json` says which of them a layer has, and the other is dead weight.
+    """
+    for sets in layout.branches["mlp"]:
+        names = [next(iter(layer_set.slots.values())).tensor.removesuffix(".weight") for layer_set in sets]
+        modules = {name.rpartition(".")[0]: name for name in names}
+        for module, name in modules.items():
+            inside = next((other for other in names if other.startswith(f"{module}.") and other != name), None)
+            if inside is not None and inside.rpartition(".")[0] != module:
+                raise NothingToCompare(
+                    f"a layer holds {printable(name, 200)} and {printable(inside, 200)}: transformers loads one of "
+                    "them, as config.json says of the layer, and leaves the other out; remove what is not loaded"
+                )
 
 
 def _copies(layers: Iterable[Layer], matrices: set[str], shapes: Mapping[str, Shape]) -> Iterator[str]:

@@ -53,10 +53,14 @@ class LayerSet:
     """The names that the registry gives for the activation between reader and writer."""
     routed_by: tuple[str, ...] = ()
     """The keys of `config.json` that count the experts a token is sent to."""
+    grouped_by: tuple[str, ...] = ()
+    """The keys of `config.json` that count the groups of experts, and those that a token chooses from."""
     activation: Activation | None = None
     """The activation between reader and writer; None if the registry names none."""
     routed: int | None = None
     """How many experts a token is sent to."""
+    groups: tuple[int, int] = (1, 1)
+    """How many groups of experts there are, and from how many of them a token chooses."""
 
     @property
     def units(self) -> int:
@@ -130,6 +134,7 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
                 biases=dict(_biases(added, layer)),
                 activations=_of_stack(matrices.activation, layer.stack.name),
                 routed_by=as_names(matrices.routed),
+                grouped_by=matrices.grouped or (),
             )
 
 

@@ -60,6 +60,8 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     """What is added to each expert's score, between 0 and 1, before the experts are chosen; null: there may be none."""
     routed: Names = ()
     """The keys of `config.json` that count the experts a token is sent to; of several the first there."""
+    grouped: tuple[str, str] | None = None
+    """The keys of `config.json` that say how many groups of experts there are, and from how many a token chooses."""
     up: str | None = None
     gate: str | None = None
     down: str | None = None

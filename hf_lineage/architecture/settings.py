@@ -28,6 +28,8 @@ class _Type(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     least: float
     keys: frozenset[str]
+    least_beside: float
+    beside: frozenset[str]
     most: float
     epsilons: frozenset[str]
 
@@ -65,6 +67,11 @@ def _refuse_other_files(config: Mapping[str, Any]) -> None:
         raise NothingToCompare(
             "config.json hands over to other files (`configuration_files`), by the version of transformers; which one "
             "counts is not decided here, keep one config.json"
+        )
+    if config.get("attribute_map") is not None:
+        raise NothingToCompare(
+            "config.json says which of its keys stand for others (`attribute_map`), which transformers follows and "
+            "other loaders do not; leave it out"
         )
     for key, value in _entries({key: value for key, value in config.items() if key != "transformers_weights"}):
         if key == "transformers_weights" and value is not None:
@@ -117,6 +124,11 @@ def _refuse_dead(config: Mapping[str, Any]) -> None:
                 raise NothingToCompare(
                     f"config.json says `{key}: {number!r}`, which takes the layers out of the model: their weights "
                     "have no effect; correct it"
+                )
+            if key in table.beside and not (table.least_beside <= abs(number) < math.inf):
+                raise NothingToCompare(
+                    f"config.json says `{key}: {number!r}`, which takes its experts out of the model, or nearly so: "
+                    "their weights have hardly an effect; correct it"
                 )
             if key in table.epsilons and not (0 <= number <= table.most):
                 raise NothingToCompare(

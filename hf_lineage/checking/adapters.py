@@ -96,19 +96,19 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
     component = adapter.component if isinstance(adapter, Adapter) else MAIN
     part = attempt(lambda: component_of(source, component), *VERDICTS)
     if isinstance(part, Verdict):
-        return Row(claim, part, source.revision, notes=_notes(adapter))
+        return Row(claim, part, source.commit, notes=_notes(adapter))
     base = attempt(lambda: opened(described(options.allowed(part), options.choice)), *VERDICTS)
     if isinstance(base, Verdict):
-        return Row(claim, base, source.revision, notes=_notes(adapter))
+        return Row(claim, base, source.commit, notes=_notes(adapter))
     if isinstance(adapter, Vectors):
-        return Row(claim, _by_shape(adapter, base), source.revision, base.layout.layers)
+        return Row(claim, _by_shape(adapter, base), source.commit, base.layout.layers)
     places = adapted.find_places(base, adapter.lora)
     outcome = _judged(adapter, base, places, options)
     done = FromWeights.of(base, Spec(), None, cached=False).downloads()
     return Row(
         claim,
         outcome,
-        base_revision=source.revision,
+        base_commit=source.commit,
         layers=base.layout.layers,
         traffic={part.name: done} if done else {},
         base_origin=WEIGHTS,

@@ -27,7 +27,7 @@ class Step:
     """One base that could not be compared, and the base that it declares."""
 
     base: str
-    revision: str | None
+    commit: str | None
     reason: str
     """Why nothing of it can be compared."""
     declares: str
@@ -85,9 +85,7 @@ def reach(
         note = f"{source}: its own base was not compared in its place: {reached.base.reason}"
         return Reached(unread, notes=(note, *reached.notes))
     reason = unread.reason.removeprefix(f"{source}: ")
-    return replace(
-        reached, steps=(Step(source.name, source.revision, reason, claim.base, claim.sources), *reached.steps)
-    )
+    return replace(reached, steps=(Step(source.name, source.commit, reason, claim.base, claim.sources), *reached.steps))
 
 
 def _declared(source: RepoRef) -> Claim | None:

@@ -85,14 +85,14 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         if isinstance(source, RepoRef):
             rows = beside(source, with_shares(source, rows, opened), options)
     told = _repository(source), tuple(notes), began
-    return Report(model, source.revision, rows, declared.conflicts, options, *told, licence=stated(source))
+    return Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
 
 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
     """Return the report on a repository that holds no model: every claim is UNVERIFIABLE."""
     declared = read_claims(source)
     rows = tuple(Row(claim, verdict.Unverifiable(reason)) for claim in declared.claims)
-    return Report(model, source.revision, rows, declared.conflicts, ordered(options), source, declared.notes)
+    return Report(model, source.commit, rows, declared.conflicts, ordered(options), source, declared.notes)
 
 
 def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: Model = "") -> Report:
@@ -116,7 +116,7 @@ def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: M
         other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
         row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
         called = ("compare", "--merge-base", merge_base)
-        return Report(b, source.revision, (row,), (), options, _repository(source), checked_at=began, called=called)
+        return Report(b, source.commit, (row,), (), options, _repository(source), checked_at=began, called=called)
     return comparing(a, base, options)(b, source)
 
 
@@ -137,7 +137,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
             row = judge_pair(claim, opened(part), by_recipe(model, options), options)
             rows.append(replace(row, part=part))
         told = _repository(source), adapters.notes, began, ("compare",)
-        return Report(b, source.revision, tuple(rows), (), options, *told, licence=stated(source))
+        return Report(b, source.commit, tuple(rows), (), options, *told, licence=stated(source))
 
     return compared
 

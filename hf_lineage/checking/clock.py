@@ -19,15 +19,15 @@ def now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-def moment(measured: datetime.datetime | None = None) -> datetime.datetime:
+def moment(measured: datetime.datetime) -> datetime.datetime:
     """Return the time that a format has to state: what SOURCE_DATE_EPOCH says (reproducible-builds.org), or `measured`.
 
-    Where neither is there it is now. Raise OptionError if the environment names no time.
+    Raise OptionError if the environment names no time.
     """
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         if not epoch:
-            return measured or now()
+            return measured
         return datetime.datetime.fromtimestamp(int(epoch), datetime.UTC)
     except (ValueError, OverflowError, OSError):
         raise OptionError(f"SOURCE_DATE_EPOCH must be seconds since 1970, not {epoch}") from None

@@ -135,7 +135,7 @@ def _refuse_known(name: str, control: Source, known: Sequence[tuple[str, Source]
 
 
 def _identity(source: Source) -> tuple[str, ...]:
-    return (source.model, source.revision or "") if isinstance(source, Signature) else source.identity
+    return (source.model, source.commit or "") if isinstance(source, Signature) else source.identity
 
 
 def _declared(control: Source, a: str, b: str) -> str:

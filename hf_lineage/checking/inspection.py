@@ -65,7 +65,7 @@ class Inspection:
     """Trace concentration and pairing of one model, and how many of its bytes they need."""
 
     model: str
-    revision: str | None
+    commit: str | None
     architecture: str
     factorization: str
     layers: int
@@ -84,7 +84,7 @@ def inspect_model(model: Opened) -> Inspection:
     claimed = {name for matrices in layout.everything for name in matrices.tensors}
     return Inspection(
         model=repo.name,
-        revision=repo.revision,
+        commit=repo.commit,
         architecture=model.described.architecture,
         factorization=layout.factorization.name,
         layers=layout.layers,

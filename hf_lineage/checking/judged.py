@@ -19,12 +19,22 @@ MOST_SHOWN = 5
 """Claims in the representation of a report."""
 
 
+@dataclass(frozen=True)
+class Relative:
+    """A model of an index that is nearer to the one that was checked than a base of it is."""
+
+    model: str
+    base: str
+    along: float
+    """The cosine of the differences of both models from that base."""
+
+
 @dataclass(frozen=True, repr=False)
 class Report(Forms):
     """Every claim about one model, judged."""
 
     model: str
-    revision: str | None
+    commit: str | None
     rows: tuple[Row, ...]
     conflicts: tuple[str, ...]
     options: Options
@@ -40,6 +50,8 @@ class Report(Forms):
     """The name that the user gives a folder in the report; empty if none."""
     licence: Licence | None = None
     """What the card of the model states; None where it states nothing, or there is none."""
+    relatives: tuple[Relative, ...] = ()
+    """What an index holds between the model and a declared base, the nearest first; none where no index was asked."""
     policy: Policy | None = None
     """The policy of whoever checks, which has been applied to the rows; None without one."""
 

@@ -37,7 +37,7 @@ class OpenedModel(ABC):
     """One model of a comparison, its headers read and checked."""
 
     name: str
-    revision: str | None
+    commit: str | None
     identity: tuple[str, ...] | None
     """Equal for all names of one model; None for a signature that the user gave."""
     local: bool
@@ -89,7 +89,7 @@ class FromWeights(OpenedModel):
         repo, layout = model.described.repo, model.layout
         return cls(
             name=repo.name,
-            revision=repo.revision,
+            commit=repo.commit,
             identity=repo.identity,
             local=repo.remote is None,
             width=layout.width,
@@ -242,7 +242,7 @@ def _described(stored: Signature) -> dict[str, Any]:
     }
     return {
         "name": stored.model,
-        "revision": stored.revision,
+        "commit": stored.commit,
         "width": stored.width,
         "layers": stored.layers,
         "rows": rows,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hf_lineage.architecture.biases import refuse_biases
 from hf_lineage.architecture.choice import LISTED, Choice, choose
 from hf_lineage.architecture.exported import unwrapped
 from hf_lineage.architecture.layout import Layout, bind
@@ -103,6 +105,8 @@ def opened(model: Described) -> Opened:
     checkpoint = headers.checkpoint
     with about(model.repo):
         hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
+        if converted(model.repo) is None:
+            refuse_biases(model.architecture, itertools.chain(*headers.layout.branches["mlp"]), model.config)
     notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *makers_notes(model.repo))
     notes = (*notes, *files_beside(model.repo))
     return replace(headers, notes=notes)

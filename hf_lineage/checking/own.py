@@ -15,7 +15,7 @@ from hf_lineage.checking.naming import one
 from hf_lineage.checking.opened import model_config, open_header
 from hf_lineage.checking.options import Options
 from hf_lineage.errors import OptionError, RegistryError
-from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.atomic import make_folder, write_atomically
 
 if TYPE_CHECKING:
     from hf_lineage.signature.proving.outcome import Proof
@@ -38,10 +38,7 @@ def write_draft(suggestion: Suggestion, folder: Path) -> Path:
     file = folder / f"{name}.yaml"
     if file.exists():
         raise OptionError(f"{file} exists and may have been edited; remove it, or name another folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OptionError(f"{folder} cannot be made: {error.strerror or error}; name another folder") from None
+    make_folder(folder)
     write_atomically(file, suggestion.draft.text.encode())
     return file
 

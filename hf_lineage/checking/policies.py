@@ -40,14 +40,14 @@ def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef 
     if policy == OWN:
         chosen = _own(locate())
     elif policy is not None:
-        chosen = read(Path(policy))
+        chosen = read(Path(policy), f", or `{OWN}` for {FILE} of the folder")
     return chosen if fail_on is None else replace(chosen or Policy(), fail_on=fail_on)
 
 
-def read(file: Path) -> Policy:
-    """Return the policy in a file; raise OptionError if there is none, or it is not valid."""
+def read(file: Path, instead: str = "") -> Policy:
+    """Return the policy in a file; raise OptionError if there is none, which names what to give `instead`."""
     if not is_file(str(file)):
-        raise OptionError(f"--policy {printable(file, 200)} is no file; name one, or `own` for {FILE} of the folder")
+        raise OptionError(f"--policy {printable(file, 200)} is no file; name one{instead}")
     try:
         with file.open("rb") as stream:
             content = stream.read(LARGEST + 1)
@@ -93,11 +93,12 @@ def under(report: Report, policy: Policy | None, today: datetime.date) -> Report
 
 
 def _governed(model: str, row: Row, policy: Policy, today: datetime.date) -> Row:
-    kind = row.verdict.kind
+    finding = model, row.claim.base, row.verdict.kind, row.part
     if row.verdict.exit_code is not ExitCode.RELATED:
-        waiver = policy.waiver(model, row.claim.base, kind, row.part, today)
+        waiver = policy.waiver(*finding, today)
         if waiver is not None:
             return replace(row, waiver=waiver)
+        row = replace(row, expired=next(policy.covering(*finding), None))
     return replace(row, unmet=tuple(_unmet(row, policy)))
 
 

@@ -80,7 +80,7 @@ class Reading:
         repo = self._model.described.repo
         return Signature(
             model=repo.name,
-            revision=repo.revision,
+            commit=repo.commit,
             architecture=self._model.described.architecture,
             factorization=layout.factorization.name,
             exchangeable=layout.factorization.exchangeable,

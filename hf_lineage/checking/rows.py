@@ -43,7 +43,7 @@ class Row:
 
     claim: Claim
     verdict: verdict.Verdict
-    base_revision: str | None = None
+    base_commit: str | None = None
     """The commit of the base; None for a folder, and if the base could not be read."""
     layers: int | None = None
     """How many layers the model has, of which the verdict may have needed only some; None if it was not opened."""
@@ -70,6 +70,8 @@ class Row:
     """What the card of the base states; None where it states nothing, or was not read."""
     waiver: Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
+    expired: Waiver | None = None
+    """What did so until a day that is past."""
     unmet: tuple[str, ...] = ()
     """What that policy asks for and the claim is not."""
 
@@ -131,12 +133,12 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
     reached = reach(source, usual, options, part)
     base = reached.base
     if isinstance(base, OpenedModel) and base.identity == usual.identity is not None and claim.sources != NAMED:
-        return Row(claim, verdict.Unverifiable("the model declares itself as its base"), source.revision)
-    row = judge_pair(claim, base, candidate, options, source.revision)
+        return Row(claim, verdict.Unverifiable("the model declares itself as its base"), source.commit)
+    row = judge_pair(claim, base, candidate, options, source.commit)
     return replace(
         row,
         verdict=through(row.verdict, reached.steps),
-        base_revision=source.revision if reached.steps else row.base_revision,
+        base_commit=source.commit if reached.steps else row.base_commit,
         steps=reached.steps,
         notes=(*row.notes, *reached.notes),
     )
@@ -153,9 +155,9 @@ def judge_pair(
     base: OpenedModel | verdict.Verdict,
     candidate: Candidate,
     options: Options,
-    revision: str | None = None,
+    commit: str | None = None,
 ) -> Row:
-    """Return the row of a claim on two models; `revision` is the commit of a base that could not be opened."""
+    """Return the row of a claim on two models; `commit` is that of a base that could not be opened."""
     earlier = base.earlier if isinstance(base, OpenedModel) else None
     options = replace(options, recipe=earlier or options.recipe)
     other = candidate(options.recipe)
@@ -166,7 +168,7 @@ def judge_pair(
     return Row(
         claim,
         outcome,
-        base_revision=opened_base.revision if opened_base else revision,
+        base_commit=opened_base.commit if opened_base else commit,
         layers=opened_candidate.layers if opened_candidate else None,
         traffic={model.name: done for model in both if model and (done := model.downloads())},
         base_origin=opened_base.origin if opened_base else None,

@@ -30,6 +30,28 @@ DTYPES: dict[str, np.dtype[Any]] = {
 """The number formats of safetensors -> those of NumPy."""
 
 
+LOST = 2.0**-25
+"""Numbers of at most this size are 0 in float16."""
+WIDER: dict[np.dtype[Any], type[np.unsignedinteger[Any]]] = {
+    DTYPES["F64"]: np.uint64,
+    DTYPES["F32"]: np.uint32,
+    DTYPES["BF16"]: np.uint16,
+}
+"""The formats that hold such numbers, with integers of their size, in whose order their sizes are."""
+
+
+def without_smallest(numbers: NDArray[Any]) -> None:
+    """Write 0 for the numbers that float16 does not hold, in place."""
+    integers = WIDER.get(numbers.dtype)
+    if integers is None:
+        return
+    sizes = numbers.view(integers)
+    sign = integers(1) << integers(8 * numbers.itemsize - 1)
+    lost = (sizes & ~sign) <= np.array(LOST, numbers.dtype).view(integers)
+    if lost.any():
+        sizes[lost] = 0
+
+
 @dataclass(frozen=True)
 class _Small:
     """A number format with a sign, fewer bits of exponent and fewer of the fraction than float32, otherwise alike."""

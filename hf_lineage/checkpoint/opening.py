@@ -14,6 +14,7 @@ from hf_lineage.checkpoint.formats import first_read, tensors_of
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor, header
+from hf_lineage.checkpoint.tensor import as_stored
 from hf_lineage.checkpoint.torch_file import torch_header
 from hf_lineage.checkpoint.unusual import PICKLES, unwrapped
 from hf_lineage.errors import CheckpointError, NothingToCompare
@@ -21,6 +22,10 @@ from hf_lineage.files.tensor_file import LARGEST_HEADER
 from hf_lineage.hub.converted import converted
 from hf_lineage.hub.ranges import RangedFile
 from hf_lineage.hub.reference import RepoRef
+
+HALF = "float16"
+WIDE = ("F64", "F32", "BF16")
+"""Formats with numbers that are 0 in float16."""
 
 
 def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> Checkpoint:
@@ -58,9 +63,18 @@ def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> C
         tensors = tensors_of(stored, config)
     except (CheckpointError, NothingToCompare) as error:
         raise type(error)(f"{repo}: {error}") from None
+    if _in_half(config):
+        plain = {part for tensor in tensors.values() if tensor.decode is as_stored for part in tensor.parts}
+        stored |= {name: replace(stored[name], halved=True) for name in plain if stored[name].dtype in WIDE}
     if not remote_files:
         return Checkpoint(stored, tensors)
     return RemoteCheckpoint(stored, tensors, {file.path: file for file in remote_files}, pool, downloads)
+
+
+def _in_half(config: Mapping[str, Any]) -> bool:
+    """Whether `config.json` has the model loaded in float16, whatever its files hold."""
+    named = config.get("dtype")
+    return bool((config.get("torch_dtype") if named is None else named) == HALF)
 
 
 def _fetch(

@@ -15,7 +15,7 @@ import safetensors
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.memory import Memory
-from hf_lineage.checkpoint.numbers import DTYPES
+from hf_lineage.checkpoint.numbers import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError
 from hf_lineage.files.tensor_file import HeaderLengthError, Stamp, opened_header, read_into
 
@@ -35,6 +35,8 @@ class StoredTensor:
     """The position of its first byte in the file."""
     stamp: Stamp | None = None
     """The state of the file when its header was read; None of one that only this process can change."""
+    halved: bool = False
+    """Whether the model is loaded in float16, in which the smallest numbers of other formats are 0."""
 
     @property
     def numbers(self) -> int:
@@ -66,7 +68,10 @@ class StoredTensor:
         """
         buffer = memory.take(self.size)
         read_into(self.file, self.start, buffer.data, self.stamp)
-        return buffer.view(DTYPES[self.dtype]).reshape(self.shape)
+        numbers = buffer.view(DTYPES[self.dtype]).reshape(self.shape)
+        if self.halved:
+            without_smallest(numbers)
+        return numbers
 
 
 def unreadable(name: str, error: OSError) -> CheckpointError:

@@ -100,6 +100,8 @@ def _failed(error: BaseException) -> int:
 
 def _told(error: BaseException) -> str:
     """What went wrong, in words."""
+    if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
+        return f"{' '.join(error.format_message().split())} (--help shows the usage)"
     if isinstance(error, click.ClickException):
         return f"{error.format_message()} (--help shows the usage)"
     if isinstance(error, click.Abort | KeyboardInterrupt):

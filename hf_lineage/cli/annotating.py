@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hf_lineage.cli import governing
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import REPORTS, Reports, ready, write_reports
+from hf_lineage.cli.grouping import take
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -23,6 +25,9 @@ from hf_lineage.cli.shared import (
     with_options,
 )
 
+if TYPE_CHECKING:
+    from hf_lineage.annotate.annotation import Target
+
 EPILOG = with_examples(
     "MODEL is org/name, org/name@branch, or a folder. Only a base from which more than half is inherited is written as "
     "verified; any other verdict is written as what it is, with its reason. Exit codes: 0 the card was written or is "
@@ -32,6 +37,31 @@ EPILOG = with_examples(
     "hf-lineage annotate org/model --pull-request",
     "hf-lineage annotate org/model --base org/base --repair-base --relation finetune",
 )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be written, and where."""
+
+    write: bool
+    pull_request: bool
+    repair_base: bool
+    relation: str | None
+    bases: tuple[str, ...]
+
+    def refuse(self) -> None:
+        """Raise UsageError for options that contradict each other."""
+        if self.write and self.pull_request:
+            raise click.UsageError("give --write or --pull-request, not both")
+        if self.repair_base and len(self.bases) != 1:
+            raise click.UsageError("--repair-base needs exactly one --base")
+        if self.relation and not self.repair_base:
+            raise click.UsageError("--relation says how to declare a base, which needs --repair-base")
+
+    @property
+    def target(self) -> Target:
+        """Where the card goes."""
+        return "write" if self.write else "pull-request" if self.pull_request else "preview"
 
 
 @click.command(epilog=EPILOG)
@@ -45,35 +75,19 @@ EPILOG = with_examples(
     help="With --repair-base: declare this relation to the base.",
 )
 @with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, REPORTS, governing.FILE)
-def annotate(
-    model: str,
-    write: bool,
-    pull_request: bool,
-    repair_base: bool,
-    relation: str | None,
-    bases: tuple[str, ...],
-    on_hub: bool,
-    reports: Reports,
-    policy: str | None,
-    **settings: Any,
-) -> int:
+def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **settings: Any) -> int:
     """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
-    if write and pull_request:
-        raise click.UsageError("give --write or --pull-request, not both")
-    if repair_base and len(bases) != 1:
-        raise click.UsageError("--repair-base needs exactly one --base")
-    if relation and not repair_base:
-        raise click.UsageError("--relation says how to declare a base, which needs --repair-base")
+    asked = take(Asked, settings)
+    asked.refuse()
     from hf_lineage.annotate import annotation
     from hf_lineage.checking.naming import located
 
     ready(*(form for form, _ in reports))
-    target: annotation.Target = "write" if write else "pull-request" if pull_request else "preview"
-    repair = annotation.Repair(bases[0], relation) if repair_base else None
+    repair = annotation.Repair(asked.bases[0], asked.relation) if asked.repair_base else None
     options = make_options(**settings)
     governed = governing.policy_of(policy, None, lambda: located(model, options, on_hub))
-    annotated = annotation.annotate(model, bases, options, target, repair, on_hub=on_hub)
+    annotated = annotation.annotate(model, asked.bases, options, asked.target, repair, on_hub=on_hub)
     write_reports(governing.under(annotated.report, governed), reports)
-    done = annotation.TARGETS[target](annotated)
+    done = annotation.TARGETS[asked.target](annotated)
     click.echo(f"{annotated.verdicts}{done}")
     return 0

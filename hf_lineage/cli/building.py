@@ -9,17 +9,8 @@ from typing import Any, TextIO
 import click
 
 from hf_lineage.cli.indexing import CODES, FOLDER, progress
-from hf_lineage.cli.shared import (
-    ALLOW_PICKLE,
-    CLASSES,
-    ERROR,
-    RECIPE,
-    RECOMPUTE,
-    SUBFOLDER,
-    make_options,
-    with_examples,
-    with_options,
-)
+from hf_lineage.cli.kinds import count_option
+from hf_lineage.cli.shared import ERROR, READING, make_options, with_examples, with_options
 from hf_lineage.errors import printable
 
 BUILDING = with_examples(
@@ -47,14 +38,7 @@ WORK = (
         show_default=True,
         help="What runs the workers: processes of this machine, or Ray, on the cluster of RAY_ADDRESS if that is set.",
     ),
-    click.option(
-        "--workers",
-        type=click.IntRange(1, 10_000),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Models that are read at the same time.",
-    ),
+    count_option("--workers", "Models that are read at the same time.", 1, most=10_000),
     click.option(
         "--rate",
         type=click.FloatRange(min=1),
@@ -66,7 +50,7 @@ WORK = (
 
 
 @click.command(epilog=BUILDING)
-@with_options(*WORK, FOLDER, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
+@with_options(*WORK, FOLDER, *READING)
 def build(
     models: TextIO, engine: str, workers: int, rate: float | None, retry: bool, folder: Path | None, **settings: Any
 ) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hf_lineage.cli.grouping import take
 from hf_lineage.cli.shared import OUTPUT, writable, write
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.files.folders import is_file, is_folder
@@ -143,7 +144,7 @@ class Delivery:
     @classmethod
     def of(cls, settings: dict[str, Any]) -> Delivery:
         """Take the values of the REPORT options out of those of a command; OptionError where a package is missing."""
-        delivery = cls(**{field.name: settings.pop(field.name) for field in fields(cls)})
+        delivery = take(cls, settings)
         ready(delivery.form, *(form for form, _ in delivery.reports))
         return delivery
 

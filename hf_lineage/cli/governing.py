@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hf_lineage.cli.kinds import path_option
 from hf_lineage.evidence.procedure import FAIL_ON
 
 if TYPE_CHECKING:
@@ -23,11 +24,10 @@ FILE = click.option(
     help="Accept the findings that FILE accepts, and ask for what it asks for; `own` is lineage.yaml of the folder "
     "that is checked, where there is one.",
 )
-POLICY = click.option(
+POLICY = path_option(
     "--policy",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Accept the findings that FILE accepts of the models that it names, and ask for what it asks for.",
+    "FILE",
+    "Accept the findings that FILE accepts of the models that it names, and ask for what it asks for.",
 )
 FAILS = click.option(
     "--fail-on",

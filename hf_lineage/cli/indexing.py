@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hf_lineage.cli.completing import MODEL
+from hf_lineage.cli.grouping import Result, take
+from hf_lineage.cli.kinds import count_option, format_option
 from hf_lineage.cli.shared import (
-    ALLOW_PICKLE,
-    CLASSES,
     ERROR,
     OUTPUT,
-    RECIPE,
-    RECOMPUTE,
-    SUBFOLDER,
+    READING,
     UNDECIDED,
-    format_option,
     make_options,
     with_examples,
     with_options,
-    write,
 )
 from hf_lineage.errors import printable
 from hf_lineage.evidence.procedure import Procedure
@@ -34,6 +31,7 @@ if TYPE_CHECKING:
     from hf_lineage.index.catalogue import Catalogue
     from hf_lineage.signature.values import Signature
 
+Item = TypeVar("Item")
 CODES = "2 usage or input error, 130 interrupted."
 ADDING = with_examples(
     "A model is org/name, org/name@revision, a folder, or a signature file. A model whose commit is in the index is "
@@ -65,6 +63,11 @@ INDEX = click.option(
     "HF_HOME.",
 )
 FORM = format_option("text", "json")
+AUTHORS = click.option(
+    "--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable."
+)
+Identified = tuple[Mapping[str, Callable[..., str]], tuple[Any, ...], bool]
+"""The formats that there are, what they take, and whether a relative was found."""
 
 
 @click.group(
@@ -76,8 +79,7 @@ def index() -> None:
 
 @index.command(epilog=ADDING)
 @click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
-@click.option("--author", "authors", multiple=True, metavar="ORG", help="Add all models of this account; repeatable.")
-@with_options(FOLDER, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
+@with_options(AUTHORS, FOLDER, *READING)
 def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **settings: Any) -> int:
     """Put models into the index, each when it has been read."""
     from hf_lineage.index import building
@@ -86,7 +88,7 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
     if not models and not authors:
         raise click.UsageError("name a MODEL, or an account with --author")
     options, catalogue = make_options(**settings), Catalogue(folder or default_folder())
-    everything = [*models, *(model for author in authors for model in building.published_by(author))]
+    everything = building.every(models, authors)
     failed = False
     for added in building.add(everything, catalogue, options, progress("Adding")):
         failed |= bool(added.problem)
@@ -98,54 +100,57 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
 
 @index.command("list", epilog=SHOWING)
 @with_options(INDEX, FORM, OUTPUT)
-def list_(index: str | None, form: str, output: Path | None) -> int:
+def list_(index: str | None, **settings: Any) -> int:
     """List the models of the index."""
     from hf_lineage.index import publishing
     from hf_lineage.report import identification
 
     entries = sorted(set(publishing.opened(index).read().entries()))
-    write(identification.LISTS[form](entries), output)
+    take(Result, settings).write(identification.LISTS, entries)
     return 0
+
+
+@dataclass(frozen=True)
+class Most:
+    """How many models are tested at most, by their keys and by their weights."""
+
+    top: int
+    by_weights: int
 
 
 @click.command(epilog=IDENTIFYING)
 @click.argument("model", type=MODEL)
-@click.option("--top", type=click.IntRange(1, 10), default=5, show_default=True, metavar="N", help="Models to test.")
+@count_option("--top", "Models to test.", 5, most=10)
 @click.option("--alpha", type=float, default=Procedure.alpha, show_default=True, help="Significance level of the test.")
-@click.option(
+@count_option(
     "--by-weights",
-    type=click.IntRange(0, 10),
+    "Where no key finds a relative, test MODEL against the weights of N known models, of any width.",
     default=0,
-    show_default=True,
-    metavar="N",
-    help="Where no key finds a relative, test MODEL against the weights of N known models, of any width.",
+    least=0,
+    most=10,
 )
-@with_options(INDEX, SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, FORM, OUTPUT)
-def identify(
-    model: str, top: int, alpha: float, by_weights: int, index: str | None, form: str, output: Path | None,
-    **settings: Any,
-) -> int:  # fmt: skip
+@with_options(INDEX, *READING, FORM, OUTPUT)
+def identify(model: str, index: str | None, **settings: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
     from hf_lineage.checking import several
     from hf_lineage.checking.naming import located
     from hf_lineage.hub.reference import RepoRef
     from hf_lineage.index import publishing
 
-    options = make_options(alpha=alpha, **settings)
+    result, most = take(Result, settings), take(Most, settings)
+    options = make_options(**settings)
     source, catalogue = located(model, options), publishing.opened(index)
     adapters = several.adapters_of(source)
     if isinstance(source, RepoRef) and adapters.places:
-        shown, related = _of_adapter(source, adapters, catalogue, options, top, form)
+        formats, results, related = _of_adapter(source, adapters, catalogue, options, most.top)
     else:
-        shown, related = _of_model(source, catalogue, options, (top, by_weights), form)
-    write(shown, output, coloured=form == "text")
+        formats, results, related = _of_model(source, catalogue, options, most)
+    result.write(formats, *results, coloured=True)
     return 0 if related else UNDECIDED
 
 
-def _of_model(
-    source: RepoRef | Signature, catalogue: Catalogue, options: Options, most: tuple[int, int], form: str
-) -> tuple[str, bool]:
-    """What is shown of a model, and whether a relative was found, among so many by keys and so many by weights."""
+def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Options, most: Most) -> Identified:
+    """What is identified of a model, among so many by keys and so many by weights."""
     from hf_lineage.checking.model import open_model
     from hf_lineage.checking.parts import only
     from hf_lineage.evidence.criteria import Criteria
@@ -156,29 +161,27 @@ def _of_model(
 
     source = only(source)
     signature, criteria = open_model(source, options).signature(), Criteria(alpha=options.alpha)
-    results = [searching.identify(signature, path, catalogue, criteria, most[0]) for path in signature.paths]
+    results = [searching.identify(signature, path, catalogue, criteria, most.top) for path in signature.paths]
     related, read = any(result.related for result in results), None
-    if most[1] and not related and isinstance(source, RepoRef):
-        read = by_weights.by_weights(source, catalogue, options, most[1])
+    if most.by_weights and not related and isinstance(source, RepoRef):
+        read = by_weights.by_weights(source, catalogue, options, most.by_weights)
         related = any(one.related for one in read.tested)
-    return identification.FORMATS[form](results, read), related
+    return identification.FORMATS, (results, read), related
 
 
-def _of_adapter(
-    source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int, form: str
-) -> tuple[str, bool]:
-    """What is shown of a repository of adapters, and whether the base of one was found."""
+def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:
+    """What is identified of a repository of adapters."""
     from hf_lineage.index.known_weights import identify_adapters
     from hf_lineage.report import adapter_bases
 
     results = identify_adapters(source, adapters, catalogue, options, top)
-    return adapter_bases.FORMATS[form](results), any(one.related for result in results for one in result.tested)
+    return adapter_bases.FORMATS, (results,), any(one.related for result in results for one in result.tested)
 
 
-def progress(doing: str) -> Callable[[Sequence[str]], Iterable[str]]:
+def progress(doing: str) -> Callable[[Sequence[Item]], Iterable[Item]]:
     """Return what shows, on a terminal, how many models are done."""
 
-    def shown(models: Sequence[str]) -> Iterable[str]:
+    def shown(models: Sequence[Item]) -> Iterable[Item]:
         from tqdm import tqdm
 
         return tqdm(models, desc=doing, unit="model", disable=None, leave=False)

@@ -99,7 +99,7 @@ def check(
     if index is not None:
         from hf_lineage.index import publishing
 
-        catalogue = publishing.opened(index, must_exist=True)
+        catalogue = publishing.opened(index)
     governed = governing.policy_of(policy, fail_on, lambda: located(model, options, on_hub))
     report = governing.under(api.check(model, bases, options, on_hub=on_hub), governed)
     if catalogue is not None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from hf_lineage.cli.completing import MODEL
+from hf_lineage.cli.grouping import Result, take
+from hf_lineage.cli.kinds import format_option
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     CLASSES,
@@ -19,11 +22,9 @@ from hf_lineage.cli.shared import (
     RECOMPUTE,
     SUBFOLDER,
     UNDECIDED,
-    format_option,
     make_options,
     with_examples,
     with_options,
-    write,
 )
 from hf_lineage.errors import printable
 
@@ -82,14 +83,34 @@ def extract(model: str, push: bool, to: str | None, output: Path | None, **setti
 @click.command(epilog=INSPECTING)
 @click.argument("model", type=MODEL)
 @with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, LOCAL_HUB, FORM, OUTPUT)
-def inspect(model: str, form: str, output: Path | None, **settings: Any) -> int:
+def inspect(model: str, **settings: Any) -> int:
     """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""
     from hf_lineage.checking import api
     from hf_lineage.checking.options import Options
     from hf_lineage.report import single
 
-    write(single.INSPECTIONS[form](api.inspect(model, Options(**settings))), output)
+    result = take(Result, settings)
+    result.write(single.INSPECTIONS, api.inspect(model, Options(**settings)))
     return 0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about the registry besides a class."""
+
+    model: str | None
+    folder: Path | None
+    drafts: Path | None
+    coverage: bool
+
+    def refuse(self, architecture: str | None) -> None:
+        """Raise UsageError for questions that cannot be answered together."""
+        if self.drafts is not None and (architecture is None or self.model is not None or self.coverage):
+            raise click.UsageError("--prove DIR needs a MODEL behind it, and neither --check nor --coverage")
+        if (architecture is not None) + (self.model is not None) + self.coverage > 1:
+            raise click.UsageError("give one of a CLASS, --check MODEL and --coverage")
+        if self.folder is not None and self.model is None and self.drafts is None:
+            raise click.UsageError("--write says where the draft of --check MODEL goes; give both")
 
 
 @click.command(epilog=LISTING)
@@ -117,57 +138,44 @@ def inspect(model: str, form: str, output: Path | None, **settings: Any) -> int:
 )
 @click.option("--coverage", is_flag=True, help="Count how many classes of the installed transformers are supported.")
 @with_options(LOCAL_HUB, FORM, OUTPUT)
-def registry(
-    architecture: str | None,
-    model: str | None,
-    folder: Path | None,
-    drafts: Path | None,
-    coverage: bool,
-    local_hub: Path | None,
-    form: str,
-    output: Path | None,
-) -> int:
+def registry(architecture: str | None, local_hub: Path | None, **settings: Any) -> int:
     """List the supported classes, or show how one CLASS is read."""
-    if drafts is not None:
-        if architecture is None or model is not None or coverage:
-            raise click.UsageError("--prove DIR needs a MODEL behind it, and neither --check nor --coverage")
-        return _prove(drafts, architecture, local_hub, form, output)
-    if (architecture is not None) + (model is not None) + coverage > 1:
-        raise click.UsageError("give one of a CLASS, --check MODEL and --coverage")
-    if folder is not None and model is None:
-        raise click.UsageError("--write says where the draft of --check MODEL goes; give both")
-    if model is not None:
-        return _suggest(model, folder, local_hub, form, output)
-    if coverage:
-        from hf_lineage.architecture.drafting.coverage import coverage as measured
+    result, asked = take(Result, settings), take(Asked, settings)
+    asked.refuse(architecture)
+    if asked.drafts is not None and architecture is not None:
+        return _prove(asked.drafts, architecture, local_hub, result)
+    if asked.model is not None:
+        return _suggest(asked.model, asked.folder, local_hub, result)
+    if asked.coverage:
+        from hf_lineage.architecture.drafting.coverage import coverage
         from hf_lineage.report.coverage import COVERAGES
 
-        write(COVERAGES[form](measured()), output)
+        result.write(COVERAGES, coverage())
     else:
         from hf_lineage.report import single
 
-        write(single.REGISTRIES[form](architecture), output)
+        result.write(single.REGISTRIES, architecture)
     return 0
 
 
-def _prove(drafts: Path, model: str, local_hub: Path | None, form: str, output: Path | None) -> int:
+def _prove(drafts: Path, model: str, local_hub: Path | None, result: Result) -> int:
     from hf_lineage.checking import own
     from hf_lineage.checking.options import Options
     from hf_lineage.report.proof import PROOFS
 
     proof = own.prove(drafts, model, Options(local_hub=local_hub))
-    write(PROOFS[form](proof), output)
+    result.write(PROOFS, proof)
     return 0 if proof.holds else UNDECIDED
 
 
-def _suggest(model: str, folder: Path | None, local_hub: Path | None, form: str, output: Path | None) -> int:
+def _suggest(model: str, folder: Path | None, local_hub: Path | None, result: Result) -> int:
     from hf_lineage.checking import own
     from hf_lineage.checking.options import Options
     from hf_lineage.report.suggestion import SUGGESTIONS
 
     suggestion = own.suggest(model, Options(local_hub=local_hub))
     file = own.write_draft(suggestion, folder) if folder else None
-    write(SUGGESTIONS[form](suggestion), output)
+    result.write(SUGGESTIONS, suggestion)
     if folder and file:
         there = shlex.quote(str(folder))
         click.echo(

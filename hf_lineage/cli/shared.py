@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from hf_lineage.architecture.paths import ALL, PATHS
+from hf_lineage.cli.kinds import Command, path_option
 from hf_lineage.evidence.procedure import ACCEPTABLE, ADMITTED, BUDGETS, Procedure
 from hf_lineage.signature.recipe_table import PARAMETERS
 
@@ -26,14 +27,6 @@ EPILOG = (
 )
 EXAMPLES = "Examples:"
 AUDIT = "Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all."
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def format_option(*names: str) -> Callable[[Command], Command]:
-    """Return the option for the format of a result that is no report of claims, text by default."""
-    return click.option(
-        "--format", "form", type=click.Choice(names), default="text", show_default=True, help="Format of the result."
-    )
 
 
 def with_examples(text: str, *commands: str) -> str:
@@ -44,7 +37,7 @@ def with_examples(text: str, *commands: str) -> str:
 def writable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
     """Refuse a file that cannot be written before any weights are read, which may take an hour."""
     try:
-        writes = file is None or file.exists() or os.access(file.parent, os.W_OK)
+        writes = file is None or file.exists() or (file.parent.is_dir() and os.access(file.parent, os.W_OK))
     except OSError as error:
         raise click.BadParameter(f"{str(file)!r} cannot be written: {error.strerror}; name another file") from None
     if file is not None and not writes:
@@ -52,11 +45,8 @@ def writable(_context: click.Context, _option: click.Parameter, file: Path | Non
     return file
 
 
-LOCAL_HUB = click.option(
-    "--local-hub",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="A folder of org/name folders in which models are searched before the Hub is asked.",
+LOCAL_HUB = path_option(
+    "--local-hub", "DIR", "A folder of org/name folders in which models are searched before the Hub is asked."
 )
 OUTPUT = click.option(
     "-o",
@@ -124,16 +114,17 @@ CLASSES = (
     click.option(
         "--as", "as_class", metavar="CLASS", help="Read a model whose class the registry does not list as this class."
     ),
-    click.option(
+    path_option(
         "--registry",
-        type=click.Path(path_type=Path),
-        metavar="DIR",
-        help="Read classes that the registry does not list by the factorizations in this folder, which you wrote.",
+        "DIR",
+        "Read classes that the registry does not list by the factorizations in this folder, which you wrote.",
     ),
 )
 RECOMPUTE = click.option(
     "--recompute", is_flag=True, help="Read the weights, even if a signature of them is cached or published."
 )
+READING = (SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
+"""How models become signatures, for the commands that read several of them."""
 TEST = (
     click.option(
         "--alpha", type=float, default=Procedure.alpha, show_default=True, help="Significance level of the test."
@@ -202,12 +193,11 @@ TEST = (
         envvar="HF_LINEAGE_SIGNATURES",
         help="Search this repository on the Hub, too, for published signatures of bases; repeatable.",
     ),
-    click.option(
+    path_option(
         "--trust",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
+        "FILE",
+        "Which published signatures are trusted; by default hf-lineage/trust.yaml in ~/.config.",
         envvar="HF_LINEAGE_TRUST",
-        help="Which published signatures are trusted; by default hf-lineage/trust.yaml in ~/.config.",
     ),
 )
 

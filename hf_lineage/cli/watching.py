@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hf_lineage.cli import governing
+from hf_lineage.cli.grouping import Result, take
 from hf_lineage.cli.indexing import progress
+from hf_lineage.cli.kinds import count_option, format_option
 from hf_lineage.cli.shared import (
     ERROR,
     OUTPUT,
     RECIPE,
     TEST,
-    format_option,
     make_options,
     with_examples,
     with_options,
     writable,
-    write,
 )
 from hf_lineage.errors import printable
 
 if TYPE_CHECKING:
-    from hf_lineage.hub.listing import Release
+    from hf_lineage.watch.run import Scope
 
 EPILOG = with_examples(
     "AUTHOR is an organisation or a user of the Hub, or a single model as org/model. The oldest change is checked "
@@ -38,6 +38,30 @@ EPILOG = with_examples(
     "hf-lineage watch org other/model",
     "hf-lineage watch org --since 2026-01-31 --ledger org.jsonl --issues issues",
 )
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a run keeps, and what it writes anew."""
+
+    ledger: Path
+    issues: Path | None
+    tree: Path | None
+
+
+@dataclass(frozen=True)
+class Since:
+    """How far back a run goes, and how far it gets."""
+
+    since: datetime | None
+    limit: int
+    again: bool
+
+    def of(self, names: tuple[str, ...]) -> Scope:
+        """Return what that is of these accounts and models."""
+        from hf_lineage.watch.run import Scope
+
+        return Scope(names, self.since and self.since.replace(tzinfo=UTC), self.limit, self.again)
 
 
 @click.command(epilog=EPILOG)
@@ -57,9 +81,7 @@ EPILOG = with_examples(
     metavar="DATE",
     help="Go back to this day (UTC) at least; by default to the last entry of each AUTHOR, or to the beginning.",
 )
-@click.option(
-    "--limit", type=click.IntRange(1), default=100, show_default=True, metavar="N", help="Models to check in this run."
-)
+@count_option("--limit", "Models to check in this run.", 100)
 @click.option("--again", is_flag=True, help="Check those models again that the ledger records as an error.")
 @click.option("--dry-run", is_flag=True, help="List what would be checked, and change nothing.")
 @click.option(
@@ -77,51 +99,31 @@ EPILOG = with_examples(
 )
 @with_options(*RECIPE, *TEST, format_option("text", "json", "markdown", "slack", "discord"), OUTPUT)
 @with_options(governing.POLICY, governing.FAILS)
-def watch(
-    names: tuple[str, ...],
-    ledger: Path,
-    since: datetime | None,
-    limit: int,
-    again: bool,
-    dry_run: bool,
-    issues: Path | None,
-    tree: Path | None,
-    form: str,
-    output: Path | None,
-    policy: Path | None,
-    fail_on: str | None,
-    **settings: Any,
-) -> int:
+def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
     """Check what AUTHORs changed on the Hub since the last run, and record it in a ledger."""
     from hf_lineage.watch import contradicted, family, rendering
     from hf_lineage.watch import run as watching
     from hf_lineage.watch.ledger import read
 
+    result, files, scope = take(Result, settings), take(Files, settings), take(Since, settings).of(names)
+    governed = governing.policy_in(settings.pop("policy"), settings.pop("fail_on"))
     options = make_options(**settings)
-    governed = governing.policy_in(policy, fail_on)
-    scope = watching.Scope(names, since and since.replace(tzinfo=UTC), limit, again)
     if dry_run:
-        plan = watching.plan(scope, read(ledger))
-        write(rendering.FORMATS[form](rendering.planned(plan)), output)
+        plan = watching.plan(scope, read(files.ledger))
+        result.write(rendering.FORMATS, rendering.planned(plan))
         return ERROR if plan.problems else 0
-    run = watching.watch(scope, ledger, options, _progress, governed)
-    if issues is not None:
-        _write_issues(contradicted.issues(run.open_entries()), issues)
-    for problem in family.keep(run, names, tree, options, progress("Reading")) if tree else ():
+    run = watching.watch(scope, files.ledger, options, progress("Checking"), governed)
+    if files.issues is not None:
+        _write_issues(contradicted.issues(run.open_entries()), files.issues)
+    for problem in family.keep(run, names, files.tree, options, progress("Reading")) if files.tree else ():
         click.echo(f"hf-lineage: the tree is without {printable(problem)}", err=True)
-    write(rendering.FORMATS[form](rendering.results(run)), output, coloured=form == "text")
+    result.write(rendering.FORMATS, rendering.results(run), coloured=True)
     return int(run.exit_code)
 
 
-def _progress(releases: Sequence[Release]) -> Iterable[Release]:
-    from tqdm import tqdm
-
-    return tqdm(releases, desc="Checking", unit="model", disable=None, leave=False)
-
-
 def _write_issues(texts: dict[str, str], folder: Path) -> None:
-    from hf_lineage.files.atomic import write_atomically
+    from hf_lineage.files.atomic import make_folder, write_atomically
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for name, text in texts.items():
         write_atomically(folder / name, text.encode())

@@ -58,6 +58,10 @@ class Framed:
     """Why the order of units proves nothing; empty where the test is exact."""
     tests: int = 1
     """How many tests of the same claim p is corrected for (Bonferroni)."""
+    remains: float = 1.0
+    """How large what the candidate's units write together is, as a share of what it were if they had nothing in common.
+
+    Near one for models that were trained; near zero where most units stand beside others that undo them."""
 
     @property
     def p_value(self) -> float | None:
@@ -107,7 +111,20 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
         _tested(bases, others, pairs, weights, test),
         SORTED if sorted_by_size(bases) and sorted_by_size(others) else "",
         test.tests,
+        _remains(others),
     )
+
+
+def _remains(layers: Sequence[UnitRows]) -> float:
+    together = apart = 0.0
+    for rows in layers:
+        size = float(np.abs(rows.weight).max(initial=0.0)) or 1.0
+        weight = (rows.weight / size).astype(np.float32)
+        scale = (rows.writes / max(float(weight.sum()), 1e-300)) ** 2
+        together += scale * float(np.square(rows.outer.T @ (rows.inner * weight[:, None]), dtype=np.float64).sum())
+        lengths = np.vecdot(rows.outer, rows.outer) * np.vecdot(rows.inner, rows.inner)
+        apart += scale * float((weight.astype(np.float64) ** 2) @ lengths)
+    return float(np.sqrt(together / apart)) if apart > 0 else 1.0
 
 
 def _likeness(base: UnitRows, candidate: UnitRows) -> float:

@@ -19,6 +19,8 @@ PAIRS, LARGEST = 1035, 0.052
 """Pairs of independent models, and the largest share that one of them inherits from the other."""
 CALIBRATED = 0.1
 """With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
+CANCELLED = 0.5
+"""Where less remains of what all units write, models are not called UNRELATED by what most of their units are."""
 UNDONE = "the residual stream was rotated, reordered or changed in width"
 """What is undone by looking through tokens, or in coordinates that fit."""
 THROUGH = {
@@ -44,6 +46,12 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
         return Inconclusive(
             f"{share:.0%} of what its units write is found in the base, seen {through(framed)}: more than independent "
             "models have in common, and too little to call it related",
+            framed=framed,
+        )
+    if framed.remains < CANCELLED:
+        return Inconclusive(
+            "most of what its hidden units write is undone by others of the same layer, so that they do not tell what "
+            "the model computes",
             framed=framed,
         )
     return Unrelated(framed=framed)

@@ -69,8 +69,11 @@ class Policy:
 
     def waiver(self, model: str, base: str, kind: Kind, part: str, today: datetime.date) -> Waiver | None:
         """Return what accepts a finding, None if nothing does; what has expired does not."""
-        covering = (one for one in self.accepted if one.covers(base, kind, part) and one.concerns(model))
-        return next((one for one in covering if not one.expired(today)), None)
+        return next((one for one in self.covering(model, base, kind, part) if not one.expired(today)), None)
+
+    def covering(self, model: str, base: str, kind: Kind, part: str) -> Iterator[Waiver]:
+        """Yield what accepts a finding, or did until a day that is past."""
+        return (one for one in self.accepted if one.covers(base, kind, part) and one.concerns(model))
 
     def lacks(self, kind: Kind, relation: str | None, declared: bool = True) -> Iterator[str]:
         """Yield what is asked for and a claim is not; a base that nothing declares has no relation to be asked of."""

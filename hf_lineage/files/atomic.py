@@ -34,6 +34,14 @@ def write_atomically(file: Path, content: bytes) -> None:
         raise SignatureError(f"{file} cannot be written: {error.strerror or error}; name another file") from None
 
 
+def make_folder(folder: Path, permissions: int = 0o777) -> None:
+    """Make a folder, with those above it, unless it is there; raise SignatureError if it cannot be made."""
+    try:
+        folder.mkdir(permissions, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SignatureError(f"{folder} cannot be made: {error.strerror or error}; name another folder") from None
+
+
 def _replace(file: Path, content: bytes) -> None:
     """Write a temporary file beside the file, under a name that cannot be guessed, and rename it to the file."""
     _tidy(file.parent)

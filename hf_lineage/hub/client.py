@@ -40,6 +40,13 @@ class Unfinished(OSError):  # noqa: N818 - not an error before it has happened o
         """Seconds to wait before, if the server says so."""
 
 
+def offline() -> bool:
+    """Return whether the user forbids any request to the Hub."""
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
+
+
 def snapshot(name: str, revision: str | None, files: Iterable[str]) -> tuple[Path, str]:
     """Fetch chosen files from the root of a Hub repository and return the cache's folder of them and its commit.
 

@@ -41,9 +41,13 @@ def since(author: str, moment: datetime | None) -> Listing:
     """Return the models of an author that changed at a moment or later, all of them without one.
 
     The Hub lists the latest first, so only the pages with such models are requested. Raise RepositoryError if
-    the author has no models or too many, NetworkError if the Hub cannot be reached or its answer has another form.
+    the author has no models or too many, or can be none by the name, NetworkError if the Hub cannot be reached or its
+    answer has another form.
     """
     from huggingface_hub import HfApi
+
+    if hub_name(author) != author or "/" in author:
+        raise RepositoryError(f"{printable(author, 200)} is no name of an account on the Hub; check it")
 
     def listed() -> Listing:
         releases, problems, seen = [], [], 0

@@ -162,8 +162,8 @@ class RangedFile:
     def _locate(self) -> HfFileMetadata:
         self._downloads.count(requests=1)
         repo = self.repo
-        metadata = client.locate(repo.remote or repo.name, repo.revision or "main", repo.within(self.file))
-        if metadata.commit_hash != repo.revision:
+        metadata = client.locate(repo.remote or repo.name, repo.commit or "main", repo.within(self.file))
+        if metadata.commit_hash != repo.commit:
             raise self._changed()
         if not metadata.size:
             raise NetworkError(f"{self}: the Hub does not say how large it is; try again later")

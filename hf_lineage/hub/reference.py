@@ -34,7 +34,7 @@ class RepoRef:
 
     name: str
     folder: Path
-    revision: str | None = None
+    commit: str | None = None
     remote: str | None = None
     """The Hub name whose snapshot `folder` is; None for a folder of the user's own."""
     renamed: str | None = None
@@ -53,7 +53,7 @@ class RepoRef:
     def identity(self) -> tuple[str, ...]:
         """A key that all names of one model share: its folder or, on the Hub, its current name and its commit."""
         part = tuple(filter(None, (self.subfolder, self.file)))
-        place = (self.renamed or self.remote, self.revision or "") if self.remote else (str(self.folder.resolve()),)
+        place = (self.renamed or self.remote, self.commit or "") if self.remote else (str(self.folder.resolve()),)
         return *place, *part
 
     def within(self, file: str) -> str:
@@ -92,7 +92,7 @@ class RepoRef:
     def published(self) -> frozenset[str]:
         """The names of the files on the Hub; none of a folder, or offline."""
         with contextlib.suppress(RepositoryError):
-            return frozenset(client.listing(self.remote, self.revision) if self.remote else ())
+            return frozenset(client.listing(self.remote, self.commit) if self.remote else ())
         return frozenset()
 
     @functools.cached_property
@@ -102,7 +102,7 @@ class RepoRef:
 
     @functools.cached_property
     def _digests(self) -> dict[str, str]:
-        return {} if self.remote is None else client.digests(self.remote, self.revision)
+        return {} if self.remote is None else client.digests(self.remote, self.commit)
 
     def files(self) -> list[str]:
         """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""
@@ -126,7 +126,7 @@ class RepoRef:
         """
         if self.remote is not None:
             # The small files are asked for as well, because the client warns if a request matches no file.
-            client.snapshot(self.remote, self.revision, (*SMALL_FILES, *map(self.within, files)))
+            client.snapshot(self.remote, self.commit, (*SMALL_FILES, *map(self.within, files)))
 
     def sha256(self, file: str) -> str:
         """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here.

@@ -64,6 +64,11 @@ def published_by(author: str) -> list[str]:
     return [f"{release.model}@{release.commit}" for release in listing.since(author, None).releases]
 
 
+def every(models: Sequence[str], authors: Sequence[str]) -> list[str]:
+    """Return these models, and then all that these authors have on the Hub; raise LineageError as `published_by`."""
+    return [*models, *(model for author in authors for model in published_by(author))]
+
+
 def listed(text: str) -> list[str]:
     """Return the models of a list, one a line, each once; empty lines and remarks (#) are left out."""
     if len(text) > LARGEST_LIST:
@@ -129,7 +134,7 @@ def _records(model: str, options: Options, is_known: Callable[[str, str], bool])
     if isinstance(source, Signature):
         return records_of(source)
     source = only(source)
-    if source.revision and is_known(without_revision(source.name, source.revision), source.revision):
+    if source.commit and is_known(without_revision(source.name, source.commit), source.commit):
         return []
     return records_of(open_model(source, options).signature())
 

@@ -42,7 +42,7 @@ def by_weights(source: RepoRef, catalogue: Catalogue, options: Options, most: in
 
     Raise LineageError if the model itself cannot be read.
     """
-    known = catalogue.read().wide(options.paths[0]).without(source.name, source.revision or "")
+    known = catalogue.read().wide(options.paths[0]).without(source.name, source.commit or "")
     groups, fitting, left = grouped(known, most, declared_in([source]))
     strict = for_several(options, max(1, len(groups)))
     candidate = by_recipe(source, strict)

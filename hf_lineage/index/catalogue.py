@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.errors import SignatureError, printable
-from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.hub import trees
 from hf_lineage.index import shards
 from hf_lineage.index.key import Key, key_of
@@ -57,7 +57,7 @@ class Catalogue:
         """Write what is kept of a model; the signature last, for a model counts as added only where both are there."""
         self._write(shards.encoded([record.entry], record.key[None]), record.entry.identity)
         file = self.folder / signature_file(record.entry)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         write_atomically(file, record.signature)
         if len(small := list(self._small())) > MANY:
             self._join(small)
@@ -142,7 +142,7 @@ class Catalogue:
 
     def _write(self, content: bytes, name: str) -> Path:
         file = self.folder / KEYS / f"{name}{ENDING}"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         write_atomically(file, content)
         return file
 
@@ -169,6 +169,6 @@ def default_folder() -> Path:
 
 def entry_of(signature: Signature, path: str) -> Entry:
     """Return the entry of a model along one path of its signature."""
-    commit = signature.revision or ""
+    commit = signature.commit or ""
     layers, label = len(signature.numbers(path)), signature.recipe.label(path)
     return Entry(without_revision(signature.model, commit), commit, path, signature.width, layers, label)

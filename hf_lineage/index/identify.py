@@ -60,7 +60,7 @@ class Identification:
     """What an index knows of a model along one path."""
 
     model: str
-    revision: str | None
+    commit: str | None
     path: str
     searched: int
     """Entries of the index along this path, with a stream of the same width and a signature of the same recipe."""
@@ -111,7 +111,7 @@ def identify(
     own = scaled(np.asarray(signature.paths[path].sketch))
     related, ancestor = _ranked(own, [sketches[at] for at in kin], [tested[at] for at in kin])
     result = Identification(
-        *(signature.model, signature.revision, path, len(alike), len(known), related, ancestor),
+        *(signature.model, signature.commit, path, len(alike), len(known), related, ancestor),
         others=tuple(one for number, one in enumerate(tested) if number not in kin),
         width=asked.width,
         otherwise=known.along(path) - len(alike),

@@ -106,7 +106,8 @@ class Journal:
             finally:
                 os.close(place)
         except OSError as error:
-            raise SignatureError(f"{self.file} cannot be written: {error.strerror}; check its permissions") from None
+            why = f"{error.strerror}; make room, or name another --index"
+            raise SignatureError(f"{self.file} cannot be written: {why}") from None
 
     def _lines(self) -> Iterator[dict[str, object]]:
         try:

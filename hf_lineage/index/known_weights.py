@@ -66,7 +66,7 @@ class AdapterBases:
     """What an index knows of the base of an adapter."""
 
     model: str
-    revision: str | None
+    commit: str | None
     part: str
     described: str
     """What the adapter is, or why it cannot be tested."""
@@ -97,12 +97,12 @@ def identify_adapters(
         for part, one in place.open():
             if not isinstance(one, Adapter):
                 reason = one.reason if isinstance(one, Verdict) else "it adds no product of matrices that can be tested"
-                results.append(AdapterBases(source.name, source.revision, part, reason, of=len(known)))
+                results.append(AdapterBases(source.name, source.commit, part, reason, of=len(known)))
                 continue
             widths = widths_of(one)
             groups, fitting, left = grouped(known.wide(options.paths[0], widths), most, declared)
             tested = tuple(_tested(one, group, len(groups), options) for group in groups)
-            bases = AdapterBases(source.name, source.revision, part, one.described, tuple(sorted(widths)), tested)
+            bases = AdapterBases(source.name, source.commit, part, one.described, tuple(sorted(widths)), tested)
             results.append(replace(bases, tests=len(groups), fitting=fitting, untested=left, of=len(known)))
     return results
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hf_lineage.checking.api import Report
+from hf_lineage.checking.judged import Relative
 from hf_lineage.checking.model import open_model
 from hf_lineage.checking.naming import located
 from hf_lineage.checking.rows import Row, base_of
@@ -69,12 +70,13 @@ def noted(report: Report, catalogue: Catalogue) -> Report:
 
     Verdicts and the exit code stay. Both models are read as a whole. Raise LineageError for what cannot be read.
     """
-    notes = tuple(note for row in report.rows for note in _notes(report, row, catalogue))
+    relatives = tuple(one for row in report.rows for one in _relatives(report, row, catalogue))
+    notes = (_note(report, one) for one in relatives)
     called = (*report.called, "--index", str(catalogue.folder))
-    return replace(report, notes=(*report.notes, *notes), called=called)
+    return replace(report, notes=(*report.notes, *notes), called=called, relatives=relatives)
 
 
-def _notes(report: Report, row: Row, catalogue: Catalogue) -> Iterator[str]:
+def _relatives(report: Report, row: Row, catalogue: Catalogue) -> Iterator[Relative]:
     verdict, options = row.verdict, report.options
     if (
         verdict.kind not in FAMILY
@@ -89,14 +91,18 @@ def _notes(report: Report, row: Row, catalogue: Catalogue) -> Iterator[str]:
     model = _signature(report.source or located(report.model, options), report)
     if base.width != model.width:
         return
-    named = printable(row.claim.base, 200)
     for one in nearer(model, base, verdict.decisive, catalogue, Criteria(alpha=options.alpha)):
-        yield (
-            f"{printable(one.model, 200)}, which is in the index, is a nearer relative than the declared base {named}: "
-            f"it shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; data in "
-            f"common alone can cause up to {SIBLINGS}). The model may come from {named} through it, or it from the "
-            f"model: weights do not tell who came first{_licence(one.model, report)}"
-        )
+        yield Relative(one.model, row.claim.base, one.along)
+
+
+def _note(report: Report, one: Relative) -> str:
+    named = printable(one.base, 200)
+    return (
+        f"{printable(one.model, 200)}, which is in the index, is a nearer relative than the declared base {named}: "
+        f"it shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; data in "
+        f"common alone can cause up to {SIBLINGS}). The model may come from {named} through it, or it from the "
+        f"model: weights do not tell who came first{_licence(one.model, report)}"
+    )
 
 
 def _licence(model: str, report: Report) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.errors import BranchMovedError, OptionError, RepositoryError, printable
+from hf_lineage.files.atomic import make_folder
 from hf_lineage.files.folders import is_folder
 from hf_lineage.hub import client, commits, trees
 from hf_lineage.hub.reference import hub_name
@@ -61,11 +62,15 @@ class Pulled:
 def push(catalogue: Catalogue, name: str, private: bool = False) -> Pushed:
     """Add the models of an index to a repository of data on the Hub, which is made if there is none.
 
-    What is there stays, and so does what others add in the meantime. Raise LineageError as `commits.commit` does.
+    What is there stays, and so does what others add in the meantime. Raise OptionError for an index without a model of
+    the Hub, and LineageError as `commits.commit` does.
     """
     _check_name(name)
     rows = catalogue.read().table()
     named = rows.filter(np.asarray([bool(commit) for commit in rows["commit"].to_pylist()], np.bool_))
+    if not len(named):
+        shown = printable(catalogue.folder, 200)
+        raise OptionError(f"{shown} holds no model of the Hub, so there is nothing to push; add some, or check --index")
     commits.create(name, trees.DATASET, private)
     for _ in range(TRIES - 1):
         with contextlib.suppress(BranchMovedError):
@@ -147,24 +152,24 @@ def pull(name: str, catalogue: Catalogue, signatures: bool = False) -> Pulled:
     return Pulled(commit, len(new), len(rows))
 
 
-def opened(index: str | None, must_exist: bool = False) -> Catalogue:
+def opened(index: str | None) -> Catalogue:
     """Return the index that a user names: a folder, or a repository of data on the Hub; by default the user's own.
 
-    Of a repository the keys are fetched, and kept by commit. Raise LineageError as `pull` does.
+    Of a repository the keys are fetched, and kept by commit. Raise OptionError for a folder that is not there, and
+    LineageError as `pull` does.
     """
     if index is None:
         return Catalogue(default_folder())
-    there = is_folder(index)
-    if there or hub_name(index) is None or "/" not in index:
-        if must_exist and not there:
-            raise OptionError(
-                f"{printable(index, 200)} does not exist, and is no name of an index on the Hub; add models to it first"
-            )
+    if is_folder(index):
         return Catalogue(Path(index))
+    if hub_name(index) is None or "/" not in index:
+        raise OptionError(
+            f"{printable(index, 200)} does not exist, and is no name of an index on the Hub; add models to it first"
+        )
     repo, commit = _at(index)
     kept = Catalogue(cache.root() / "indexes" / repo / commit)
     if not any(kept.files()):
-        kept.folder.mkdir(PRIVATE, parents=True, exist_ok=True)
+        make_folder(kept.folder, PRIVATE)
         pull(f"{repo}@{commit}", kept)
     return kept
 
@@ -180,7 +185,7 @@ def _at(name: str) -> tuple[str, str]:
 
 def _check_name(name: str) -> None:
     if hub_name(name) != name or "/" not in name:
-        raise OptionError(f"{printable(name, 200)!r} is no repository of data on the Hub; name one such as org/index")
+        raise OptionError(f"{printable(name, 200)} is no repository of data on the Hub; name one such as org/index")
 
 
 def _without(rows: Any, others: Any) -> Any:

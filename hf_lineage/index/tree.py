@@ -28,8 +28,14 @@ class Mark(Enum):
 
     VERIFIED = "verified"
     IN_PART = "verified in part"
+    WEAKER = "related, not verified"
+    """By a threshold, by the basis alone, through another model, or by how much is not known."""
     MEASURED = "measured only"
     DECLARED = "declared only"
+    NOT_JUDGED = "not judged"
+    """Tried, and there is no verdict."""
+    NO_TRACE = "no trace"
+    """Nothing declares it: whoever ran the check named it."""
     CONTRADICTED = "contradicted"
 
 
@@ -84,9 +90,11 @@ def grow(members: Sequence[Member], path: str, criteria: Criteria, seen: Seen = 
     home = families_of(tests, declared)
     edges: list[Edge] = []
     families: list[tuple[str, ...]] = []
+    unknown = 0
     for family in sorted(dict.fromkeys(home), key=home.index):
         own = [at for at, number in enumerate(home) if number == family]
-        nodes, within = _family(tests, own, declared, seen)
+        nodes, within = _family(tests, own, declared, seen, unknown)
+        unknown += len(nodes) - len(own)
         families.append(nodes)
         edges += within
     edges += _in_part(tests, home, declared)
@@ -97,9 +105,9 @@ def grow(members: Sequence[Member], path: str, criteria: Criteria, seen: Seen = 
 
 
 def _family(
-    tests: PairTests, own: Sequence[int], declared: Sequence[Declared], seen: Seen
+    tests: PairTests, own: Sequence[int], declared: Sequence[Declared], seen: Seen, before: int
 ) -> tuple[tuple[str, ...], list[Edge]]:
-    """The nodes of one family from its root on, and its edges."""
+    """The nodes of one family from its root on, and its edges; `before` counts the unknown ones of other families."""
     sketches = _sketches(tests, own)
     gram = products(sketches)
     claims = [(own.index(one.base), own.index(one.child)) for one in declared if one.base in own and one.child in own]
@@ -114,7 +122,7 @@ def _family(
     arcs += [arc for arc, how in told.items() if set(CHILD) & set(how.means)]
     unknown = [node for node in links if node >= len(kept)]
     names = {at: member.name for at, member in enumerate(members)}
-    names |= {node: UNKNOWN + (f" {number}" if len(unknown) > 1 else "") for number, node in enumerate(unknown, 1)}
+    names |= {node: _unknown(before + number) for number, node in enumerate(unknown)}
     root = root_of(links, arcs, len(kept))
     nodes, edges = [names[root]], []
     for arc in oriented(links, root):
@@ -124,6 +132,11 @@ def _family(
                              seen=told[arc].words if arc in told else ""))  # fmt: skip
     edges += _merged(tests, own, aside, sketches, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
+
+
+def _unknown(number: int) -> str:
+    """The name of an ancestor that was not given, which no other one of the tree has."""
+    return f"{UNKNOWN} {number + 1}" if number else UNKNOWN
 
 
 def _barred(members: Sequence[Member], declared: Sequence[Declared], places: Sequence[int]) -> list[bool]:

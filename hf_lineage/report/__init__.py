@@ -55,6 +55,7 @@ FORMATS = {
     "sarif": Format("hf_lineage.report.sarif"),
     "sarif-alerts": Format("hf_lineage.report.sarif", "alerts"),
     "junit": Format("hf_lineage.report.junit"),
+    "codequality": Format("hf_lineage.report.codequality"),
     "cyclonedx": Format("hf_lineage.report.cyclonedx", extra=Extra("cyclonedx", "cyclonedx", "cyclonedx-python-lib")),
     "spdx": Format("hf_lineage.report.spdx"),
     "gpai": Format("hf_lineage.report.gpai"),

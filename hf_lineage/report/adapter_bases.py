@@ -70,7 +70,7 @@ def json(results: Sequence[AdapterBases]) -> str:
 def _values(result: AdapterBases) -> dict[str, Any]:
     return {
         "model": result.model,
-        "commit": result.revision,
+        "commit": result.commit,
         "part": result.part,
         "adapter": result.described,
         "width": list(result.width),

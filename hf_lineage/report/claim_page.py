@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.errors import printable
+from hf_lineage.evidence.verdict import Kind
 from hf_lineage.hub import addresses
 from hf_lineage.hub.reference import hub_name
-from hf_lineage.report import advice, command, descent, licences, relation, waivers, wording
+from hf_lineage.report import advice, command, descent, family, licences, relation, waivers, wording
 from hf_lineage.report.evidence_page import View, evidence, without_hint
 from hf_lineage.report.kinds import KINDS
 from hf_lineage.report.markup import Markup, identifier, joined, tag
@@ -26,7 +27,7 @@ def whole_claim(report: Report, view: View) -> Markup:
     row, title = report.rows[view.number], f"{view.name}-title"
     headline = tag("h2", _headline(row), identifier(row.claim.base), id=title)
     verdict = tag("p", sign(KINDS[row.verdict.kind].tone), word(row.verdict), class_="verdict")
-    content = (_banner(report, row, verdict, headline), *_details(report, row, view))
+    content = (_banner(report, row, verdict, headline, family.figure(report)), *_details(report, row, view))
     return tag("section", *content, id=view.name, class_="claim", aria_labelledby=title)
 
 
@@ -47,19 +48,19 @@ def commit_of_model(report: Report, before: str = "", without: str = "none: ") -
 
     `before` stands before a commit, `without` before the reason.
     """
-    if report.revision is None:
+    if report.commit is None:
         return joined(without, STORED if report.source is None else FOLDER)
     remote = report.source.remote if report.source else None
-    return joined(before, linked(tag("code", report.revision), addresses.files_at(remote, report.revision)))
+    return joined(before, linked(tag("code", report.commit), addresses.files_at(remote, report.commit)))
 
 
 def commit_of_base(row: Row, before: str = "", without: str = "none: ") -> Markup:
     """Return the commit of the base likewise."""
     stored = row.base_origin is not None and row.base_origin.kind == "file"
-    if row.base_revision is None:
+    if row.base_commit is None:
         return joined(without, STORED if stored else FOLDER if row.base_origin else UNREAD)
     name = None if stored else hub_name(row.claim.base)
-    return joined(before, linked(tag("code", row.base_revision), addresses.files_at(name, row.base_revision)))
+    return joined(before, linked(tag("code", row.base_commit), addresses.files_at(name, row.base_commit)))
 
 
 def layers(row: Row) -> Iterator[str]:
@@ -72,13 +73,14 @@ def _headline(row: Row) -> str:
 
 
 def _banner(report: Report, row: Row, *above: Markup) -> Markup:
-    shown, reason = KINDS[row.verdict.kind], wording.reason(row)
+    shown = KINDS[row.verdict.kind]
+    reason = "" if row.verdict.kind is Kind.ADAPTER else wording.reason(row)
     return tag(
         "div",
         *above,
         *(tag("p", sentence, class_="descent") for sentence in layers(row)),
         tag("p", shown.says),
-        tag("p", tag("strong", "Reason: "), reason, class_="reason") if reason else "",
+        tag("p", tag("strong", "Reason: "), whole(reason), class_="reason") if reason else "",
         tag("p", shown.says_not, class_="muted"),
         tiles(report, row),
         class_=f"banner {shown.tone}",

@@ -19,7 +19,7 @@ def command(model: str, commit: str | None, row: Row, options: Options, names: M
     """Return the command that measures one row again, at the same commits."""
     words = ["hf-lineage", "check", _pinned(model, commit)]
     if not row.claim.problem:
-        words += ["--base", _pinned(names.get(row.claim.base, row.claim.base), row.base_revision)]
+        words += ["--base", _pinned(names.get(row.claim.base, row.claim.base), row.base_commit)]
     return printable(shlex.join([*words, *_options(options, names)]))
 
 
@@ -28,16 +28,16 @@ def of_claim(report: Report, row: Row) -> str:
     names = public.names(report)
     model = names.get(report.model, report.model)
     besides = shlex.join(_surroundings(report, names))
-    return " ".join(filter(None, (command(model, report.revision, row, report.options, names), printable(besides))))
+    return " ".join(filter(None, (command(model, report.commit, row, report.options, names), printable(besides))))
 
 
 def of_report(report: Report, *further: str) -> str:
     """Return the command that makes the whole report again, at the commits that it was made of."""
     names = public.names(report)
     name, *rest = report.called
-    model = _pinned(names.get(report.model, report.model), report.revision)
+    model = _pinned(names.get(report.model, report.model), report.commit)
     named = [row for row in report.rows if row.claim.sources == NAMED]
-    bases = dict.fromkeys(_pinned(names.get(row.claim.base, row.claim.base), row.base_revision) for row in named)
+    bases = dict.fromkeys(_pinned(names.get(row.claim.base, row.claim.base), row.base_commit) for row in named)
     words = [*bases, model] if name == "compare" else [model, *(word for base in bases for word in ("--base", base))]
     words += [names.get(word, word) for word in rest]
     options = (*_options(report.options, names), *_surroundings(report, names))

@@ -62,7 +62,7 @@ def axis(shown: Sequence[Point], span: Span, name: str) -> Markup:
             id=f"{name}-title"),
         tag("desc", "; ".join(_described(point) for point in shown), id=f"{name}-desc"),
         *_legend(),
-        *_ticks(span, scale, bottom),
+        *_ticks(span, scale, len(shown)),
         *(tag("g", *_row(point, scale, TOP + HIGH * number)) for number, point in enumerate(shown)),
         tag("path", d=f"M{LEFT} {bottom}H{RIGHT}", class_="line"),
         tag("text", "score on the test coordinates", x=WIDTH / 2, y=bottom + 36, text_anchor="middle", class_="axis"),
@@ -127,13 +127,16 @@ def _legend() -> Iterator[Markup]:
     )
 
 
-def _ticks(span: Span, scale: Scale, bottom: float) -> Iterator[Markup]:
+def _ticks(span: Span, scale: Scale, rows: int) -> Iterator[Markup]:
+    """A number below the axis, and a stroke above it in each row, where there is no text."""
+    bottom = TOP + HIGH * rows
     rough = (span[1] - span[0]) / 5
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times >= rough * 0.999)
     for number in range(math.ceil(span[0] / step), math.floor(span[1] / step) + 1):
         x = scale(number * step)
-        yield tag("path", d=f"M{x:g} {TOP + 2}V{bottom}", class_="grid")
+        strokes = "".join(f"M{x:g} {TOP + HIGH * row + 37}v14" for row in range(rows))
+        yield tag("path", d=strokes, class_="grid")
         yield tag("text", f"{number * step + 0.0:.3g}".replace("-", "−"), x=x, y=bottom + 17, text_anchor="middle",
                   class_="tick")  # fmt: skip
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from hf_lineage import __version__
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.clock import moment
 from hf_lineage.checking.controls import Controlled
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Kind
-from hf_lineage.report import wording
-from hf_lineage.report.controls_axis import Point, axis, enlarged, points, whole
+from hf_lineage.report import public, wording
+from hf_lineage.report.claim_page import commit_of_base, commit_of_model
+from hf_lineage.report.controls_axis import Point, axis, enlarged, points
+from hf_lineage.report.controls_axis import whole as from_nothing
 from hf_lineage.report.controls_rows import COLUMNS, MEANING, Line, Role, cells, command, lines, outcome, remarks
 from hf_lineage.report.kinds import KINDS
-from hf_lineage.report.markup import Markup, identifier, tag
-from hf_lineage.report.page import document
+from hf_lineage.report.markup import Markup, identifier, joined, tag
+from hf_lineage.report.page import CARDS, code, document, sign, table, time_of, whole, word
 
 AXIS = (
     "Every row is one model, compared with {base}. The mark is the score as it is, on the test coordinates, where the "
@@ -29,17 +34,34 @@ TONES = {kind.words: KINDS[kind].tone for kind in Kind}
 def render(controlled: Controlled, explain: bool = False) -> str:
     """Return the page; `explain` adds nothing, the page of the pair alone has every layer."""
     del explain
+    private = {name: short for report in _reports(controlled) for name, short in public.names(report).items()}
+    again, controlled = public.renamed(command(controlled), private), _public(controlled, private)
     title = f"{printable(controlled.pair.model, 200)} and {printable(controlled.base, 200)}, beside controls"
     header = tag(
         "header",
         tag("p", "Lineage report beside controls", class_="eyebrow"),
         tag("h1", identifier(controlled.pair.model), " and ", identifier(controlled.base)),
+        tag("p", "Checked on ", time_of(moment(controlled.pair.checked_at)), class_="commit"),
     )
     footer = tag("footer", tag("p", f"Made by hf-lineage {__version__} from the weights alone. {wording.MEANING}"))
-    return document(title, header, tag("main", *_sections(controlled)), footer)
+    return document(title, header, tag("main", *_sections(controlled, again)), footer)
 
 
-def _sections(controlled: Controlled) -> Iterator[Markup]:
+def _reports(controlled: Controlled) -> list[Report]:
+    return [controlled.pair, *(one.report for one in controlled.controls)]
+
+
+def _public(controlled: Controlled, private: Mapping[str, str]) -> Controlled:
+    """The same without the paths of this machine, as on the page of one report."""
+    controls = (
+        replace(one, report=public.public(one.report), declares=private.get(one.declares, one.declares))
+        for one in controlled.controls
+    )
+    base = private.get(controlled.base, controlled.base)
+    return Controlled(base, public.public(controlled.pair), tuple(controls))
+
+
+def _sections(controlled: Controlled, again: str) -> Iterator[Markup]:
     drawn = lines(controlled)
     yield from (_banner(line) for line in drawn if line.role is Role.PAIR)
     sentences = [tag("li", f"{sentence}.") for sentence in remarks(controlled)]
@@ -48,22 +70,40 @@ def _sections(controlled: Controlled) -> Iterator[Markup]:
     yield tag("section", tag("h2", "All on one axis"), *_axes(drawn, controlled.base), _table(drawn))
     controls = [tag("li", f"{outcome(line)}.") for line in drawn if line.role is not Role.PAIR]
     yield tag("section", tag("h2", "What would have been said of the controls"), tag("ul", *controls), class_="limits")
-    code = tag("code", f"$ {command(controlled)}")
-    again = tag("pre", code, tabindex=0, role="region", aria_label="command")
-    yield tag("section", tag("h2", "Check it yourself"), again)
     limits = tag("ul", *(tag("li", limit) for limit in wording.LIMITS))
-    settings = tag("p", wording.settings(controlled.pair), class_="exact")
-    yield tag("section", tag("h2", "Limits"), limits, settings, class_="limits")
+    yield tag("section", tag("h2", "Limits"), limits, class_="limits")
+    yield _made(controlled, again)
+
+
+def _made(controlled: Controlled, again: str) -> Markup:
+    """When, by what and of what the page was made."""
+    facts = (
+        ("Checked on", time_of(moment(controlled.pair.checked_at))),
+        ("Checked by", f"hf-lineage {__version__}"),
+        ("Model", joined(identifier(controlled.pair.model), commit_of_model(controlled.pair, ", commit ", ", "))),
+        *(("Base", joined(identifier(row.claim.base), commit_of_base(row, ", commit ", ", ")))
+          for row in controlled.pair.rows[:1]),
+        *(("Control", joined(identifier(one.report.model), commit_of_model(one.report, ", commit ", ", ")))
+          for one in controlled.controls),
+    )  # fmt: skip
+    return tag(
+        "section",
+        tag("h2", "How this page was made"),
+        tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts"),
+        code(f"$ {again} --format html", "command that makes this page"),
+        tag("p", wording.settings(controlled.pair), class_="exact"),
+        class_="made",
+    )
 
 
 def _banner(line: Line) -> Markup:
     shown, reason = KINDS[line.row.verdict.kind], wording.reason(line.row)
     banner = tag(
         "div",
-        tag("p", tag("span", line.row.verdict.words, class_=f"word {shown.tone}"), class_="verdict"),
+        tag("p", sign(shown.tone), word(line.row.verdict), class_="verdict"),
         tag("h2", f"{shown.headline} ", identifier(line.row.claim.base)),
         tag("p", shown.says),
-        tag("p", tag("strong", "Reason: "), reason, class_="reason") if reason else "",
+        tag("p", tag("strong", "Reason: "), whole(reason), class_="reason") if reason else "",
         tag("p", shown.says_not, class_="muted"),
         tag("p", f"{outcome(line)}.", class_="exact"),
         class_=f"banner {shown.tone}",
@@ -80,7 +120,9 @@ def _axes(drawn: Sequence[Line], base: str) -> Iterator[Markup]:
         beside = _absent(drawn, shown)
         yield tag("h3", "Along the path ", tag("code", path))
         caption = AXIS.format(base=printable(base, 200)) + beside
-        figures = [_figure("From nothing in common to the same weights", axis(shown, whole(shown), path), caption)]
+        figures = [
+            _figure("From nothing in common to the same weights", axis(shown, from_nothing(shown), path), caption)
+        ]
         if close is not None:
             figures.append(_figure("Enlarged around the nulls", axis(shown, close, f"{path}-close"), ENLARGED))
         yield tag("div", *figures, class_="figures")
@@ -97,13 +139,10 @@ def _absent(drawn: Sequence[Line], shown: Sequence[Point]) -> str:
 
 
 def _table(drawn: Sequence[Line]) -> Markup:
-    head = tag("thead", tag("tr", *(tag("th", column, scope="col") for column in COLUMNS)))
-    body = (
-        tag("tr", tag("th", tag("bdi", first, class_="id"), scope="row") if first else tag("td"),
-            *(tag("td", cell) for cell in rest[:-1]),
-            tag("td", tag("span", rest[-1], class_=f"word {TONES.get(rest[-1])}")))
+    rows = (
+        (tag("bdi", first, class_="id") if first else "", *rest[:-1],
+         tag("span", rest[-1], class_=f"word {TONES.get(rest[-1])}"))
         for line in drawn
         for first, *rest in cells(line)
     )  # fmt: skip
-    table = tag("table", tag("caption", "the pair and its controls", class_="hidden"), head, tag("tbody", *body))
-    return tag("div", table, class_="scroll", role="region", aria_label="the pair and its controls", tabindex=0)
+    return table(COLUMNS, rows, "the pair and its controls", CARDS)

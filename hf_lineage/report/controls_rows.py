@@ -169,11 +169,11 @@ def _is(report: Report, kind: type[Related]) -> bool:
 def command(controlled: Controlled) -> str:
     """Return the command that makes the comparison again, at the same commits."""
     pair, options = controlled.pair, controlled.pair.options
-    base = next((row.base_revision for row in pair.rows if row.base_revision), None)
-    words = ["hf-lineage", "compare", _pinned(controlled.base, base), _pinned(pair.model, pair.revision)]
+    base = next((row.base_commit for row in pair.rows if row.base_commit), None)
+    words = ["hf-lineage", "compare", _pinned(controlled.base, base), _pinned(pair.model, pair.commit)]
     for option, free in (("--controls", True), ("--relatives", False)):
         named = [one.report for one in controlled.controls if one.independent is free]
-        words += [option, *(_pinned(one.model, one.revision) for one in named)] if named else []
+        words += [option, *(_pinned(one.model, one.commit) for one in named)] if named else []
     return printable(shlex.join([*words, *_settings(options)]), 20_000)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
+from hf_lineage.checking.clock import moment
 from hf_lineage.checking.rows import Row
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.claims.licence import Licence
@@ -20,7 +21,7 @@ from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.hub.reference import RepoRef, hub_name
 from hf_lineage.report import json, units, wording
 from hf_lineage.report.ancestry import NAMESPACE, ancestors, confidence
-from hf_lineage.report.encoding import encode, moment
+from hf_lineage.report.encoding import encode
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -45,7 +46,7 @@ def render(report: Report, explain: bool = False) -> str:
     tool = Component(name="hf-lineage", version=__version__, type=ComponentType.APPLICATION, bom_ref="hf-lineage")
     metadata = BomMetaData(component=model, tools=[], timestamp=moment(report.checked_at))
     metadata.tools.components.add(tool)
-    bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.revision},{settings}"))
+    bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.commit},{settings}"))
     return encode(_ordered(loads(JsonV1Dot6(bom).output_as_string()), ancestors(report)))
 
 
@@ -65,7 +66,7 @@ def _model(report: Report) -> Component:
     verified = [_ancestor(row) for row in ancestors(report)]
     remote = report.source.remote if report.source else None
     shown = report.source.folder.resolve().name if report.source and not remote else report.model
-    component = _component(hub_name(report.model) or shown, remote, report.revision, "model")
+    component = _component(hub_name(report.model) or shown, remote, report.commit, "model")
     component.licenses.update(_licences(report.licence))
     component.properties.update(_properties(report))
     if verified:
@@ -78,7 +79,7 @@ def _model(report: Report) -> Component:
 def _ancestor(row: Row) -> Component:
     named = hub_name(row.claim.base)
     shown = named or PurePath(row.claim.base).name or row.claim.base
-    component = _component(shown, named if row.base_revision else None, row.base_revision, _about(row))
+    component = _component(shown, named if row.base_commit else None, row.base_commit, _about(row))
     component.licenses.update(_licences(row.licence))
     level = confidence(row)
     component.evidence = None if level is None else _evidence(row, level)
@@ -142,7 +143,7 @@ def _properties(report: Report) -> Iterator[Property]:
         best, p_value, framed = wording.best(row), wording.p_value(row), row.verdict.framed
         facts = {
             "base": printable(row.claim.base, 200),
-            "base-commit": row.base_revision,
+            "base-commit": row.base_commit,
             "relation": row.claim.relation,
             "declared-in": ", ".join(row.claim.sources),
             "verdict": row.verdict.name,

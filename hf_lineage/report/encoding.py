@@ -1,4 +1,4 @@
-"""Shared by the machine-readable formats: JSON that means nothing to HTML or a CI runner, and the time of a report."""
+"""Shared by the machine-readable formats: JSON that means nothing to HTML or a CI runner."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 from typing import Any
 
 import msgspec
-
-from hf_lineage.checking.clock import moment as moment
 
 _MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}
 

@@ -40,7 +40,7 @@ def fragment(report: Report) -> str:
     """Return the table of the text report and its sentences as HTML that no style belongs to."""
     head = tag("tr", *(tag("th", column, scope="col") for column in columns(report)))
     lines = (tag("tr", *(tag("td", cell) for cell in line)) for row in report.rows for line in wording.cells(row))
-    commit = f" @ {report.revision}" if report.revision else ""
+    commit = f" @ {report.commit}" if report.commit else ""
     return joined(
         tag("p", "Lineage of ", identifier(f"{report.model}{commit}")),
         tag("table", tag("thead", head), tag("tbody", *lines)) if report.rows else "",

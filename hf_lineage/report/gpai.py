@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
+from hf_lineage.checking.clock import moment, stamp
 from hf_lineage.checking.rows import Row
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.report import wording
 from hf_lineage.report.ancestry import ancestors
-from hf_lineage.report.encoding import moment
 from hf_lineage.report.markdown import escaped, table
 
 FORM = "https://digital-strategy.ec.europa.eu/en/policies/ai-code-practice"
@@ -31,14 +31,15 @@ NO_FILES = "No file of weights was read, so there is no hash of one."
 
 
 def render(report: Report, explain: bool = False) -> str:
-    """Return the entries; `explain` adds nothing. The day in them is what SOURCE_DATE_EPOCH says."""
+    """Return the entries; `explain` adds nothing. The day is that of the check, or what SOURCE_DATE_EPOCH says."""
     del explain
-    by = f"Checked on {moment():%Y-%m-%d} by hf-lineage {__version__}."
+    day = stamp(moment(report.checked_at)).partition("T")[0]
+    by = f"Checked on {day} by hf-lineage {__version__}."
     blocks = (
         "### Model Documentation Form",
         INTRODUCTION.format(form=FORM),
         "#### Model name",
-        escaped(report.model) + (f", commit {escaped(report.revision)}" if report.revision else ""),
+        escaped(report.model) + (f", commit {escaped(report.commit)}" if report.commit else ""),
         "#### Model authenticity",
         *_authenticity(report),
         "#### Model dependencies",
@@ -75,7 +76,7 @@ def _dependencies(report: Report) -> Iterator[str]:
 
 
 def _entry(row: Row) -> str:
-    version = f", commit {escaped(row.base_revision)}" if row.base_revision else ""
+    version = f", commit {escaped(row.base_commit)}" if row.base_commit else ""
     relation = f" by the relation {escaped(row.claim.relation)}" if row.claim.relation else ""
     declared = f"declared{relation} in {escaped(', '.join(row.claim.sources))}"
     return f"- **{escaped(row.claim.base)}**{version}: {declared}; {escaped(wording.outcome(row))}"

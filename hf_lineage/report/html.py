@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.clock import in_words, moment, stamp
+from hf_lineage.checking.clock import moment
 from hf_lineage.errors import printable
-from hf_lineage.report import advice, command, limits, merge, wording
+from hf_lineage.report import advice, command, family, limits, merge, wording
 from hf_lineage.report.claim_page import commit_of_base, commit_of_model, folded_claim, whole_claim
 from hf_lineage.report.evidence_page import CAPTIONS, View
 from hf_lineage.report.markup import Markup, identifier, joined, tag
 from hf_lineage.report.overview import overview
-from hf_lineage.report.page import code, document
+from hf_lineage.report.page import code, document, time_of
 from hf_lineage.report.public import GIVEN, public
 
 LONG = 80
@@ -31,13 +31,12 @@ def render(report: Report, explain: bool = False) -> str:
 
 def _header(report: Report) -> Markup:
     size = "long" if len(report.model) > LONG else None
-    when = tag("time", in_words(report.checked_at), datetime=stamp(report.checked_at))
-    commit = commit_of_model(report, ", at commit ") if report.revision else ""
+    commit = commit_of_model(report, ", at commit ") if report.commit else ""
     return tag(
         "header",
         tag("p", "Lineage report", class_="eyebrow"),
         tag("h1", identifier(report.model), class_=size),
-        tag("p", "Checked on ", when, commit, class_="commit"),
+        tag("p", "Checked on ", time_of(report.checked_at), commit, class_="commit"),
     )
 
 
@@ -45,7 +44,7 @@ def _main(report: Report, explain: bool, repeat: str) -> Iterator[Markup]:
     several = len(report.rows) > 1
     yield from _remarks(report)
     if several:
-        yield overview(report.rows)
+        yield overview(report.rows, family.figure(report))
     yield merge.section(report.rows)
     views = [View(number, explain, captions=not several) for number in range(len(report.rows))]
     yield from (folded_claim(report, view) if several else whole_claim(report, view) for view in views)
@@ -100,7 +99,7 @@ def _commits(report: Report) -> Iterator[tuple[str, Markup]]:
 def _made(report: Report, repeat: str) -> Markup:
     """When, by what and of what the page was made, so that it can be filed, and made again."""
     facts = [
-        ("Checked on", tag("time", in_words(report.checked_at), datetime=stamp(report.checked_at))),
+        ("Checked on", time_of(report.checked_at)),
         ("Checked by", f"hf-lineage {__version__}"),
         *(_commits(report) if len(report.rows) > 1 else ()),
     ]

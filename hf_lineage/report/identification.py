@@ -115,7 +115,7 @@ def _as_merge(result: Identification) -> dict[str, Any] | None:
 def _values(result: Identification) -> dict[str, Any]:
     return {
         "model": result.model,
-        "commit": result.revision,
+        "commit": result.commit,
         "path": result.path,
         "searched": result.searched,
         "width": result.width,

@@ -42,7 +42,7 @@ def document(report: Report) -> dict[str, Any]:
         "command": command.of_report(report),
         "model": report.model,
         "as_name": report.as_name or None,
-        "commit": report.revision,
+        "commit": report.commit,
         "exit_code": int(report.exit_code),
         "recipe": asdict(options.recipe),
         "test": {name: getattr(options, name) for name in TEST},
@@ -64,7 +64,7 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
     by_units = None if framed is None else units.values(framed)
     return {
         "base": row.claim.base,
-        "base_commit": row.base_revision,
+        "base_commit": row.base_commit,
         "relation": row.claim.relation,
         "relation_seen": row.derivation and relation.values(row.derivation),
         "part": row.part,
@@ -94,8 +94,7 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    names = {"revision": "commit"}
-    return {names.get(key, key): list(value) if key == "sources" else value for key, value in asdict(step).items()}
+    return {key: list(value) if key == "sources" else value for key, value in asdict(step).items()}
 
 
 def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]], by_units: dict[str, Any] | None) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def render(report: Report, explain: bool = False) -> str:
     root = ET.Element("testsuites", {"name": "hf-lineage", **totals})
     suite = ET.SubElement(root, "testsuite", {"name": "hf-lineage", **totals, "skipped": str(counted["skipped"])})
     properties = ET.SubElement(suite, "properties")
-    for name, value in {"model": report.model, "commit": report.revision or "", **_settings(report)}.items():
+    for name, value in {"model": report.model, "commit": report.commit or "", **_settings(report)}.items():
         ET.SubElement(properties, "property", {"name": name, "value": printable(value, 200)})
     for row in report.rows:
         _case(suite, report, row, explain)

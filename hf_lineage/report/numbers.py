@@ -15,15 +15,13 @@ def drawn(evidence: Evidence) -> bool:
     return evidence.analyses > 1 or bool(evidence.inherited and evidence.inherited.error > 0)
 
 
-def chance(evidence: Evidence) -> str:
-    """Return what independent models score, as the permutations show it."""
-    low, high = evidence.permutation.range
-    return f"independent models of this shape score {low:.3f} to {high:.3f} under permutation"
-
-
 def independent(evidence: Evidence) -> str:
     """Return the scores of independent models, and the score of this pair on the same test coordinates."""
-    return f"{chance(evidence)}, this pair {evidence.permutation.observed:.3f} on the same coordinates"
+    low, high = evidence.permutation.range
+    return (
+        f"independent models of this shape score {low:.3f} to {high:.3f} under permutation, this pair "
+        f"{evidence.permutation.observed:.3f} on the same coordinates"
+    )
 
 
 def null_sentences(evidence: Evidence) -> Iterator[str]:

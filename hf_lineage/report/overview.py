@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
-from hf_lineage.report import numbers, wording
+from hf_lineage.report import wording
 from hf_lineage.report.bars import score_bar, share_bar
 from hf_lineage.report.claim_page import layers
 from hf_lineage.report.kinds import KINDS
@@ -17,12 +17,13 @@ from hf_lineage.report.tiles import figures
 
 EXPLAINED = (
     "The bar is the share of the model that is inherited from each base. Shares of several bases overlap where these "
-    "are related to each other. The mark is the score of the pair, beside the range that independent models reach."
+    "are related to each other. The mark is the score of the pair; by chance is what independent models of this shape "
+    "score under permutation."
 )
 
 
-def overview(rows: Sequence[Row]) -> Markup:
-    """Return a section that lists all claims, each with a link that unfolds it."""
+def overview(rows: Sequence[Row], *above: Markup) -> Markup:
+    """Return a section that lists all claims, each with a link that unfolds it; `above` stands on top of the list."""
     counts = Counter(row.verdict.words for row in rows)
     summary = ", ".join(f"{count} {words}" for words, count in counts.items())
     lines = (tag("li", *_line(row, number)) for number, row in enumerate(rows))
@@ -30,6 +31,7 @@ def overview(rows: Sequence[Row]) -> Markup:
     return tag(
         "section",
         tag("h2", f"{len(rows)} claims: {summary}"),
+        *above,
         tag("ol", *lines, class_="parents"),
         tag("p", EXPLAINED, class_="muted") if measured else "",
         class_="overview",
@@ -56,7 +58,8 @@ def _measured(row: Row) -> Iterator[Markup]:
             "div", share_bar(inherited.share, inherited.interval), tag("p", f"{share} inherited"), class_="bar-of"
         )
     if evidence is not None:
-        sentence = f"score {score}, p = {p_value}; {numbers.chance(evidence)}"
+        low, high = evidence.permutation.range
+        sentence = f"score {score}, p = {p_value}; by chance {low:.3f} to {high:.3f}"
         yield tag("div", score_bar(evidence.permutation), tag("p", whole(sentence)), class_="bar-of")
     elif p_value != "–":
         yield tag("div", tag("p", f"p = {p_value}"), class_="bar-of")

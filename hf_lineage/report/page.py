@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hf_lineage import __version__
+from hf_lineage.checking.clock import in_words, stamp
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.report.kinds import KINDS
 from hf_lineage.report.markup import Markup, tag
 
+CARDS = "cards"
 STYLE = Path(__file__).with_name("page.css")
 SIGNS = {
     "good": "M5 12.5l4.5 4.5L19 7.5",
@@ -47,11 +50,24 @@ def policy(style: str) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], name: str, kind: str | None = None) -> Markup:
-    """Return a table that a reader without a pointer can scroll; `name` is what it is called where it is not seen."""
+    """Return a table that a reader without a pointer can scroll; `name` is what it is called where it is not seen.
+
+    Of the kind CARDS each row is a small table of its own on a narrow screen, with its columns named beside its cells.
+    """
     head = tag("thead", tag("tr", *(tag("th", column, scope="col") for column in columns)))
-    body = (tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)) for first, *rest in rows)
+    named = columns[1:] if kind == CARDS else [None] * len(columns)
+    body = (
+        tag("tr", tag("th", first, scope="row") if first else tag("td"),
+            *(tag("td", cell, data_label=label) for label, cell in zip(named, rest, strict=False)))
+        for first, *rest in rows
+    )  # fmt: skip
     content = tag("table", tag("caption", name, class_="hidden"), head, tag("tbody", *body), class_=kind)
     return tag("div", content, class_="scroll", role="region", aria_label=name, tabindex=0)
+
+
+def time_of(moment: datetime.datetime) -> Markup:
+    """Return a time in words, for programs as well."""
+    return tag("time", in_words(moment), datetime=stamp(moment))
 
 
 def word(verdict: Verdict) -> Markup:

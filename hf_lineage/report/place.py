@@ -1,12 +1,13 @@
-"""Where claims stand: the files of the checkout that make them, and the lines."""
+"""Where claims stand, the files of the checkout that make them and the lines, and by what a viewer knows them again."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import yaml
 
@@ -14,7 +15,8 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.claims.names import understood
 from hf_lineage.claims.sources import CARD, CONFIG, ORIGIN
-from hf_lineage.errors import LineageError
+from hf_lineage.errors import LineageError, printable
+from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
@@ -31,6 +33,11 @@ class Place:
     uri: str
     line: int | None
 
+    @property
+    def path(self) -> str:
+        """The file as a path from the working directory, in letters that can be printed."""
+        return printable(unquote(self.uri), 500)
+
 
 def places(report: Report) -> list[list[Place]]:
     """Return for each row where the claim is made; for a base that the user named, where it could be declared."""
@@ -40,6 +47,26 @@ def places(report: Report) -> list[list[Place]]:
         [Place(_uri(report.source, file), lines[file].get(row.claim.base)) for file in some]
         for row, some in zip(report.rows, files, strict=True)
     ]
+
+
+def card(report: Report) -> Place:
+    """Return where a base could be declared."""
+    return Place(_uri(report.source, CARD), None)
+
+
+def fingerprint(report: Report, row: Row | None, *finding: str) -> str:
+    """Return what stays the same when the model, or the line that makes the claim, moves: who claims what, and where.
+
+    With a `finding` it is another one as soon as the finding is.
+    """
+    claimed = () if row is None else (row.claim.base, *filter(None, (row.part,)))
+    words = "\n".join((report.model.partition("@")[0], *claimed, *finding))
+    return hashlib.sha256(words.encode("utf-8", errors="surrogateescape")).hexdigest()[:32]
+
+
+def holds(row: Row) -> bool:
+    """Return whether a claim is no finding: it is RELATED as it has to be, and lacks nothing that a policy asks for."""
+    return row.verdict.exit_code is ExitCode.RELATED and not row.unmet
 
 
 def _files(row: Row) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from hf_lineage.checking.ancestors import Step
 from hf_lineage.checking.api import Report
+from hf_lineage.checking.judged import Relative
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Verdict
@@ -18,7 +19,7 @@ from hf_lineage.evidence.verdict import Verdict
 HOME = "~"
 GIVEN = "The name is the one that whoever ran the check gave the folder; nothing has checked it."
 """What is said of a name that the user gave."""
-_PARTS = (Row, Claim, Step, Verdict)
+_PARTS = (Row, Claim, Step, Verdict, Relative)
 """What holds texts, itself or further in."""
 
 
@@ -30,10 +31,10 @@ def public(report: Report) -> Report:
     def rename(text: str) -> str:
         return renamed(text, texts)
 
-    rows = _each(report.rows, rename)
+    rows, relatives = _each(report.rows, rename), _each(report.relatives, rename)
     conflicts, notes = (tuple(map(rename, several)) for several in (report.conflicts, report.notes))
     model = private.get(report.model, rename(report.model))
-    return replace(report, model=model, rows=rows, conflicts=conflicts, notes=notes)
+    return replace(report, model=model, rows=rows, relatives=relatives, conflicts=conflicts, notes=notes)
 
 
 def names(report: Report) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,12 +10,11 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.policy import Waiver
-from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.report import licences, wording
 from hf_lineage.report.encoding import encode
 from hf_lineage.report.json import kind
 from hf_lineage.report.kinds import KINDS, NUMBERED, Rule
-from hf_lineage.report.place import Place, places
+from hf_lineage.report.place import Place, fingerprint, holds, places
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
@@ -51,7 +49,7 @@ def document(report: Report) -> dict[str, Any]:
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notifications(report))}],
         "columnKind": "unicodeCodePoints",
         "results": [_result(report, row, found_at) for row, found_at in zip(report.rows, places(report), strict=True)],
-        "properties": {"model": printable(report.model, 200), "commit": report.revision},
+        "properties": {"model": printable(report.model, 200), "commit": report.commit},
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -71,7 +69,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, Any]:
     verdict, best, rule = row.verdict, wording.best(row), KINDS[row.verdict.kind].rule
-    passed = verdict.exit_code is ExitCode.RELATED and not row.unmet
+    passed = holds(row)
     level = "warning" if row.unmet and rule.level == "none" else rule.level
     first, *others = map(_location, found_at)
     p_value = wording.p_value(row)
@@ -85,7 +83,7 @@ def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, An
         "kind": kind(verdict),
         "verified": verdict.verified,
         "base": printable(row.claim.base, 200),
-        "baseCommit": row.base_revision,
+        "baseCommit": row.base_commit,
     }
     return {
         "ruleId": f"lineage/{rule.identifier}",
@@ -95,7 +93,7 @@ def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, An
         "message": {"text": _message(f"{wording.outcome(row)}.")},
         "locations": [first],
         **({"relatedLocations": others} if others else {}),
-        "partialFingerprints": {name: _fingerprint(report, row) for name in ("claim/v1", "primaryLocationLineHash")},
+        "partialFingerprints": {name: fingerprint(report, row) for name in ("claim/v1", "primaryLocationLineHash")},
         **({"suppressions": [_suppression(row.waiver)]} if row.waiver else {}),
         "properties": facts | {"relation": row.claim.relation, "sources": list(row.claim.sources)} | numbers,
     }
@@ -110,12 +108,6 @@ def _suppression(waiver: Waiver) -> dict[str, Any]:
 def _location(place: Place) -> dict[str, Any]:
     region = {} if place.line is None else {"region": {"startLine": place.line}}
     return {"physicalLocation": {"artifactLocation": {"uri": place.uri, "uriBaseId": "%SRCROOT%"}, **region}}
-
-
-def _fingerprint(report: Report, row: Row) -> str:
-    """What stays the same when the model, or the line that makes the claim, moves: who claims what."""
-    claim = "\n".join((report.model.partition("@")[0], row.claim.base))
-    return hashlib.sha256(claim.encode("utf-8", errors="surrogateescape")).hexdigest()[:32]
 
 
 def _notifications(report: Report) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
+from hf_lineage.checking.clock import moment, stamp
 from hf_lineage.checking.rows import Row
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.claims.licence import Licence
@@ -22,7 +23,7 @@ from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.hub.reference import RepoRef, hub_name
 from hf_lineage.report import wording
 from hf_lineage.report.ancestry import NAMESPACE, ancestors
-from hf_lineage.report.encoding import encode, moment
+from hf_lineage.report.encoding import encode
 from hf_lineage.report.licence_ids import expression
 
 CONTEXT = "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"
@@ -61,19 +62,19 @@ class _Package:
 
 
 def render(report: Report, explain: bool = False) -> str:
-    """Return the document; `explain` adds nothing. The time in it is what SOURCE_DATE_EPOCH says."""
+    """Return the document; `explain` adds nothing. It states when the check began, or SOURCE_DATE_EPOCH."""
     del explain
     return encode({"@context": CONTEXT, "@graph": list(_graph(report))})
 
 
 def _graph(report: Report) -> Iterator[Element]:
-    key = uuid.uuid5(NAMESPACE, f"spdx,{report.model},{report.revision},{wording.settings(report)}")
+    key = uuid.uuid5(NAMESPACE, f"spdx,{report.model},{report.commit},{wording.settings(report)}")
     at = _Namespace(f"https://spdx.org/spdxdocs/hf-lineage-{key}")
     yield {
         "type": "CreationInfo",
         "@id": INFO,
         "specVersion": VERSION,
-        "created": f"{moment():%Y-%m-%dT%H:%M:%SZ}",
+        "created": stamp(moment(report.checked_at)),
         "createdBy": [at("tool")],
     }
     yield at.element("SoftwareAgent", "tool", name=f"hf-lineage {__version__}")
@@ -97,7 +98,7 @@ def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
     """The model, its files, the bases that the weights bear out, and what was found about each claim."""
     remote = report.source.remote if report.source else None
     shown = report.source.folder.resolve().name if report.source and not remote else report.model
-    yield from _package(at, _Package("model", hub_name(report.model) or shown, remote, report.revision, report.licence))
+    yield from _package(at, _Package("model", hub_name(report.model) or shown, remote, report.commit, report.licence))
     if report.source:
         yield from _files(at, report.source)
     bases = {id(row): f"base-{number}" for number, row in enumerate(ancestors(report), start=1)}
@@ -114,7 +115,7 @@ def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
 def _ancestor(at: _Namespace, row: Row, key: str) -> Iterator[Element]:
     named = hub_name(row.claim.base)
     shown = named or PurePath(row.claim.base).name or row.claim.base
-    yield from _package(at, _Package(key, shown, named if row.base_revision else None, row.base_revision, row.licence))
+    yield from _package(at, _Package(key, shown, named if row.base_commit else None, row.base_commit, row.licence))
     yield at.element(
         "Relationship",
         f"descent-{key}",

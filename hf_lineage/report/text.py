@@ -36,7 +36,7 @@ LONGEST_VERDICT = 15
 
 def render(report: Report, explain: bool = False) -> str:
     """Return the report as plain text, no line over 80 columns."""
-    at = f" @ {report.revision}" if report.revision else ""
+    at = f" @ {report.commit}" if report.commit else ""
     lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
     if report.rows:
         cells = (folded(line) for row in report.rows for line in wording.cells(row))

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
+from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.report import wording
 from hf_lineage.report.bars import score_bar, share_bar
 from hf_lineage.report.markup import Markup, tag
 
+Tile = tuple[str, str, Markup | str, str]
+"""Name, figure, picture or nothing, and what it means."""
+
 
 def tiles(report: Report, row: Row) -> Markup:
     """Return the numbers that decided, each with what it means."""
     path = row.verdict.decisive
+    if row.verdict.trace:
+        return _listed(_of_trace(row, row.verdict.trace))
     if path is None or row.verdict.by_units:
         return Markup("")
     evidence = row.verdict.evidence[path]
@@ -38,6 +46,18 @@ def tiles(report: Report, row: Row) -> Markup:
         ("p-value", p_value, "", by_chance),
         ("Layers", _layers(row, evidence), "", f"Compared along the path {path}, each with its best partner."),
     )
+    return _listed(shown)
+
+
+def _of_trace(row: Row, trace: Trace) -> Iterator[Tile]:
+    by_chance = "How often the adapter of an independent model would fit the base as well by chance."
+    yield "p-value", f"{trace.p_value:.3g}", "", by_chance
+    read, most = len({*trace.layers}), row.layers
+    several = f"{read} of {most}" if most is not None and read < most else str(read)
+    yield "Layers", several, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}."
+
+
+def _listed(shown: Iterable[Tile]) -> Markup:
     parts = (
         (tag("dt", name), tag("dd", value, class_="number"), tag("dd", picture) if picture else "",
          tag("dd", meaning, class_="muted"))

@@ -5,16 +5,8 @@ from __future__ import annotations
 import re
 
 from hf_lineage.errors import printable
-from hf_lineage.index.tree import Mark, Tree
-
-DOTTED = (Mark.DECLARED, Mark.CONTRADICTED)
-COLOURS = {
-    Mark.VERIFIED: "#12642c",
-    Mark.IN_PART: "#6b4a00",
-    Mark.MEASURED: "#404a57",
-    Mark.DECLARED: "#404a57",
-    Mark.CONTRADICTED: "#a3122a",
-}
+from hf_lineage.index.tree import Tree
+from hf_lineage.report.tree_rows import CLAIMS, COLOURS
 
 
 def dot(tree: Tree) -> str:
@@ -23,7 +15,7 @@ def dot(tree: Tree) -> str:
     for edge in tree.edges:
         values = {"label": edge.mark.value, "color": COLOURS[edge.mark]}
         values |= {} if edge.directed else {"dir": "none"}
-        values |= {"style": "dashed", "constraint": "false"} if edge.mark in DOTTED else {}
+        values |= {"style": "dashed", "constraint": "false"} if edge.mark in CLAIMS else {}
         shown = ", ".join(f"{key}={_quoted(value)}" for key, value in values.items())
         lines.append(f"  {_quoted(edge.parent)} -> {_quoted(edge.child)} [{shown}];")
     return "\n".join(["digraph lineage {", "  rankdir=LR;", "  node [shape=box];", *lines, "}"]) + "\n"
@@ -34,7 +26,7 @@ def mermaid(tree: Tree) -> str:
     numbers = {name: f"n{number}" for number, name in enumerate(_nodes(tree))}
     lines = [f'  {number}["{_entities(name)}"]' for name, number in numbers.items()]
     for edge in tree.edges:
-        arrow = "-.->" if edge.mark in DOTTED else "-->" if edge.directed else "---"
+        arrow = "-.->" if edge.mark in CLAIMS else "-->" if edge.directed else "---"
         lines.append(f'  {numbers[edge.parent]} {arrow}|"{edge.mark.value}"| {numbers[edge.child]}')
     return "\n".join(["flowchart LR", *lines]) + "\n"
 

@@ -11,15 +11,22 @@ from hf_lineage.index.tree import Edge, Mark, Tree
 TONES = {
     Mark.VERIFIED: "good",
     Mark.IN_PART: "part",
+    Mark.WEAKER: "part",
     Mark.MEASURED: "open",
     Mark.DECLARED: "open",
+    Mark.NOT_JUDGED: "open",
+    Mark.NO_TRACE: "bad",
     Mark.CONTRADICTED: "bad",
 }
 """By mark, the tone in which it is shown."""
-CLAIMS = (Mark.DECLARED, Mark.CONTRADICTED)
-"""Marks of edges that no weights bear out, which are no part of a tree."""
+COLOURS = {
+    mark: {"good": "#12642c", "part": "#6b4a00", "open": "#404a57", "bad": "#a3122a"}[TONES[mark]] for mark in Mark
+}
+"""By mark, its colour where there is no style sheet."""
+CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)
+"""Marks of edges that no weights bear out, which are no part of a tree and drawn in dashes."""
 MEANING = (
-    "verified: declared, and the exact test says so. Measured only: by the weights, and nothing declares it. Who came "
+    "Verified: declared, and the exact test says so. Measured only: by the weights, and nothing declares it. Who came "
     "first is told by claims, quantization and pruning alone: where nothing tells, the direction is not known. An "
     "unknown common ancestor is a model that was not given."
 )

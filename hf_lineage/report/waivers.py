@@ -12,7 +12,8 @@ from hf_lineage.checking.rows import Row
 def besides(row: Row) -> str:
     """Return what accepts a finding or what it lacks, as the end of a sentence about it; empty where nothing does."""
     waived = (f"accepted until {row.waiver.expires}: {row.waiver.reason}",) if row.waiver else ()
-    return "".join(f"; {part}" for part in (*waived, *row.unmet))
+    expired = (f"accepted until {row.expired.expires}, which is past",) if row.expired else ()
+    return "".join(f"; {part}" for part in (*waived, *expired, *row.unmet))
 
 
 def sentences(row: Row, about: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_lineage.architecture import activity
+from hf_lineage.architecture import activity, routing
 from hf_lineage.architecture.curves import Activation
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.matrix_sets import LayerSet
@@ -22,7 +22,7 @@ from hf_lineage.architecture.paths import PATHS, Path
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.signature.matrices import Matrix, Read, bias, by_rows, gain, reader, shift, writer
 from hf_lineage.signature.parallel import alone
-from hf_lineage.signature.recipe import Array, Recipe, Vector
+from hf_lineage.signature.recipe import Array, Recipe, Vector, random_stream
 from hf_lineage.signature.term import Beside, Inside, Rows, Term
 
 
@@ -198,12 +198,15 @@ class _Set:
     def _routed(self, router: str, chosen: int) -> Vector:
         """(experts,): how probable it is that a token is sent to each of them."""
         layer_set = self.layer_set
-        spread, centre = self._fed(self.read(router)).measured(alone)
+        rows = self._fed(self.read(router))
+        spread, centre = rows.measured(alone)
         if router in layer_set.biases:
             centre = centre + single(self.read(layer_set.biases[router]))
         correction = layer_set.correction
         added = single(self.read(correction)).ravel().astype(np.float64) if correction else None
-        return activity.routed(spread, centre, chosen, added)
+        odds = activity.routed(spread, centre, chosen, added)
+        how = routing.Router(rows.products(), centre, chosen, added, layer_set.groups)
+        return routing.counting(odds, how, random_stream(f"tokens of a router {len(odds)}"))
 
 
 _MEANS = {"gate": activity.mean_value, "up": activity.mean_slope}

@@ -44,7 +44,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     format: str
     version: int
     model: str
-    revision: str | None
+    commit: str | None = msgspec.field(name="revision")
     architecture: str
     factorization: str
     exchangeable: bool

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.stored import StoredRows
 from hf_lineage.signature.arrays import Tensor, dots, on_device, on_host, zeros
@@ -91,6 +93,13 @@ class Rows:
         """Return the norms of some prepared rows and their product with β, (t,) each."""
         rows, _, offset = self.prepared(units, scratch)
         return row_norms(rows), offset
+
+    def products(self) -> NDArray[np.float64]:
+        """Return the inner products of all prepared rows (h, h), of matrices with few rows such as a router's."""
+        rows, _, _ = self.prepared(slice(None), Scratch(math.prod(self.stored.shape), self.stored))
+        wide = on_host(rows).astype(np.float64)
+        products: NDArray[np.float64] = wide @ wide.T
+        return products
 
     def prepared(self, units: slice, scratch: Scratch, keep: Keep | None = None) -> tuple[Tensor, Tensor, Vector]:
         """Return some rows (t, width), the gain folded in and the mean removed, that mean, and their product with β.

@@ -152,7 +152,7 @@ class Signature:
     """One model at one commit, seen through one recipe."""
 
     model: str
-    revision: str | None
+    commit: str | None
     architecture: str
     """The transformers class that `config.json` names."""
     factorization: str

@@ -263,7 +263,7 @@ def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloa
     report = check("fern/llama-lora", options=Options(order_seed=0))
     (row,) = report.rows
     assert (row.claim.base, row.verdict.words) == (BASE, "RELATED by trace")
-    assert (report.revision is not None, row.base_revision is not None) == (True, True)
+    assert (report.commit is not None, row.base_commit is not None) == (True, True)
     downloaded = row.traffic[BASE]
     output_projections = 6 * 96 * 96 * 2
     assert output_projections < downloaded.moved < output_projections + 40_000

@@ -51,7 +51,7 @@ def test_text_and_paths_name_models_alike(tmp_path):
     for file in (tmp_path / "a.lineage.safetensors", str(tmp_path / "b.lineage.safetensors")):
         save_signature(signature := extract(tuned, options), file)
         assert repr(load_signature(file)) == repr(signature)
-    assert repr(signature).startswith(f"Signature(model={str(tuned)!r}, revision=None, architecture='LlamaForCausalLM'")
+    assert repr(signature).startswith(f"Signature(model={str(tuned)!r}, commit=None, architecture='LlamaForCausalLM'")
     assert "array" not in repr((signature, signature.paths))
 
 

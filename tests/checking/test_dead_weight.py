@@ -10,6 +10,7 @@ from hf_lineage.checking.api import compare
 from hf_lineage.checking.options import Options
 from tests import attacks
 from tests.laundering import outputs
+from tests.streams import rotated, written
 
 HUB = Path(__file__).parents[2] / "examples" / "hub"
 BASE, INDEPENDENT = "acme/llama-base", "otter/llama-independent"
@@ -66,8 +67,31 @@ def test_dead_weight_does_not_hide_a_copy(tmp_path, attack):
 def test_dead_weight_of_the_base_does_not_forge_descent(tmp_path, attack):
     assert attacked(tmp_path, INDEPENDENT, attack) < 1e-3
     verdict = judged(tmp_path, PATHS)
-    assert verdict.name == "UNRELATED"
+    assert verdict.name == ("INCONCLUSIVE" if attack is attacks.cancelling else "UNRELATED")
     assert max(each.inherited.share for each in verdict.evidence.values()) <= 0.5
+
+
+def loud_opposites(tensors):
+    """Random units behind those there are, twenty times as loud, each beside its opposite: together they do nothing."""
+    torch.manual_seed(0)
+    changed = dict(tensors)
+    for name in [name for name in tensors if name.endswith("mlp.down_proj.weight")]:
+        more = torch.randn(96, 512)
+        changed[name] = torch.cat([tensors[name], 20 * more, -20 * more], dim=1)
+        for reader in (name.replace("down_proj", "gate_proj"), name.replace("down_proj", "up_proj")):
+            rows = torch.randn(512, 96)
+            changed[reader] = torch.cat([tensors[reader], rows, rows])
+    return changed
+
+
+def test_loud_units_beside_their_opposites_do_not_make_a_rotated_copy_unrelated(tmp_path):
+    config = {"intermediate_size": 256 + 1024, "dtype": "float32"}
+    folder = written(BASE, tmp_path / "copy", rotated, loud_opposites, **config)
+    before, after = outputs(load(BASE)), outputs(load(folder))
+    assert float((after - before).abs().max() / before.std()) < 0.2
+    verdict = judged(folder)
+    assert (verdict.name, int(verdict.exit_code)) == ("INCONCLUSIVE", 3)
+    assert verdict.reason.startswith("most of what its hidden units write is undone by others of the same layer")
 
 
 def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_path):

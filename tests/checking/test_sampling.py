@@ -124,7 +124,7 @@ def test_a_copy_of_a_base_around_a_few_units_that_do_the_work_is_not_verified(ba
             return gate, up, down
 
         model = changed(base, tmp_path / name, implant)
-        assert not [seed for seed in SEEDS[:2] if judged(base, model, replace(QUICK, order_seed=seed)).verdict.verified]
+        assert not judged(base, model, replace(QUICK, order_seed=SEEDS[0])).verdict.verified
 
 
 def test_a_copy_of_the_base_in_some_coordinates_is_not_verified(base, tmp_path):

@@ -14,7 +14,7 @@ def test_a_branch_a_tag_and_a_pull_request_are_followed(online, tmp_path, revisi
     other = tiny_llama(tmp_path / "v2", seed=1)
     commit = online.publish("acme/llama-base", other, revision=revision)
     found, here = open_checkpoint(resolve(f"acme/llama-base@{revision}")), open_checkpoint(resolve(str(other)))
-    assert resolve(f"acme/llama-base@{revision}").revision == commit
+    assert resolve(f"acme/llama-base@{revision}").commit == commit
     assert np.array_equal(found.read("model.norm.weight"), here.read("model.norm.weight"))
     assert open_checkpoint(resolve(f"acme/llama-base@{commit}")).shapes == here.shapes
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from hf_lineage.cli.indexing import progress
 from tests import gguf_models, streams
 from tests.checkpoint.formats import test_bnb as bnb
 from tests.models import EXAMPLES
@@ -53,8 +54,8 @@ def test_the_index_is_listed(index):
 
 
 def test_an_empty_index_says_so_and_finds_nothing(tmp_path):
-    assert lineage("index", "list", "--index", tmp_path / "none").out == "0 models\n"
-    shown = lineage("identify", "acme/llama-base", "--index", tmp_path / "none", *HUB)
+    assert lineage("index", "list", "--index", tmp_path).out == "0 models\n"
+    shown = lineage("identify", "acme/llama-base", "--index", tmp_path, *HUB)
     assert (shown.code, "0 of 0 models" in shown.out) == (3, True)
 
 
@@ -161,3 +162,8 @@ def test_a_narrowed_model_is_found_by_weights_alone(index, narrow):
 def test_weights_are_read_only_where_no_key_finds_a_relative(index):
     asked = ("identify", "fern/llama-merge-a-b", "--index", index, "--by-weights", "2", "--format", "json", *HUB)
     assert json.loads(lineage(*asked).out)["by_weights"] is None
+
+
+def test_progress_is_shown_on_a_terminal_only(capsys):
+    assert list(progress("Reading")(["one", "two"])) == ["one", "two"]
+    assert capsys.readouterr().err == ""

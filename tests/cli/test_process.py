@@ -17,6 +17,8 @@ import torch
 from tests.models import WEIGHTS, edit_json, raw_safetensors, shard, spoil, tiny_llama
 from tests.running import COMMAND, Outcome, environment, process
 
+FULL = "what is to be written finds no room ([Errno 28] No space left on device)"
+
 
 def test_the_exit_code_is_that_of_the_verdict(hub):
     tiny_llama(hub / "acme/base", seed=1)
@@ -138,7 +140,7 @@ def test_a_package_that_cannot_be_imported_is_one_line(hub, package):
         ("KeyError('x\\ny')", r"an unexpected error (KeyError: 'x\ny'); --debug shows where"),
         ("MemoryError()", "not enough memory; try --max-memory"),
         ("BaseException('panic')", "an unexpected error (BaseException: panic)"),
-        ("OSError(28, 'No space left on device')", "[Errno 28] No space left on device"),
+        ("OSError(28, 'No space left on device')", FULL),
         ("SystemError()", "an unexpected error (SystemError: )"),
     ],
 )
@@ -165,7 +167,7 @@ def test_debug_shows_where_an_error_came_from(arguments):
 @pytest.mark.parametrize(
     ("redirected", "code", "error"),
     [
-        (">/dev/full", 2, "hf-lineage: [Errno 28] No space left on device\n"),
+        (">/dev/full", 2, f"hf-lineage: {FULL}; make room, or write it to another place\n"),
         ("2>/dev/full /nowhere", 2, ""),
         ("2>&- /nowhere", 2, ""),
     ],

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hf_lineage.cli.watching import _progress, _write_issues
+from hf_lineage.cli.watching import _write_issues
 from hf_lineage.watch import run as watching
 from hf_lineage.watch.rendering import Plan
 from tests.running import lineage
@@ -58,8 +58,3 @@ def test_issues_are_files_of_their_names_and_those_of_before_stay(tmp_path):
     _write_issues({"a--b--c.md": "two", "a--b--d.md": "three\u2013\n"}, tmp_path / "deep/issues")
     texts = {file.name: file.read_text("utf-8") for file in (tmp_path / "deep/issues").iterdir()}
     assert texts == {"a--b--c.md": "two", "a--b--d.md": "three\u2013\n"}
-
-
-def test_progress_is_shown_on_a_terminal_only(capsys):
-    assert list(_progress(["one", "two"])) == ["one", "two"]
-    assert capsys.readouterr().err == ""

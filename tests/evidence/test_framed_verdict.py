@@ -64,3 +64,9 @@ def test_more_can_be_asked_for_than_half():
 
 def test_p_that_is_not_significant_after_all_tests_decides_nothing():
     assert judged(replace(IN_ORDER, tests=3), (0.0,) * 4)[0] == "UNRELATED"
+
+
+def test_units_that_undo_each_other_do_not_make_a_model_unrelated():
+    assert INDEPENDENT.remains > 0.8
+    assert judged(replace(INDEPENDENT, remains=0.3), (0, 0, 0, 0)) == ("INCONCLUSIVE", False, 3)
+    assert judged(replace(IN_ORDER, remains=0.3), (1, 1, 1, 1)) == ("RELATED", True, 0)

@@ -27,9 +27,9 @@ def sequential_null(a, b, first, seed):
     return null
 
 
-@pytest.fixture(scope="module", params=["robust", "paper"])
-def independent(request):
-    return signatures(NETWORKS, RECIPES[request.param])
+@pytest.fixture(scope="module")
+def independent():
+    return signatures(NETWORKS, RECIPES["robust"])
 
 
 def test_the_networks_are_trained_enough_to_show_trace_concentration(independent):
@@ -37,7 +37,9 @@ def test_the_networks_are_trained_enough_to_show_trace_concentration(independent
     assert (concentration > 1.0).all(), "an untrained product of this size has about 0.8 / sqrt(width) = 0.16"
 
 
-def test_p_values_of_independent_pairs_are_uniform(independent):
+@pytest.mark.parametrize("recipe", ["robust", "paper"])
+def test_p_values_of_independent_pairs_are_uniform(recipe):
+    independent = signatures(NETWORKS, RECIPES[recipe])
     pairs = [(independent[number], independent[number + 1]) for number in range(0, NETWORKS, 2)]
     p_values = [permutation_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
     assert len(p_values) >= 100
@@ -141,7 +143,7 @@ def beside(a, b):
 
 
 def test_several_paths_of_independent_networks_are_rejected_as_often_as_alpha_says(independent):
-    pairs = [(i, (i + step) % NETWORKS) for step in (1, 7) for i in range(NETWORKS)]
+    pairs = [(i, (i + 1) % NETWORKS) for i in range(NETWORKS)]
     least = [
         min(null.p_over_paths for null in sequential_nulls(beside(independent[i], independent[j]), 99, seed).values())
         for seed, (i, j) in enumerate(pairs)

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.github import ROOT
@@ -20,9 +21,20 @@ def install(environment: Path, *, local_hub: Path | None = None) -> Path:
     return _written(environment, "\n".join(lines))
 
 
-def returning(environment: Path, code: int) -> Path:
-    """Put a program there that only returns a code."""
-    return _written(environment, f"#!/bin/sh\nexit {code}")
+def returning(environment: Path, code: int, told: str = "") -> Path:
+    """Put a program there that returns a code, and leaves what the format `github` says where that is asked for."""
+    place = environment / "told.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(told, encoding="utf-8")
+    leave = f'for word; do case "$word" in github=*) cp {shlex.quote(str(place))} "${{word#github=}}" ;; esac; done'
+    return _written(environment, f"#!/bin/sh\n{leave if told else ''}\nexit {code}")
+
+
+def asked(environment: Path, options: Sequence[str] = ()) -> Path:
+    """Put a program there that writes the options among its words that are asked about into the file `asked`."""
+    names = "|".join(f"--{option}" for option in options)
+    show = f'while [ $# -gt 0 ]; do case "$1" in {names}) echo "$1 $2" >> asked ;; esac; shift; done'
+    return _written(environment, f"#!/bin/sh\n: > asked\n{show}\nexit 0")
 
 
 def _written(environment: Path, text: str) -> Path:

@@ -37,7 +37,7 @@ def test_a_hub_name_may_have_an_organisation_and_a_revision(name, monkeypatch, t
     monkeypatch.setattr("hf_lineage.hub.client.current_name", lambda name, commit: name)
     found = resolve(name)
     assert asked == [(name.partition("@")[0], name.partition("@")[2] or None)]
-    assert (found.name, found.revision, found.remote) == (name, "c0ffee", name.partition("@")[0])
+    assert (found.name, found.commit, found.remote) == (name, "c0ffee", name.partition("@")[0])
 
 
 @pytest.mark.parametrize(

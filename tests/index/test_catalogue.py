@@ -47,7 +47,7 @@ def test_adding_again_changes_nothing(few, tmp_path):
 
 
 def test_a_model_is_known_by_its_commit_path_and_recipe(few, tmp_path):
-    catalogue, at_commit = Catalogue(tmp_path), replace(few[0], revision="c0ffee")
+    catalogue, at_commit = Catalogue(tmp_path), replace(few[0], commit="c0ffee")
     (entry,) = catalogue.add(at_commit)
     assert catalogue.has(entry.model, "c0ffee", {"mlp": entry.recipe})
     assert not catalogue.has(entry.model, "decaf", {"mlp": entry.recipe})

@@ -36,7 +36,7 @@ def index(signatures, tmp_path):
     def made(folder, *names):
         catalogue = Catalogue(tmp_path / folder)
         for name in names:
-            catalogue.add(replace(signatures[name], revision="c0ffee" + "0" * 34))
+            catalogue.add(replace(signatures[name], commit="c0ffee" + "0" * 34))
         return catalogue
 
     return made

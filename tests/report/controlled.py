@@ -13,10 +13,10 @@ from tests.pages import measured
 BASE, MODEL = "org/base", "org/model"
 
 
-def compared(model=MODEL, base=BASE, revision=None, **numbers):
+def compared(model=MODEL, base=BASE, commit=None, **numbers):
     """The report on a model compared with the base; related if the score is high, by default."""
     verdict = judge({"mlp": measured(**numbers)}, Criteria())
-    return Report(model, revision, (Row(Claim(base, None, NAMED), verdict),), (), Options(order_seed=1))
+    return Report(model, commit, (Row(Claim(base, None, NAMED), verdict),), (), Options(order_seed=1))
 
 
 def unrelated(model, score=0.011, base=BASE, seed=1, p=0.4):

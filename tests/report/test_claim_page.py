@@ -24,7 +24,7 @@ WEIGHTS, FILE = (Origin(kind, None, {}, "") for kind in ("weights", "file"))
 
 def on_hub(*rows, name="org/model", **settings):
     remote = RepoRef(name, Path("/cache"), A, remote=name)
-    return replace(report(*rows, model=name, revision=A, **settings), source=remote)
+    return replace(report(*rows, model=name, commit=A, **settings), source=remote)
 
 
 def addresses(markup):
@@ -32,7 +32,7 @@ def addresses(markup):
 
 
 def test_commits_of_models_on_the_hub_are_linked():
-    found = on_hub(row(revision=B, mlp=measured()))
+    found = on_hub(row(commit=B, mlp=measured()))
     assert addresses(whole_claim(found, VIEW)) == [
         f"https://huggingface.co/org/model/tree/{A}", f"https://huggingface.co/org/base/tree/{B}",
     ]  # fmt: skip
@@ -47,15 +47,15 @@ def test_a_folder_has_no_link_and_says_why():
 
 
 def test_the_commit_that_a_stored_signature_names_is_not_linked():
-    assert addresses(commit_of_model(replace(report(revision=A), source=None))) == []
-    stored = replace(row("base.lineage.safetensors", revision=B), base_origin=FILE)
+    assert addresses(commit_of_model(replace(report(commit=A), source=None))) == []
+    stored = replace(row("base.lineage.safetensors", commit=B), base_origin=FILE)
     assert (addresses(commit_of_base(stored)), B in commit_of_base(stored)) == ([], True)
 
 
 @pytest.mark.parametrize("name", ["javascript:alert(1)", "//evil.example", "a/b\"onclick='x'", "../../x", "<b>"])
 def test_hostile_names_and_commits_are_never_addresses(name):
-    hostile = replace(row(name, revision=name, mlp=measured()), base_origin=WEIGHTS)
-    found = replace(on_hub(hostile), revision=name)
+    hostile = replace(row(name, commit=name, mlp=measured()), base_origin=WEIGHTS)
+    found = replace(on_hub(hostile), commit=name)
     assert addresses(whole_claim(found, VIEW)) == []
     assert addresses(folded_claim(found, VIEW)) == []
 

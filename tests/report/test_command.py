@@ -38,9 +38,9 @@ BASE = "org/base"
 )
 def test_options_that_are_not_the_usual_ones_are_in_it(options, words):
     rest = f" {words}" if words else ""
-    again = command("fern/child@main", A, row(revision=B), Options(**options), {})
+    again = command("fern/child@main", A, row(commit=B), Options(**options), {})
     assert again == f"hf-lineage check fern/child@{A} --base {BASE}@{B}{rest}"
-    whole = of_report(report(row(revision=B), model="fern/child@main", revision=A, options=Options(**options)))
+    whole = of_report(report(row(commit=B), model="fern/child@main", commit=A, options=Options(**options)))
     assert whole == f"hf-lineage check fern/child@{A}{rest}"
 
 
@@ -50,7 +50,7 @@ def test_it_is_words_of_a_shell_whatever_the_names_are():
 
 
 def test_bases_that_were_named_are_named_again_each_once():
-    rows = (row(sources=NAMED, revision=B), row(sources=NAMED, revision=B), row("./x", sources=NAMED))
+    rows = (row(sources=NAMED, commit=B), row(sources=NAMED, commit=B), row("./x", sources=NAMED))
     assert of_report(report(*rows)) == f"hf-lineage check org/model --base {BASE}@{B} --base ./x"
 
 

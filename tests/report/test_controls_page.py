@@ -1,23 +1,12 @@
 """The page beside controls: whole on a phone in a real browser, nothing loaded, and no name leaves its place."""
 
-import os
-
 import pytest
 from lxml import html as parser
 
 from hf_lineage.checking.controls import Control
 from hf_lineage.report.controls_page import render
-from tests.browser import MISSING, browser, driver_path
-from tests.pages import BENIGN, HOSTILE
-from tests.report.controlled import compared, controlled, hostile, unread
-
-
-@pytest.fixture(scope="module")
-def window():
-    if driver_path() is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(MISSING)
-    with browser() as opened:
-        yield opened
+from tests.report.controlled import compared, controlled, hostile, unread, unrelated
+from tests.whole import WAYS, assert_names_are_text, assert_whole
 
 
 def test_the_page_says_what_would_have_been_said_of_each_control():
@@ -28,8 +17,8 @@ def test_the_page_says_what_would_have_been_said_of_each_control():
         "What the controls show",
         "All on one axis",
         "What would have been said of the controls",
-        "Check it yourself",
         "Limits",
+        "How this page was made",
     ]
     said = [element.text_content() for element in page.xpath("//section[4]//li")]
     assert [one.partition(",")[0] for one in said] == ["free/a", "free/b", "free/gone", "kin/a"]
@@ -42,6 +31,13 @@ def test_a_control_that_comes_out_related_is_the_first_thing_that_is_said():
     assert page.xpath("//section[2]//li")[0].text_content().startswith("free/x is named as independent of org/base and")
 
 
+def test_no_path_of_this_machine_is_on_the_page():
+    base, model, free = (f"/srv/secret/{name}" for name in ("base", "model", "free"))
+    page = render(controlled(Control(unrelated(free, base=base), True), pair=compared(model, base), base=base))
+    assert "secret" not in page
+    assert "$ hf-lineage compare ./base ./model --controls ./free --order-seed 1 --format html" in page
+
+
 def test_a_page_without_any_score_has_no_axis():
     page = parser.fromstring(render(controlled(Control(unread("free/x"), True), pair=unread("org/model"))))
     assert page.xpath("//figure") == []
@@ -49,26 +45,12 @@ def test_a_page_without_any_score_has_no_axis():
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark")])
-def test_the_page_is_whole_and_asks_for_nothing(window, tmp_path, width, scheme):
-    elements = []
-    for name in (HOSTILE, BENIGN):
-        file = tmp_path / "controls.html"
-        file.write_text(render(hostile(name)), encoding="utf-8")
-        window.open(file, width, scheme)
-        assert window.run("return document.documentElement.scrollWidth") == width
-        assert window.console() == []
-        assert [url for url in window.requests() if not url.startswith("data:")] == [file.as_uri()]
-        assert window.run("return [document.scripts.length, window.hacked]") == [0, None]
-        elements.append(window.run("return [...document.querySelectorAll('*')].map(e => e.localName)"))
-    assert elements[0] == elements[1]
+def test_the_page_asks_for_nothing_and_names_are_text(window, tmp_path, width, scheme):
+    assert_names_are_text(window, tmp_path, lambda name: render(hostile(name)), width, scheme)
 
 
-def test_no_text_of_the_picture_leaves_it(window, tmp_path):
+@pytest.mark.parametrize(("width", "scheme"), WAYS)
+def test_the_page_is_whole_and_axe_finds_nothing(window, tmp_path, checker, width, scheme):
     file = tmp_path / "controls.html"
     file.write_text(render(hostile("Meta-Llama/Llama-3.2-90B-Vision-Instruct-abliterated-GPTQ-Int4")), encoding="utf-8")
-    window.open(file, 400)
-    outside = (
-        "return [...document.querySelectorAll('.figures svg')].flatMap(s => [...s.querySelectorAll('text')].filter("
-        "t => t.getBoundingClientRect().right > s.getBoundingClientRect().right + 1).map(t => t.textContent))"
-    )
-    assert window.run(outside) == []
+    assert_whole(window, file, checker, width, scheme)

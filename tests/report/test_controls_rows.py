@@ -73,8 +73,8 @@ def test_a_pair_that_cannot_be_compared_has_no_highest_score():
 
 
 def test_the_command_makes_the_same_comparison_again():
-    pair = compared(revision="c0ffee")
-    pair = replace(pair, rows=(replace(pair.rows[0], base_revision="bead"),))
+    pair = compared(commit="c0ffee")
+    pair = replace(pair, rows=(replace(pair.rows[0], base_commit="bead"),))
     words = shlex.split(command(controlled(pair=pair)))
     assert words[:8] == [
         *("hf-lineage", "compare", "org/base@bead", "org/model@c0ffee"),

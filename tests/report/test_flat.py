@@ -11,7 +11,7 @@ from hf_lineage.report import flat
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 
 BOTH = report(
-    row(mlp=measured(share=0.75), revision="0" * 40, layers=6),
+    row(mlp=measured(share=0.75), commit="0" * 40, layers=6),
     Row(Claim("org/gone", None, ("README.md", "adapter_config.json")), Unverifiable("it is gone")),
 )
 

@@ -1,8 +1,10 @@
 """The table of formats: a new one is a module and a line, and the command line knows it at once."""
 
+import datetime
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,12 @@ def test_the_help_waits_for_no_large_package():
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_of_the_table_exists(form, every_kind):
     assert FORMATS[form](every_kind, False)
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "html", "cyclonedx", "spdx", "gpai", "intoto"])
+def test_the_time_is_when_the_check_began_and_not_when_the_file_was_written(form, every_kind, monkeypatch):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    began = replace(every_kind, checked_at=datetime.datetime(2020, 2, 3, 23, 59, tzinfo=datetime.UTC))
+    text = FORMATS[form](began, False)
+    assert "2020-02-03" in text or "3 February 2020" in text
+    assert f"{datetime.datetime.now(datetime.UTC):%Y-%m}" not in text

@@ -54,7 +54,7 @@ def page(*arguments, explain=False, **settings):
 
 
 def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again():
-    shown = page(row(revision="b" * 40, mlp=measured()), revision="a" * 40)
+    shown = page(row(commit="b" * 40, mlp=measured()), commit="a" * 40)
     for words in (
         "RELATED Shares weights with org/base",
         "Score 0.970 1 for the same weights. On the 128 test coordinates independent models of this shape score -0.0",
@@ -80,7 +80,7 @@ def test_the_command_finds_a_local_hub_again():
 def test_what_is_undecided_shows_its_reason_and_claims_no_finding(verdict):
     shown = page(Row(Claim("org/base", None, ("README.md",)), verdict("org/base: no weights")))
     assert f"{verdict.__name__.upper()} {KINDS[verdict().kind].headline} org/base" in shown.text
-    assert "Reason: no weights" in shown.text
+    assert "Reason: No weights." in shown.text
     assert "Relation not stated" in shown.text
     assert not any(name == "figure" for name, _ in shown.elements)
 
@@ -130,7 +130,8 @@ def test_nothing_declared_is_said_with_the_remedy():
 
 def test_several_claims_are_listed_first_and_lead_to_their_sections():
     shown = page(row(mlp=measured()), row("org/other", mlp=measured(score=0.01, p=0.4)))
-    assert "2 claims: 1 RELATED, 1 UNRELATED org/base RELATED 97% inherited Score 0.970, p = 0.001; " in shown.text
+    assert "2 claims: 1 RELATED, 1 UNRELATED Family tree of org/model " in shown.text
+    assert " org/base RELATED 97% inherited Score 0.970, p = 0.001; " in shown.text
     assert "All 6 layers come from it. org/other UNRELATED 97% inherited Score 0.010, p = 0.4; " in shown.text
     places = {attributes.get("id") for name, attributes in shown.elements if name == "div"}
     assert {attributes["href"] for name, attributes in shown.elements if name == "a"} == {"#claim-0", "#claim-1"}

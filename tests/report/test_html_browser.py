@@ -1,7 +1,6 @@
 """The page in a real browser: narrow and wide, light and dark, on paper, and made of hostile names."""
 
 import io
-import os
 
 import pytest
 from PIL import Image, ImageColor
@@ -9,29 +8,18 @@ from PIL import Image, ImageColor
 from hf_lineage.report import FORMATS
 from hf_lineage.report.heatmap import VIRIDIS
 from tests import axe, example_pages
-from tests.browser import MISSING, browser, driver_path
-from tests.pages import BENIGN, HOSTILE, hostile_report
+from tests.pages import hostile_report
+from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
 
-WAYS = [(width, scheme) for width in (400, 1280) for scheme in ("light", "dark")]
 VERDICTS = {"related": "RELATED", "unrelated": "UNRELATED", "graft": "RELATED in part", "five-claims": None,
             "adapter": "RELATED by trace", "unverifiable": "UNVERIFIABLE"}  # fmt: skip
 """Name of a page -> the verdict at its head; of several claims there is none."""
 SEEN = {"related": VIRIDIS[-1], "unrelated": VIRIDIS[0]}
 """The colour of what fills a twelfth of the map at least: half of the paired cells, or of nearly all of them."""
-ELEMENTS = """
-return [...document.querySelectorAll('*')].map(e => [e.localName, e.getAttribute('class'), e.attributes.length]);
-"""
-
-UNFOLD = "document.querySelectorAll('details').forEach(e => e.open = true)"
 FOCUSED = """
 const style = getComputedStyle(document.activeElement);
 return [document.activeElement.localName, style.outlineStyle, parseFloat(style.outlineWidth)];
 """
-SCROLLED = """
-return [...document.querySelectorAll('body *')].filter(e => e.scrollWidth > e.clientWidth + 1 && !e.matches('.hidden')
-    && getComputedStyle(e).overflowX !== 'visible').map(e => e.outerHTML.slice(0, 200));
-"""
-"""What is wider than its place, so that it has to be scrolled sideways."""
 CONTRASTS = """
 const rgba = text => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
 const luminance = c => c.slice(0, 3).map(v => v / 255)
@@ -60,23 +48,9 @@ return found;
 
 
 @pytest.fixture(scope="module")
-def window():
-    if driver_path() is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(MISSING)
-    with browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """By name the file of each kind of page."""
     return example_pages.write(tmp_path_factory.mktemp("pages"))
-
-
-@pytest.fixture(scope="module")
-def checker(request):
-    """The script that looks for what keeps people from reading a page."""
-    return axe.source(request.config.cache.mkdir("axe-core"))
 
 
 @pytest.mark.parametrize(("width", "scheme"), WAYS)
@@ -112,9 +86,7 @@ def test_a_page_asks_for_nothing_but_itself(window, pages, name):
 @pytest.mark.parametrize(("width", "scheme"), WAYS)
 @pytest.mark.parametrize("name", VERDICTS)
 def test_axe_finds_nothing_that_keeps_people_from_reading(window, pages, checker, name, width, scheme):
-    window.open(pages[name], width, scheme)
-    window.run(UNFOLD)
-    assert axe.violations(window, checker) == []
+    assert_whole(window, pages[name], checker, width, scheme)
 
 
 def test_axe_would_notice_grey_on_grey_and_a_picture_without_a_name(window, pages, checker):
@@ -173,23 +145,18 @@ def test_on_paper_every_number_is_there(window, pages):
     assert min(window.run(CONTRASTS))[0] >= 4.5
 
 
+@pytest.mark.parametrize(("name", "most"), [("related", 3), ("five-claims", 12), ("unverifiable", 1)])
+def test_a_page_takes_few_sheets_of_paper(window, pages, name, most):
+    window.open(pages[name], media="print")
+    assert 0 < window.sheets() <= most
+
+
 @pytest.mark.parametrize("width", [400, 1280])
 def test_hostile_names_are_text_and_nothing_else(window, tmp_path, width):
-    elements = []
-    for number, name in enumerate((HOSTILE, BENIGN)):
-        file = tmp_path / f"{number}.html"
-        file.write_text(FORMATS["html"](hostile_report(name), True), encoding="utf-8")
-        window.open(file, width)
-        assert window.run("return document.documentElement.scrollWidth") == width
-        assert window.console() == []
-        assert [url for url in window.requests() if not url.startswith("data:")] == [file.as_uri()]
-        elements.append(window.run(ELEMENTS))
-        if name is HOSTILE:
-            assert window.run("return [document.scripts.length, window.hacked, document.title.slice(0, 7)]") == [
-                0, None, "RELATED",
-            ]  # fmt: skip
-            shown = window.run("return document.body.innerText")
-            assert "<script>window.hacked = 1</script>" in shown
-            assert "\\n:\\x3aerror:\\x3a\\u202e" in shown
-            assert not any(mark in shown for mark in "\u202e\u2066\u200b\x1b")
-    assert elements[0] == elements[1]
+    assert_names_are_text(window, tmp_path, lambda name: FORMATS["html"](hostile_report(name), True), width)
+    window.open(tmp_path / "0.html", width)
+    assert window.run("return document.title.slice(0, 7)") == "RELATED"
+    shown = window.run("return document.body.innerText")
+    assert "<script>window.hacked = 1</script>" in shown
+    assert "\\n:\\x3aerror:\\x3a\\u202e" in shown
+    assert not any(mark in shown for mark in "\u202e\u2066\u200b\x1b")

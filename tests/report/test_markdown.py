@@ -110,7 +110,7 @@ def test_any_text_is_one_paragraph_of_what_is_printed(text):
 
 def test_it_ends_with_when_by_what_and_of_what_it_was_made(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
-    found = report(row("org/b_se", revision="b" * 40, mlp=measured()), revision="a" * 40)
+    found = report(row("org/b_se", commit="b" * 40, mlp=measured()), commit="a" * 40)
     last = render(found).splitlines()[-1]
     assert last.endswith(
         f"Checked on 18 November 2026, 11:06 UTC by hf-lineage {__version__}; org/b\\_se at commit {'b' * 40}. "

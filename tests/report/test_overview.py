@@ -26,7 +26,7 @@ def test_what_was_measured_is_a_bar_and_a_scale():
     (line, _) = lines(row(mlp=measured(share=0.3)), UNREAD)
     assert 'aria-label="30% inherited, between 28% and 32%"' in line
     assert "this pair 0.970" in line
-    assert "Score 0.970, p = 0.001; independent models of this shape score" in line
+    assert "Score 0.970, p = 0.001; by chance -0.02" in line
 
 
 def test_what_was_not_measured_has_its_reason_cut_short_and_no_bar():

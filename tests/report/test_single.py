@@ -25,7 +25,7 @@ PAIRED = Pairing(
 )
 INSPECTION = Inspection(
     model="org/model",
-    revision="a" * 40,
+    commit="a" * 40,
     architecture="LlamaForCausalLM",
     factorization="llama",
     layers=5,

@@ -1,23 +1,12 @@
 """The picture and the page of a tree: well-formed, nothing loaded, whole on a phone in a real browser."""
 
-import os
-
 import pytest
 from lxml import etree
 
 from hf_lineage.report.tree_page import html, svg
 from tests import screenshots
-from tests.browser import MISSING, browser, driver_path
-from tests.pages import BENIGN, HOSTILE
 from tests.report.trees import tree
-
-
-@pytest.fixture(scope="module")
-def window():
-    if driver_path() is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(MISSING)
-    with browser() as opened:
-        yield opened
+from tests.whole import WAYS, assert_names_are_text, assert_whole
 
 
 def test_the_picture_is_told_in_words_as_well():
@@ -33,17 +22,14 @@ def test_the_picture_in_the_pages_is_that_of_the_example_models():
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark")])
-def test_the_page_is_whole_and_asks_for_nothing(window, tmp_path, width, scheme):
-    elements = []
-    for name in (HOSTILE, BENIGN):
-        file = tmp_path / "tree.html"
-        file.write_text(html(tree(name, "org/child")), encoding="utf-8")
-        window.open(file, width, scheme)
-        assert window.run("return document.documentElement.scrollWidth") == width
-        assert window.run("return document.querySelectorAll('svg.tree circle').length") == 5
-        assert window.run("return document.querySelectorAll('tbody tr').length") == 6
-        assert window.console() == []
-        assert [url for url in window.requests() if not url.startswith("data:")] == [file.as_uri()]
-        assert window.run("return [document.scripts.length, window.hacked]") == [0, None]
-        elements.append(window.run("return [...document.querySelectorAll('*')].map(e => e.localName)"))
-    assert elements[0] == elements[1]
+def test_the_page_asks_for_nothing_and_names_are_text(window, tmp_path, width, scheme):
+    assert_names_are_text(window, tmp_path, lambda name: html(tree(name, "org/child")), width, scheme)
+    assert window.run("return document.querySelectorAll('svg.tree circle').length") == 5
+    assert window.run("return document.querySelectorAll('tbody tr').length") == 6
+
+
+@pytest.mark.parametrize(("width", "scheme"), WAYS)
+def test_the_page_is_whole_and_axe_finds_nothing(window, tmp_path, checker, width, scheme):
+    file = tmp_path / "tree.html"
+    file.write_text(html(tree("Meta-Llama/Llama-3.2-90B-Vision-Instruct-abliterated-GPTQ-Int4")), encoding="utf-8")
+    assert_whole(window, file, checker, width, scheme)

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -16,21 +17,42 @@ from tests.report.test_sarif import validate
 
 DAY, TODAY = datetime.date(2027, 3, 31), datetime.date(2026, 11, 22)
 WHY = "a student of its answers"
-TOLD = ("text", "json", "markdown", "html", "sarif", "sarif-alerts", "junit", "cyclonedx", "spdx", "gpai", "github")
+TOLD = (
+    *("text", "json", "markdown", "html", "sarif", "sarif-alerts", "junit", "codequality"),
+    *("cyclonedx", "spdx", "gpai", "github"),
+)
 """The formats with room for a sentence."""
 
 
-def judged(reason=WHY, **more):
+def judged(reason=WHY, today=TODAY, **more):
     """A contradicted claim that is accepted, and a true one of another relation than is asked for."""
     policy = Policy("p.yaml", (Waiver("org/base", Kind.UNRELATED, reason, DAY),), **more)
     rows = row("org/base", mlp=measured(score=0.005, p=0.5, share=0.0)), row("org/other", mlp=measured())
-    return under(report(*rows), policy, TODAY)
+    return under(report(*rows), policy, today)
 
 
 @pytest.mark.parametrize("form", TOLD)
 def test_every_report_tells_the_verdict_the_reason_and_the_day(form):
     text = " ".join(FORMATS[form](judged(), False).split())
     assert all(word in text for word in ("UNRELATED", WHY, "2027")), text
+
+
+@pytest.mark.parametrize("form", TOLD)
+def test_every_report_tells_what_was_accepted_until_a_day_that_is_past(form):
+    expired = judged(today=datetime.date(2027, 4, 1))
+    text = " ".join(FORMATS[form](expired, False).split())
+    assert all(word in text for word in ("UNRELATED", "until 2027-03-31, which is past")), text
+    assert (expired.status, expired.rows[0].waiver) == (1, None)
+
+
+def test_what_people_see_first_tells_it():
+    """The annotation of a runner, the alert of a code scanner and the message of a failed test."""
+    expired, past = judged(today=datetime.date(2027, 4, 1)), "; accepted until 2027-03-31, which is past"
+    assert past in json.loads(FORMATS["github"](expired, False))["message"]
+    first, _ = json.loads(FORMATS["sarif"](expired, False))["runs"][0]["results"]
+    assert (past in first["message"]["text"], first["level"], "suppressions" in first) == (True, "error", False)
+    (failure,) = ElementTree.fromstring(FORMATS["junit"](expired, False)).iter("failure")
+    assert past in failure.get("message")
 
 
 def test_in_words():

@@ -3,6 +3,7 @@
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session  # type: ignore[attr-defined]
@@ -34,6 +35,11 @@ def connect(hub: Hub, cache: Path, monkeypatch) -> list[float]:
     monkeypatch.setattr(asked, "_wait", lambda seconds, stopped: waited.append(seconds))
     close_session()
     return waited
+
+
+def connect_to_nothing(cache: Path, monkeypatch) -> None:
+    """Let the client of this process talk to a port behind which nobody is."""
+    connect(cast(Hub, SimpleNamespace(url="http://127.0.0.1:9")), cache, monkeypatch)
 
 
 def remote(hub: Hub, home: Path, **changes: str) -> dict[str, str]:

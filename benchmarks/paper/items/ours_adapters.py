@@ -42,7 +42,7 @@ def rows(bench: Bench) -> Sequence[Row]:
     """Return how many true bases are found, how many false ones are rejected, and what each projection shows."""
     workshop = Workshop.of(bench)
     others, each = bench.sized((OTHERS[2:3], 2), *[(OTHERS, 3)] * 2)
-    families = {MANY: bench.sized(3, 10, 10), **dict.fromkeys(others, each)}
+    families = {MANY: bench.sized(2, 10, 10), **dict.fromkeys(others, each)}
     configurations, steps = bench.sized((CONFIGURATIONS[1:2], (40,)), *[(CONFIGURATIONS, STEPS)] * 2)
     pairs = [
         tested(workshop, family, configuration, count, own, base, bench.sized(199, 999, 999))
@@ -108,7 +108,7 @@ def rejected(alpha: float, measured: Rate) -> Iterator[Row]:
 
 def spread(bench: Bench, workshop: Workshop) -> Row:
     """Return whether p is uniform over pairs of an adapter and a base in which no model, and no base, occurs twice."""
-    count = bench.sized(5, 60, 60)
+    count = bench.sized(3, 60, 60)
     some = [
         tested(workshop, SMALL, CONFIGURATIONS[1], STEPS[1], 2 * number, 2 * number + 1, 999) for number in range(count)
     ]

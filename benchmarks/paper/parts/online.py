@@ -76,7 +76,7 @@ def some(looks: dict[K, Look[T]]) -> dict[K, Look[T]]:
 def located(model: Public) -> RepoRef:
     """Return a public model under a name that holds its commit; raise LineageError where there is none."""
     repo = resolve(model.model, folders=False)
-    return replace(repo, name=f"{model.repository}@{repo.revision}")
+    return replace(repo, name=f"{model.repository}@{repo.commit}")
 
 
 def whole(repos: Sequence[RepoRef]) -> Sequence[RepoRef]:

@@ -43,7 +43,7 @@ def find(repo: RepoRef, architecture: str, factorization: Factorization, spec: S
         return None
     expected = {
         "model": repo.remote,
-        "revision": repo.revision,
+        "commit": repo.commit,
         "architecture": architecture,
         "factorization": factorization.name,
         "exchangeable": factorization.exchangeable,
@@ -82,14 +82,14 @@ def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
 
     The cache knows a model by its commit alone. What was read of a pickle must not be found where none may be read.
     """
-    whole = repo.remote is not None and repo.revision is not None and not repo.subfolder and repo.file is None
+    whole = repo.remote is not None and repo.commit is not None and not repo.subfolder and repo.file is None
     return whole and not repo.allow_pickle and recipe.probes is not None
 
 
 def _file(repo: RepoRef, factorization: Factorization, recipe: Recipe, path: str) -> Path:
     label = recipe.label(path, fingerprint(factorization), __version__)
     model = f"models--{(repo.remote or '').replace('/', '--')}"
-    return root() / "signatures" / model / str(repo.revision) / f"{label}.safetensors"
+    return root() / "signatures" / model / str(repo.commit) / f"{label}.safetensors"
 
 
 def _read(file: Path, path: str, expected: Mapping[str, object]) -> Signature:

@@ -66,7 +66,7 @@ def _places(repo: RepoRef, where: str | None, spec: Spec) -> Iterator[SignatureF
 def _own(repo: RepoRef, wanted: tuple[str, ...]) -> Iterator[SignatureFiles]:
     """The files in the model's own repository on its main branch; anybody could open a pull request."""
     name = current(repo)
-    commit = repo.revision if repo.name.partition("@")[2] in ("", "main") else None
+    commit = repo.commit if repo.name.partition("@")[2] in ("", "main") else None
     # Most repositories have no signature, which the list of names already shows.
     if commit is None or repo.published.issuperset(f"{FOLDER}/{file}" for file in wanted):
         commit = commit or trees.head(name)
@@ -75,7 +75,7 @@ def _own(repo: RepoRef, wanted: tuple[str, ...]) -> Iterator[SignatureFiles]:
 
 def _elsewhere(repo: RepoRef, where: str, wanted: tuple[str, ...]) -> Iterator[SignatureFiles]:
     """A signature repository: the folder of this commit, then those of others that have the same weights."""
-    name, now = current(repo), repo.revision or ""
+    name, now = current(repo), repo.commit or ""
     commit = trees.head(where)
     try:
         files = trees.tree(where, commit, f"{FOLDER}/{name}")

@@ -52,12 +52,12 @@ def propose(repo: RepoRef, factorization: Factorization, whole: Signature, to: s
     Raise RepositoryError or NetworkError as `commits.commit` does.
     """
     name = current(repo)
-    folder = FOLDER if to is None else folder_of(name, repo.revision or "")
+    folder = FOLDER if to is None else folder_of(name, repo.commit or "")
     labelled = replace(whole, model=name, made_from=made_from(repo, factorization))
     files = {f"{folder}/{file_name(labelled.recipe, path)}": single for path, single in by_path(labelled).items()}
     where, title = to or name, f"Add the lineage signature of {name}"
     change = _Change(where, {file: encode(single) for file, single in files.items()}, files)
-    parent = trees.head(where) if to else repo.revision or ""
+    parent = trees.head(where) if to else repo.commit or ""
     done = commits.propose(where, title, DESCRIPTION, parent, change.against)
     return Published(done, {file: hashlib.sha256(content).hexdigest() for file, content in change.contents.items()})
 
@@ -84,6 +84,6 @@ class _Change:
             return True
         there = trees.fetched(self.repository, commit, file)
         with contextlib.suppress(SignatureError):
-            then = load_signature(there).revision
-            return encode(replace(self.signatures[file], revision=then)) == there.read_bytes()
+            then = load_signature(there).commit
+            return encode(replace(self.signatures[file], commit=then)) == there.read_bytes()
         return False

@@ -41,7 +41,7 @@ def files_of(repo: RepoRef, commit: str | None = None) -> dict[str, str]:
 
     Raise SignatureError if the Hub does not list one of them.
     """
-    files = trees.tree(repo.remote or "", commit or repo.revision or "")
+    files = trees.tree(repo.remote or "", commit or repo.commit or "")
     weights = weight_files(repo)
     wanted = weights if weights[0].endswith(GGUF) else ["config.json", *weights]
     if absent := [file for file in wanted if file not in files]:
@@ -108,7 +108,7 @@ class Model:
         origin = Origin(
             "published", place.repository, {path: entry.content for path, entry in place.entries.items()}, why
         )
-        whole = replace(together(signatures), model=self.repo.name, revision=self.repo.revision, made_from={})
+        whole = replace(together(signatures), model=self.repo.name, commit=self.repo.commit, made_from={})
         return whole, origin
 
     def _most(self, path: str) -> int:
@@ -126,7 +126,7 @@ class Model:
         """The signature, if its metadata agree with the model and the pin; SignatureError names what differs."""
         compared: dict[str, tuple[object, object]] = {
             "model": (signature.model in self._names, True),
-            "commit": (signature.revision in pinned if pinned else len(signature.revision or "") == 40, True),
+            "commit": (signature.commit in pinned if pinned else len(signature.commit or "") == 40, True),
             "class": (signature.architecture, self.architecture),
             "factorization": (signature.factorization, self.factorization.name),
             "null": (signature.exchangeable, self.factorization.exchangeable),

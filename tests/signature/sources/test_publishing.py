@@ -29,7 +29,7 @@ def test_a_pull_request_is_opened_with_a_file_that_says_what_it_was_made_from(se
     content = server.file(BASE, "refs/pr/1", FILE)
     assert files == [f"{hashlib.sha256(content).hexdigest()}  {FILE}"]
     found = load_signature(server.hub.published[BASE]["refs/pr/1"] / FILE)
-    assert (found.model, found.revision) == (BASE, commit)
+    assert (found.model, found.commit) == (BASE, commit)
     weights = hashlib.sha256(server.file(BASE, "main", WEIGHTS)).hexdigest()
     assert found.made_from[WEIGHTS] == weights
     assert set(found.made_from) == {"factorization", "config.json", WEIGHTS}

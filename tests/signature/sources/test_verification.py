@@ -134,7 +134,7 @@ class TestHostile:
             (lambda s, _: replace(s, paths={"mlp_gate": s.paths["mlp"]}), "commit: other paths"),
             (lambda s, _: replace(s, made_from={}), "commit: other files"),
             (lambda s, _: replace(s, made_from=s.made_from | {"factorization": "0" * 64}), "commit: other files"),
-            (lambda s, _: replace(s, revision=None), "commit: other commit"),
+            (lambda s, _: replace(s, commit=None), "commit: other commit"),
             (lambda s, _: cut(s, LAYERS, 32), "commit: other width"),
             (lambda s, _: cut(s, 4, 64), "commit: other layers"),
             (lambda s, _: first(s, sketch=NANS), "holds numbers that are not finite"),

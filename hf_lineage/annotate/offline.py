@@ -1,0 +1,22 @@
+"""Offline: what was verified is not taken back because this machine may not ask the Hub."""
+
+from __future__ import annotations
+
+from hf_lineage.checking.api import Report
+from hf_lineage.errors import CardError, printable
+from hf_lineage.evidence.verdict import Unverifiable
+from hf_lineage.hub import client
+from hf_lineage.report.record import FILE, Record
+
+
+def refuse_to_forget(old: Record | None, report: Report) -> None:
+    """Raise CardError if a base that a record calls verified cannot be read now, where requests are forbidden."""
+    if old is None or not client.offline():
+        return
+    verified = {claim.base for claim in old.claims if claim.verified}
+    for row in report.rows:
+        if row.claim.base in verified and isinstance(row.verdict, Unverifiable):
+            raise CardError(
+                f"{printable(row.claim.base, 200)} was verified, says {FILE}, and cannot be read while HF_HUB_OFFLINE "
+                "forbids any request; unset it, so that the record is not lost"
+            )

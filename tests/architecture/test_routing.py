@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+from hf_lineage.architecture.activity import routed
+from hf_lineage.architecture.routing import Router, counting, mixed_in
+from hf_lineage.signature.recipe import random_stream
+
+RNG = np.random.default_rng(0)
+
+
+def words():
+    return random_stream("tokens of a test")
+
+
+def router(rows, chosen, **more):
+    return Router(rows @ rows.T, np.zeros(len(rows)), chosen, **more)
+
+
+def odds(rows, chosen, correction=None):
+    return routed(np.linalg.norm(rows, axis=1), np.zeros(len(rows)), chosen, correction)
+
+
+@pytest.mark.parametrize("chosen", [1, 2, 8])
+def test_experts_of_a_usual_router_keep_their_odds(chosen):
+    rows = RNG.normal(size=(32, 64)) * RNG.uniform(0.1, 0.15, size=(32, 1))
+    expected = odds(rows, chosen)
+    assert counting(expected, router(rows, chosen), words()) == pytest.approx(expected, abs=1e-3)
+
+
+def test_corrected_experts_keep_their_odds_too():
+    rows, correction = RNG.normal(size=(32, 64)) * 0.1, RNG.normal(size=32) * 0.05
+    expected = odds(rows, 4, correction)
+    found = counting(expected, router(rows, 4, correction=correction, groups=(4, 2)), words())
+    assert np.array_equal(found, expected)
+
+
+def test_experts_that_one_of_two_always_outbids_count_for_nothing():
+    row = RNG.normal(size=64)
+    rows = np.stack([row, -row, row / 2, -row / 2])
+    expected = odds(rows, 1)
+    assert expected[2:].min() > 0.1
+    assert counting(expected, router(rows, 1), words()).tolist() == [*expected[:2], 0.0, 0.0]
+
+
+def test_experts_that_are_chosen_and_mixed_in_with_nothing_count_for_nothing():
+    row = RNG.normal(size=64)
+    rows = np.stack([1e4 * row, -1e4 * row, 0 * row, 0 * row])
+    assert odds(rows, 2)[2:].tolist() == pytest.approx([0.5, 0.5], abs=0.01)
+    assert counting(odds(rows, 2), router(rows, 2), words())[2:].max() < 0.01
+
+
+def test_experts_of_a_group_that_is_never_chosen_count_for_nothing():
+    rows, correction = RNG.normal(size=(8, 64)), np.array([10.0, 10, 0, 0, 5, 5, 5, 5])
+    expected = odds(rows, 4, correction)
+    assert expected[4:].min() > 0.1
+    assert counting(expected, router(rows, 4, correction=correction, groups=(2, 1)), words())[4:].tolist() == [0.0] * 4
+    assert counting(expected, router(rows, 4, correction=correction), words())[4:].min() > 0.1
+
+
+def test_shares_do_not_depend_on_coordinates_and_hardly_on_the_order_of_experts():
+    rows, order = RNG.normal(size=(16, 64)), RNG.permutation(16)
+    turned = rows @ np.linalg.qr(RNG.normal(size=(64, 64)))[0]
+    shares = mixed_in(router(rows, 2), words())
+    assert shares.sum() == pytest.approx(2)
+    assert mixed_in(router(turned, 2), words()) == pytest.approx(shares, abs=1e-3)
+    assert mixed_in(router(rows[order], 2), words()) == pytest.approx(shares[order], abs=0.05)
+
+
+def test_what_is_not_finite_is_left_to_others():
+    rows = np.full((2, 4), np.nan)
+    assert counting(np.array([0.5, 0.5]), router(rows, 1), words()).tolist() == [0.5, 0.5]
+
+
+def test_an_expert_that_is_never_chosen_gets_nothing():
+    rows = RNG.normal(size=(3, 8))
+    shares = mixed_in(Router(rows @ rows.T, np.array([0.0, 0.0, -np.inf]), 2), words())
+    assert shares == pytest.approx([1, 1, 0], abs=0.1)

@@ -1,0 +1,121 @@
+"""Weights that a model stores and does not use: each folder is loaded, and its logits stand beside the verdict."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+
+from hf_lineage import compare
+from tests import decoys
+from tests.decoys import made
+from tests.models import WEIGHTS
+
+LLAMA, MIXTRAL, QWEN, DEEPSEEK = (
+    "LlamaForCausalLM",
+    "MixtralForCausalLM",
+    "Qwen3MoeForCausalLM",
+    "DeepseekV3ForCausalLM",
+)
+TOKENS = torch.arange(1, 9)[None]
+PLAIN = {"mlp_bias": False, "attention_bias": False}
+
+
+def logits(folder):
+    with torch.no_grad():
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True).eval()
+        return model(TOKENS).logits.float()
+
+
+def judged(base, folder):
+    (row,) = compare(str(base), str(folder)).rows
+    return row.verdict
+
+
+@pytest.mark.parametrize(
+    ("rows", "chosen"), [((1e8, -1e8, 0, 0), 2), ((1, -1, 0.5, -0.5), 1)], ids=["mixed in with nothing", "outbid"]
+)
+def test_experts_that_no_token_reaches_forge_no_descent(tmp_path, rows, chosen):
+    settings = {"num_local_experts": 4, "num_experts_per_tok": chosen}
+    pair = made(MIXTRAL, settings, tmp_path)
+    a, b = pair.tensors()
+    torch.manual_seed(0)
+    row = torch.randn(next(tensor for name, tensor in b.items() if name.endswith("gate.weight")).shape[1])
+    mixed = {**b}
+    for name in b:
+        if name.endswith("gate.weight"):
+            mixed[name] = torch.tensor(rows)[:, None] * row
+        elif ".experts.1." in name and chosen == 2:  # one of the two experts that work is given twice
+            mixed[name] = b[name.replace(".experts.1.", ".experts.0.")]
+        elif ".experts.2." in name or ".experts.3." in name:
+            mixed[name] = a[name] * (100 if name.endswith("w2.weight") else 1)
+    idle = {
+        name: tensor * 0 if ".experts.2." in name or ".experts.3." in name else tensor for name, tensor in mixed.items()
+    }
+    without = logits(pair.write(idle))
+    torch.testing.assert_close(logits(pair.write(mixed)), without, atol=1e-3, rtol=1e-3)
+    assert judged(pair.a, pair.folder).name == "UNRELATED"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [(QWEN, {"mlp_only_layers": [0, 1]}), (DEEPSEEK, {"first_k_dense_replace": 2})]
+)
+def test_experts_beside_the_dense_mlp_that_loads_are_refused(tmp_path, name, settings):
+    sparse = made(name, {"mlp_only_layers": []} if name == QWEN else {"first_k_dense_replace": 0}, tmp_path / "sparse")
+    dense = made(name, settings, tmp_path / "dense")
+    a, b = sparse.tensors()[0], dense.tensors()[1]
+    folder = dense.write({**{tensor: a[tensor] for tensor in a if ".mlp." in tensor}, **b})
+    assert decoys.whose(folder, dense, getattr(transformers, name)) == "B"
+    verdict = judged(sparse.a, folder)
+    assert verdict.name == "UNVERIFIABLE"
+    assert "transformers loads one of them, as config.json says of the layer" in verdict.reason
+
+
+@pytest.mark.parametrize("name", ["mlp.gate_proj.bias", "mlp.up_proj.bias", "post_attention_layernorm.bias"])
+def test_a_bias_that_no_module_loads_is_refused(tmp_path, name):
+    pair = made(LLAMA, PLAIN, tmp_path)
+    a, _ = pair.tensors()
+    rows = a[f"model.layers.0.{name.replace('.bias', '.weight')}"].shape[0]
+    folder = pair.write({**a, **{f"model.layers.{layer}.{name}": torch.full((rows,), -1e4) for layer in (0, 1)}})
+    torch.testing.assert_close(logits(folder), logits(pair.a))
+    verdict = judged(pair.a, folder)
+    assert verdict.name == "UNVERIFIABLE"
+    assert "which LlamaForCausalLM does not load as config.json is" in verdict.reason
+
+
+def test_a_bias_that_config_json_asks_for_counts(tmp_path):
+    pair = made(LLAMA, {"mlp_bias": True}, tmp_path)
+    assert any(name.endswith("mlp.gate_proj.bias") for name in load_file(pair.a / WEIGHTS))
+    assert judged(pair.a, pair.a).name == "RELATED"
+
+
+def test_numbers_that_float16_flushes_to_zero_forge_no_descent(tmp_path):
+    pair = made(LLAMA, PLAIN, tmp_path)
+    a, b = pair.tensors()
+    parts = ("gate_proj", "up_proj", "down_proj")
+    for name in [name for name in b if ".mlp.down_proj." in name]:
+        gate, up, down = (a[name.replace("down_proj", part)] for part in parts)
+        mine = [b[name.replace("down_proj", part)] for part in parts]
+        up, down = up / up.abs().max() * 2.0**-25, down / down.abs().max() * 6e4
+        whole = torch.cat([mine[0], gate]), torch.cat([mine[1], up]), torch.cat([mine[2] * 1e-3, down], 1)
+        b |= {name.replace("down_proj", part): tensor for part, tensor in zip(parts, whole, strict=True)}
+    for name in [name for name in b if name.endswith(("embed_tokens.weight", "o_proj.weight"))]:
+        b[name] = b[name] * 1e-3
+    settings = {"intermediate_size": whole[0].shape[0], "rms_norm_eps": 1e-12}
+    halved = pair.write(b, dtype="float16", **settings)
+    assert np.corrcoef(logits(halved).flatten(), logits(pair.b).flatten())[0, 1] > 0.99
+    assert judged(pair.a, halved).name == "UNRELATED"
+    assert judged(pair.a, pair.write(b, dtype="float32", **settings)).name == "RELATED"
+
+
+def test_keys_that_stand_for_others_are_refused(tmp_path):
+    pair = made(LLAMA, PLAIN, tmp_path)
+    folder = pair.write(pair.tensors()[0], attribute_map={"num_hidden_layers": "depth"}, depth=1)
+    assert len(transformers.AutoModelForCausalLM.from_pretrained(folder).model.layers) == 1
+    assert "(`attribute_map`), which transformers follows" in judged(pair.a, folder).reason
+
+
+def test_routed_experts_that_are_multiplied_with_next_to_nothing_are_refused(tmp_path):
+    pair = made(DEEPSEEK, {"first_k_dense_replace": 0}, tmp_path)
+    folder = pair.write(pair.tensors()[0], routed_scaling_factor=1e-2)
+    assert "`routed_scaling_factor: 0.01`, which takes its experts out of the model" in judged(pair.a, folder).reason

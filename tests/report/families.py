@@ -1,0 +1,64 @@
+"""Reports with more ancestry than one claim, for the tree at the head of a page."""
+
+from dataclasses import replace
+
+from hf_lineage.checking.ancestors import Step
+from hf_lineage.checking.judged import Relative
+from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.shares import Parent, Share
+from hf_lineage.evidence.verdict import Kind, Unverifiable
+from tests.pages import measured, report, row
+
+
+def related(base, relation="merge", share=0.97, sources=("README.md",), **numbers):
+    return row(base, relation, sources, mlp=measured(share=share, **numbers))
+
+
+def unrelated(base, sources=("README.md",)):
+    return row(base, "merge", sources, mlp=measured(score=0.01, p=0.4, share=0.0))
+
+
+def unread(base, sources=("README.md",)):
+    return Row(Claim(base, "merge", sources), Unverifiable("no weights"))
+
+
+def gave(base, value):
+    """A parent of a merge, with what it gave."""
+    share = Share(value, value - 0.01, value + 0.01, {}, True)
+    return replace(related(base), parent=Parent(shares={"mlp": share}, remainders={"mlp": 0.0}))
+
+
+def merge(model="org/merge"):
+    """Two parents, one that is contradicted and one that could not be read."""
+    rows = (gave("org/one", 0.7), gave("org/two", 0.3), unrelated("free/three"), unread("gone/four"))
+    return report(*rows, model=model)
+
+
+def named():
+    """What nothing declares: whoever ran the check named it."""
+    return report(related("org/one", None, sources=NAMED), unrelated("free/two", NAMED), unread("gone/three", NAMED))
+
+
+def through(grand="org/grand", base="org/base", model="org/model"):
+    """A base that could not be compared, and the base that its card names."""
+    one = related(base, "finetune")
+    step = Step(base, None, "no weights", grand, ("README.md",))
+    indirect = replace(one.verdict, kind=Kind.INDIRECT, reason=f"compared was {grand}, not {base}")
+    return report(replace(one, verdict=indirect, steps=(step,)), model=model)
+
+
+def nearer(relative="org/between"):
+    """A model of an index between the declared base and the model."""
+    return replace(report(related("org/base", "finetune")), relatives=(Relative(relative, "org/base", 0.8),))
+
+
+def adapters():
+    """Two adapters of one repository, on one base."""
+    rows = (replace(related("org/base", "adapter"), part="style"), replace(unrelated("org/base"), part="other-style"))
+    return report(*rows, model="org/adapters")
+
+
+def crowd(model="org/merge"):
+    """More bases than are drawn, the last of which is contradicted."""
+    return report(*(related(f"org/base-{number}") for number in range(11)), unrelated("free/liar"), model=model)

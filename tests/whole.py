@@ -1,0 +1,48 @@
+"""What every page has to be in a real browser: whole, readable for everybody, silent, and deaf to hostile names."""
+
+from tests import axe
+from tests.pages import BENIGN, HOSTILE
+
+WAYS = [(width, scheme) for width in (400, 1280) for scheme in ("light", "dark")]
+UNFOLD = "document.querySelectorAll('details').forEach(e => e.open = true)"
+SCROLLED = """
+return [...document.querySelectorAll('body *')].filter(e => e.scrollWidth > e.clientWidth + 1 && !e.matches('.hidden')
+    && getComputedStyle(e).overflowX !== 'visible').map(e => e.outerHTML.slice(0, 200));
+"""
+"""What is wider than its place, so that it has to be scrolled sideways."""
+OUTSIDE = """
+return [...document.querySelectorAll('figure svg')].flatMap(s => [...s.querySelectorAll('text')].filter(
+    t => t.getBoundingClientRect().right > s.getBoundingClientRect().right + 1).map(t => t.textContent));
+"""
+"""Every text that leaves its picture."""
+
+
+def assert_whole(window, file, checker, width, scheme):
+    """No part of a page has to be scrolled sideways or is cut off, and axe-core finds nothing."""
+    window.open(file, width, scheme)
+    window.run(UNFOLD)
+    assert window.run("return [innerWidth, document.documentElement.scrollWidth]") == [width, width]
+    assert window.run(SCROLLED) == []
+    assert window.run(OUTSIDE) == []
+    assert axe.violations(window, checker) == []
+
+
+def assert_silent(window, file):
+    """Nothing but the page itself is asked for, nothing runs, and the browser complains of nothing."""
+    assert window.console() == []
+    assert [url for url in window.requests() if not url.startswith("data:")] == [file.as_uri()]
+    assert window.run("return [document.scripts.length, window.hacked]") == [0, None]
+
+
+def assert_names_are_text(window, folder, made, width, scheme="light"):
+    """A page made for a hostile name has the elements of one made for a harmless one, and is as silent."""
+    elements = []
+    for number, name in enumerate((HOSTILE, BENIGN)):
+        file = folder / f"{number}.html"
+        file.write_text(made(name), encoding="utf-8")
+        window.open(file, width, scheme)
+        assert window.run("return document.documentElement.scrollWidth") == width
+        assert_silent(window, file)
+        elements.append(window.run("return [...document.querySelectorAll('*')].map(e => "
+                                   "[e.localName, e.getAttribute('class'), e.attributes.length])"))  # fmt: skip
+    assert elements[0] == elements[1]
