@@ -38,6 +38,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "network": (PAGES / "signatures.md", measured.network_block),
     "link": (PAGES / "signatures.md", measured.link_block),
     "speed": (PAGES / "benchmarks.md", measured.speed_block),
+    "unrelated": (PAGES / "benchmarks.md", measured.unrelated_block),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),
     "adapters": (PAGES / "adapters.md", measured.adapters_block),
     "merges": (PAGES / "merges.md", measured.merges_block),

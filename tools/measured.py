@@ -75,6 +75,18 @@ def link_block() -> str:
     return table(("Budget and link", "Whole command", "What was read"), rows)
 
 
+def unrelated_block() -> str:
+    """What verdicts cost that open every frame, by the last committed run."""
+    rows = [
+        (
+            row["case"], str(row["layers"]), row["verdict"], f"{row['processor seconds']:.3g} s",
+            f"{row['seconds']:.3g} s", f"{row['peak memory, GB']:.2g} GB", f"{row['read, GB']:.3g} GB",
+        )
+        for row in _run("unrelated")["rows"]
+    ]  # fmt: skip
+    return table(("Model", "Layers", "Verdict", "Processor", "Clock", "Peak memory", "Read"), rows)
+
+
 def search_block() -> str:
     """How long indexes of several sizes were searched by the last committed run, and what was found."""
     rows = [(row["what"], f"{row['measured']:.3g} {row['unit']}", row["note"]) for row in _run("search")["rows"]]

@@ -23,8 +23,8 @@ from hf_lineage.evidence.framed import RESIDUAL, TOKEN, Framed, Test
 from hf_lineage.evidence.framed_verdict import judge_framed
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unrelated, Verdict
+from hf_lineage.signature.read_units import PATH
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.token_frame import PATH
 
 USUAL = next(iter(RECIPES.values())).name
 """Other recipes reproduce what was measured with them, and nothing else."""

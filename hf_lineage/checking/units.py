@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-import numpy as np
-
 from hf_lineage.checking.opened import Opened
 from hf_lineage.checking.tokens import by_tokens
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.framed import PROCRUSTES, RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
 from hf_lineage.signature import procrustes
 from hf_lineage.signature.kept_units import MOST_KEPT, Keep, heaviest, in_the_same_places
-from hf_lineage.signature.read_units import unit_rows
+from hf_lineage.signature.read_units import PATH, Measured, obstacle, unit_rows
 from hf_lineage.signature.recipe import Array
-from hf_lineage.signature.token_frame import PATH, obstacle, seen_through
+from hf_lineage.signature.token_frame import seen_through
+from hf_lineage.signature.unit_pairs import Units
 from hf_lineage.signature.unit_rows import Layers
 
 ENOUGH = 0.5
@@ -36,9 +35,10 @@ def shown(base: Opened, candidate: Opened, layers: Collection[int], at_first: st
         if why := obstacle(model.layout):
             raise NothingToCompare(f"{model.described.repo} {why}")
 
+    views = [_View(model, layers, test.unit_seed) for model in models]
+
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
-        keep = in_the_same_places(MOST_KEPT // max(len(layers), 1), test.unit_seed)
-        rows = [_rows(model, layers, matrix, keep) for model, matrix in zip(models, through, strict=True)]
+        rows = [view.rows(matrix) for view, matrix in zip(views, through, strict=True)]
         if frame.name == PROCRUSTES:
             rows = [{number: units.normalised() for number, units in one.items()} for one in rows]
         return compare_units(rows[0], rows[1], len(candidate.layout.numbers(PATH)), frame, test)
@@ -49,7 +49,7 @@ def shown(base: Opened, candidate: Opened, layers: Collection[int], at_first: st
         return seen(Frame(RESIDUAL), (seen_through(base.layout.width),) * 2)
 
     def fitted() -> Framed:
-        return seen(Frame(PROCRUSTES), procrustes.between(*(_units(model, layers) for model in models)))
+        return seen(Frame(PROCRUSTES), procrustes.between(*(view.heaviest() for view in views)))
 
     return _better(known, fitted)
 
@@ -74,18 +74,28 @@ def _better(known: Callable[[], Framed], fitted: Callable[[], Framed]) -> Framed
         return first
 
 
-def _units(model: Opened, layers: Collection[int]) -> procrustes.Units:
-    """The hidden units of some layers in the model's own coordinates, one layer in memory besides what is kept."""
-    own = np.eye(model.layout.width, dtype=np.float32)
-    numbers = [number for number in model.layout.numbers(PATH) if number in layers]
-    most = procrustes.most_of_a_layer(model.layout.width, len(numbers))
-    rows = (_rows(model, (number,), own, heaviest(most))[number] for number in numbers)
-    return procrustes.pooled([procrustes.heaviest(layer, len(numbers)) for layer in rows])
+class _View:
+    """The hidden units of some layers of a model: what they weigh is measured once, however often they are seen."""
 
+    def __init__(self, model: Opened, layers: Collection[int], seed: int) -> None:
+        self._model, self._layers = model, layers
+        self._keep = in_the_same_places(MOST_KEPT // max(len(layers), 1), seed)
+        self._known: dict[int, Measured] = {}
 
-def _rows(model: Opened, layers: Collection[int], through: Array, keep: Keep) -> Layers:
-    """The hidden units of some layers; NothingToCompare where a number is not finite."""
-    rows = unit_rows(model.checkpoint, model.layout, layers, through, keep)
-    if not rows or not all(layer.finite for layer in rows.values()):
-        raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
-    return rows
+    def rows(self, through: Array) -> Layers:
+        """Return the units seen through a matrix (s, d); NothingToCompare where a number is not finite."""
+        return self._read(self._layers, through, self._keep)
+
+    def heaviest(self) -> Units:
+        """Return those that write most in the model's own coordinates, one layer in memory besides what is kept."""
+        layout = self._model.layout
+        numbers = [number for number in layout.numbers(PATH) if number in self._layers]
+        most = heaviest(procrustes.most_of_a_layer(layout.width, len(numbers)))
+        return procrustes.pooled([self._read((number,), None, most)[number] for number in numbers])
+
+    def _read(self, layers: Collection[int], through: Array | None, keep: Keep) -> Layers:
+        model = self._model
+        rows = unit_rows(model.checkpoint, model.layout, layers, through, keep, self._known)
+        if not rows or not all(layer.finite for layer in rows.values()):
+            raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
+        return rows

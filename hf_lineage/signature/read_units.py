@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -14,29 +14,66 @@ from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.signature.branches import tensors, terms
 from hf_lineage.signature.kept_units import Keep, Numbers, everything, experts_of
 from hf_lineage.signature.parallel import Share, workers
-from hf_lineage.signature.recipe import Array, Vector
+from hf_lineage.signature.recipe import RECIPES, Array, Vector
 from hf_lineage.signature.residual import Probes, written
 from hf_lineage.signature.survey import survey
 from hf_lineage.signature.term import Term, row_norms
-from hf_lineage.signature.token_frame import LIGHT, PATH, RECIPE
 from hf_lineage.signature.unit_rows import UnitRows
+
+PATH = "mlp"
+"""The path whose hidden units are compared."""
+RECIPE = RECIPES["robust"]
+"""How their rows are formed: gains folded in, means removed, weighed by activity."""
+UNWEIGHED = replace(RECIPE, activity=False)
+"""The same where it is known what every unit weighs, so that gates and routers need not be read."""
+LIGHT = replace(RECIPE, probes=1, coordinates=2)
+"""The same with next to no sketch: what is asked for is how much every unit writes."""
+WIDE = 1024
+"""Rows in coordinates of their own that are longer are kept in half precision: of length 1, they need no more."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the hidden units of a layer weigh, which is measured once however often they are seen."""
+
+    experts: tuple[Vector, ...]
+    """What the units of each expert write; a dense layer is one expert."""
+    writes: float
+    """What the layer writes."""
+
+
+def obstacle(layout: Layout) -> str:
+    """Return why the hidden units of a model are not compared one by one, as a phrase after its name; else empty."""
+    if PATH not in layout.paths:
+        return "has no MLP"
+    return "has layers of unlike widths" if len(set(layout.widths)) > 1 else ""
 
 
 def unit_rows(
-    checkpoint: Checkpoint, layout: Layout, layers: Collection[int], through: Array, keep: Keep = everything
+    checkpoint: Checkpoint,
+    layout: Layout,
+    layers: Collection[int],
+    through: Array | None,
+    keep: Keep = everything,
+    known: dict[int, Measured] | None = None,
 ) -> dict[int, UnitRows]:
     """Return the hidden units of those of these layers that have an MLP, seen through a matrix (s, d).
 
-    Of a layer with experts only those are held in memory that are kept. Raise as `Checkpoint.read` does.
+    Without a matrix they are in the coordinates of their own stream. Of a layer with experts only those are held in
+    memory that are kept. What units weigh is taken from what is known, or measured and put there. Raise as
+    `Checkpoint.read` does.
     """
-    numbers = [number for number in layout.numbers(PATH) if number in layers]
+    known = {} if known is None else known
     rows: dict[int, UnitRows] = {}
     with workers() as share:
-        for number in numbers:
-            checkpoint.prefetch(*tensors(layout, PATH, number, RECIPE))
-            branch = list(terms(layout, PATH, number, RECIPE, functools.cache(checkpoint.read)))
+        for number in (number for number in layout.numbers(PATH) if number in layers):
+            recipe = UNWEIGHED if number in known else RECIPE
+            checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
+            branch = list(terms(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
             experts = experts_of(layout.sets(PATH)[number])
-            rows[number] = _layer(branch, experts, _View(through, share, keep))
+            if number not in known:
+                known[number] = _measured(branch, experts, share)
+            rows[number] = _layer(branch, experts, known[number], _View(through, share, keep))
     return rows
 
 
@@ -44,37 +81,47 @@ def unit_rows(
 class _View:
     """How the units of a layer are seen."""
 
-    through: Array
+    through: Array | None
     share: Share
     keep: Keep
 
+    def width(self, own: int) -> int:
+        """Return how many coordinates that gives, from those of the stream."""
+        return own if self.through is None else len(self.through)
 
-def _layer(branch: Sequence[Term], experts: Sequence[Sequence[int]], view: _View) -> UnitRows:
+
+def _measured(branch: Sequence[Term], experts: Sequence[Sequence[int]], share: Share) -> Measured:
+    surveys = [survey(term, Probes.of(LIGHT, term.reader.shape[1]), share) for term in branch]
+    weight = np.concatenate([units.norm for units in surveys])
+    ends = accumulate((size for own in experts for size in own), initial=0)
+    size = float(np.sqrt(np.sum(weight**2)))  # about the norm of the branch
+    writes = written(list(zip(branch, surveys, strict=True)), float(weight.sum()), size)
+    return Measured(tuple(weight[start:stop] for start, stop in pairwise(ends)), writes)
+
+
+def _layer(branch: Sequence[Term], experts: Sequence[Sequence[int]], measured: Measured, view: _View) -> UnitRows:
     """The kept hidden units of a layer, each over the norm of its whole row."""
-    measured = [survey(term, Probes.of(LIGHT, term.reader.shape[1]), view.share) for term in branch]
-    weight = np.concatenate([units.norm for units in measured])
-    sizes = [size for own in experts for size in own]
-    parts = [weight[start:stop] for start, stop in pairwise(accumulate(sizes, initial=0))]
-    kept = view.keep(parts) if len(parts) > 1 else everything(parts)
+    parts = measured.experts
+    kept = view.keep(parts)
     seen, first = list[tuple[Array, Array, Vector]](), 0
     for term, own in zip(branch, experts, strict=True):
         starts = accumulate(own[:-1], initial=0)
         places = [part + start for part, start in zip(kept[first : first + len(own)], starts, strict=True)]
-        seen.append(_seen(term, np.concatenate(places), view))
+        seen.append(_seen(replace(term, inside=None), np.concatenate(places), view))
         first += len(own)
     inner, outer = (np.concatenate([one[side] for one in seen]) for side in range(2))
     norms = np.concatenate([one[2] for one in seen], axis=1)
     chosen = np.concatenate([part[places] for part, places in zip(parts, kept, strict=True)])
-    writes = written(list(zip(branch, measured, strict=True)), float(weight.sum()), _size(weight))
     counts = tuple(map(len, kept)) if len(parts) > 1 else ()
-    return UnitRows(inner, outer, chosen, norms, writes, counts, len(chosen) / max(len(weight), 1))
+    return UnitRows(inner, outer, chosen, norms, measured.writes, counts, len(chosen) / max(sum(map(len, parts)), 1))
 
 
 def _seen(term: Term, kept: Numbers, view: _View) -> tuple[Array, Array, Vector]:
     """What the kept units of a term read and write, (u, s) each, and the norms of both, (2, u)."""
     places = np.full(len(term.reader), -1)
     places[kept] = np.arange(len(kept))
-    inner, outer = (np.empty((len(kept), len(view.through)), np.float32) for _ in range(2))
+    width = view.width(term.reader.shape[1])
+    inner, outer = (np.empty((len(kept), width), np.float16 if width > WIDE else np.float32) for _ in range(2))
     sizes = np.empty((2, len(kept)))
 
     def note(starts: Iterator[int]) -> None:
@@ -85,13 +132,8 @@ def _seen(term: Term, kept: Numbers, view: _View) -> tuple[Array, Array, Vector]
                 chosen = np.asarray(rows) if mine.all() else np.asarray(rows)[mine]
                 norms = row_norms(chosen)
                 over = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-                seen[here[mine]] = (chosen @ view.through.T) * over[:, None]
+                seen[here[mine]] = (chosen if view.through is None else chosen @ view.through.T) * over[:, None]
                 sizes[side, here[mine]] = norms
 
     view.share(note, term.starts)
     return inner, outer, sizes
-
-
-def _size(weight: Vector) -> float:
-    """About ‖M‖_F of a branch whose units have these norms."""
-    return float(np.sqrt(np.sum(weight**2)))

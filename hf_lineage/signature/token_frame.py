@@ -8,24 +8,18 @@ whatever the width, so that it is also the same for a model of another width wit
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.layout import Layout
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.recipe import RECIPES, Array, Vector, signs
+from hf_lineage.signature.inverse_root import InverseRoot, inverse_root
+from hf_lineage.signature.recipe import Array, Vector, signs
 from hf_lineage.signature.sample import runs
 
 Numbers = NDArray[np.int64]
-PATH = "mlp"
-"""The path whose hidden units are compared."""
-RECIPE = RECIPES["robust"]
-"""How their rows are formed: gains folded in, means removed, weighed by activity."""
-LIGHT = replace(RECIPE, probes=1, coordinates=2)
-"""The same with next to no sketch: what is asked for is how much every unit writes."""
 FEWEST_TOKENS, MOST_TOKENS, SIDE_BY_SIDE = 2048, 8192, 64
 """Tokens are read in runs of SIDE_BY_SIDE rows, twice as many as the wider stream has coordinates, between these."""
 SEEN = 256
@@ -38,11 +32,12 @@ SPANNED = 0.5
 
 @dataclass(frozen=True)
 class Polar:
-    """U (K, d) of the rows of K tokens, by its factors: orthonormal columns in the directions that these rows span."""
+    """U = X (XᵀX)^(-1/2) of the rows X of K tokens: orthonormal columns in the directions that these rows span."""
 
-    factor: Vector
-    """(K, d)"""
-    rank: int
+    rows: Vector
+    """(K, d): X, its largest number 1."""
+    root: InverseRoot
+    """(XᵀX)^(-1/2)"""
 
 
 def drawn_tokens(shared: int, widths: Sequence[int]) -> NDArray[np.int64]:
@@ -85,15 +80,12 @@ def polar(rows: NDArray[np.float64], narrower: int) -> Polar:
     if not np.isfinite(rows).all() or largest == 0:
         raise NothingToCompare("the rows of its tokens are zero or not finite")
     scaled = rows / largest
-    squares, vectors = np.linalg.eigh(scaled.T @ scaled)
-    kept = squares > LEAST**2 * squares[-1]
-    rank = int(kept.sum())
-    if rank < SPANNED * narrower:
+    root = inverse_root(scaled.T @ scaled, LEAST)
+    if root.rank < SPANNED * narrower:
         raise NothingToCompare(
-            f"the rows of {len(rows)} tokens span only {rank} of the {rows.shape[1]} directions of its stream"
+            f"the rows of {len(rows)} tokens span only {root.rank} of the {rows.shape[1]} directions of its stream"
         )
-    directions = vectors[:, kept]
-    return Polar(scaled @ (directions / np.sqrt(squares[kept])) @ directions.T, rank)
+    return Polar(scaled, root)
 
 
 def between(base: Polar, candidate: Polar) -> tuple[Array, Array]:
@@ -101,8 +93,9 @@ def between(base: Polar, candidate: Polar) -> tuple[Array, Array]:
 
     ⟨U_A a, U_B b⟩ = ⟨a, U_Aᵀ U_B b⟩, so that rows of the candidate are turned into coordinates of the base.
     """
-    seen = seen_through(base.factor.shape[1])
-    return seen, (seen @ (base.factor.T @ candidate.factor)).astype(np.float32)
+    seen = seen_through(base.rows.shape[1])
+    through = candidate.rows.T @ (base.rows @ base.root.times(seen.T.astype(np.float64)))
+    return seen, candidate.root.times(through).T.astype(np.float32)
 
 
 def seen_through(width: int) -> Array:
@@ -110,10 +103,3 @@ def seen_through(width: int) -> Array:
     if width <= SEEN:
         return np.eye(width, dtype=np.float32)
     return signs(f"units in a frame {width}", (SEEN, width)) / np.float32(np.sqrt(SEEN))
-
-
-def obstacle(layout: Layout) -> str:
-    """Return why the hidden units of a model are not compared one by one, as a phrase after its name; else empty."""
-    if PATH not in layout.paths:
-        return "has no MLP"
-    return "has layers of unlike widths" if len(set(layout.widths)) > 1 else ""

@@ -1,0 +1,44 @@
+"""The models on which a verdict takes its longest way are what they are said to be, in a narrow stream."""
+
+import json
+
+import pytest
+
+from benchmarks import unrelated, watched
+from benchmarks.shapes import Shape
+from benchmarks.turning import BASE, write_variants
+
+SHAPE = Shape(1, 64, 512, heads=2, groups=2, head_size=32, vocabulary=512)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    write_variants(folder, SHAPE)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict", "frame"),
+    [
+        ("fine-tune", "RELATED", ""),
+        ("independent", "UNRELATED", None),
+        ("rotated", "RELATED", "token"),
+        ("rotated, new embedding", "RELATED", "procrustes"),
+    ],
+)
+def test_every_case_has_the_verdict_and_the_frame_that_it_is_made_for(models, monkeypatch, case, verdict, frame):
+    monkeypatch.setattr(watched, "_watched", dict)
+    found = watched.cost(models / BASE.name, models / case)
+    assert found.verdict == verdict
+    assert frame in (None, found.frame)
+
+
+def test_rows_of_other_cases_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(unrelated, "FILE", tmp_path / "unrelated.json")
+    found = watched.Cost("UNRELATED", "token", 2.0, 3.0, 10**9, 10**9, {"a step": (1.0, 1.0), "another": (0.0, 0.0)})
+    for case, layers in (("rotated", 2), ("independent", 2), ("independent", 1), ("rotated", 2)):
+        unrelated.write([unrelated.row(case, layers, found)])
+    rows = json.loads(unrelated.FILE.read_text())["rows"]
+    assert [(row["case"], row["layers"]) for row in rows] == [("independent", 1), ("independent", 2), ("rotated", 2)]
+    assert rows[0]["steps, seconds and processor seconds"] == {"a step": [1.0, 1.0]}
