@@ -19,7 +19,6 @@ STEPS = {
     "the products of the paths": ("checking.judgement", "by_paths"),
     "coordinates from tokens": ("checking.units", "by_tokens"),
     "units read, weighed and seen": ("checking.units", "unit_rows"),
-    "the heaviest units read": ("checking.units", "own_rows"),
     "units described": ("signature.unit_pairs", "described"),
     "coordinates fitted, descriptions included": ("signature.procrustes", "between"),
     "units compared, test included": ("checking.units", "compare_units"),

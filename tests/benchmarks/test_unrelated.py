@@ -1,5 +1,6 @@
 """The models on which a verdict takes its longest way are what they are said to be, in a narrow stream."""
 
+import importlib
 import json
 
 import pytest
@@ -32,6 +33,11 @@ def test_every_case_has_the_verdict_and_the_frame_that_it_is_made_for(models, mo
     found = watched.cost(models / BASE.name, models / case)
     assert found.verdict == verdict
     assert frame in (None, found.frame)
+
+
+@pytest.mark.parametrize(("module", "function"), watched.STEPS.values())
+def test_every_step_whose_time_is_taken_is_a_function(module, function):
+    assert callable(getattr(importlib.import_module(f"hf_lineage.{module}"), function))
 
 
 def test_rows_of_other_cases_stay(tmp_path, monkeypatch):
