@@ -12,11 +12,12 @@ import numpy as np
 from scipy.stats import kstest
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.parts import independence
 from benchmarks.paper.parts.adapters import Family, Workshop
 from benchmarks.paper.parts.experts import Mixture, dense, edited, mixture
-from benchmarks.paper.parts.frames import all_pairs, interval, population, seen
+from benchmarks.paper.parts.frames import all_pairs, population, seen
+from benchmarks.paper.parts.independence import LARGEST, LEVELS
 from benchmarks.paper.parts.results import Row
-from hf_lineage.evidence.framed import PROCRUSTES
 from hf_lineage.evidence.framed_verdict import CALIBRATED
 
 STEPS = 300
@@ -39,9 +40,8 @@ SMALL = {
     "upcycled": Mixture("Mixtral", 32, 2, 4, 40, upcycled=True),
 }
 """Models of which as many are made as the distribution of p needs."""
-LEVELS, ALPHA = (0.01, 0.05), 0.01
-PAIRS, LARGEST = "independent pairs", "independent pairs: largest share inherited"
-FITTED = "independent pairs that show most in fitted coordinates"
+ALPHA = 0.01
+PAIRS = "independent pairs"
 UNIFORM = "pairs that share no model: p of the Kolmogorov-Smirnov test"
 EDITS = (("rotated",), ("reordered", "rotated"), ("shuffled", "reordered", "rotated"))
 UPCYCLED = "upcycled, beside its dense base"
@@ -68,17 +68,7 @@ def independent(
     found = {(a, b): seen(workshop, models[a], models[b], permutations) for a, b in all_pairs(models)}
     each = ", ".join(f"{count} {name}" for name, count in _named(kinds, few))
     yield Row(PAIRS, None, len(found), f"of {len(models)} models: {each}")
-    shares = sorted((one.share for one in found.values()), reverse=True)
-    yield Row(LARGEST, None, shares[0], f"the next {shares[1]:.4f} and {shares[2]:.4f}")
-    fitted = [one.share for one in found.values() if one.frame == PROCRUSTES]
-    yield Row(FITTED, None, len(fitted), f"their largest share {max(fitted, default=0.0):.4f}")
-    for alpha in LEVELS:
-        rejected = {pair: one.p_value <= alpha for pair, one in found.items()}
-        low, high = interval(rejected, len(models))
-        note = f"{sum(rejected.values())} of {len(found)}; 95 % interval {low:.4f} to {high:.4f}, models drawn again"
-        name = f"independent pairs rejected at {alpha}"
-        yield Row(name, None, float(np.mean(list(rejected.values()))), note)
-        yield Row(f"{name}: lower end", None, low)
+    yield from independence.shown(found, len(models))
 
 
 def _named(kinds: Mapping[Mixture, int], few: Mapping[Family, int]) -> Iterator[tuple[str, int]]:

@@ -13,10 +13,11 @@ import numpy as np
 from scipy.stats import kstest
 
 from benchmarks.paper.experiment import Bench, Experiment, claim
+from benchmarks.paper.parts import independence
 from benchmarks.paper.parts.adapters import Family, Workshop
-from benchmarks.paper.parts.frames import Seen, all_pairs, forgetful, interval, narrowed, population, seen, turned
+from benchmarks.paper.parts.frames import Seen, all_pairs, forgetful, narrowed, population, seen, turned
+from benchmarks.paper.parts.independence import LARGEST, LEVELS
 from benchmarks.paper.parts.results import Row
-from hf_lineage.evidence.framed import PROCRUSTES
 from hf_lineage.evidence.framed_verdict import CALIBRATED
 
 STEPS = 600
@@ -38,9 +39,8 @@ FAMILIES = {
 FEW = {Family("Llama", 32, 2, 60): 2, Family("GPT-2", 48, 2, 60): 2}
 """For the smallest scale."""
 SMALL = Family("Llama", 32, layers=2, steps=60)
-LEVELS, ALPHA = (0.01, 0.05), 0.01
-PAIRS, LARGEST = "independent pairs", "independent pairs: largest share inherited"
-FITTED = "independent pairs that show most in fitted coordinates"
+ALPHA = 0.01
+PAIRS = "independent pairs"
 WIDE = "independent pairs of unlike width"
 UNIFORM = "pairs that share no model: p of the Kolmogorov-Smirnov test"
 NARROWER, RETRAINED = (0.75, 0.5), 400
@@ -67,19 +67,7 @@ def independent(found: Mapping[tuple[int, int], Seen], families: Mapping[Family,
     kinds = ", ".join(f"{count} {one.name}, {one.layers} layers" for one, count in families.items())
     yield Row(PAIRS, None, len(found), f"of {len(each)} models: {kinds}")
     yield Row(WIDE, None, sum(each[a].width != each[b].width for a, b in found))
-    shares = sorted((one.share for one in found.values()), reverse=True)
-    yield Row(LARGEST, None, shares[0], f"the next {shares[1]:.4f} and {shares[2]:.4f}")
-    fitted = [one.share for one in found.values() if one.frame == PROCRUSTES]
-    yield Row(FITTED, None, len(fitted), f"their largest share {max(fitted, default=0.0):.4f}")
-    for alpha in LEVELS:
-        rejected = {pair: one.p_value <= alpha for pair, one in found.items()}
-        low, high = interval(rejected, len(each))
-        name = f"independent pairs rejected at {alpha}"
-        note = (
-            f"{sum(rejected.values())} of {len(found)}; 95 % interval {low:.4f} to {high:.4f}, whole models drawn again"
-        )
-        yield Row(name, None, float(np.mean(list(rejected.values()))), note)
-        yield Row(f"{name}: lower end", None, low)
+    yield from independence.shown(found, len(each))
 
 
 def uniform(bench: Bench, workshop: Workshop, permutations: int) -> Row:
