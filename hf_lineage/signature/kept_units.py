@@ -28,12 +28,13 @@ def everything(experts: Sequence[Vector]) -> list[Numbers]:
 def in_the_same_places(most: int, seed: int) -> Keep:
     """Return what keeps about so many units of a layer, in the same places of all experts of one size.
 
+    Of a layer without experts everything is kept: so much is held of any dense model.
     With fewer a model keeps some of those that it keeps with more, so that models of unlike size can be compared.
     """
 
     def keep(experts: Sequence[Vector]) -> list[Numbers]:
         total = sum(map(len, experts))
-        if total <= most:
+        if len(experts) == 1 or total <= most:
             return everything(experts)
         return [_drawn(len(weight), max(len(weight) * most // total, 1), seed) for weight in experts]
 

@@ -24,6 +24,10 @@ def test_units_are_kept_in_the_same_places_of_experts_of_one_size():
     assert numbers(in_the_same_places(50, 1)(WEIGHTS)) != kept
 
 
+def test_a_layer_without_experts_is_kept_whole():
+    assert numbers(in_the_same_places(10, 0)(WEIGHTS[:1])) == [list(range(40))]
+
+
 def test_the_heaviest_are_kept_whichever_expert_they_belong_to():
     assert numbers(heaviest(22)(WEIGHTS)) == [[], [38, 39], list(range(20))]
     assert numbers(heaviest(100)(WEIGHTS)) == numbers(everything(WEIGHTS))
