@@ -12,6 +12,7 @@ from hf_lineage.checkpoint.converted import open_converted
 from hf_lineage.checkpoint.files import located
 from hf_lineage.checkpoint.formats import first_read, tensors_of
 from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.numbers import DTYPES, WIDER
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.checkpoint.tensor import as_stored
@@ -24,8 +25,6 @@ from hf_lineage.hub.ranges import RangedFile
 from hf_lineage.hub.reference import RepoRef
 
 HALF = "float16"
-WIDE = ("F64", "F32", "BF16")
-"""Formats with numbers that are 0 in float16."""
 
 
 def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> Checkpoint:
@@ -65,7 +64,9 @@ def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> C
         raise type(error)(f"{repo}: {error}") from None
     if _in_half(config):
         plain = {part for tensor in tensors.values() if tensor.decode is as_stored for part in tensor.parts}
-        stored |= {name: replace(stored[name], halved=True) for name in plain if stored[name].dtype in WIDE}
+        stored |= {
+            name: replace(stored[name], halved=True) for name in plain if DTYPES.get(stored[name].dtype) in WIDER
+        }
     if not remote_files:
         return Checkpoint(stored, tensors)
     return RemoteCheckpoint(stored, tensors, {file.path: file for file in remote_files}, pool, downloads)
