@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -121,6 +122,18 @@ def xielu(positive: float, negative: float, beta: float = 0.5) -> Activation:
 
     turns = (float(np.log1p(-beta / negative)),) if negative > beta > 0 else ()
     return make("xielu", value, slope, (-20.0, 0.0), (left, right), turns)
+
+
+def with_learned(usual: Activation, numbers: Sequence[float]) -> Activation:
+    """Return an activation with what a layer has learned of it: for xIELU the logits of two factors, and beta."""
+    if usual.name != "xielu" or not numbers:
+        return usual
+    positive, negative, beta = numbers
+    return xielu(_softplus(positive), beta + _softplus(negative), beta)
+
+
+def _softplus(x: float) -> float:
+    return float(np.logaddexp(0.0, x))
 
 
 EXACT, FUSED, WRITTEN, ROUNDED = -5.4, -5.02, -3.09, -3.04

@@ -17,6 +17,7 @@ from hf_lineage.architecture.activations import ACTIVATIONS, swish
 from hf_lineage.architecture.curves import Activation, Curve, Function, Polynomial, Vector, clamped
 from hf_lineage.architecture.lookup import setting
 from hf_lineage.architecture.normal import ROOT_TAU, density_at, share_below
+from hf_lineage.architecture.scores import SIGMOID, Corrected, Scores
 from hf_lineage.errors import NothingToCompare
 
 NARROW = 1 / 40
@@ -197,11 +198,14 @@ def _staying(curve: Curve, spread: Vector, centre: Vector) -> Vector:
     return total / spread / ROOT_TAU
 
 
-def routed(spread: Vector, centre: Vector, chosen: int, correction: Vector | None = None) -> Vector:
+def routed(
+    spread: Vector, centre: Vector, chosen: int, correction: Vector | None = None, scores: Scores = SIGMOID
+) -> Vector:
     """Return the probability that each expert is among the `chosen`, for logits N(centre, spread²) taken alone.
 
     It is P(logit > t) with t such that the probabilities add up to `chosen`. With a correction the experts are chosen
-    by sigmoid(logit) + correction. An expert whose bias is minus infinity is never chosen; NaN stays NaN.
+    by their scores, such as sigmoid(logit), + correction. An expert whose bias is minus infinity is never chosen; NaN
+    stays NaN.
     """
     spread, centre = np.broadcast_arrays(np.asarray(spread, np.float64), np.asarray(centre, np.float64))
     added = np.zeros_like(centre) if correction is None else np.asarray(correction, np.float64)
@@ -212,25 +216,24 @@ def routed(spread: Vector, centre: Vector, chosen: int, correction: Vector | Non
     if alive.sum() <= chosen:
         share[alive] = 1.0
         return share
-    share[alive] = _share(spread[alive], centre[alive], chosen, added[alive] if correction is not None else None)
+    corrected = None if correction is None else Corrected(added[alive], scores)
+    share[alive] = _share(spread[alive], centre[alive], chosen, corrected)
     return share
 
 
-def _share(spread: Vector, centre: Vector, chosen: int, added: Vector | None) -> Vector:
+def _share(spread: Vector, centre: Vector, chosen: int, corrected: Corrected | None) -> Vector:
     """The shares at the threshold for which they add up to `chosen`, by bisection down to neighbouring numbers."""
     least = 1e-9 * max(1.0, float(np.abs(centre[np.isfinite(centre)]).max(initial=0)))
     spread = np.maximum(spread, least)  # equal experts without spread get equal probabilities
-    ends = (centre - 40 * spread, centre + 40 * spread) if added is None else (added, added + 1)
+    ends = (centre - 40 * spread, centre + 40 * spread) if corrected is None else corrected.ends(spread, centre)
     low, high = float(np.min(ends[0])), float(np.max(ends[1]))
     while low < (middle := low / 2 + high / 2) < high:
-        above = _over(middle, spread, centre, added)
+        above = _over(middle, spread, centre, corrected)
         low, high = (middle, high) if above.sum() > chosen else (low, middle)
-    return _over(low, spread, centre, added)
+    return _over(low, spread, centre, corrected)
 
 
-def _over(threshold: float, spread: Vector, centre: Vector, added: Vector | None) -> Vector:
+def _over(threshold: float, spread: Vector, centre: Vector, corrected: Corrected | None) -> Vector:
     """How probably each expert's score is over a threshold."""
-    from scipy.special import logit
-
-    bound = threshold if added is None else logit(np.clip(threshold - added, 0.0, 1.0))
+    bound = threshold if corrected is None else corrected.scores.logit(threshold - corrected.added)
     return share_below((centre - bound) / spread)

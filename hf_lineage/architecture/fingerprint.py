@@ -12,10 +12,10 @@ from hf_lineage.architecture.schema import Factorization, Lora
 def fingerprint(factorization: Factorization) -> str:
     """Return a digest of what a factorization says about the tensors; another digest may mean other numbers.
 
-    Left out are the listed classes, the ignored matrices, the embedding, the key that counts the layers, what only
+    Left out are the listed classes, the ignored matrices, the key that counts the layers, what only
     adapters need, and all default values.
     """
-    relevant = msgspec.structs.replace(factorization, classes=(), ignores=(), embedding=(), depth=None, lora=Lora())
+    relevant = msgspec.structs.replace(factorization, classes=(), ignores=(), depth=None, lora=Lora())
     return hashlib.sha256(repr(_plain(relevant)).encode()).hexdigest()
 
 

@@ -73,6 +73,7 @@ class Fit:
             self.expect(slot, (*experts, rows, columns))
             if role != "down" and slot.tensor in layer_set.biases:
                 self._expect_shapes({layer_set.biases[slot.tensor]: (*experts, rows)})
+        self._expect_numbers(layer_set.learned)
         if layer_set.router:
             self._routes(
                 layer_set, math.prod(experts) if experts else sum(other.router == layer_set.router for other in beside)
@@ -84,6 +85,12 @@ class Fit:
             routed=self._routed(layer_set),
             groups=self._groups(layer_set),
         )
+
+    def _expect_numbers(self, names: Sequence[str]) -> None:
+        """Raise unless tensors hold one number each."""
+        for name in names:
+            if math.prod(self.shapes[name]) != 1:
+                raise CheckpointError(f"{name} has shape {self.shapes[name]}, where it needs one number")
 
     def _routes(self, layer_set: LayerSet, experts: int) -> None:
         """Raise unless a router has a row for each expert, and perhaps for some that compute nothing."""
@@ -97,11 +104,16 @@ class Fit:
         for name in (layer_set.biases.get(router), layer_set.correction):
             if name is not None and math.prod(self.shapes[name]) != rows:
                 raise CheckpointError(f"{name} has shape {self.shapes[name]}, its router asks for {(rows,)}")
+        if layer_set.table and (len(self.shapes[layer_set.table]) != 2 or 0 in self.shapes[layer_set.table]):
+            raise CheckpointError(f"{layer_set.table} has shape {self.shapes[layer_set.table]}, which is no table")
 
     def _routed(self, layer_set: LayerSet) -> int | None:
-        """How many experts a token is sent to; None where there is no router."""
+        """How many experts a token is sent to; None where there is no router, or where it sends tokens nowhere.
+
+        With none the layer adds nothing, which is a reservation about the settings and no damage.
+        """
         counts = [count for key in layer_set.routed_by if (count := setting(self.config, key)) is not None]
-        if layer_set.router is None or not counts:
+        if layer_set.router is None or not counts or counts[0] == 0:
             return None
         if type(counts[0]) is not int or counts[0] < 1:
             raise CheckpointError(

@@ -12,13 +12,13 @@ import msgspec
 from hf_lineage.architecture.layers import named_tensors
 from hf_lineage.architecture.lookup import registry_root
 from hf_lineage.architecture.named import Named, Undo
-from hf_lineage.architecture.schema import Factorization, Setting, as_names, as_stacks
+from hf_lineage.architecture.schema import Factorization, Setting, as_names, as_sets, as_stacks, prefixes
 from hf_lineage.architecture.tables import read_table
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.files.gguf_package import gguf
 
 EMBEDDING = "token_embd.weight"
-FILE = "gguf/architectures.yaml"
+FILE, LAYERS = "gguf/architectures.yaml", "block_count"
 ARCHITECTURE, TYPE = "general.architecture", "general.type"
 LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
 SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_scale))?)")
@@ -39,6 +39,7 @@ class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     settings: dict[str, str]
+    learned: dict[str, str]
     architectures: dict[str, _Architecture]
 
 
@@ -82,6 +83,23 @@ def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
             "check the safetensors release instead"
         )
     return str(named), entry
+
+
+def learned(metadata: Mapping[str, Any], factorization: Factorization) -> Iterator[tuple[str, float]]:
+    """Yield what the activations of all layers have learned, by its name on the Hub's disk; it stands in the metadata.
+
+    Raise NothingToCompare where the metadata do not say one number for each layer.
+    """
+    wanted = {name for matrices in as_sets(factorization.branches.mlp) for name in matrices.learned}
+    layers = metadata.get(f"{metadata[ARCHITECTURE]}.{LAYERS}")
+    for name, key in _table().learned.items():
+        if name not in wanted:
+            continue
+        values = metadata.get(key)
+        if not isinstance(values, tuple) or len(values) != layers:
+            raise NothingToCompare(f"the GGUF file has no list `{key}` of one number for each layer; do not trust it")
+        for number, value in enumerate(values):
+            yield f"{prefixes(factorization)[0].replace('{layer}', str(number))}.{name}", float(value)
 
 
 def names(metadata: Mapping[str, Any], factorization: Factorization, stored: Iterable[str]) -> Iterator[Named]:

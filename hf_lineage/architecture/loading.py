@@ -18,14 +18,13 @@ from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.lookup import setting
 from hf_lineage.architecture.schema import Factorization, as_stacks
 from hf_lineage.architecture.settings import default_depth
+from hf_lineage.architecture.world import companion
 from hf_lineage.errors import NothingToCompare, printable
 
 ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 """Names that configurations give to the number of layers; transformers treats them as one key."""
 PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")
 """Keys that count additional layers which only predict further tokens; transformers does not load those."""
-COMPANION = re.compile(r"\.(?!bias$|weight$).+|_(scales?|scale_inv|blocks|zeros|zero_points?|qzeros|absmax|quant.*)")
-"""Suffixes that turn the name of a matrix into that of a tensor belonging to it."""
 BESIDE = re.compile(r"(?:^|\.)(?:mtp(?:_\w+)?|visual|vision_\w+|audio_\w+)\.")
 """Prefixes of layers that predict further tokens and of vision and audio towers, which no class loads as its layers."""
 COPIED = 2
@@ -201,7 +200,7 @@ def _companions(
 ) -> Iterator[str]:
     """A sentence about what is stored beside a matrix and says how to read it, if `config.json` does not use it."""
     bare = {name.removesuffix(".weight") for name in matrices}
-    companions = [name for name in shapes if name not in matrices and _companion(name, bare)]
+    companions = [name for name in shapes if name not in matrices and companion(name, bare)]
     quantized = config.get("quantization_config")
     if companions and quantized:
         raise NothingToCompare(
@@ -212,10 +211,3 @@ def _companions(
         yield f"tensors beside matrices were not read ({len(companions)}), {printable(companions[0], 200)} among them"
     if quantized and matrices.isdisjoint(decoded):
         yield "config.json has a `quantization_config`, though the weights are plain numbers; they are judged as stored"
-
-
-def _companion(name: str, bare: set[str]) -> bool:
-    return any(
-        name[: match.start()] in bare and COMPANION.fullmatch(name[match.start() :])
-        for match in re.finditer(r"[._]", name)
-    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,8 +82,18 @@ def listing(name: str, root: Path | None = None) -> Iterator[Factorization]:
 
 
 def _texts(root: Path) -> Mapping[Path, str]:
-    """Every file of the registry and what it holds, by name."""
-    return {path: path.read_text(encoding="utf-8") for path in sorted(root.glob("*.yaml"))}
+    """Every file of the registry and what it holds, by name; read again only after something has changed."""
+    if not root.is_dir():
+        return {}
+    with os.scandir(root) as entries:
+        files = [(each.path, each.stat()) for each in entries if each.name.endswith(".yaml")]
+    return _read(tuple(sorted((path, stat.st_mtime_ns, stat.st_size, stat.st_ino) for path, stat in files)))
+
+
+@functools.lru_cache(maxsize=4)
+def _read(files: tuple[tuple[str, int, int, int], ...]) -> Mapping[Path, str]:
+    """What files hold; when each was last changed, its size and its number tell a change."""
+    return {Path(path): Path(path).read_text(encoding="utf-8") for path, *_ in files}
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from hf_lineage.architecture.curves import Activation
 from hf_lineage.architecture.layers import Layer
 from hf_lineage.architecture.lookup import Slot, slots
 from hf_lineage.architecture.schema import MatrixSet, Norms, Sets, Stacks, as_names, as_sets, as_stacks
+from hf_lineage.architecture.scores import SCORES, SIGMOID, Scores
 from hf_lineage.errors import CheckpointError
 
 BIASES = ("bias", "beta")
@@ -45,12 +46,18 @@ class LayerSet:
     """The matrix that computes the routing logits of the experts."""
     correction: str | None = None
     """The vector that is added to the scores of the experts before they are chosen."""
+    scores: Scores = SIGMOID
+    """What the correction is added to."""
+    table: str | None = None
+    """The table that names the experts of each token of the vocabulary."""
     expert: int = 0
     """The number of the expert, where each expert is stored by itself."""
     biases: Mapping[str, str] = field(default_factory=dict)
     """Matrix or norm -> the vector that is added to its output, where there is one."""
     activations: tuple[str, ...] = ()
     """The names that the registry gives for the activation between reader and writer."""
+    learned: tuple[str, ...] = ()
+    """The tensors that hold what the activation has learned; none where the layer has not all of them."""
     routed_by: tuple[str, ...] = ()
     """The keys of `config.json` that count the experts a token is sent to."""
     grouped_by: tuple[str, ...] = ()
@@ -61,6 +68,11 @@ class LayerSet:
     """How many experts a token is sent to."""
     groups: tuple[int, int] = (1, 1)
     """How many groups of experts there are, and from how many of them a token chooses."""
+
+    @property
+    def normed(self) -> bool:
+        """Whether what stands on the output is a norm, which gives it the size of its gain; a layer scale is none."""
+        return "norm" in ".".join((self.output_norm or "").split(".")[-2:]).lower()
 
     @property
     def units(self) -> int:
@@ -77,6 +89,11 @@ class LayerSet:
     def tensors(self) -> tuple[str, ...]:
         """Every tensor that the set claims, each once."""
         return self.read_by(*self.slots)
+
+    @property
+    def choosing(self) -> tuple[str, ...]:
+        """Every tensor that chooses between experts."""
+        return tuple(name for name in (self.router, self.correction, self.table) if name is not None)
 
     def read_by(self, *roles: str) -> tuple[str, ...]:
         """Return every tensor that these roles and the norms are stored in, each once."""
@@ -119,7 +136,9 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
                 _first(names, layer) for names in (matrices.norm, matrices.output_norm, matrices.inner_norm)
             )
             between = (slot.latent[1] for slot in by_role.values() if slot.latent)
-            fed_by, router = _first(matrices.fed_by, layer), _first(matrices.router, layer)
+            fed_by, router, correction = (
+                _first(names, layer) for names in (matrices.fed_by, matrices.router, matrices.correction)
+            )
             added = (*(slot.tensor for slot in by_role.values()), norm, fed_by, router)
             yield LayerSet(
                 by_role,
@@ -129,10 +148,13 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
                 variances=dict(_variances((norm, output_norm, inner_norm, *between), layer)),
                 fed_by=fed_by,
                 router=router,
-                correction=_first(matrices.correction, layer),
+                correction=correction,
+                scores=SCORES[matrices.scores],
+                table=_first(matrices.table, layer),
                 expert=expert,
-                biases=dict(_biases(added, layer)),
+                biases={name: bias for name, bias in _biases(added, layer) if bias != correction},
                 activations=_of_stack(matrices.activation, layer.stack.name),
+                learned=_all(matrices.learned, layer),
                 routed_by=as_names(matrices.routed),
                 grouped_by=matrices.grouped or (),
             )
@@ -167,6 +189,11 @@ def _of_expert(slot: Slot, expert: int) -> Slot:
 def _on_disk(slot: Slot, layer: Layer) -> Slot:
     tensor, *latent = (layer.find(name) or name for name in slot.tensors)
     return replace(slot, tensor=tensor, latent=tuple(latent))
+
+
+def _all(names: Iterable[str], layer: Layer) -> tuple[str, ...]:
+    on_disk = [layer.find(name) for name in names]
+    return () if None in on_disk else tuple(filter(None, on_disk))
 
 
 def _first(names: Norms, layer: Layer) -> str | None:

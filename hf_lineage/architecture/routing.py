@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.architecture.curves import Vector
+from hf_lineage.architecture.scores import SIGMOID, Scores
 
 PER_CHOICE, FEWEST, MOST = 64, 2048, 2**15
 """Tokens for each time that an expert is chosen on average, and tokens at least and at most."""
@@ -24,6 +25,7 @@ tokens are a sample."""
 SUMMED = 2
 """By so many of its best experts a group is chosen where scores are corrected, else by the best one."""
 Logits = NDArray[np.float64]
+Table = NDArray[np.int64]
 
 
 class Router(NamedTuple):
@@ -36,9 +38,13 @@ class Router(NamedTuple):
     chosen: int
     """Experts of a token."""
     correction: Vector | None = None
-    """(experts,): what is added to the scores of the experts, between 0 and 1, before they are chosen."""
+    """(experts,): what is added to the scores of the experts before they are chosen."""
     groups: tuple[int, int] = (1, 1)
     """How many groups of experts there are, and from how many of them a token chooses."""
+    scores: Scores = SIGMOID
+    """What is corrected, and what the chosen are mixed by where there is a correction or a table."""
+    table: Table | None = None
+    """(tokens of the vocabulary, chosen): the experts of each, where none is chosen by its score."""
 
 
 def counting(odds: Vector, router: Router, words: np.random.Philox) -> Vector:
@@ -58,9 +64,18 @@ def mixed_in(router: Router, words: np.random.Philox) -> Vector:
     while left:
         count = min(left, max(AT_A_TIME // experts, 1))
         logits = router.centre + _normal(words, (count, experts)) @ root
-        total += _shares(logits, chosen, router).sum(axis=0)
+        named = None if router.table is None else router.table[_drawn(words, count, len(router.table))]
+        total += _shares(logits, chosen, router, named).sum(axis=0)
         left -= count
     return total * (chosen / tokens)
+
+
+def listed(table: Table, experts: int) -> Vector:
+    """Return for how large a part of the vocabulary a table names each expert."""
+    rows = np.sort(table, axis=1)
+    first = np.ones(rows.shape, bool)
+    first[:, 1:] = rows[:, 1:] != rows[:, :-1]
+    return np.bincount(rows[first], minlength=experts) / max(len(rows), 1)
 
 
 def _root(products: Logits) -> Logits:
@@ -78,22 +93,32 @@ def _normal(words: np.random.Philox, shape: tuple[int, int]) -> Logits:
     return normal
 
 
-def _shares(logits: Logits, chosen: int, router: Router) -> Logits:
+def _drawn(words: np.random.Philox, count: int, size: int) -> NDArray[np.int64]:
+    """Tokens of a vocabulary, each as probable as any other."""
+    return (words.random_raw(count) % np.uint64(size)).astype(np.int64)
+
+
+def _shares(logits: Logits, chosen: int, router: Router, named: Table | None) -> Logits:
     """The share of each expert in what every token is given (tokens, experts), 0 for those that are not chosen."""
-    scores = logits
-    if router.correction is not None:
-        with np.errstate(over="ignore"):
-            scores = 1 / (1 + np.exp(-logits))
-    wanted = _in_groups(scores if router.correction is None else scores + router.correction, router)
-    places = np.argpartition(-wanted, chosen - 1, axis=1)[:, :chosen]
-    given = np.take_along_axis(scores, places, axis=1)
-    if router.correction is None:
-        with np.errstate(invalid="ignore"):
+    places = _best(logits, chosen, router) if named is None else named
+    given = np.take_along_axis(logits, places, axis=1)
+    with np.errstate(invalid="ignore"):
+        if router.correction is None and named is None:
             given = np.exp(given - given.max(axis=1, keepdims=True))
+        else:
+            given = router.scores.mixed_by(given)
     given = np.nan_to_num(given)
+    given = given / np.maximum(given.sum(axis=1, keepdims=True), 1e-300)
     shares = np.zeros_like(logits)
-    np.put_along_axis(shares, places, given / np.maximum(given.sum(axis=1, keepdims=True), 1e-300), axis=1)
+    np.add.at(shares, (np.arange(len(shares))[:, None], places), given)
     return shares
+
+
+def _best(logits: Logits, chosen: int, router: Router) -> NDArray[np.int64]:
+    """The experts (tokens, chosen) with the best scores, corrected where there is a correction."""
+    added = router.correction
+    wanted = _in_groups(logits if added is None else router.scores.chosen_by(logits) + added, router)
+    return np.argpartition(-wanted, chosen - 1, axis=1)[:, :chosen]
 
 
 def _in_groups(scores: Logits, router: Router) -> Logits:

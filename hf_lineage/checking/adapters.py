@@ -26,7 +26,6 @@ from hf_lineage.evidence.adapter_verdict import clear, judge_trace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unrelated, Unverifiable, Verdict
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.options import Spec
 from hf_lineage.signature.origin import WEIGHTS
 from hf_lineage.signature.values import Signature
 
@@ -104,7 +103,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
         return Row(claim, _by_shape(adapter, base), source.commit, base.layout.layers)
     places = adapted.find_places(base, adapter.lora)
     outcome = _judged(adapter, base, places, options)
-    done = FromWeights.of(base, Spec(), None, cached=False).downloads()
+    done = FromWeights.of(base, Options(), cached=False).downloads()
     return Row(
         claim,
         outcome,

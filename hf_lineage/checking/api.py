@@ -18,7 +18,7 @@ from hf_lineage.checking.opened import described, headers, model_config
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import counterpart, only, parts_of
 from hf_lineage.checking.relation import parts_notes, relation_notes
-from hf_lineage.checking.rows import NAMED, Row, as_merge, by_recipe, judge_claim, judge_pair, judge_parts
+from hf_lineage.checking.rows import NAMED, Row, as_merge, judge_claim, judge_pair, judge_parts, opened_once
 from hf_lineage.checking.several import Adapters, adapters_of, declared_by, judge_all, judge_each_on
 from hf_lineage.checking.shares import is_merge, with_shares
 from hf_lineage.claims.licence import stated
@@ -69,15 +69,13 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         rows = tuple(judge_all(adapters, declared, options, named=bool(bases)))
     parts = parts_of(source)
     if declared.claims and parts.models:
-        candidates = {part.subfolder: by_recipe(part, options) for part in parts.models}
-        notes += parts_notes(
-            declared.claims, {part: candidates[part.subfolder](options.recipe) for part in parts.models}
-        )
+        candidates = {part.subfolder: opened_once(part, options) for part in parts.models}
+        notes += parts_notes(declared.claims, {part: candidates[part.subfolder]() for part in parts.models})
         rows = (*rows, *judge_parts(parts, candidates, declared.claims, options))
     elif declared.claims and not adapters.places:
         asked = replace(options, readers=is_merge(declared.claims))
-        candidate, part = by_recipe(source, asked), _subfolder(source)
-        opened = candidate(options.recipe)
+        candidate, part = opened_once(source, asked), _subfolder(source)
+        opened = candidate()
         if isinstance(source, RepoRef):
             notes += relation_notes(declared.claims, source, opened)
         judged = [replace(judge_claim(candidate, claim, asked, part), part=part) for claim in declared.claims]
@@ -134,7 +132,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
         rows = list(judge_each_on(adapters, claim, base, options))
         for model in models:
             part = _subfolder(model)
-            row = judge_pair(claim, opened(part), by_recipe(model, options), options)
+            row = judge_pair(claim, opened(part), opened_once(model, options), options)
             rows.append(replace(row, part=part))
         told = _repository(source), adapters.notes, began, ("compare",)
         return Report(b, source.commit, tuple(rows), (), options, *told, licence=stated(source))

@@ -9,6 +9,7 @@ from typing import Any
 from hf_lineage.architecture import gguf as naming
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.checkpoint import Checkpoint, Heads, renamed
+from hf_lineage.checkpoint.tensor import constant
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.gguf_files import head
 from hf_lineage.hub.reference import RepoRef
@@ -36,7 +37,9 @@ def gguf_named(
         query = _count(metadata, HEADS, int(layer[0]) if layer else 0)
         return Heads(query or 1, _count(metadata, KEY_VALUE_HEADS, int(layer[0]) if layer else 0) or query or 1)
 
-    return renamed(checkpoint, naming.names(metadata, factorization, checkpoint.tensors), heads)
+    by_name = renamed(checkpoint, naming.names(metadata, factorization, checkpoint.tensors), heads)
+    learned = {name: constant(value) for name, value in naming.learned(metadata, factorization)}
+    return by_name.with_tensors({**by_name.tensors, **learned}) if learned else by_name
 
 
 def _metadata(repo: RepoRef, files: Sequence[str]) -> Mapping[str, Any]:

@@ -93,7 +93,7 @@ def inspect_model(model: Opened) -> Inspection:
         pairings={path: pairing(checkpoint, layout, path) for path in layout.paths},
         bytes_read=sum(part.size for part in checkpoint.parts(claimed).values()),
         bytes_stored=sum(part.size for part in checkpoint.stored.values()),
-        unclaimed=layout.unclaimed,
+        unclaimed=(*layout.unclaimed, *sorted(checkpoint.stored.keys() - checkpoint.parts(checkpoint.tensors).keys())),
     )
 
 

@@ -14,14 +14,9 @@ from hf_lineage.checking.options import Options
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import interim, verdict
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import evaluate
-from hf_lineage.signature.values import Signature, same_recipe
-
-EARLIER = (
-    "measured by the earlier recipe {}, the only one by which a signature of the base is published: it does not weigh "
-    "dead units, so that how much is inherited is not known"
-)
-"""Why a claim is not verified by an earlier recipe."""
+from hf_lineage.evidence.evaluate import evaluate, reserved
+from hf_lineage.evidence.pair import same_recipe
+from hf_lineage.signature.values import Signature
 
 
 def judged(
@@ -32,7 +27,8 @@ def judged(
         return base
     if isinstance(candidate, verdict.Verdict):
         return candidate
-    return frames.unit_by_unit(by_paths(base, candidate, options), base, candidate, options)
+    outcome = frames.unit_by_unit(by_paths(base, candidate, options), base, candidate, options)
+    return reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
 
 
 def by_paths(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdict.Verdict:
@@ -96,7 +92,6 @@ def _read(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdic
         unit_seed=options.order_seed or 0,
         analyses=len(stops) + (sample is not None),
         further=int(frames.possible(base, candidate, options)),
-        uncounted=EARLIER.format(base.earlier.option) if base.earlier else "",
         independent=null_models.empirical_nulls(base, candidate, options, functools.partial(_against, base, options)),
     )
     if sample is not None:
@@ -146,7 +141,7 @@ def _clear(outcome: verdict.Verdict, read: int, layers: int, criteria: Criteria)
     """Whether the verdict stands, whatever the unread layers hold."""
     if isinstance(outcome, verdict.Related):
         bounds = [_bound(measured, read, layers) for measured in outcome.evidence.values()]
-        return (outcome.verified or bool(criteria.uncounted)) and min(bounds) > criteria.min_share
+        return outcome.verified and min(bounds) > criteria.min_share
     if all(measured.decided_by is None for measured in outcome.evidence.values()):
         return True
     doubtful = any(

@@ -9,7 +9,7 @@ import numpy as np
 
 from hf_lineage.checking.adapters import judge_adapter, open_adapter
 from hf_lineage.checking.failures import VERDICTS, attempt
-from hf_lineage.checking.model import FromWeights, OpenedModel, open_model
+from hf_lineage.checking.model import FromWeights, open_model
 from hf_lineage.checking.opened import Opened, described, opened
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import Row, base_of, judge_pair
@@ -22,7 +22,6 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, pr
 from hf_lineage.evidence import interim
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
-from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.values import Signature
 
 MOST_MATRICES = 8
@@ -91,10 +90,7 @@ def judge_sum(
     if isinstance(both, Verdict):
         return Row(claim, both)
 
-    def candidate(recipe: Recipe) -> OpenedModel:
-        return FromWeights.of(both, replace(options, recipe=recipe), options.max_memory, cached=False)
-
-    row = judge_pair(claim, model, candidate, options)
+    row = judge_pair(claim, model, lambda: FromWeights.of(both, options, cached=False), options)
     if isinstance(model, FromWeights):
         row = replace(row, notes=(*row.notes, agreement(model.opened, plain, adapter, options.order_seed or 0)))
     return row

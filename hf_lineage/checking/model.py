@@ -24,7 +24,6 @@ from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.options import Spec
 from hf_lineage.signature.origin import CACHE, FILE, WEIGHTS, Origin
-from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.sources import cache, published
 from hf_lineage.signature.sources.verification import Model
 from hf_lineage.signature.values import Signature, some_layers
@@ -45,10 +44,12 @@ class OpenedModel(ABC):
     layers: int
     rows: Rows
     origin: Origin
-    earlier: Recipe | None = None
-    """The earlier recipe of the published signature that stands for the weights; None if it is the one asked for."""
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read."""
+    reservations: tuple[str, ...] = ()
+    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    own_code: str = ""
+    """What is to be said of code that the repository brings; empty if it has none."""
     licence: Licence | None = None
     """What the card states; None of a signature that the user gave."""
     variants: Mapping[str, OpenedModel | str] = field(default_factory=dict)
@@ -84,7 +85,7 @@ class FromWeights(OpenedModel):
     """A trusted published signature of all layers, which is used instead of the weights."""
 
     @classmethod
-    def of(cls, model: Opened, spec: Spec, max_memory: str | None, cached: bool = True) -> FromWeights:
+    def of(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
         """Return a model from its headers; if `cached`, its signature is cached once all layers are read."""
         repo, layout = model.described.repo, model.layout
         return cls(
@@ -97,11 +98,13 @@ class FromWeights(OpenedModel):
             rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
             origin=WEIGHTS,
             notes=model.notes,
+            reservations=model.reservations,
+            own_code=model.own_code,
             licence=stated(repo),
             factorization=model.layout.factorization,
             reopen=lambda: model,
             opened=model,
-            reading=Reading(model, spec, max_memory, cached),
+            reading=Reading(model, options, cached),
         )
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -129,10 +132,10 @@ class FromSignature(OpenedModel):
     stored: Signature
 
     @classmethod
-    def of(cls, stored: Signature, repo: RepoRef, origin: Origin, earlier: Recipe | None = None) -> FromSignature:
+    def of(cls, stored: Signature, repo: RepoRef, origin: Origin) -> FromSignature:
         """Return a model from its signature."""
         fields = _described(stored) | {"identity": repo.identity, "licence": stated(repo)}
-        return cls(**fields, local=False, origin=origin, earlier=earlier, stored=stored)
+        return cls(**fields, local=False, origin=origin, stored=stored)
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers."""
@@ -182,30 +185,27 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
         return _base(model, options)
     headers = opened(model)
     return replace(
-        FromWeights.of(headers, options, options.max_memory),
+        FromWeights.of(headers, options),
         variants=_read(with_adapter(headers, options.choice), options),
         doubts=_read(without_transforms(headers), options),
     )
 
 
 def _base(model: Described, options: Options) -> OpenedModel:
-    """A base: a trusted published signature stands for its weights where there is one by the recipe.
-
-    One by an earlier recipe does so only if the weights must not be downloaded, or the Hub refuses them.
-    """
+    """A base: a trusted published signature stands for its weights where there is one by the recipe."""
     subject = Model(model.repo, model.architecture, model.factorization, None, options)
     try:
         headers = opened(model)
     except RepositoryError:
-        trusted = None if options.recompute else published.find(subject, options, earlier=True)
+        trusted = None if options.recompute else published.find(subject, options)
         if trusted is None:
             raise
         signature, origin = trusted
-        return FromSignature.of(signature, model.repo, origin, _earlier(signature, options))
-    from_weights = FromWeights.of(headers, options, options.max_memory)
+        return FromSignature.of(signature, model.repo, origin)
+    from_weights = FromWeights.of(headers, options)
     if options.recompute or not isinstance(headers.checkpoint, RemoteCheckpoint):
         return from_weights
-    trusted = published.find(replace(subject, layout=headers.layout), options, options.published)
+    trusted = published.find(replace(subject, layout=headers.layout), options)
     if trusted is None and options.published:
         raise NothingToCompare(
             f"{model.repo}: no signature of it that can be trusted is published, and --published forbids to download "
@@ -216,12 +216,7 @@ def _base(model: Described, options: Options) -> OpenedModel:
     signature, origin = trusted
     if options.published:
         from_weights = replace(from_weights, factorization=None, reopen=None)
-    return replace(from_weights, stand_in=signature, origin=origin, earlier=_earlier(signature, options))
-
-
-def _earlier(signature: Signature, spec: Spec) -> Recipe | None:
-    """The recipe of a signature, None if it is the one asked for."""
-    return None if signature.recipe == spec.recipe else signature.recipe
+    return replace(from_weights, stand_in=signature, origin=origin)
 
 
 def _read(variants: Iterable[Variant], options: Options) -> dict[str, OpenedModel | str]:
@@ -229,7 +224,7 @@ def _read(variants: Iterable[Variant], options: Options) -> dict[str, OpenedMode
     return {
         variant.how: variant.opened
         if isinstance(variant.opened, str)
-        else FromWeights.of(variant.opened, options, options.max_memory, cached=False)
+        else FromWeights.of(variant.opened, options, cached=False)
         for variant in variants
     }
 
@@ -247,4 +242,6 @@ def _described(stored: Signature) -> dict[str, Any]:
         "layers": stored.layers,
         "rows": rows,
         "notes": stored.notes,
+        "reservations": stored.reservations,
+        "own_code": stored.own_code,
     }

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hf_lineage.architecture.biases import refuse_biases
 from hf_lineage.architecture.choice import LISTED, Choice, choose
 from hf_lineage.architecture.exported import unwrapped
+from hf_lineage.architecture.kinds import parts, settings_reservations
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.libraries import as_listed
 from hf_lineage.architecture.loading import as_loaded, refuse_hidden
 from hf_lineage.architecture.lookup import factorizations, lookup
+from hf_lineage.architecture.scalars import scalar_reservations
 from hf_lineage.architecture.schema import Factorization
-from hf_lineage.architecture.settings import settings_notes
+from hf_lineage.architecture.settings import own_code, settings_notes, usual_type
+from hf_lineage.architecture.world import World, world
 from hf_lineage.checking.converted import by_names_of_the_hub, converted_config
 from hf_lineage.checking.makers import by_names_of_transformers, makers_config, makers_notes
 from hf_lineage.checkpoint import (
@@ -57,6 +58,13 @@ class Opened:
     layout: Layout
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read."""
+    reservations: tuple[str, ...] = ()
+    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+
+    @property
+    def own_code(self) -> str:
+        """What is to be said of code that the repository brings; empty if it has none."""
+        return own_code(self.described.config)
 
 
 def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
@@ -105,11 +113,19 @@ def opened(model: Described) -> Opened:
     checkpoint = headers.checkpoint
     with about(model.repo):
         hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
-        if converted(model.repo) is None:
-            refuse_biases(model.architecture, itertools.chain(*headers.layout.branches["mlp"]), model.config)
     notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *makers_notes(model.repo))
     notes = (*notes, *files_beside(model.repo))
-    return replace(headers, notes=notes)
+    return replace(headers, notes=notes, reservations=(*headers.reservations, *_reservations(headers)))
+
+
+def _reservations(headers: Opened) -> Iterator[str]:
+    """Sentences about settings and small tensors with which a branch need not reach the stream."""
+    model, checkpoint = headers.described, headers.checkpoint
+    usual = usual_type(model.config, model.architecture)
+    yield from settings_reservations(model.config, usual)
+    with about(model.repo):
+        inside = parts(model.config, usual)
+        yield from scalar_reservations(headers.layout, checkpoint.shapes, checkpoint.read, inside, checkpoint.prefetch)
 
 
 def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
@@ -127,14 +143,28 @@ def bound(model: Described) -> Opened:
         checkpoint = by_names_of_transformers(model.repo, checkpoint)
         if model.factorization.stored == "in_out":
             checkpoint = _in_out(checkpoint)
+        known = World()
         try:
             reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
-            layout = bind(model.factorization, reading.shapes, model.config)
+            known = _world(model, reading.shapes)
+            left = {name: tensor for name, tensor in checkpoint.tensors.items() if name not in known.outside}
+            checkpoint = checkpoint.with_tensors(left)
+            built = {name: shape for name, shape in reading.shapes.items() if name in left}
+            layout = bind(model.factorization, built, model.config)
         except CheckpointError as error:
-            if doubt := _doubt(model.repo):
+            if doubt := _doubt(model.repo) or "; ".join(known.notes):
                 raise NothingToCompare(f"{doubt}; {error}") from None
             raise
-    return Opened(model, checkpoint, layout, reading.notes)
+    return Opened(
+        model, checkpoint.with_whole_numbers(layout.tables), layout, (*reading.notes, *known.notes), known.reservations
+    )
+
+
+def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
+    """What transformers makes of these tensors; nothing is known of what another program loads."""
+    if converted(model.repo) is not None:
+        return World()
+    return world(model.architecture, model.factorization, shapes, model.config)
 
 
 def _in_out(checkpoint: Checkpoint) -> Checkpoint:

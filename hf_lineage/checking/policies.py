@@ -105,7 +105,7 @@ def _governed(model: str, row: Row, policy: Policy, today: datetime.date) -> Row
 def _unmet(row: Row, policy: Policy) -> Iterator[str]:
     """What a policy asks for and a claim is not, by what it declares and by what its weights show."""
     relation, declared = row.claim.relation, row.claim.sources != NAMED
-    yield from policy.lacks(row.verdict.kind, relation, declared)
+    yield from policy.lacks(row.verdict.kind, relation, declared, row.own_code)
     against = CONTRADICTING.get(relation or "", frozenset())
     if declared and relation in policy.relations and row.derivation and against & {*row.derivation.means}:
         yield f"the relation {relation} is asked for, and what is seen is {row.derivation.words}"

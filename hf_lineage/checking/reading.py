@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.checking.opened import Opened, about
+from hf_lineage.checking.options import Options
 from hf_lineage.signature.extraction import extract_paths
-from hf_lineage.signature.options import Spec
-from hf_lineage.signature.recipe import Recipe
+from hf_lineage.signature.recipe import Recipe, Vector
 from hf_lineage.signature.sample import Sample, sampled
 from hf_lineage.signature.sources import cache
+from hf_lineage.signature.stream import Stream
 from hf_lineage.signature.values import PathSignature, Signature, joined, some_layers
 
 
@@ -27,14 +28,20 @@ class Downloads:
     """Bytes of all tensors of the model."""
 
 
+def stream_of(model: Opened, seed: int | None) -> Stream:
+    """Return the residual stream of a model, some rows of which are read, drawn by a seed."""
+    return Stream(model.checkpoint, model.layout, model.described.config, seed or 0)
+
+
 class Reading:
     """The signature of any layers of one model; no layer is read twice."""
 
-    def __init__(self, model: Opened, spec: Spec, max_memory: str | None, cached: bool) -> None:
-        self._model, self._spec, self._max_memory, self._cached = model, spec, max_memory, cached
+    def __init__(self, model: Opened, options: Options, cached: bool) -> None:
+        self._model, self._options, self._cached = model, options, cached
         self._read: frozenset[int] = frozenset()
         self._signature: Signature | None = None
         self._last: tuple[object, Signature] | None = None
+        self._stream = stream_of(model, options.order_seed) if options.recipe.gates else None
 
     def of(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers, or of all if none are named; raise LineageError if one cannot be read.
@@ -61,20 +68,26 @@ class Reading:
         return self._last[1]
 
     def _sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
-        layout, recipe = self._model.layout, self._spec.recipe
+        layout, recipe = self._model.layout, self._options.recipe
         with about(self._model.described.repo):
-            read = functools.partial(sampled, self._model.checkpoint, layout, recipe, readers=self._spec.readers)
+            read = functools.partial(sampled, self._model.checkpoint, layout, recipe, readers=self._options.readers)
             seen = {path: read(path, layers, sample) for path in paths}
+            seen = {path: replace(one, joins=self._joins(path, sorted(layers))) for path, one in seen.items()}
         (width,) = {len(path.corner.T) for path in seen.values()}
         return self._of(seen, layout.only(layers), replace(recipe, probes=None), width)
 
     def _extracted(self, layout: Layout) -> Signature:
-        spec = self._spec
+        options = self._options
         with about(self._model.described.repo):
             paths = extract_paths(
-                self._model.checkpoint, layout, spec.recipe, spec.paths, self._max_memory, spec.readers
+                self._model.checkpoint, layout, options.recipe, options.paths, options.max_memory, options.readers
             )
-        return self._of(paths, layout, spec.recipe, layout.width)
+            paths = {path: replace(one, joins=self._joins(path, layout.numbers(path))) for path, one in paths.items()}
+        return self._of(paths, layout, options.recipe, layout.width)
+
+    def _joins(self, path: str, layers: Sequence[int]) -> Vector | None:
+        """What a path is added to in some layers; None by a recipe that does not weigh units."""
+        return self._stream.joins(path, layers) if self._stream else None
 
     def _of(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:
         repo = self._model.described.repo
@@ -90,4 +103,6 @@ class Reading:
             paths=paths,
             without={path: layout.without(path) for path in paths if layout.without(path)},
             notes=self._model.notes,
+            reservations=self._model.reservations,
+            own_code=self._model.own_code,
         )

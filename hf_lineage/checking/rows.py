@@ -26,13 +26,12 @@ from hf_lineage.evidence.policy import Waiver
 from hf_lineage.evidence.shares import Parent
 from hf_lineage.hub.reference import RepoRef, resolve
 from hf_lineage.signature.origin import Origin
-from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.values import Signature
 
 NAMED = ("--base",)
 """The sources of a claim that the user makes with --base, and the model does not."""
-Candidate = Callable[[Recipe], OpenedModel | verdict.Verdict]
-"""The candidate by a recipe, opened; or the verdict that says why there is nothing to compare."""
+Candidate = Callable[[], OpenedModel | verdict.Verdict]
+"""The candidate, opened; or the verdict that says why there is nothing to compare."""
 MERGE = "merge"
 """The relation that a merge of several parents declares."""
 
@@ -54,8 +53,6 @@ class Row:
     """The source of each model's signature; None for a model that was not opened."""
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read, and about other ways to load the model."""
-    recipe: Recipe | None = None
-    """The earlier recipe by which both were measured; None if it is that of the report."""
     part: str = ""
     """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
     repository itself."""
@@ -74,6 +71,8 @@ class Row:
     """What did so until a day that is past."""
     unmet: tuple[str, ...] = ()
     """What that policy asks for and the claim is not."""
+    own_code: tuple[str, ...] = ()
+    """What the verdict says of code that the model or the base brings, which was not run."""
 
     def __str__(self) -> str:
         part = f" ({printable(self.part, 100)})" if self.part else ""
@@ -102,19 +101,9 @@ def open_or_verdict(
     return attempt(lambda: open_model(source, options, is_base), NothingToCompare)
 
 
-def by_recipe(source: RepoRef | Signature, options: Options) -> Candidate:
-    """Return a function that opens a candidate by a recipe: once for each, or the verdict that says why it cannot."""
-
-    @functools.cache
-    def by(recipe: Recipe) -> OpenedModel | verdict.Verdict:
-        if isinstance(source, Signature) and recipe != options.recipe and recipe != source.recipe:
-            return verdict.Unverifiable(
-                f"a signature of the base is published by the recipe {recipe.option} alone, and that of the candidate "
-                f"is by {source.recipe.option}; give the candidate's weights"
-            )
-        return open_or_verdict(source, replace(options, recipe=recipe))
-
-    return by
+def opened_once(source: RepoRef | Signature, options: Options) -> Candidate:
+    """Return what opens a candidate when it is first called, or gives the verdict that says why it cannot."""
+    return functools.cache(functools.partial(open_or_verdict, source, options))
 
 
 def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str = "") -> Row:
@@ -124,7 +113,7 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
     """
     if claim.problem:
         return Row(claim, verdict.Unverifiable(claim.problem))
-    usual = candidate(options.recipe)
+    usual = candidate()
     if isinstance(usual, verdict.Verdict):
         return Row(claim, usual)
     source = attempt(lambda: base_of(claim, options.local_hub, part), *VERDICTS)
@@ -146,8 +135,16 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
 
 def as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:
     """Return all rows, in which the parents that a merge declares are judged together."""
-    outcomes = iter(judge_merge([row.verdict for row in rows if row.claim.relation == MERGE], min_share))
-    return tuple(replace(row, verdict=next(outcomes)) if row.claim.relation == MERGE else row for row in rows)
+    merged = [row.claim.relation == MERGE for row in rows]
+    outcomes = iter(judge_merge([row.verdict for row, one in zip(rows, merged, strict=True) if one], min_share))
+    pairs = zip(rows, merged, strict=True)
+    return tuple(replace(row, verdict=_saying(next(outcomes), row.own_code)) if one else row for row, one in pairs)
+
+
+def _saying(outcome: verdict.Verdict, sentences: Sequence[str]) -> verdict.Verdict:
+    """A verdict whose reason holds these sentences."""
+    missing = (sentence for sentence in sentences if sentence not in outcome.reason)
+    return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *missing))))
 
 
 def judge_pair(
@@ -158,23 +155,22 @@ def judge_pair(
     commit: str | None = None,
 ) -> Row:
     """Return the row of a claim on two models; `commit` is that of a base that could not be opened."""
-    earlier = base.earlier if isinstance(base, OpenedModel) else None
-    options = replace(options, recipe=earlier or options.recipe)
-    other = candidate(options.recipe)
+    other = candidate()
     outcome, notes = judged_every_way(base, other, options)
     opened_base, opened_candidate = both = [
         model if isinstance(model, OpenedModel) else None for model in (base, other)
     ]
+    brought = tuple(f"{model.name}: {model.own_code}" for model in both if model and model.own_code)
     return Row(
         claim,
-        outcome,
+        _saying(outcome, brought),
+        own_code=brought,
         base_commit=opened_base.commit if opened_base else commit,
         layers=opened_candidate.layers if opened_candidate else None,
         traffic={model.name: done for model in both if model and (done := model.downloads())},
         base_origin=opened_base.origin if opened_base else None,
         model_origin=opened_candidate.origin if opened_candidate else None,
         notes=notes,
-        recipe=earlier,
         derivation=derived(base, other, outcome, options.order_seed or 0),
         licence=opened_base.licence if opened_base else None,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from hf_lineage.checking.opened import Opened
+from hf_lineage.checking.reading import stream_of
 from hf_lineage.checking.tokens import by_tokens
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.framed import PROCRUSTES, RESIDUAL, TOKEN, Frame, Framed, Test, compare_units
@@ -81,6 +82,7 @@ class _View:
         self._model, self._layers = model, layers
         self._keep = in_the_same_places(MOST_KEPT // max(len(layers), 1), seed)
         self._known: dict[int, Measured] = {}
+        self._stream = stream_of(model, seed)
 
     def rows(self, through: Array) -> Layers:
         """Return the units seen through a matrix (s, d); NothingToCompare where a number is not finite."""
@@ -95,7 +97,9 @@ class _View:
 
     def _read(self, layers: Collection[int], through: Array | None, keep: Keep) -> Layers:
         model = self._model
-        rows = unit_rows(model.checkpoint, model.layout, layers, through, keep, self._known)
+        rows = unit_rows(
+            model.checkpoint, model.layout, layers, through, keep, self._known, through is not None, stream=self._stream
+        )
         if not rows or not all(layer.finite for layer in rows.values()):
             raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
         return rows

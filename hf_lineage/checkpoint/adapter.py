@@ -83,9 +83,9 @@ class Adapted(Checkpoint):
         added = [self._deltas[name] for name in names if name in self._deltas]
         self._adapter.prefetch(*(name for delta in added for name in delta.names))
 
-    def prefetch_pieces(self, pieces: Iterable[StoredTensor]) -> None:
+    def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
         """Start to read rows of stored matrices, to which nothing is added, in the background."""
-        self._plain.prefetch_pieces(pieces)
+        self._plain.prefetch_pieces(pieces, gap)
 
     def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
         """Return rows of a stored matrix to which nothing is added; raise as `Checkpoint.read` does."""

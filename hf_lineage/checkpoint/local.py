@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.stored import StoredRows, StoredTensor, unreadable
 from hf_lineage.checkpoint.tensor import TensorInfo, as_stored
 from hf_lineage.errors import NothingToCompare
+
+WHOLE = frozenset({"I64", "I32", "I16", "U8"})
+"""Formats of whole numbers in which a model may store a table."""
 
 
 class Checkpoint:
@@ -56,6 +60,15 @@ class Checkpoint:
         other.tensors = tensors
         return other
 
+    def with_whole_numbers(self, names: Iterable[str]) -> Checkpoint:
+        """Return the same files, of which these tensors may hold whole numbers, such as the numbers of experts."""
+        plain = {
+            name: replace(tensor, refusal="")
+            for name in names
+            if (tensor := self.tensors[name]).decode is as_stored and self.stored[tensor.parts[0]].dtype in WHOLE
+        }
+        return self.with_tensors({**self.tensors, **plain}) if plain else self
+
     def release(self) -> None:
         """Cancel the downloads that are still running."""
 
@@ -64,8 +77,9 @@ class Checkpoint:
         for part in self.parts(names).values():
             part.prefetch()
 
-    def prefetch_pieces(self, pieces: Iterable[StoredTensor]) -> None:
-        """Ask the system to read rows of stored matrices in the background, where it can."""
+    def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
+        """Ask the system to read rows of stored matrices in the background, where it can; a gap costs nothing here."""
+        del gap
         for piece in pieces:
             piece.prefetch()
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from hf_lineage.checkpoint.held import Held
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -80,12 +80,7 @@ class RemoteCheckpoint(Checkpoint):
         )
         self._files, self._pool, self._downloads = files, pool, downloads
         self._lock = threading.RLock()
-        self._requested: set[str] = set()
-        self._pending: dict[Path, list[Future[None]]] = defaultdict(list)
-        self._pieces_pending: dict[StoredTensor, Future[None]] = {}
-        self._ordered: dict[Path, list[str]] = defaultdict(list)
-        for name, tensor in sorted(stored.items(), key=lambda item: item[1].start):
-            self._ordered[tensor.file].append(name)
+        self._held = {path: Held() for path in files}
 
     @property
     def requests(self) -> int:
@@ -99,22 +94,7 @@ class RemoteCheckpoint(Checkpoint):
 
     def prefetch(self, *names: str) -> None:
         """Fetch these tensors in the background, each once, neighbours with one request."""
-        with self._lock:
-            self._prefetch(names)
-
-    def _prefetch(self, names: Iterable[str]) -> None:
-        missing: dict[Path, set[str]] = defaultdict(set)
-        for name in sorted(set(self.parts(names)) - self._requested):
-            missing[self.stored[name].file].add(name)
-        for path, wanted in missing.items():
-            if path not in self._files:
-                for name in wanted:
-                    self.stored[name].prefetch()
-                continue
-            for run in self._runs(path, wanted):
-                self._requested |= set(run)
-                for start, stop in self._pieces(path, run):
-                    self._pending[path].append(self._pool.submit(self._files[path].fetch, start, stop))
+        self._fetch(self.parts(names).values(), GAP)
 
     def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
         """Return one tensor once it has been downloaded, otherwise as `Checkpoint.read` does.
@@ -124,83 +104,81 @@ class RemoteCheckpoint(Checkpoint):
         self.wait(name)
         return super().read(name, memory)
 
-    def prefetch_pieces(self, pieces: Iterable[StoredTensor]) -> None:
-        """Fetch rows of stored matrices in the background, with one request what is separated by a small gap alone."""
-        with self._lock:
-            missing = {piece for piece in pieces if piece not in self._pieces_pending}
-            super().prefetch_pieces(piece for piece in missing if piece.file not in self._files)
-            for path, file in self._files.items():
-                wanted = sorted((piece for piece in missing if piece.file == path), key=lambda piece: piece.start)
-                for run in _close(wanted):
-                    start, stop = max(run[0].start, file.head), run[-1].start + run[-1].size
-                    self._pieces_pending |= dict.fromkeys(run, self._pool.submit(file.fetch, start, stop))
+    def prefetch_pieces(self, pieces: Iterable[StoredTensor], gap: int | None = None) -> None:
+        """Fetch rows of stored matrices in the background, with one request what is separated by a small gap alone.
+
+        Gaps of at most so many bytes are small, by default of GAP.
+        """
+        self._fetch(pieces, GAP if gap is None else gap)
 
     def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
         """Return rows of one matrix once they have been downloaded; raise as `read` does."""
         wanted = list(pieces)
-        if name in self.tensors and self.at_hand(name):
-            self.wait(name)
-        else:
-            self.prefetch_pieces(wanted)
-        for piece in wanted:
-            if piece in self._pieces_pending:
-                self._pieces_pending[piece].result()
+        self.prefetch_pieces(wanted)
+        self._arrived(wanted)
         return super().read_pieces(name, wanted)
 
     def at_hand(self, name: str) -> bool:
-        """Return whether a tensor can be read without a download: it was requested before, or its file is here."""
-        return all(
-            part in self._requested or stored.file not in self._files for part, stored in self.parts([name]).items()
-        )
+        """Return whether a tensor can be read without a download: it was asked for before, or its file is here."""
+        return not any(self._missing(part) for part in self.parts([name]).values())
 
     def wait(self, *names: str) -> None:
         """Return when these tensors have been downloaded; raise NetworkError if they cannot be."""
-        with self._lock:
-            self.prefetch(*names)
-            for path in {part.file for part in self.parts(names).values()}:
-                for part in self._pending[path]:
-                    part.result()
-                self._pending[path].clear()
+        self.prefetch(*names)
+        self._arrived(self.parts(names).values())
 
     def release(self) -> None:
         """Cancel the downloads that are still running; the checkpoint cannot be used after that."""
-        pending = [*itertools.chain(*list(self._pending.values())), *list(self._pieces_pending.values())]
-        if not all(part.done() for part in pending):
+        with self._lock:
+            ranges = [one for path, file in self._files.items() for one in self._held[path].among(0, file.size)]
+        if not all(one.coming.done() for one in ranges):
             self._downloads.stopped.set()
 
-    def _runs(self, path: Path, wanted: set[str]) -> Iterator[list[str]]:
-        """Runs of wanted tensors of one file, with those between them that are small and not requested yet."""
-        run: list[str] = []
-        between: list[str] = []
-        for name in self._ordered[path]:
-            if name not in wanted:
-                between.append(name)
-                continue
-            fetched = any(other in self._requested for other in between)
-            if run and (fetched or sum(self.stored[other].size for other in between) > GAP):
-                yield run
-                run = []
-            run = [*run, *between, name] if run else [name]
-            between = []
+    def _missing(self, tensor: StoredTensor) -> list[tuple[int, int]]:
+        """Where bytes of a stored tensor begin and end that were not asked for."""
+        if (file := self._files.get(tensor.file)) is None:
+            return []
+        start = max(tensor.start, file.head)
+        return list(self._held[tensor.file].missing(start, tensor.start + tensor.size))
+
+    def _fetch(self, tensors: Iterable[StoredTensor], gap: int) -> None:
+        """Ask for what is missing of stored tensors, or of rows of some, and for small gaps between them."""
+        with self._lock:
+            missing: dict[Path, list[tuple[int, int]]] = defaultdict(list)
+            for tensor in tensors:
+                if tensor.file in self._files:
+                    missing[tensor.file] += self._missing(tensor)
+                else:
+                    tensor.prefetch()
+            for path, ranges in missing.items():
+                fetch, held = self._files[path].fetch, self._held[path]
+                for start, stop in _close(sorted(ranges), held, gap):
+                    for begin in range(start, stop, LARGEST_RANGE):
+                        end = min(begin + LARGEST_RANGE, stop)
+                        held.add(begin, end, self._pool.submit(fetch, begin, end))
+
+    def _arrived(self, tensors: Iterable[StoredTensor]) -> None:
+        """Wait until stored tensors, or rows of some, have been downloaded."""
+        with self._lock:
+            ranges = [
+                one
+                for tensor in tensors
+                if tensor.file in self._files
+                for one in self._held[tensor.file].among(tensor.start, tensor.start + tensor.size)
+            ]
+        for one in ranges:
+            one.coming.result()
+
+
+def _close(ranges: Iterable[tuple[int, int]], held: Held, gap: int) -> Iterator[tuple[int, int]]:
+    """Ascending ranges of one file, as one those between which is a small gap of which nothing is held."""
+    run: tuple[int, int] | None = None
+    for start, stop in ranges:
+        if run and start - run[1] <= gap and not held.among(run[1], start):
+            run = run[0], max(run[1], stop)
+            continue
         if run:
             yield run
-
-    def _pieces(self, path: Path, run: Iterable[str]) -> Iterator[tuple[int, int]]:
-        """The ranges of one run, without the bytes that were fetched with the header."""
-        first, *_, last = (*run, *run)
-        start = max(self.stored[first].start, self._files[path].head)
-        stop = self.stored[last].start + self.stored[last].size
-        return ((begin, min(begin + LARGEST_RANGE, stop)) for begin in range(start, stop, LARGEST_RANGE))
-
-
-def _close(pieces: Iterable[StoredTensor]) -> Iterator[list[StoredTensor]]:
-    """Runs of pieces of one file, in the order of their bytes, that lie close together and make no large range."""
-    run: list[StoredTensor] = []
-    for piece in pieces:
-        end = piece.start + piece.size
-        if run and (piece.start - run[-1].start - run[-1].size > GAP or end - run[0].start > LARGEST_RANGE):
-            yield run
-            run = []
-        run.append(piece)
+        run = start, stop
     if run:
         yield run

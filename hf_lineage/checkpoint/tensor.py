@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 Decode = Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
@@ -17,6 +18,11 @@ def as_stored(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return the only part as it is."""
     (whole,) = parts
     return whole
+
+
+def constant(value: float) -> TensorInfo:
+    """Return a tensor of one number that no file stores as one."""
+    return TensorInfo((1,), (), lambda _: np.array([value], np.float32), itemsize=4)
 
 
 @dataclass(frozen=True)

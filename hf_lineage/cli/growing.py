@@ -8,10 +8,9 @@ import click
 
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.grouping import Result, take
-from hf_lineage.cli.indexing import AUTHORS, INDEX, progress
+from hf_lineage.cli.indexing import AUTHORS, INDEX, progress, tell
 from hf_lineage.cli.kinds import format_option
 from hf_lineage.cli.shared import ERROR, OUTPUT, READING, make_options, with_examples, with_options
-from hf_lineage.errors import printable
 
 FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
 GROWING = with_examples(
@@ -37,10 +36,10 @@ def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, *
         raise click.UsageError("name a MODEL, an account with --author, or an index with --index")
     gathered = gathering.gather(everything, options, progress("Reading"))
     if index is not None:
-        known = gathering.indexed(publishing.opened(index), options.paths[0])
-        gathered = gathering.together(gathered, known)
-    for problem in gathered.problems:
-        click.echo(printable(problem), err=True)
+        catalogue = publishing.opened(index)
+        gathered = gathering.together(gathered, gathering.indexed(catalogue, options.paths[0]))
+        tell(catalogue.passed.notes)
+    tell(gathered.problems)
     drawn = growing.grow(gathered.members, options.paths[0], growing.criteria(options.paths[0]), gathered.seen)
     result.write(WRITERS, drawn)
     return ERROR if gathered.problems else 0

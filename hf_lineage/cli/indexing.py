@@ -105,8 +105,10 @@ def list_(index: str | None, **settings: Any) -> int:
     from hf_lineage.index import publishing
     from hf_lineage.report import identification
 
-    entries = sorted(set(publishing.opened(index).read().entries()))
+    catalogue = publishing.opened(index)
+    entries = sorted(set(catalogue.read().entries()))
     take(Result, settings).write(identification.LISTS, entries)
+    tell(catalogue.passed.notes)
     return 0
 
 
@@ -146,6 +148,7 @@ def identify(model: str, index: str | None, **settings: Any) -> int:
     else:
         formats, results, related = _of_model(source, catalogue, options, most)
     result.write(formats, *results, coloured=True)
+    tell(catalogue.passed.notes)
     return 0 if related else UNDECIDED
 
 
@@ -176,6 +179,12 @@ def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, optio
 
     results = identify_adapters(source, adapters, catalogue, options, top)
     return adapter_bases.FORMATS, (results,), any(one.related for result in results for one in result.tested)
+
+
+def tell(notes: Iterable[str]) -> None:
+    """Write notes to standard error, a line each."""
+    for note in notes:
+        click.echo(printable(note), err=True)
 
 
 def progress(doing: str) -> Callable[[Sequence[Item]], Iterable[Item]]:

@@ -94,18 +94,16 @@ def check(
     from hf_lineage.checking import api
     from hf_lineage.checking.naming import located
 
-    delivery, options, catalogue = Delivery.of(settings), make_options(**settings), None
+    delivery, options, search = Delivery.of(settings), make_options(**settings), None
     delivery.refuse(model)
     if index is not None:
-        from hf_lineage.index import publishing
+        from hf_lineage.index import nearer
 
-        catalogue = publishing.opened(index)
+        search = nearer.searched(index)
     governed = governing.policy_of(policy, fail_on, lambda: located(model, options, on_hub))
     report = governing.under(api.check(model, bases, options, on_hub=on_hub), governed)
-    if catalogue is not None:
-        from hf_lineage.index.nearer import noted
-
-        report = noted(report, catalogue)
+    if search is not None:
+        report = search(report)
     if delivery.explain:
         from hf_lineage.annotate import history
 

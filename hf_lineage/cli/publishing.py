@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from hf_lineage.cli.indexing import CODES, FOLDER
-from hf_lineage.cli.shared import with_examples, with_options
+from hf_lineage.cli.indexing import CODES, FOLDER, tell
+from hf_lineage.cli.shared import ERROR, with_examples, with_options
 from hf_lineage.errors import printable
 
 PUSHING = with_examples(
@@ -17,7 +17,7 @@ PUSHING = with_examples(
 )
 PULLING = with_examples(
     "REPO is org/name or org/name@revision, a repository of data. What is in the index here stays. Exit codes: 0 "
-    f"everything is here, {CODES}",
+    "everything is here, 2 usage or input error, or a file could not be read and the rest is here, 130 interrupted.",
     "hf-lineage index pull org/index",
     "hf-lineage identify org/model --index org/index",
 )
@@ -32,7 +32,9 @@ def push(repo: str, private: bool, folder: Path | None) -> int:
     from hf_lineage.index import publishing
     from hf_lineage.index.catalogue import Catalogue, default_folder
 
-    done = publishing.push(Catalogue(folder or default_folder()), repo, private)
+    catalogue = Catalogue(folder or default_folder())
+    done = publishing.push(catalogue, repo, private)
+    tell(catalogue.passed.notes)
     shown = printable(repo, 200)
     if done.left_out:
         click.echo(f"{done.left_out} entries of folders are left out: others know models of the Hub only", err=True)
@@ -55,6 +57,8 @@ def pull(repo: str, signatures: bool, folder: Path | None) -> int:
     from hf_lineage.index import publishing
     from hf_lineage.index.catalogue import Catalogue, default_folder
 
-    done = publishing.pull(repo, Catalogue(folder or default_folder()), signatures)
+    catalogue = Catalogue(folder or default_folder())
+    done = publishing.pull(repo, catalogue, signatures)
     click.echo(f"{printable(repo, 200)} at {done.commit[:12]}: {done.added} entries added, {done.of} in it")
-    return 0
+    tell((*done.unread, *catalogue.passed.notes))
+    return ERROR if done.unread or catalogue.passed.signatures else 0

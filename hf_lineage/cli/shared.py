@@ -76,7 +76,7 @@ RECIPE = (
         type=click.Choice(list(PARAMETERS)),
         default=next(iter(PARAMETERS)),
         show_default=True,
-        help="How weights become numbers: robust, its earlier version robust-1, or the method as published, paper.",
+        help="How weights become numbers: robust, or the method as published, paper.",
     ),
     click.option(
         "--paths",
@@ -183,8 +183,7 @@ TEST = (
     click.option(
         "--published",
         is_flag=True,
-        help="Download no weights of a base: use its published signature, if need be one by an earlier recipe, which "
-        "verifies no claim.",
+        help="Download no weights of a base: use its published signature.",
     ),
     click.option(
         "--signatures",

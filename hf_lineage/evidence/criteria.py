@@ -21,8 +21,6 @@ class Criteria:
     """A claim is verified only if more than this share of what the candidate's units write is inherited."""
     accept: tuple[str, ...] = ()
     """Identifiers of kinds of RELATED that the user accepts although they do not verify a claim."""
-    uncounted: str = ""
-    """Why the inherited share does not count, in which case no claim is verified; empty if it counts."""
     minimum_effect: float = MINIMUM_EFFECT
     paths: tuple[str, ...] = ("mlp",)
     permutations: int = Procedure.permutations

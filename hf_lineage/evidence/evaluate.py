@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
@@ -22,9 +22,24 @@ CHANCE = 0.1
 """A shared basis or a narrow model alone gives a share up to this, and in no layer more than half."""
 
 
+IDLE = (
+    "what the layers of the {} write is less than a thousandth of the stream that they write into, so that they do not "
+    "tell what the model computes"
+)
+"""Why weights decide nothing that change next to nothing."""
+
+
 def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
     """Return the verdict on two signatures of one recipe and one width; nothing else is used."""
     return judge(measure(base, candidate, criteria), criteria)
+
+
+def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
+    """Return a verdict on two models, INCONCLUSIVE where a reservation about either forbids to verify or contradict."""
+    reasons = tuple(dict.fromkeys(reservations))
+    if not reasons or not isinstance(outcome, Related | Unrelated):
+        return outcome
+    return Inconclusive("; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
 
 
 def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
@@ -55,6 +70,9 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
             return Inconclusive(f"weights in {named(numbers)} of the {who} are not finite, or too large for float32")
     if usable * 2 <= layers or not layers:
         return Inconclusive(f"only {usable} of {layers} layers hold weights that are not zero")
+    for who, idle in zip(("base", "candidate"), measured.idle, strict=True):
+        if idle:
+            return Inconclusive(IDLE.format(who))
     if deciding is None:
         return Inconclusive(measured.nulls[-1].objection)
     if measured.p_value > criteria.alpha or not all(null.admits for null in measured.nulls if null is not deciding):
@@ -71,8 +89,6 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
 def kind_of(measured: Evidence, criteria: Criteria) -> Related:
     """Return the kind of RELATED, by how much of what the candidate's units write is inherited."""
     inherited = measured.inherited
-    if criteria.uncounted:
-        return _related(Kind.UNMEASURED, criteria.uncounted, criteria)
     if inherited is None:
         return _related(Kind.UNMEASURED, "the stored signature holds no units; extract it again", criteria)
     if inherited.interval[0] > criteria.min_share:

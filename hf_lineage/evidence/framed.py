@@ -19,7 +19,8 @@ from hf_lineage.evidence.experts import by_expert
 from hf_lineage.evidence.inherited import ALIKE, ERROR, NOTHING, Drawn, Inherited, draw, to_draw
 from hf_lineage.evidence.unit_order import UnitOrder, copies, order_test, sorted_by_size
 from hf_lineage.signature.recipe import Vector, random_stream
-from hf_lineage.signature.unit_rows import Layers, UnitRows, cosines
+from hf_lineage.signature.unit_rows import Layers, UnitRows, likeness
+from hf_lineage.signature.writing import beside_base, writing
 
 TOKEN, RESIDUAL, PROCRUSTES = "token", "residual", "procrustes"
 """The names of frames: the rows of shared tokens, the coordinates of the residual stream, and those in which hidden
@@ -99,12 +100,11 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
     """Return what two models show unit by unit, given the layers of each that were read, by their numbers."""
     numbers = tuple(sorted(base)), tuple(sorted(candidate))
     bases, others = [base[number] for number in numbers[0]], [candidate[number] for number in numbers[1]]
-    likeness = np.array([[_likeness(mine, other) for other in others] for mine in bases])
-    rows, columns = assign(likeness)
+    alike = np.array([[_alike(mine, other) for other in others] for mine in bases])
+    rows, columns = assign(alike)
     pairs = dict(zip(columns.tolist(), rows.tolist(), strict=True))
-    partners = in_order(likeness).tolist()
-    writes = np.array([layer.writes for layer in others])
-    weights = writes / writes.sum() if writes.sum() > 0 else writes
+    partners = in_order(alike).tolist()
+    weights = _weights(bases, others)
     return Framed(
         frame,
         numbers,
@@ -119,6 +119,15 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
     )
 
 
+def _weights(bases: Sequence[UnitRows], layers: Sequence[UnitRows]) -> Vector:
+    """What each layer of the candidate counts: the same for all that write into the stream."""
+    base_joins, joins = (np.array([layer.joins for layer in each]) for each in (bases, layers))
+    writes = np.array([layer.writes for layer in layers])
+    counted = writing(writes, beside_base(joins, base_joins), writes > 0)
+    weights: Vector = counted / max(int(counted.sum()), 1)
+    return weights
+
+
 def _remains(layers: Sequence[UnitRows]) -> float:
     together = apart = 0.0
     for rows in layers:
@@ -131,14 +140,14 @@ def _remains(layers: Sequence[UnitRows]) -> float:
     return float(np.sqrt(together / apart)) if apart > 0 else 1.0
 
 
-def _likeness(base: UnitRows, candidate: UnitRows) -> float:
+def _alike(base: UnitRows, candidate: UnitRows) -> float:
     """How well the units of a layer that write most are found in another layer, whatever the order of its units."""
     heavy, base_heavy = (
         rows.of(np.argsort(-rows.weight, kind="stable")[:most])
         for rows, most in ((candidate, HEAVIEST), (base, OF_BASE))
     )
     total = heavy.weight.sum()
-    best = cosines(heavy, base_heavy).max(axis=1, initial=0.0).astype(np.float64)
+    best = likeness(heavy, base_heavy).max(axis=1, initial=0.0).astype(np.float64)
     return float(best @ heavy.weight / total) if total > 0 else 0.0
 
 
@@ -177,7 +186,7 @@ def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Ph
     if not candidate.weight.sum() > 0 or not len(live):
         return NOTHING, 0.0, 0.0
     chosen, counts, error = draw(candidate.weight, count, stream)
-    alike = cosines(candidate.of(chosen), base.of(live))
+    alike = likeness(candidate.of(chosen), base.of(live))
     inherited = alike.max(axis=1) > ALIKE
     partners = np.unique(live[alike.argmax(axis=1)[inherited]])
     if candidate.kept < 1:  # they are a sample themselves: one over its effective number
@@ -192,7 +201,7 @@ def _left(partners: UnitRows, candidate: UnitRows) -> float:
     at a cosine of -c they write 1 / c of what it writes, so that the copies are less than half of all that is written.
     Many small changes that undo a whole layer, as training against a score makes them, leave its units inherited.
     """
-    alike = cosines(candidate, partners).astype(np.float64)
+    alike = likeness(candidate, partners).astype(np.float64)
     copied = float(candidate.weight @ np.where(alike > ALIKE, alike, 0.0).sum(axis=1))
     undone = float(candidate.weight @ np.where(alike < -ALIKE, alike, 0.0).sum(axis=1))
     return min(1.0, max(0.0, 2 * (copied + undone) / copied)) if copied > 0 else 0.0

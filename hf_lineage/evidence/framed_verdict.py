@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import CHANCE, named
+from hf_lineage.evidence.evaluate import CHANCE, IDLE, named
 from hf_lineage.evidence.framed import PROCRUSTES, RESIDUAL, TOKEN, Framed
 from hf_lineage.evidence.verdict import Inconclusive, Kind, Related, Unrelated, Verdict
 
@@ -34,6 +34,8 @@ THROUGH = {
 def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> Verdict:
     """Return the verdict on what two models show unit by unit; `admitted`: whether calibrated evidence is accepted."""
     share, p_value = framed.inherited.share, framed.p_value
+    if not framed.inherited.weights.any():
+        return Inconclusive(IDLE.format("candidate"), framed=framed)
     if p_value is not None and p_value <= criteria.alpha:
         return replace(_exact(framed, criteria), framed=framed)
     if framed.frame.name != RESIDUAL and framed.least > max(0.5, criteria.min_share):

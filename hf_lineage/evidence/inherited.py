@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.evidence.alignment import in_order
 from hf_lineage.evidence.comparison import Comparison
-from hf_lineage.signature.recipe import Vector, random_stream
+from hf_lineage.signature.recipe import ROWS, Vector, random_stream
 from hf_lineage.signature.values import PathSignature, UnitCodes
 
 ALIKE = 0.5
@@ -61,7 +61,7 @@ class Inherited:
     by_layer: Vector
     """(M,): the share of each layer of the candidate; 0 where the layer cannot be measured."""
     weights: Vector
-    """(M,): what each layer writes, as a share of what all layers write."""
+    """(M,): what each layer counts: the same for all that can be measured, whatever they write."""
     error: float
     """Half the width of the interval (Hoeffding 1963): the share is estimated from units drawn at random."""
     drawn: tuple[Drawn, ...] = ()
@@ -71,8 +71,9 @@ class Inherited:
 
     @property
     def share(self) -> float:
-        """The share of all layers together, each weighted by what it writes."""
-        return min(1.0, float(self.by_layer @ self.weights))
+        """The share of all layers together: the plain mean, or a few loud layers would decide it."""
+        total = float(self.weights.sum())
+        return min(1.0, float(self.by_layer @ self.weights) / total) if total > 0 else 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -108,8 +109,7 @@ def inherited_units(
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(count_inherited, usable))
-    writes = np.where(candidate.usable, candidate.writes, 0.0)
-    weights = writes / writes.sum() if writes.sum() > 0 else writes
+    weights = candidate.usable / max(int(candidate.usable.sum()), 1)
     error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * errors).sum()))
     shares = np.array([layer.share for layer in drawn])
     return Inherited(shares, weights, error, tuple(drawn), tuple(partners.tolist()))
@@ -161,13 +161,14 @@ def draw(weight: Vector, count: int, stream: np.random.Philox) -> tuple[NDArray[
 
 
 def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for the chosen units of a candidate, (q,), whether a unit of the base reads and writes in its direction.
+    """Return for the chosen units of a candidate, (q,), whether a unit of the base has the directions of its rows.
 
-    That is so where the product of the two cosines is above ALIKE. Hardly any pair of unrelated units has a first
-    cosine of that size, so the second is only computed where the first has.
+    That is so where the product of the cosines of both rows, or the product of those of all three to the power of 2/3,
+    is above ALIKE. Hardly any pair of unrelated units has a first cosine of that size, so the others are only computed
+    where the first has.
     """
     inherited = np.zeros(len(chosen), dtype=np.bool_)
-    codes = [(getattr(candidate, side)[chosen], getattr(base, side)) for side in ("inner", "outer")]
+    codes = [(getattr(candidate, row)[chosen], getattr(base, row)) for row in ROWS]
     if any(signs.shape[1] != base_signs.shape[1] for signs, base_signs in codes):
         return inherited
     sides = [
@@ -181,22 +182,25 @@ def have_counterparts(base: UnitCodes, candidate: UnitCodes, chosen: NDArray[np.
 
 
 Sides = Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64], Vector]]
-"""For what units read and for what they write: packed signs of a candidate's units (words, q) and of the base's (words,
-u), and the cosine for each number of unlike signs."""
+"""For what units read, for what they write and for their gates if they have any: packed signs of a candidate's units
+(words, q) and of the base's (words, u), and the cosine for each number of unlike signs."""
 
 
 def _matched(sides: Sides, units: NDArray[np.int64], base_units: slice) -> NDArray[np.int64]:
     """The places in `units` of those that have a counterpart among these units of the base."""
     (words, base_words, cosine), *others = sides
+    least = ALIKE ** (max(len(sides), 2) / 2)
     differing = _differing(words[:, units, None], base_words[:, None, base_units])
-    far = np.flatnonzero(np.abs(cosine) <= ALIKE)
+    far = np.flatnonzero(np.abs(cosine) <= least)
     # Numbers below the first one that is far become large ones, so that one comparison finds those on either side.
     near = differing - differing.dtype.type(far[0]) > far[-1] - far[0]
     places, partners = np.divmod(np.flatnonzero(near), near.shape[1])  # thirty times as fast as nonzero
     product = cosine[differing[places, partners]]
-    for other, base_other, cosines in others:
-        product = product * cosines[_differing(other[:, units[places]], base_other[:, base_units][:, partners])]
-    return np.unique(places[product > ALIKE])
+    for number, (other, base_other, cosines) in enumerate(others):
+        alike = cosines[_differing(other[:, units[places]], base_other[:, base_units][:, partners])]
+        # Reader and writer may both change their sign, and then are the same unit; a gate may not.
+        product = product * (np.maximum(alike, 0.0) if number else alike)
+    return np.unique(places[product > least])
 
 
 def _differing(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.unsignedinteger[Any]]:

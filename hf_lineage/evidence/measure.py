@@ -51,6 +51,7 @@ def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteri
         inherited=None if any(pair.not_finite) else inherited_units(*pair.signatures, comparison, criteria.unit_seed),
         left_out=pair.left_out,
         not_finite=pair.not_finite,
+        idle=pair.idle,
         readers=_readers(pair),
         sampled=pair.signatures[1].sampled,
     )

@@ -6,12 +6,14 @@ A policy changes what a command returns, and never a verdict: what was found sta
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import SEVERITY, ExitCode, Kind
 
+ACCEPTED, REFUSED = "accept", "refuse"
+"""What a policy makes of code that a repository brings."""
 EXACT, CALIBRATED = "exact", "calibrated"
 """The least evidence on which RELATED may rest."""
 FAILING = {
@@ -64,6 +66,8 @@ class Policy:
     relations: tuple[str, ...] = ()
     """The relations of which each claim has to declare one; empty if any will do."""
     evidence: str = CALIBRATED
+    own_code: str = ACCEPTED
+    """Whether models with code of their own pass, which is never run."""
     fail_on: str | None = None
     """What makes a check fail, one of FAIL_ON; None if nothing is said."""
 
@@ -75,8 +79,12 @@ class Policy:
         """Yield what accepts a finding, or did until a day that is past."""
         return (one for one in self.accepted if one.covers(base, kind, part) and one.concerns(model))
 
-    def lacks(self, kind: Kind, relation: str | None, declared: bool = True) -> Iterator[str]:
+    def lacks(
+        self, kind: Kind, relation: str | None, declared: bool = True, own_code: Sequence[str] = ()
+    ) -> Iterator[str]:
         """Yield what is asked for and a claim is not; a base that nothing declares has no relation to be asked of."""
+        if self.own_code == REFUSED:
+            yield from (f"code of a repository's own is refused, and {brought}" for brought in own_code)
         if self.evidence == EXACT and kind is Kind.CALIBRATED:
             yield "exact evidence is asked for, and the verdict rests on a calibrated threshold"
         if declared and self.relations and relation not in self.relations:

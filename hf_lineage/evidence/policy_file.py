@@ -12,7 +12,7 @@ import yaml
 
 from hf_lineage.claims.names import RELATIONS
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.evidence.policy import CALIBRATED, EXACT, Policy, Waiver
+from hf_lineage.evidence.policy import ACCEPTED, CALIBRATED, EXACT, REFUSED, Policy, Waiver
 from hf_lineage.evidence.procedure import FAIL_ON
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.files import plain_yaml
@@ -111,6 +111,7 @@ TOP = {
     "accepted": ("accepted", _accepted),
     "relation": ("relations", _relations),
     "evidence": ("evidence", _one_of((EXACT, CALIBRATED))),
+    "own-code": ("own_code", _one_of((ACCEPTED, REFUSED))),
     "fail-on": ("fail_on", _one_of(FAIL_ON)),
 }
 """Key of a file -> the field that it is for, and what reads it."""

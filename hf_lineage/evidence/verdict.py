@@ -56,6 +56,8 @@ class Evidence:
     """The numbers of the layers that are left out because they write next to nothing, of the base and the candidate."""
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
+    idle: tuple[bool, bool] = (False, False)
+    """Whether no layer of the base, and of the candidate, adds to its stream what would count in it."""
     readers: Readers | None = None
     """What the shares of a merge are measured on; None where nobody asks for them, or a signature lacks it."""
     sampled: Sampled | None = None

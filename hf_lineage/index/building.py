@@ -79,10 +79,10 @@ def listed(text: str) -> list[str]:
 
 def add(models: Sequence[str], catalogue: Catalogue, options: Options, progress: Progress = iter) -> Iterator[Added]:
     """Put models into an index; an error of one is told, and the others are read all the same."""
-    labels = _labels(options)
+    known = catalogue.own_commits(_labels(options))
     for model in progress(models):
         try:
-            records = _records(model, options, lambda name, commit: catalogue.has(name, commit, labels))
+            records = _records(model, options, lambda name, commit: commit in known.get(name, ()))
         except LineageError as error:
             yield Added(model, problem=str(error))
         else:

@@ -12,7 +12,7 @@ from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.model import OpenedModel, open_model
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import counterpart
-from hf_lineage.checking.rows import NAMED, Candidate, Row, by_recipe, judge_pair
+from hf_lineage.checking.rows import NAMED, Candidate, Row, judge_pair, opened_once
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.reference import RepoRef
@@ -45,7 +45,7 @@ def by_weights(source: RepoRef, catalogue: Catalogue, options: Options, most: in
     known = catalogue.read().wide(options.paths[0]).without(source.name, source.commit or "")
     groups, fitting, left = grouped(known, most, declared_in([source]))
     strict = for_several(options, max(1, len(groups)))
-    candidate = by_recipe(source, strict)
+    candidate = opened_once(source, strict)
     return ByWeights(source.name, tuple(_judged(group, candidate, strict) for group in groups), fitting, left)
 
 

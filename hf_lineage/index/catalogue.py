@@ -1,7 +1,8 @@
 """Catalogue: the index on disk, a folder of Parquet files with keys, and the signatures that they were made of.
 
 Each model is written in one step into a file of its own, so that a run that is killed loses at most the model it was
-reading, and several may write at once. Many small files are joined into one; `compact` joins all of them.
+reading, and several may write at once. Many small files are joined into one; `compact` joins all of them. What cannot
+be read is passed over, and noted once: nobody loses an answer to a file that is damaged.
 """
 
 from __future__ import annotations
@@ -9,24 +10,32 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from hf_lineage.errors import SignatureError, printable
+import numpy as np
+
+from hf_lineage.errors import LineageError, NetworkError, SignatureError, printable
 from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.hub import trees
 from hf_lineage.index import shards
-from hf_lineage.index.key import Key, key_of
-from hf_lineage.index.known import SMALL, Known, Part
-from hf_lineage.index.shards import Entry, without_revision
+from hf_lineage.index.key import BITS, Key, key_of
+from hf_lineage.index.known import Known
+from hf_lineage.index.merging import identities, merged
+from hf_lineage.index.passing import Passed
+from hf_lineage.index.reader import OWN, Reader, wrong
+from hf_lineage.index.shards import IDENTIFYING, MOST_ROWS, NAMES, ROWS, Entry, without_revision
 from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.signature.values import Signature, by_path
 
 KEYS, SIGNATURES = "keys", "signatures"
 """The folders of an index."""
 ENDING = ".parquet"
+SMALL = 2**22
+"""Bytes of a file of keys below which it is joined to others."""
 MANY = 1000
 """Small files of keys from which on they are joined when the next model is added."""
 LARGEST_SIGNATURE = 2**30
@@ -48,35 +57,42 @@ class Catalogue:
     """An index; its folder need not exist before a model is added."""
 
     folder: Path
+    passed: Passed = field(default_factory=Passed, compare=False, repr=False)
+    """What could not be read of it so far."""
 
     def add(self, signature: Signature) -> list[Entry]:
         """Put a model into the index, along every path of its signature; one that is there is replaced."""
         return [self.put(record) for record in records_of(signature)]
 
     def put(self, record: Record) -> Entry:
-        """Write what is kept of a model; the signature last, for a model counts as added only where both are there."""
-        self._write(shards.encoded([record.entry], record.key[None]), record.entry.identity)
+        """Write what is kept of a model; the signature first, so that no row is without one however this ends."""
         file = self.folder / signature_file(record.entry)
         make_folder(file.parent)
         write_atomically(file, record.signature)
+        self._write(shards.encoded([record.entry], record.key[None]), record.entry.identity)
         if len(small := list(self._small())) > MANY:
             self._join(small)
         return record.entry
 
-    def merge(self, table: Any) -> None:
-        """Put rows of another index into this one, by the schema of an index."""
-        content = shards.content(shards.sorted_rows(table))
-        self._write(content, hashlib.sha256(content).hexdigest()[:32])
+    def merge(self, batches: Iterable[Any]) -> int:
+        """Put rows of another index into this one, group by group; return how many there were not here before.
 
-    def has(self, model: str, commit: str, labels: Mapping[str, str]) -> bool:
-        """Return whether a model was added along all paths, given the label of its recipe for each."""
-        entries = (Entry(without_revision(model, commit), commit, path, 0, 0, label) for path, label in labels.items())
-        return all((self.folder / signature_file(entry)).is_file() for entry in entries)
+        If reading them raises, nothing is written.
+        """
+        known = {one for _, groups in self._all(IDENTIFYING) for rows in groups for one in identities(rows)}
+        return merged(batches, known, self.folder / KEYS, ENDING)
 
     def commits(self, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
         """Return by model the commits at which it is in the index along all paths, given the label for each."""
+        return self._complete(self.read(), labels)
+
+    def own_commits(self, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
+        """Return the same of models whose signatures are in the index itself, and not where it was pulled from."""
+        return self._complete(self.read().own(), labels)
+
+    def _complete(self, known: Known, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
         complete: dict[tuple[str, str], set[str]] = {}
-        for entry in self.read().entries():
+        for entry in known.entries():
             there = entry.source or (self.folder / signature_file(entry)).is_file()
             if there and entry.commit and labels.get(entry.path) == entry.recipe:
                 complete.setdefault((entry.model, entry.commit), set()).add(entry.path)
@@ -87,17 +103,27 @@ class Catalogue:
         return by_model
 
     def read(self) -> Known:
-        """Return every model and its key; SignatureError for a damaged file."""
-        shards.libraries()
-        parts = []
-        for file in self.files():
-            with contextlib.suppress(FileNotFoundError):  # another process has joined it to others
-                parts.append(Part.of(file))
-        return Known(tuple(parts))
+        """Return every model and its key; files that cannot be read are passed over."""
+        return Known(tuple(rows for _, groups in self._all() for rows in groups))
+
+    def tested(self, entry: Entry) -> Signature | None:
+        """Return the signature of a model of the index; None where it cannot be had, which is noted.
+
+        Raise NetworkError where the Hub cannot be asked for it: another time it may be there.
+        """
+        try:
+            return self.signature(entry)
+        except NetworkError:
+            raise
+        except LineageError as error:
+            self.passed.signatures.setdefault(entry.model, str(error))
+            return None
 
     def signature(self, entry: Entry) -> Signature:
         """Return the signature of a model of the index; LineageError if it is missing or damaged."""
         file = self.signature_path(entry)
+        if not file.is_file():
+            raise SignatureError(f"{printable(entry.model, 200)} has no signature in the index; add the model again")
         signature = load_signature(file)
         if entry_of(signature, entry.path) != entry:
             raise SignatureError(f"{file} is not the signature of {printable(entry.model, 200)}; add the model again")
@@ -127,18 +153,42 @@ class Catalogue:
                 if file.stat().st_size < SMALL:
                     yield file
 
-    def _join(self, files: Collection[Path]) -> None:
-        parts, read = [], []
-        for file in files:
-            with contextlib.suppress(FileNotFoundError):
-                parts.append(Part.of(file))
-                read.append(file)
-        content = shards.content(shards.sorted_rows(Known(tuple(parts)).table()))
+    def _join(self, files: Sequence[Path]) -> None:
+        read = dict(self._read(files))
+        if len(read) < 2:
+            return
+        known = Known(tuple(rows for groups in read.values() for rows in groups))
+        content = shards.content(shards.sorted_rows(known.table()))
         joined = self._write(content, hashlib.sha256(content).hexdigest()[:32])
         for file in read:
             if file != joined:
                 with contextlib.suppress(OSError):
                     file.unlink()
+
+    def _all(self, columns: Sequence[str] = (*NAMES, "key")) -> Iterator[tuple[Path, list[Any]]]:
+        shards.libraries()
+        files = list(self.files())
+        return self._read(files, columns) if files else iter(())
+
+    def _read(
+        self, files: Iterable[Path], columns: Sequence[str] = (*NAMES, "key")
+    ) -> Iterator[tuple[Path, list[Any]]]:
+        """Yield those files that can be read, each with some of its columns as groups of rows."""
+        left = MOST_ROWS
+        with Reader() as reader:
+            for file in files:
+                try:
+                    groups = list(islice(reader.groups(file, OWN, columns), MOST_ROWS // ROWS + 1))
+                except FileNotFoundError:  # another process has joined it to others
+                    continue
+                except SignatureError as error:
+                    self.passed.shards[file.name] = str(error)
+                    continue
+                left -= sum(map(len, groups))
+                if left < 0:
+                    self.passed.shards[file.name] = f"{file} is left out: of an index {MOST_ROWS} rows are read"
+                    return
+                yield file, groups
 
     def _write(self, content: bytes, name: str) -> Path:
         file = self.folder / KEYS / f"{name}{ENDING}"
@@ -150,7 +200,7 @@ class Catalogue:
 def records_of(signature: Signature) -> list[Record]:
     """Return what an index keeps of a model, along every path of its signature."""
     return [
-        Record(entry_of(signature, path), key_of(single.paths[path]), encode(single))
+        Record(readable(entry_of(signature, path)), key_of(single.paths[path]), encode(single))
         for path, single in by_path(signature).items()
     ]
 
@@ -172,3 +222,11 @@ def entry_of(signature: Signature, path: str) -> Entry:
     commit = signature.commit or ""
     layers, label = len(signature.numbers(path)), signature.recipe.label(path)
     return Entry(without_revision(signature.model, commit), commit, path, signature.width, layers, label)
+
+
+def readable(entry: Entry) -> Entry:
+    """Return an entry; raise SignatureError if it could not be read back, and would make others unreadable with it."""
+    (rows,) = shards.rows([entry], np.zeros((1, BITS // 8), np.uint8)).to_batches()
+    if problem := wrong(rows, OWN):
+        raise SignatureError(f"{printable(entry.model, 200)} cannot be in an index: {printable(problem, 200)}")
+    return entry

@@ -63,9 +63,13 @@ def _member(model: str, options: Options, on_hub: bool) -> tuple[Member, OpenedM
 
 
 def indexed(catalogue: Catalogue, path: str) -> Gathered:
-    """Return the models of an index along one path; it holds signatures, and nothing that they declare."""
-    entries = {entry.model: entry for entry in sorted(catalogue.read().entries()) if entry.path == path}
-    members = tuple(Member(name, catalogue.signature(entry)) for name, entry in entries.items())
+    """Return the models of an index along one path; it holds signatures, and nothing that they declare.
+
+    Those whose signatures cannot be read are passed over.
+    """
+    entries = {entry.model: entry for entry in sorted(catalogue.read().wide(path).entries())}
+    read = ((name, catalogue.tested(entry)) for name, entry in entries.items())
+    members = tuple(Member(name, signature) for name, signature in read if signature is not None)
     return Gathered(members, (None,) * len(members))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.differences import SIBLINGS, aligned, combined, merges, products, scaled
-from hf_lineage.evidence.evaluate import evaluate
+from hf_lineage.evidence.evaluate import evaluate, reserved
 from hf_lineage.evidence.verdict import Related, Verdict
 from hf_lineage.index.catalogue import Catalogue, entry_of
 from hf_lineage.index.key import BITS, for_testing, key_of, similarities
@@ -87,23 +87,26 @@ def identify(
 ) -> Identification:
     """Return the models of an index to which a model is related, by its signature along one path.
 
-    The model itself, at the same commit, is left out. Raise SignatureError for a damaged index.
+    The model itself, at the same commit, is left out; what cannot be read of the index is passed over.
     """
     known, asked = catalogue.read(), entry_of(signature, path)
     alike = known.like(asked)
     key = key_of(signature.paths[path])
-    cosines = np.concatenate([np.zeros(0, np.float32), *(similarities(key, keys) for keys in alike.keys_by_part)])
+    cosines = np.concatenate([np.zeros(0, np.float32), *(similarities(key, keys) for keys in alike.keys_by_group)])
     # Twice as many, because the model itself may be among them, and others twice.
     order = [int(row) for row in np.argsort(-cosines, kind="stable")[: 2 * most + 2] if cosines[row] > CHANCE]
     candidates = {entry: row for row, entry in zip(order[::-1], alike.entries(order)[::-1], strict=True)}
     candidates = {entry: row for entry, row in candidates.items() if not _same(entry, asked)}
-    chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])[:most]
+    chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])
     drawn = min(criteria.permutations, math.ceil(FINER / criteria.alpha) - 1)
-    criteria = replace(criteria, analyses=max(1, len(chosen)), paths=(path,), permutations=drawn)
-    tested, sketches = [], []
+    criteria = replace(criteria, analyses=max(1, min(most, len(chosen))), paths=(path,), permutations=drawn)
+    tested, sketches = list[Relative](), []
     for entry in chosen:
-        other = catalogue.signature(entry)
-        verdict = evaluate(for_testing(other, path), for_testing(signature, path), criteria)
+        other = catalogue.tested(entry) if len(tested) < most else None
+        if other is None:
+            continue
+        outcome = evaluate(for_testing(other, path), for_testing(signature, path), criteria)
+        verdict = reserved(outcome, (*other.reservations, *signature.reservations))
         pairs = verdict.evidence[path].comparison.pairs
         tested.append(Relative(entry, float(cosines[candidates[entry]]), verdict, 0.0))
         sketches.append(aligned(other.paths[path], pairs, len(signature.paths[path].trace)))

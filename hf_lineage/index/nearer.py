@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hf_lineage.checking.api import Report
@@ -11,11 +11,12 @@ from hf_lineage.checking.model import open_model
 from hf_lineage.checking.naming import located
 from hf_lineage.checking.rows import Row, base_of
 from hf_lineage.claims.licence import stated
-from hf_lineage.errors import LineageError, printable
+from hf_lineage.errors import LineageError, OptionError, printable
 from hf_lineage.evidence.comparison import compare_paths
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.differences import SIBLINGS, aligned, along, distances, products
 from hf_lineage.hub.reference import RepoRef, resolve
+from hf_lineage.index import publishing
 from hf_lineage.index.catalogue import Catalogue
 from hf_lineage.index.identify import identify
 from hf_lineage.index.relatives import FAMILY, plain
@@ -36,10 +37,7 @@ class Nearer:
 
 
 def nearer(signature: Signature, base: Signature, path: str, catalogue: Catalogue, criteria: Criteria) -> list[Nearer]:
-    """Return the models of an index that lie between a model and its declared base, or come from it; the nearest first.
-
-    Raise SignatureError for a damaged index.
-    """
+    """Return the models of an index that lie between a model and its base, or come from it; the nearest first."""
     model, between_them = signature.paths[path], []
     for relative in identify(signature, path, catalogue, criteria).related:
         if plain(relative.entry.model) in (plain(signature.model), plain(base.model)):
@@ -65,27 +63,41 @@ def between(gram: Vector) -> float | None:
     return cosine if not copies and cosine >= SIBLINGS and apart[0, 2] < apart[0, 1] else None
 
 
+def searched(index: str | None) -> Callable[[Report], Report]:
+    """Return what notes in a report the models of an index, a folder or one on the Hub, as `noted` does.
+
+    Raise OptionError for a folder that is not there. What else cannot be read becomes a note: no verdict is lost to it.
+    """
+    try:
+        catalogue = publishing.opened(index)
+    except OptionError:
+        raise
+    except LineageError as error:
+        note = f"no index was searched: {error}"
+        return lambda report: replace(report, notes=(*report.notes, note))
+    return lambda report: noted(report, catalogue)
+
+
 def noted(report: Report, catalogue: Catalogue) -> Report:
     """Return a report with a sentence for every model of an index that is nearer than a declared base.
 
-    Verdicts and the exit code stay. Both models are read as a whole. Raise LineageError for what cannot be read.
+    Verdicts and the exit code stay, and what cannot be read is told in one more. Both models are read as a whole.
     """
-    relatives = tuple(one for row in report.rows for one in _relatives(report, row, catalogue))
-    notes = (_note(report, one) for one in relatives)
+    relatives: list[Relative] = []
+    unread: dict[str, None] = {}
+    for row in report.rows:
+        try:
+            relatives += _relatives(report, row, catalogue)
+        except LineageError as error:
+            unread[f"the index was not searched for {printable(row.claim.base, 200)}: {error}"] = None
+    notes = (*(_note(report, one) for one in relatives), *unread, *catalogue.passed.notes)
     called = (*report.called, "--index", str(catalogue.folder))
-    return replace(report, notes=(*report.notes, *notes), called=called, relatives=relatives)
+    return replace(report, notes=(*report.notes, *notes), called=called, relatives=tuple(relatives))
 
 
 def _relatives(report: Report, row: Row, catalogue: Catalogue) -> Iterator[Relative]:
     verdict, options = row.verdict, report.options
-    if (
-        verdict.kind not in FAMILY
-        or verdict.decisive is None
-        or verdict.by_units
-        or row.steps
-        or row.recipe
-        or row.part
-    ):
+    if verdict.kind not in FAMILY or verdict.decisive is None or verdict.by_units or row.steps or row.part:
         return
     base = _signature(base_of(row.claim, options.local_hub), report, is_base=True)
     model = _signature(report.source or located(report.model, options), report)

@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from hf_lineage.errors import BranchMovedError, OptionError, RepositoryError, printable
-from hf_lineage.files.atomic import make_folder
+from hf_lineage.errors import BranchMovedError, OptionError, RepositoryError, SignatureError, printable
+from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.files.folders import is_folder
 from hf_lineage.hub import client, commits, trees
 from hf_lineage.hub.reference import hub_name
 from hf_lineage.index import card, received, shards
 from hf_lineage.index.catalogue import ENDING, KEYS, Catalogue, default_folder, signature_file
 from hf_lineage.index.known import entries_of
+from hf_lineage.index.received import Received
 from hf_lineage.index.shards import IDENTIFYING, Entry
 from hf_lineage.signature.sources import cache
 
@@ -33,6 +34,10 @@ AT_ONCE = 100
 JOINED = 50
 """Files of keys from which on a push joins them into one."""
 PRIVATE = 0o700
+UNREAD = "unread.txt"
+"""In an index that was pulled, a line for each file of it that could not be read."""
+LARGEST_NOTES = 2**20
+"""Characters of these that are read."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ class Pulled:
     added: int
     of: int
     """Entries of the repository."""
+    unread: tuple[str, ...] = ()
+    """Of each of its files that cannot be read the reason, in one sentence."""
 
 
 def push(catalogue: Catalogue, name: str, private: bool = False) -> Pushed:
@@ -135,21 +142,22 @@ def pull(name: str, catalogue: Catalogue, signatures: bool = False) -> Pulled:
     """Put the models of an index on the Hub, `org/name` or `org/name@revision`, into one here.
 
     A signature is fetched when a model is tested against it, or with `signatures` now. Raise LineageError for what is
-    no index, or a damaged one.
+    no index, and where nothing of it can be read.
     """
     repo, commit = _at(name)
-    rows = received.table(repo, commit)
-    if not len(rows):
+    rows = Received(repo, commit)
+    added = catalogue.merge(rows)
+    if not rows.rows and rows.unread:
+        raise SignatureError(rows.unread[0])
+    if not rows.rows:
         raise RepositoryError(
             f"{name} holds no index: there is no row in {KEYS}/*{ENDING}; check its name and revision"
         )
-    new = _without(rows, catalogue.read().table())
-    if len(new):
-        catalogue.merge(new)
     if signatures:
-        for entry in entries_of(new):
-            catalogue.signature(entry)
-    return Pulled(commit, len(new), len(rows))
+        pulled = catalogue.read().pulled(rows.source)
+        for row in range(len(pulled)):
+            catalogue.tested(pulled.entry(row))
+    return Pulled(commit, added, rows.rows, tuple(rows.unread))
 
 
 def opened(index: str | None) -> Catalogue:
@@ -158,6 +166,7 @@ def opened(index: str | None) -> Catalogue:
     Of a repository the keys are fetched, and kept by commit. Raise OptionError for a folder that is not there, and
     LineageError as `pull` does.
     """
+    shards.libraries()
     if index is None:
         return Catalogue(default_folder())
     if is_folder(index):
@@ -170,8 +179,19 @@ def opened(index: str | None) -> Catalogue:
     kept = Catalogue(cache.root() / "indexes" / repo / commit)
     if not any(kept.files()):
         make_folder(kept.folder, PRIVATE)
-        pull(f"{repo}@{commit}", kept)
+        done = pull(f"{repo}@{commit}", kept)
+        write_atomically(kept.folder / UNREAD, "\n".join(done.unread).encode())
+    kept.passed.shards.update((line, line) for line in _unread(kept.folder / UNREAD))
     return kept
+
+
+def _unread(file: Path) -> list[str]:
+    """What could not be read of an index when it was pulled."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            return stream.read(LARGEST_NOTES).splitlines()
+    except OSError:
+        return []
 
 
 def _at(name: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.comparison import scores
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
-from hf_lineage.evidence.evaluate import evaluate
+from hf_lineage.evidence.evaluate import evaluate, reserved
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.signature.values import Signature
 
@@ -64,7 +64,8 @@ class PairTests:
             return None
         if (base, candidate) not in self.done:
             one, other = (self.members[at].signature for at in (base, candidate))
-            self.done[base, candidate] = evaluate(one, other, self.criteria)
+            outcome = evaluate(one, other, self.criteria)
+            self.done[base, candidate] = reserved(outcome, (*one.reservations, *other.reservations))
         return self.done[base, candidate]
 
     def comparable(self, one: int, other: int) -> bool:

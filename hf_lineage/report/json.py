@@ -51,8 +51,7 @@ def document(report: Report) -> dict[str, Any]:
         "license": licences.values(report.licence),
         "policy": waivers.of_report(report),
         "claims": [
-            _claim(row, options.alpha)
-            | {"recipe": asdict(row.recipe or options.recipe), "command": command.of_claim(report, row)}
+            _claim(row, options.alpha) | {"recipe": asdict(options.recipe), "command": command.of_claim(report, row)}
             for row in report.rows
         ],
     }

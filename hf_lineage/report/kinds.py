@@ -114,15 +114,13 @@ KINDS = {
         tone="part",
         headline="Shares weights with",
         says="The layers of the two models are alike in a way that separate training does not reproduce. How much of"
-        " this model comes from the base is not known: a stored signature holds no hidden units, or is by an earlier "
-        "recipe, which does not weigh dead ones.",
+        " this model comes from the base is not known: a stored signature holds no hidden units.",
         says_not=f"It does not say how much was inherited. {NO_WRONG}",
         rule=Rule(
             "related-unmeasured",
             "warning",
             "The model shares weights with the base it declares, and how much is not known.",
-            "A stored signature holds no hidden units, or is by an earlier recipe, which does not weigh dead ones. "
-            "Extract it again, or read the weights.",
+            "A stored signature holds no hidden units. Extract it again, or read the weights.",
         ),
     ),
     Kind.INDIRECT: Shown(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from hf_lineage.checking.api import Report
 
 LIMITS = (
+    "The verdict is on the weights as transformers loads them. What it leaves out is named, and other engines may use "
+    "it; code that a repository brings is never run.",
     "A low score is no proof of independence against every attacker: who trains a model against the comparison, and "
     "pays for it in quality, can hide descent, and so can very heavy continued pretraining.",
     "A low but significant score can come from a shared initialisation (two runs from one seed), which is a shared "

@@ -38,6 +38,7 @@ def of_report(report: Report) -> dict[str, Any] | None:
         "source": policy.source or None,
         "fail_on": policy.fail_on,
         "evidence": policy.evidence,
+        "own_code": policy.own_code,
         "relations": list(policy.relations),
         "accepted": sum(row.waiver is not None for row in report.rows),
         "exit_code": int(report.status),

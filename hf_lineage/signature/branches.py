@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.architecture.paths import PATHS, Path
 from hf_lineage.checkpoint.numbers import single
-from hf_lineage.signature.matrices import Matrix, Read, bias, by_rows, gain, reader, shift, writer
+from hf_lineage.errors import CheckpointError
+from hf_lineage.signature.matrices import Matrix, Read, activation, bias, by_rows, gain, reader, shift, writer
 from hf_lineage.signature.parallel import alone
 from hf_lineage.signature.recipe import Array, Recipe, Vector, random_stream
 from hf_lineage.signature.term import Beside, Inside, Rows, Term
@@ -29,14 +30,21 @@ from hf_lineage.signature.term import Beside, Inside, Rows, Term
 def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:
     """Yield the terms of one branch with the recipe's `gains`, `means` and `activity`, but without its `cap`."""
     routers: dict[str, Vector] = {}
+    recipe = _with_gates(layout, path, layer, recipe)
     for layer_set in layout.sets(path)[layer]:
         yield _Set(layout, layer_set, recipe, read, routers).term(PATHS[path])
 
 
 def tensors(layout: Layout, path: str, layer: int, recipe: Recipe) -> tuple[str, ...]:
     """Return the names of the tensors that one branch reads, each once."""
-    sets = layout.sets(path)[layer]
+    sets, recipe = layout.sets(path)[layer], _with_gates(layout, path, layer, recipe)
     return tuple(dict.fromkeys(name for layer_set in sets for name in _names(layer_set, PATHS[path], recipe)))
+
+
+def _with_gates(layout: Layout, path: str, layer: int, recipe: Recipe) -> Recipe:
+    """The recipe, which compares the gates of a layer where all of its sets have one."""
+    other = OTHER_READER.get(PATHS[path].reader, "")
+    return replace(recipe, gates=recipe.gates and all(other in one.slots for one in layout.sets(path)[layer]))
 
 
 def read_by_rows(layout: Layout, path: str, layer: int) -> set[str]:
@@ -62,6 +70,8 @@ def numbers_made(layout: Layout, path: str, layer: int) -> int:
 
 def _names(layer_set: LayerSet, path: Path, recipe: Recipe) -> Iterator[str]:
     yield from layer_set.read_by(*path.roles)
+    if recipe.gates and (other := OTHER_READER.get(path.reader, "")) in layer_set.slots:
+        yield from layer_set.read_by(other)
     if not recipe.activity:
         return
     if path.weighed_by is not None:
@@ -75,6 +85,8 @@ def _names(layer_set: LayerSet, path: Path, recipe: Recipe) -> Iterator[str]:
             layer_set.fed_by,
             layer_set.router,
             layer_set.correction,
+            layer_set.table,
+            *layer_set.learned,
         )
         present = [name for name in needed if name]
         yield from present
@@ -120,9 +132,15 @@ class _Set:
             reader_shift=shift(layer_set, layer_set.norm, self.read) if inside else None,
             unit_gain=self._folded(layer_set.inner_norm),
             centred=self._centred,
-            normed=layer_set.output_norm is not None and self.recipe.gains,
+            normed=layer_set.normed and self.recipe.gains,
             inside=inside,
+            gate=self._gate(path),
         )
+
+    def _gate(self, path: Path) -> Rows | None:
+        """The other reader of gated units; None where there is none, or the recipe does not compare it."""
+        other = OTHER_READER.get(path.reader, "")
+        return self._rows(other) if self.recipe.gates and other in self.layer_set.slots else None
 
     def _weighed(self, path: Path, by: Path) -> Term:
         """The term of a path both of whose matrices read the stream."""
@@ -140,16 +158,18 @@ class _Set:
     def _inside(self, path: Path) -> Inside | None:
         """The values on which the activity of hidden units depends; None where all units count in full."""
         layer_set = self.layer_set
-        if not self.recipe.activity or layer_set.activation is None:
+        if not self.recipe.activity or (activated := activation(layer_set, self.read)) is None:
             return None
         role = _activated(layer_set)
         mean = activity.mean_steepness if path.reader == "gate" else _MEANS[role]
         as_prepared = role == path.reader and self._folds_alike
+        by_gate = self.recipe.gates and role != path.reader
         return Inside(
-            functools.partial(mean, layer_set.activation),
-            rows=None if as_prepared else self._rows(role),
+            functools.partial(mean, activated),
+            rows=None if as_prepared or by_gate else self._rows(role),
+            by_gate=by_gate,
             bias=self._bias(role),
-            beside=self._beside(path, layer_set.activation) if role == "gate" else None,
+            beside=self._beside(path, activated) if role == "gate" else None,
             odds=self._odds(),
         )
 
@@ -204,9 +224,22 @@ class _Set:
             centre = centre + single(self.read(layer_set.biases[router]))
         correction = layer_set.correction
         added = single(self.read(correction)).ravel().astype(np.float64) if correction else None
-        odds = activity.routed(spread, centre, chosen, added)
-        how = routing.Router(rows.products(), centre, chosen, added, layer_set.groups)
+        table = self._table(len(centre))
+        how = routing.Router(rows.products(), centre, chosen, added, layer_set.groups, layer_set.scores, table)
+        odds = activity.routed(spread, centre, chosen, added, layer_set.scores)
+        odds = odds if table is None else routing.listed(table, len(centre))
         return routing.counting(odds, how, random_stream(f"tokens of a router {len(odds)}"))
 
+    def _table(self, experts: int) -> routing.Table | None:
+        """The experts of each token of the vocabulary, where a table chooses them."""
+        if (name := self.layer_set.table) is None:
+            return None
+        table = np.asarray(self.read(name)).astype(np.int64)
+        if table.min() < 0 or table.max() >= experts:
+            raise CheckpointError(f"{name} names experts that its router does not have")
+        return table
 
+
+OTHER_READER = {"up": "gate", "gate": "up"}
+"""Of the two readers of a gated unit by each the other one."""
 _MEANS = {"gate": activity.mean_value, "up": activity.mean_slope}

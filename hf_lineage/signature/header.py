@@ -15,18 +15,19 @@ from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.schema import MOST_LAYERS
 from hf_lineage.errors import SignatureError, printable
 from hf_lineage.files.tensor_file import Stamp, read_into
-from hf_lineage.signature.recipe import READER_SUMS, Recipe
+from hf_lineage.signature.recipe import READER_SUMS, ROWS, Recipe
 from hf_lineage.signature.values import PARTS, WIDEST
+from hf_lineage.signature.writing import JOINED
 
-FORMAT, VERSION = "hf-lineage signature", 2
-WITHOUT_UNITS = 1
-"""The version without what each layer writes and its units; it is read as if all layers wrote the same amount."""
+FORMAT, VERSION = "hf-lineage signature", 3
 NUMPY: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U8": np.dtype("u1"),
 }  # fmt: skip
 STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64", "F64"), strict=True))
 """Stored array of a path -> its number format."""
-UNITS = {"units": "I64", "weight": "F32", "inner": "U8", "outer": "U8"}
+JOINS = "joins"
+"""The array that says what the branches of a path are added to, (L, 4)."""
+UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")
 """Stored array of its units -> its number format: the count of each layer, then the units of all layers in order."""
 PER_UNIT = tuple(UNITS)[1:]
 READERS = "readers"
@@ -56,15 +57,15 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     widths: dict[str, tuple[int, ...]] = {}
     made_from: dict[str, str] = {}
     notes: tuple[str, ...] = ()
+    reservations: tuple[str, ...] = ()
+    own_code: str = ""
     sections: dict[str, msgspec.Raw] = {}
     """What later versions add to a file of this format version, each with arrays of its own; not read here."""
 
     @property
     def parts(self) -> dict[str, str]:
-        """Array that a file of this version holds for every path -> its number format."""
-        if self.version == WITHOUT_UNITS:
-            return {part: dtype for part, dtype in STORED.items() if part != "writes"}
-        return STORED | UNITS
+        """Array that a file holds for every path -> its number format."""
+        return STORED | {JOINS: "F64"} | UNITS
 
 
 def provenance(opened: Any, file: Path) -> Provenance:
@@ -73,7 +74,7 @@ def provenance(opened: Any, file: Path) -> Provenance:
     if metadata is None:
         raise SignatureError(f"{file} is not a signature; write one with `hf-lineage extract MODEL -o FILE`")
     stated = msgspec.json.decode(metadata, type=_Format)
-    if stated.format != FORMAT or stated.version not in (WITHOUT_UNITS, VERSION):
+    if stated.format != FORMAT or stated.version != VERSION:
         raise SignatureError(f"{file} has format version {stated.version}, not {VERSION}; extract it again")
     whole = msgspec.json.decode(metadata, type=Provenance)
     # Paths that a later version has added have arrays of their own, which need not be read.
@@ -127,7 +128,7 @@ def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> Non
             (rows, dimension, metadata.recipe.columns(metadata.width)),
             (rows, m, m),
         ]
-        shapes += [(rows,)] * (len(metadata.parts) - 2)
+        shapes += [(rows,)] * 3 + [(rows, JOINED)] + [(rows,)] * len(UNITS)
         for (part, dtype), shape in zip(metadata.parts.items(), shapes, strict=True):
             _fits(metadata, f"{path}.{part}", arrays.get(f"{path}.{part}"), dtype, None if part in PER_UNIT else shape)
         if (readers := arrays.get(f"{path}.{READERS}")) is not None:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.architecture.activations import with_learned
+from hf_lineage.architecture.curves import Activation
 from hf_lineage.architecture.fit import turned
 from hf_lineage.architecture.layers import KERNEL
 from hf_lineage.architecture.layout import Layout
@@ -62,6 +64,12 @@ def gain(layout: Layout, layer_set: LayerSet, norm: str, read: Read) -> Array:
         spread: Array = np.sqrt(single(read(layer_set.variances[norm])) + np.float32(EPSILON))
         return stored / spread
     return stored + 1 if layout.factorization.gain == "one_plus" else stored
+
+
+def activation(layer_set: LayerSet, read: Read) -> Activation | None:
+    """Return the activation of a set with what its layer has learned of it; None if the registry names none."""
+    numbers = [float(single(read(name)).ravel()[0]) for name in layer_set.learned]
+    return layer_set.activation and with_learned(layer_set.activation, numbers)
 
 
 def bias(layer_set: LayerSet, role: str, read: Read) -> Array | None:

@@ -41,7 +41,7 @@ class Sources:
     trust: OptionalPath = OptionalPath()
     """A trust file instead of the usual one."""
     published: bool = field(default=False, kw_only=True)
-    """Whether no weights of a base may be downloaded: a published signature, if need be an earlier one, is used."""
+    """Whether no weights of a base may be downloaded: a published signature is used."""
 
     def __post_init__(self) -> None:
         if self.recompute and self.published:

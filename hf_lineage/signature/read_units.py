@@ -16,16 +16,16 @@ from hf_lineage.signature.kept_units import Keep, Numbers, everything, experts_o
 from hf_lineage.signature.parallel import Share, workers
 from hf_lineage.signature.recipe import RECIPES, Array, Vector
 from hf_lineage.signature.residual import Probes, written
+from hf_lineage.signature.stream import Stream
 from hf_lineage.signature.survey import survey
 from hf_lineage.signature.term import Term, row_norms
 from hf_lineage.signature.unit_rows import UnitRows
+from hf_lineage.signature.writing import JOINED
 
 PATH = "mlp"
 """The path whose hidden units are compared."""
 RECIPE = RECIPES["robust"]
 """How their rows are formed: gains folded in, means removed, weighed by activity."""
-UNWEIGHED = replace(RECIPE, activity=False)
-"""The same where it is known what every unit weighs, so that gates and routers need not be read."""
 LIGHT = replace(RECIPE, probes=1, coordinates=2)
 """The same with next to no sketch: what is asked for is how much every unit writes."""
 WIDE = 1024
@@ -40,6 +40,8 @@ class Measured:
     """What the units of each expert write; a dense layer is one expert."""
     writes: float
     """What the layer writes."""
+    joins: tuple[float, ...]
+    """What the layer is added to, as in `PathSignature.joins`."""
 
 
 def obstacle(layout: Layout) -> str:
@@ -56,24 +58,29 @@ def unit_rows(
     through: Array | None,
     keep: Keep = everything,
     known: dict[int, Measured] | None = None,
+    gates: bool = True,
+    *,
+    stream: Stream | None = None,
 ) -> dict[int, UnitRows]:
     """Return the hidden units of those of these layers that have an MLP, seen through a matrix (s, d).
 
     Without a matrix they are in the coordinates of their own stream. Of a layer with experts only those are held in
-    memory that are kept. What units weigh is taken from what is known, or measured and put there. Raise as
-    `Checkpoint.read` does.
+    memory that are kept. What units weigh is taken from what is known, or measured and put there. Gates are read where
+    they are asked for, or needed to weigh units. Raise as `Checkpoint.read` does.
     """
     known = {} if known is None else known
     rows: dict[int, UnitRows] = {}
     with workers() as share:
         for number in (number for number in layout.numbers(PATH) if number in layers):
-            recipe = UNWEIGHED if number in known else RECIPE
+            recipe = replace(RECIPE, activity=number not in known, gates=gates)
             checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
             branch = list(terms(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
             experts = experts_of(layout.sets(PATH)[number])
             if number not in known:
                 known[number] = _measured(branch, experts, share)
-            rows[number] = _layer(branch, experts, known[number], _View(through, share, keep))
+                if stream:
+                    known[number] = replace(known[number], joins=tuple(stream.joins(PATH, (number,))[0].tolist()))
+            rows[number] = _layer(branch, experts, known[number], _View(through, share, keep, gates))
     return rows
 
 
@@ -84,6 +91,8 @@ class _View:
     through: Array | None
     share: Share
     keep: Keep
+    gates: bool
+    """Whether the gates of gated units are among what is seen."""
 
     def width(self, own: int) -> int:
         """Return how many coordinates that gives, from those of the stream."""
@@ -94,41 +103,47 @@ def _measured(branch: Sequence[Term], experts: Sequence[Sequence[int]], share: S
     surveys = [survey(term, Probes.of(LIGHT, term.reader.shape[1]), share) for term in branch]
     weight = np.concatenate([units.norm for units in surveys])
     ends = accumulate((size for own in experts for size in own), initial=0)
-    size = float(np.sqrt(np.sum(weight**2)))  # about the norm of the branch
-    writes = written(list(zip(branch, surveys, strict=True)), float(weight.sum()), size)
-    return Measured(tuple(weight[start:stop] for start, stop in pairwise(ends)), writes)
+    size = float(np.linalg.norm(weight))  # about the norm of the branch
+    writes = written(list(zip(branch, surveys, strict=True)), size, size)
+    return Measured(tuple(weight[start:stop] for start, stop in pairwise(ends)), writes, joins=(0.0,) * JOINED)
 
 
 def _layer(branch: Sequence[Term], experts: Sequence[Sequence[int]], measured: Measured, view: _View) -> UnitRows:
     """The kept hidden units of a layer, each over the norm of its whole row."""
     parts = measured.experts
     kept = view.keep(parts)
-    seen, first = list[tuple[Array, Array, Vector]](), 0
+    seen, first = list[tuple[Array, Array, Array, Vector]](), 0
     for term, own in zip(branch, experts, strict=True):
         starts = accumulate(own[:-1], initial=0)
         places = [part + start for part, start in zip(kept[first : first + len(own)], starts, strict=True)]
         seen.append(_seen(replace(term, inside=None), np.concatenate(places), view))
         first += len(own)
-    inner, outer = (np.concatenate([one[side] for one in seen]) for side in range(2))
-    norms = np.concatenate([one[2] for one in seen], axis=1)
+    inner, outer, gate = (np.concatenate([one[side] for one in seen]) for side in range(3))
+    norms = np.concatenate([one[3] for one in seen], axis=1)
     chosen = np.concatenate([part[places] for part, places in zip(parts, kept, strict=True)])
     counts = tuple(map(len, kept)) if len(parts) > 1 else ()
-    return UnitRows(inner, outer, chosen, norms, measured.writes, counts, len(chosen) / max(sum(map(len, parts)), 1))
+    return UnitRows(
+        inner, outer, gate, chosen, norms, measured.writes, measured.joins, counts,
+        len(chosen) / max(sum(map(len, parts)), 1),
+    )  # fmt: skip
 
 
-def _seen(term: Term, kept: Numbers, view: _View) -> tuple[Array, Array, Vector]:
-    """What the kept units of a term read and write, (u, s) each, and the norms of both, (2, u)."""
+def _seen(term: Term, kept: Numbers, view: _View) -> tuple[Array, Array, Array, Vector]:
+    """What the kept units of a term read and write, their gates, (u, s) each, and the norms of the former, (2, u)."""
     places = np.full(len(term.reader), -1)
     places[kept] = np.arange(len(kept))
     width = view.width(term.reader.shape[1])
-    inner, outer = (np.empty((len(kept), width), np.float16 if width > WIDE else np.float32) for _ in range(2))
-    sizes = np.empty((2, len(kept)))
+    widths = (width, width, width if term.gate else 0)
+    inner, outer, gate = (np.empty((len(kept), size), np.float16 if size > WIDE else np.float32) for size in widths)
+    sizes = np.empty((3, len(kept)))
 
     def note(starts: Iterator[int]) -> None:
         for tile in term.tiles(starts):
             here = places[tile.units]
             mine = here >= 0
-            for side, (seen, rows) in enumerate(((inner, tile.inn), (outer, tile.out))):
+            for side, (seen, rows) in enumerate(((inner, tile.inn), (outer, tile.out), (gate, tile.gate))):
+                if rows is None:
+                    continue
                 chosen = np.asarray(rows) if mine.all() else np.asarray(rows)[mine]
                 norms = row_norms(chosen)
                 over = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
@@ -136,4 +151,4 @@ def _seen(term: Term, kept: Numbers, view: _View) -> tuple[Array, Array, Vector]
                 sizes[side, here[mine]] = norms
 
     view.share(note, term.starts)
-    return inner, outer, sizes
+    return inner, outer, gate, sizes[:2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,7 +17,9 @@ SKETCH_VERSION = 1
 """Raised whenever probe signs or test coordinates are drawn in another way."""
 
 UNIT_SIGNS = 128
-"""Signs that a signature holds for the reader of a hidden unit, and for its writer."""
+"""Signs that a signature holds for each row of a hidden unit: of its reader, its writer and its gate."""
+ROWS = ("inner", "outer", "gate")
+"""The rows of a hidden unit: what it reads, what it writes, and the other reader of gated ones."""
 READER_SUMS = 32
 """Random sums over the hidden units of a layer that stand for the matrix that reads the stream."""
 HEAD_COORDINATES = 16
@@ -44,6 +46,8 @@ class Recipe:
     """Weigh every hidden unit by its expected activity, so that units which never fire weigh nothing."""
     cap_median: Literal["units", "norm"] = "units"
     """The median of the cap: over units, or over the summed norm, half of which lies in units below this median."""
+    gates: bool = False
+    """Record of gated hidden units all three rows, so that a unit is inherited only with its gate."""
     version: int = 1
     """The version of the recipe of this name; a signature holds the version that it was made with."""
     probes: int | None = 64
@@ -68,15 +72,6 @@ class Recipe:
         usual = RECIPES.get(self.name)
         return self.name if usual is None or usual.version == self.version else f"{self.name}-{self.version}"
 
-    @property
-    def earlier(self) -> tuple[Recipe, ...]:
-        """The earlier versions of this recipe, the latest first, with as many probes and the same coordinates."""
-        versions = [recipe for recipe in RECIPES.values() if recipe.name == self.name and recipe.version < self.version]
-        return tuple(
-            replace(recipe, probes=self.probes, coordinates=self.coordinates, frame=self.frame)
-            for recipe in sorted(versions, key=lambda recipe: recipe.version, reverse=True)
-        )
-
     def label(self, path: str, *besides: str) -> str:
         """Return the name, without ending, of a file for one path of this recipe that depends on `besides` as well."""
         # Files that were published before there were frames keep their names.
@@ -97,7 +92,7 @@ class Recipe:
     @property
     def unit_bytes(self) -> int:
         """How many bytes a signature holds for a hidden unit or a head at most: its weight, and its signs."""
-        return 4 + max(2 * UNIT_SIGNS, HEAD_COORDINATES**2) // 8
+        return 4 + max(3 * UNIT_SIGNS, HEAD_COORDINATES**2) // 8
 
     def unit_signs(self, size: int) -> Array:
         """Return ±1 (size, UNIT_SIGNS), multiplied with the test coordinates of a unit; the same on every platform.

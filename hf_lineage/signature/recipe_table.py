@@ -7,9 +7,8 @@ from typing import Any
 PARAMETERS: dict[str, dict[str, Any]] = {
     "robust": {
         **{"name": "robust", "gains": True, "means": True, "cap": 2.0, "ones": True},
-        **{"activity": True, "cap_median": "norm", "version": 2},
+        **{"activity": True, "cap_median": "norm", "gates": True, "version": 3},
     },
-    "robust-1": {"name": "robust", "gains": True, "means": True, "cap": 2.0, "ones": True},
     "paper": {"name": "paper", "gains": False, "means": False, "cap": None, "ones": False},
 }
 """Name, as in `--recipe NAME`, the default first -> the fields of the Recipe that differ from its defaults."""

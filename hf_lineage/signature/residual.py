@@ -89,7 +89,8 @@ class Probes:
         """Return some hidden units with both of their rows in the frame."""
         if self.frame is FRAMES[STREAM]:
             return tile
-        return tile._replace(out=self.frame.rows(tile.out), inn=self.frame.rows(tile.inn))
+        gate = None if tile.gate is None else self.frame.rows(tile.gate)
+        return tile._replace(out=self.frame.rows(tile.out), inn=self.frame.rows(tile.inn), gate=gate)
 
     def written(self, term: Term, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
         """Return some rows of some units of a term's writer in the frame, (r, t); `mean` as in `Term.written`."""
@@ -150,7 +151,7 @@ def summarise(branch: Iterable[Term], probes: Probes, recipe: Recipe, share: Sha
     probes.centre(product, identity, ones)
     _diagonal(corner)[:] -= identity
     corner -= ones
-    writes = written(surveyed, float(weights.sum()), norm)
+    writes = written(surveyed, float(np.linalg.norm(weights)), norm)
     if not all(np.isfinite(value).all() for value in (product, corner, norm, writes)):
         nothing = map(np.zeros_like, (product, corner, readers))
         product, corner, readers = nothing
@@ -172,7 +173,7 @@ def _diagonal(matrix: Array) -> Array:
 
 
 def written(branch: Surveyed, total: float, norm: float) -> float:
-    """Return how much a branch writes: the sum of what its units write or, if a norm follows, the size of its output.
+    """Return how much a branch writes: the norm of what its units write or, if a norm follows, the size of its output.
 
     A norm removes the size of its input, if that is above the square root of its ε; ‖M‖_F / ‖γ‖ is about that size.
     """

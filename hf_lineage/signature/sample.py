@@ -10,6 +10,7 @@ that a layer of the base and one of the candidate can only be alike where both h
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -120,19 +121,19 @@ class _View:
         branches = {PATHS[self.path].branch: ((replace(self.layer_set, heads=heads),),)}
         layout = replace(self.layout, branches=branches)
         (whole,) = terms(layout, self.path, 0, self.recipe, functools.cache(self._read))
-        seen = indices(self.coordinates)
-        inside = whole.inside
+        seen, inside = indices(self.coordinates), whole.inside
+        reads = Rows(whole.reader, whole.reader_gain, whole.centred, whole.reader_shift)
         if inside is not None and inside.rows is None:
-            rows = Rows(whole.reader, whole.reader_gain, whole.centred, whole.reader_shift)
-            inside = replace(inside, rows=rows)
-        reader_gain, writer_gain = (None if g is None else g[seen] for g in (whole.reader_gain, whole.writer_gain))
+            inside = replace(inside, rows=whole.gate if inside.by_gate else reads, by_gate=False)
+        reader = _among(reads, seen)
         return replace(
             whole,
-            reader=np.asarray(whole.reader)[:, seen],
-            reader_gain=reader_gain,
+            reader=reader.stored,
+            reader_gain=reader.gain,
             reader_shift=None,
-            writer_gain=writer_gain,
+            writer_gain=None if whole.writer_gain is None else whole.writer_gain[seen],
             inside=inside,
+            gate=whole.gate and _among(whole.gate, seen),
         )
 
     def _read(self, name: str) -> NDArray[Any]:
@@ -146,6 +147,11 @@ class _View:
         by_unit = {inner, layer_set.variances.get(inner), *map(layer_set.biases.get, (*matrices, inner))}
         whole = self.checkpoint.read(name)
         return whole[units] if name in by_unit else whole
+
+
+def _among(rows: Rows, seen: NDArray[np.int64]) -> Rows:
+    """Some columns of rows, without what a norm adds to their products."""
+    return Rows(np.asarray(rows.stored)[:, seen], None if rows.gain is None else rows.gain[seen], rows.centred)
 
 
 def indices(runs: Runs) -> NDArray[np.int64]:
@@ -191,4 +197,11 @@ def sampled(
     finally:
         checkpoint.release()
     read = Sampled(len(indices(first.units)), first.layer_set.units, size, layout.width)
-    return replace(result, units=tuple(units[row] for row in sorted(units)), sampled=read)
+    whole = result.writes * [_of_all(view, read) for view in views]
+    return replace(result, writes=whole, units=tuple(units[row] for row in sorted(units)), sampled=read)
+
+
+def _of_all(view: _View, read: Sampled) -> float:
+    """How many times as much a layer writes as its sample: a norm on its output lets through what that of all units."""
+    of_coordinates = read.of_coordinates / read.coordinates
+    return math.sqrt(of_coordinates if view.layer_set.normed else of_coordinates**2 * read.of_units / read.units)

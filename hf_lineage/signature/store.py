@@ -17,21 +17,23 @@ from hf_lineage.files.atomic import write_atomically
 from hf_lineage.files.tensor_file import opened_header
 from hf_lineage.signature.header import (
     FORMAT,
+    JOINS,
     PER_UNIT,
     READERS,
     VERSION,
-    WITHOUT_UNITS,
     Provenance,
     check_bounds,
     provenance,
     read,
     stored_arrays,
 )
+from hf_lineage.signature.recipe import ROWS
 from hf_lineage.signature.values import PARTS, PathSignature, Signature, UnitCodes
+from hf_lineage.signature.writing import JOINED
 
 LARGEST_HEADER = 2**20
 """Bytes; the header of a signature has some thousand."""
-FINITE = frozenset({"sketch", "corner", "weight", READERS})
+FINITE = frozenset({"sketch", "corner", "weight", JOINS, READERS})
 """The arrays in which a broken branch has zeros."""
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -52,8 +54,7 @@ def encode(signature: Signature) -> bytes:
             "raise --max-memory or leave --exact out"
         )
     fields = {name: getattr(signature, name) for name in Provenance.__struct_fields__ if hasattr(signature, name)}
-    whole = all(path.units for path in signature.paths.values())
-    fields |= {"format": FORMAT, "version": VERSION if whole else WITHOUT_UNITS, "paths": tuple(signature.paths)}
+    fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}
     metadata = Provenance(
         **fields,
         widths={
@@ -110,16 +111,15 @@ def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
     """All arrays that a file can hold of one path."""
     counts = np.array([len(codes.weight) for codes in path.units], dtype=np.int64)
     rows = {part: np.concatenate([getattr(codes, part) for codes in path.units]) for part in PER_UNIT if path.units}
-    return {part: getattr(path, part) for part in PARTS} | {"units": counts} | rows
+    joins = np.zeros((len(path.norm), JOINED)) if path.joins is None else path.joins
+    return {part: getattr(path, part) for part in PARTS} | {JOINS: joins, "units": counts} | rows
 
 
 def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
     """The signature of one path, made from its stored arrays."""
-    parts: dict[str, Any] = {part: arrays[part] for part in (*PARTS, READERS) if part in arrays}
-    if "units" not in arrays:
-        return PathSignature(writes=np.ones(len(parts["norm"])), widths=widths, units=(), **parts)
+    parts: dict[str, Any] = {part: arrays[part] for part in (*PARTS, JOINS, READERS) if part in arrays}
     counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
-    dimensions = [array.ndim for array in (counts, *rows)] == [1, 1, 2, 2]
+    dimensions = [array.ndim for array in (counts, *rows)] == [1, 1, *[2] * len(ROWS)]
     if not dimensions or (counts < 0).any() or {len(array) for array in rows} != {counts.sum()}:
         raise SignatureError(
             f"{file}: {path}.units does not count the rows of what is stored of them; extract it again"
@@ -131,7 +131,7 @@ def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> Pat
 
 def _usable(arrays: Arrays) -> bool:
     """Whether each layer has finite numbers and no size below 0, or marks a broken branch: NaN sizes, zeros else."""
-    sizes = [arrays[part] for part in ("trace", "norm", "writes") if part in arrays]
+    sizes = [arrays[part] for part in ("trace", "norm", "writes")]
     broken = np.logical_and.reduce([np.isnan(values) for values in sizes]) & ~np.any(arrays["corner"], axis=(1, 2))
     finite = np.logical_and.reduce([np.isfinite(values) for values in sizes])
     positive = np.logical_and.reduce([values >= 0 for values in sizes[1:]])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.signature.arrays import Tensor, beside, by_columns, columns, dots, empty, largest, on_host
 from hf_lineage.signature.parallel import Share
-from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Vector
+from hf_lineage.signature.recipe import HEAD_COORDINATES, ROWS, UNIT_SIGNS, Array, Vector
 from hf_lineage.signature.scratch import Scratch
 from hf_lineage.signature.term import UNITS, Term, Tile, pieces, row_norms
 from hf_lineage.signature.units import ProbeView, Units
@@ -43,6 +43,8 @@ def survey(term: Term, probes: ProbeView, share: Share) -> Units:
             if tile.inside is not None:
                 units.spread[chosen], units.centre[chosen] = tile.inside
             _direct(units, parts, tile, probes)
+            if tile.gate is not None:
+                units.gate[parts] = on_host(columns(tile.gate, probes.coordinates) @ probes.signs > 0)
 
     share(note, term.starts)
     if stored is not None and probes.readers is not None:
@@ -60,7 +62,7 @@ def _norms(term: Term, tile: Tile) -> Vector:
     """The norms of the parts of a tile."""
     if term.part > 1:
         return part_norms(tile.out, tile.inn, term.part)
-    as_prepared = term.inside is not None and term.inside.rows is None
+    as_prepared = term.inside is not None and term.inside.rows is None and not term.inside.by_gate
     readers = tile.inside[0] if as_prepared and tile.inside else row_norms(tile.inn)
     return readers * row_norms(tile.out)
 
@@ -184,8 +186,7 @@ def unit_codes(branch: Sequence[Units]) -> UnitCodes:
     weights = np.concatenate([units.norm for units in branch])
     total = weights.sum()
     shares = weights / total if 0 < total < math.inf else np.zeros_like(weights)
-    inner, outer = (_packed([getattr(units, side) for units in branch]) for side in ("inner", "outer"))
-    return UnitCodes(shares.astype(np.float32), inner, outer)
+    return UnitCodes(shares.astype(np.float32), *(_packed([getattr(units, row) for units in branch]) for row in ROWS))
 
 
 def _packed(signs: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:

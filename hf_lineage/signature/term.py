@@ -27,8 +27,6 @@ ON_HOST = frozenset({"bias", "odds"})
 """Values by hidden unit, from which NumPy computes the activity."""
 FEWEST = 4
 """Tiles of a term, so that there is work for more threads than one."""
-
-
 Keep = Callable[[slice, Tensor], None]
 """Is shown some units of a reader, and their rows; it must copy what it needs."""
 
@@ -47,8 +45,9 @@ class Tile(NamedTuple):
     mean: Tensor
     """(t,): the mean that centring subtracted from every row of `out`."""
     inside: tuple[Vector, Vector] | None
-    """(t,) each: the norms of the rows whose output is the input of the activation, and what β of the norm
-    adds to that output; None where they are not needed."""
+    """(t,) each: the norms of the rows that the activation acts on, and what β of the norm adds to their output."""
+    gate: Tensor | None
+    """(t, width): the other reader of gated units; None where it is not asked for."""
 
 
 def pieces(length: int, size: int) -> list[slice]:
@@ -127,7 +126,6 @@ class Beside:
     factor: Callable[[Vector, Vector], Vector]
     """From the spread and the centre of their output (h,) to the factor of the activity a (h,)."""
     bias: Tensor | None = None
-    """(h,)"""
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,8 @@ class Inside:
     expected: Callable[[Vector, Vector], Vector]
     """From the spread σ and the centre b of every unit's input (h,) to its expected activity a (h,)."""
     rows: Rows | None = None
-    """The rows that compute that input; None where they are the term's prepared reader."""
+    """The rows that compute that input; None where they are the term's prepared reader or, with `by_gate`, its gate."""
+    by_gate: bool = False
     bias: Tensor | None = None
     """(h,)"""
     beside: Beside | None = None
@@ -158,7 +157,7 @@ class Term:
     reader: Tensor | StoredRows
     """(h, width)"""
     part: int
-    """How many consecutive hidden units are interchangeable together: 1 for an MLP's, the head size for attention."""
+    """How many consecutive hidden units are interchangeable together: 1 of an MLP, the head size of attention."""
     writer_gain: Tensor | None = None
     reader_gain: Tensor | None = None
     reader_shift: Tensor | None = None
@@ -170,14 +169,15 @@ class Term:
     normed: bool = False
     """Whether a norm follows the branch, so that its output has the size of the norm's gain."""
     inside: Inside | None = None
-    """The values on which the activity of hidden units depends; None where all of them count in full."""
+    """What the activity of hidden units depends on; None where all of them count in full."""
+    gate: Rows | None = None
+    """The other reader of gated units; None where there is none, or it is not compared."""
     weigh: Term | None = None
-    """The term whose norms weigh this one's parts: a head's value-output product weighs its query-key product."""
+    """The term whose norms weigh this one's parts: the value-output product of a head weighs its query-key product."""
 
     def on(self, device: Device) -> Term:
         """Return the term with everything that tiles are made of on a device."""
-        moved: Term = _on(self, device)
-        return moved
+        return _on(self, device)  # type: ignore[no-any-return]
 
     @property
     def starts(self) -> range:
@@ -196,10 +196,10 @@ class Term:
 
         `keep` is shown the rows of the reader as they are stored, in float32.
         """
-        size = min(self._size, len(self.reader))
-        inside_rows = self.reader if self.inside is None or self.inside.rows is None else self.inside.rows.stored
-        writers, readers, others = (
-            Scratch(size * matrix.shape[1], self.writer) for matrix in (self.reader, self.reader, inside_rows)
+        size, apart = min(self._size, len(self.reader)), None if self.inside is None else self.inside.rows
+        widths = (rows.stored.shape[1] if rows else 0 for rows in (apart, self.gate))
+        writers, readers, others, gates = (
+            Scratch(size * width, self.writer) for width in (*[self.reader.shape[1]] * 2, *widths)
         )
         outs = Rows(self.writer.mT, self.writer_gain, self.centred)
         inns = Rows(self.reader, self.reader_gain, self.centred, self.reader_shift)
@@ -207,13 +207,14 @@ class Term:
             units = slice(start, start + size)
             out, mean, _ = outs.prepared(units, writers)
             inn, _, offset = inns.prepared(units, readers, keep)
+            gate, _, gate_offset = self.gate.prepared(units, gates) if self.gate else (None, None, offset)
             inside = None
             if self.inside is not None:
-                apart = self.inside.rows
-                inside = (row_norms(inn), offset) if apart is None else apart.norms(units, others)
+                own = (row_norms(gate), gate_offset) if self.inside.by_gate else (row_norms(inn), offset)
+                inside = own if apart is None else apart.norms(units, others)
             if self.unit_gain is not None:
                 inn *= self.unit_gain[units, None]
-            yield Tile(units, out, inn, mean, inside)
+            yield Tile(units, out, inn, mean, inside, gate)
 
     def written(self, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
         """Return some rows of some units of the prepared writer (r, t), given the mean of each of these units (t,)."""

@@ -75,6 +75,8 @@ class Units:
     """(h / part, signs): whether random sums of its reader, or entries of a head's product, are positive."""
     outer: NDArray[np.bool_]
     """(h / part, signs): the same of its writer; no signs for heads."""
+    gate: NDArray[np.bool_]
+    """(h / part, signs): the same of its gate; no signs where it has none."""
     sums: list[Array]
     """(g, k): random sums of the rows of the reader as it is stored, seen through the probes, if they are asked for."""
 
@@ -96,6 +98,7 @@ class Units:
             centre=np.empty(hidden),
             inner=np.empty((parts, inner), np.bool_),
             outer=np.empty((parts, outer), np.bool_),
+            gate=np.empty((parts, UNIT_SIGNS if term.gate else 0), np.bool_),
             sums=[],
         )
 

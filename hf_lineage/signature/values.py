@@ -7,23 +7,22 @@ branch product M, and the recipe that says how those numbers were made.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.errors import SignatureError
-from hf_lineage.signature.recipe import Array, Recipe, Vector
+from hf_lineage.signature.recipe import ROWS, Array, Recipe, Vector
+from hf_lineage.signature.writing import writing
 
 PARTS = ("sketch", "corner", "trace", "norm", "writes")
 """The arrays of a path, each with a row for every layer."""
-HELD = (*PARTS, "readers")
+HELD = (*PARTS, "readers", "joins")
 
 WIDEST = 2**20
 """Several times the width of real models."""
-NEXT_TO_NOTHING = 1e-3
-"""A layer that writes less than this share of the average of the layers does not count."""
 
 
 class Columns(Protocol):
@@ -55,10 +54,12 @@ class UnitCodes:
     """(u, bytes): signs, packed."""
     outer: NDArray[np.uint8]
     """(u, bytes): signs, packed; no bytes for heads."""
+    gate: NDArray[np.uint8]
+    """(u, bytes): signs of the other reader of gated hidden units, packed; no bytes for others."""
 
     def __post_init__(self) -> None:
-        shapes = {len(self.weight), *(len(codes) for codes in (self.inner, self.outer))}
-        if len(shapes) > 1 or self.weight.ndim != 1 or self.inner.ndim != 2 or self.outer.ndim != 2:
+        rows = [getattr(self, row) for row in ROWS]
+        if self.weight.ndim != 1 or any(codes.ndim != 2 or len(codes) != len(self.weight) for codes in rows):
             raise SignatureError("a signature holds weights and signs of unlike numbers of units; extract it again")
 
 
@@ -92,8 +93,8 @@ class PathSignature:
     norm: Vector = field(repr=False)
     """(L,): ‖M‖_F, estimated from the probes unless exact."""
     writes: Vector = field(repr=False)
-    """(L,): how much the layer's branch writes into the stream, the sum of its units' n_u or, where a norm stands on
-    the branch's output, of what that lets through; layers are weighed by their shares of it."""
+    """(L,): how much the layer's branch is expected to add to the stream: the root of the sum of its units' squared n_u
+    or, where a norm stands on the branch's output, what that lets through."""
     units: tuple[UnitCodes, ...] = field(default=(), repr=False)
     """For each layer its units; empty in signatures that were stored without them."""
     widths: tuple[int, ...] = ()
@@ -102,6 +103,11 @@ class PathSignature:
     """How much of every layer it is made of; None where that is the whole layer."""
     readers: Array | None = field(default=None, repr=False)
     """(L, g, k): random sums over the units of W_in Z, linear in the weights; None if nobody asked for them."""
+
+    joins: Vector | None = field(default=None, repr=False)
+    """(L, 4): how large the stream is before the first layer, how much the other branches of the layer are expected to
+    add to it, and how strongly acts what is not measured, outside of the layers and in this one, as logarithms; None
+    where nothing of it was measured."""
 
     def alike(self, other: PathSignature) -> NDArray[np.bool_]:
         """Return whether two layers of this and another model may be alike, (L, L): their streams are equally wide.
@@ -140,11 +146,8 @@ class PathSignature:
 
     @property
     def writing(self) -> NDArray[np.bool_]:
-        """(L,): whether the layer writes more than next to nothing; what is not finite does not count as nothing."""
-        usable = self.usable
-        typical = self.writes.mean(where=usable) if usable.any() else 0.0
-        writing: NDArray[np.bool_] = ~self.finite | (usable & (self.writes >= NEXT_TO_NOTHING * typical))
-        return writing
+        """(L,): whether what the layer adds is not lost in the stream; what is not finite does not count as nothing."""
+        return ~self.finite | writing(self.writes, self.joins, self.usable)
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,10 @@ class Signature:
     """Digests of the factorization and of the model's files, if the signature was stored to be used again."""
     notes: tuple[str, ...] = ()
     """Sentences about files and tensors that lay beside the weights and were not read."""
+    reservations: tuple[str, ...] = ()
+    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    own_code: str = ""
+    """What is to be said of code that the repository brings; empty if it has none."""
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a row in a path's arrays."""
@@ -240,11 +247,3 @@ def together(single: Sequence[Signature]) -> Signature:
     paths = {path: path_signature for signature in single for path, path_signature in signature.paths.items()}
     without = {path: absent for signature in single for path, absent in signature.without.items()}
     return replace(single[0], paths=paths, without=without)
-
-
-def same_recipe(a: Signature, b: Signature) -> None:
-    """Raise SignatureError unless every parameter that changes a number is the same in both signatures."""
-    first, second = asdict(a.recipe), asdict(b.recipe)
-    unlike = [f"{key} {first[key]} and {second[key]}" for key in first if first[key] != second[key]]
-    if unlike:
-        raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")

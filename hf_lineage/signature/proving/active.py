@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture.curves import ZERO, Activation
 from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.signature.matrices import activation
+from hf_lineage.signature.proving.inputs import runner
 from hf_lineage.signature.proving.specimen import Specimen
-from hf_lineage.signature.proving.traffic import Array, Traffic, Units, by_token, key
+from hf_lineage.signature.proving.traffic import TOKENS, Array, Traffic, Units, by_token, key
 
 CLOSE = 1e-4
 """Of the largest value: how far what a unit gives may be from what is said of it."""
@@ -42,8 +44,9 @@ def _writers(sets: Iterable[LayerSet]) -> list[str]:
 def _acts(tiny: Specimen, traffic: Traffic, each: LayerSet) -> bool:
     """Whether what the writer was given is what the activation makes of what the readers gave."""
     factors: dict[int, Array] = {}
+    activated: Activation = activation(each, tiny.read)  # type: ignore[assignment]
     for number, inside, beside, hidden in Units(tiny, traffic, each):
-        expected, sure = _expected(each, inside, beside)
+        expected, sure = _expected(each, activated, inside, beside)
         if expected.shape != hidden.shape:
             return False
         scale = max(np.abs(hidden).max(initial=0), 1e-2)
@@ -59,14 +62,13 @@ def _acts(tiny: Specimen, traffic: Traffic, each: LayerSet) -> bool:
     return True
 
 
-def _expected(each: LayerSet, inside: Array, beside: Array) -> tuple[Array, NDArray[np.bool]]:
+def _expected(each: LayerSet, activated: Activation, inside: Array, beside: Array) -> tuple[Array, NDArray[np.bool]]:
     """What a unit gives, and where that is sure: not where a coarser type than that of the proof gives zero."""
-    activation: Activation = each.activation  # type: ignore[assignment]
-    sure = np.greater(inside, activation.curve.cuts[0] if activation.curve.left == ZERO else -np.inf)
-    value = activation.value(inside)
+    sure = np.greater(inside, activated.curve.cuts[0] if activated.curve.left == ZERO else -np.inf)
+    value = activated.value(inside)
     if "gate" not in each.slots:
         return value, sure
-    return value * (np.clip(beside, -activation.limit, activation.limit) + activation.offset), sure
+    return value * (np.clip(beside, -activated.limit, activated.limit) + activated.offset), sure
 
 
 def _alike(factor: Array, known: Array) -> bool:
@@ -98,9 +100,12 @@ def _routed(tiny: Specimen, traffic: Traffic, each: LayerSet) -> bool:
         return True
     logits = np.array([np.concatenate(traffic.given.get(key(row), [])) for row in by_token(tiny.read(each.router))])
     added = by_token(tiny.read(each.correction)).reshape(-1, 1) if each.correction else np.zeros((1, 1))
-    sigmoid, softmax = 1 / (1 + np.exp(-logits)), np.exp(logits) / np.exp(logits).sum(0)
+    softmax = np.exp(logits) / np.exp(logits).sum(0)
     reached = Units(tiny, traffic, each).reached
-    best = (_best(scores + added, each.routed) for scores in (sigmoid, softmax))
+    best = [_best(scores + added, each.routed) for scores in (each.scores.chosen_by(logits), softmax)]
+    if each.table:
+        (tokens,) = tiny.inputs(runner(tiny.model), 1, TOKENS)["input_ids"].tolist()
+        best = [np.bincount(tiny.read(each.table)[tokens].ravel(), minlength=len(logits)).tolist()]
     return any([counts[expert] for expert in _experts(each)] == reached for counts in best)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.hub import client, trees
@@ -31,18 +30,11 @@ def folder_of(model: str, commit: str) -> str:
     return f"{FOLDER}/{model}/{commit}"
 
 
-def find(model: Model, sources: Sources, earlier: bool = False) -> tuple[Signature, Origin] | None:
+def find(model: Model, sources: Sources) -> tuple[Signature, Origin] | None:
     """Return the published signature of a model along all paths asked for, and where it is; None if there is none.
 
-    With `earlier`, one by an earlier version of the recipe serves where there is none by the recipe itself. A warning
-    is logged for one that cannot be trusted. Raise OptionError for an invalid trust file.
+    A warning is logged for one that cannot be trusted. Raise OptionError for an invalid trust file.
     """
-    recipes = (model.spec.recipe, *(model.spec.recipe.earlier if earlier else ()))
-    by_recipe = (_by_recipe(replace(model, spec=replace(model.spec, recipe=recipe)), sources) for recipe in recipes)
-    return next(filter(None, by_recipe), None)
-
-
-def _by_recipe(model: Model, sources: Sources) -> tuple[Signature, Origin] | None:
     if model.repo.remote is None or model.repo.subfolder or model.spec.recipe.probes is None:
         return None
     trusted = trust.load(sources.trust)

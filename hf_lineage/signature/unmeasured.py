@@ -1,0 +1,89 @@
+"""Unmeasured: how strongly the tensors of a model act that are in no branch, by the product of their gains.
+
+How much a mixer that is no attention writes, or a projection before the first layer, is not known. But such a tensor
+multiplies what comes in by about its gain, and a chain of them by the product. As a size that says nothing; beside the
+same product of the base it tells whether the stream may be so loud here that the branches are lost in it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.architecture.paths import PATHS
+from hf_lineage.architecture.schema import BRANCH_ROLES, as_names
+from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.checkpoint.numbers import single
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import as_stored
+from hf_lineage.signature.drawn_parts import ROWS_READ, Draw
+from hf_lineage.signature.recipe import Vector
+from hf_lineage.signature.writing import LARGEST
+
+AT_ONCE = 2**12
+"""Numbers of a matrix that are read at least, and of a vector at most, unless it has fewer."""
+OF_A_LIST = re.compile(r"\.\d+\.")
+"""In the name of what belongs to a tower of layers, whose input is not the stream and whose output is its own."""
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """The tensors of a model that are in no branch, some numbers of each of which are read."""
+
+    checkpoint: Checkpoint
+    layout: Layout
+    draw: Draw
+
+    def gains(self, path: str, layers: Sequence[int]) -> Vector:
+        """Return how strongly they act outside of the layers, and in each of some layers, (L, 2), as logarithms.
+
+        It is the sum of the logarithms of all gains above 1, so that what is quiet makes up for nothing.
+        """
+        inside = [tuple(self._inside(path, layer)) for layer in layers]
+        outside = tuple(self._outside())
+        self.checkpoint.prefetch_pieces(map(self._piece, (*outside, *(name for names in inside for name in names))))
+        before = self._together(outside)
+        return np.array([(before, self._together(names)) for names in inside]).reshape(-1, 2)
+
+    def _inside(self, path: str, layer: int) -> Iterator[str]:
+        """What a layer has in no branch, and the stacked experts of its other branches, which are not measured."""
+        others = (branch for branch in BRANCH_ROLES if branch != PATHS[path].branch)
+        stacked = (each for branch in others for each in self.layout.branches[branch][layer] if each.stacked)
+        names = (*self.layout.beside[layer], *(name for each in stacked for name in each.tensors))
+        yield from filter(self._is_plain, dict.fromkeys(names))
+
+    def _outside(self) -> Iterator[str]:
+        """What is outside of all layers and in no tower, but for the embedding, which is measured, and its reader."""
+        known = self.layout.factorization
+        tokens = (*as_names(known.embedding), *as_names(known.embedding_norm), *as_names(known.lora.unembedding))
+        measured = {f"{name}.weight" for name in tokens}
+        names = (name for name in self.layout.outside if name not in measured and not OF_A_LIST.search(name))
+        yield from filter(self._is_plain, names)
+
+    def _is_plain(self, name: str) -> bool:
+        """Whether its numbers can be read without decoding it."""
+        tensor = self.checkpoint.tensors[name]
+        return tensor.decode is as_stored and not tensor.refusal and tensor.numbers > 0
+
+    def _together(self, names: Iterable[str]) -> float:
+        return sum((max(0.0, self._gain(name)) for name in names), start=0.0)
+
+    def _gain(self, name: str) -> float:
+        """The logarithm of about the factor by which it multiplies the root mean square of what it is given."""
+        numbers = single(self.checkpoint.read_pieces(name, [self._piece(name)])).astype(np.float64)
+        shape = self.checkpoint.tensors[name].shape
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = float(np.square(numbers).mean()) * math.prod(shape[1:])
+        return 0.5 * math.log(min(squares, LARGEST)) if squares > 0 else 0.0
+
+    def _piece(self, name: str) -> StoredTensor:
+        """A whole vector, or some consecutive numbers of a matrix."""
+        stored = self.checkpoint.stored[self.checkpoint.tensors[name].parts[0]]
+        count = max(ROWS_READ * stored.shape[-1], AT_ONCE) if len(stored.shape) > 1 else stored.numbers
+        start = self.draw.number(name, max(stored.numbers - count, 0) + 1)
+        return replace(stored, shape=(stored.numbers,)).rows(slice(start, start + count))
