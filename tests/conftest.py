@@ -1,4 +1,7 @@
-"""Fixtures that several modules share."""
+"""Fixtures that several modules share, and how much of the processors a run took."""
+
+import itertools
+import os
 
 import pytest
 
@@ -19,6 +22,35 @@ from tests.server.commits import Commits
 from tests.signatures import publish
 
 LAYERS = 8
+NUMBERS = itertools.count()
+SPENT = pytest.StashKey[list[float]]()
+"""What each worker took of the processors, in seconds."""
+
+
+def core_seconds() -> float:
+    """What this process and those that it started and saw end have taken of the processors."""
+    return sum(os.times()[:4])
+
+
+def pytest_configure(config):
+    config.stash[SPENT] = []
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):  # a worker of pytest-xdist
+        session.config.workeroutput["core_seconds"] = core_seconds()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    node.config.stash[SPENT].append(node.workeroutput["core_seconds"])
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say it in every run, so that growth is seen."""
+    by_workers = config.stash[SPENT]
+    whole = sum(by_workers) + sum(os.times()[:2]) if by_workers else core_seconds()
+    terminalreporter.write_line(f"The processors worked {whole:.0f} core seconds for this run.")
 
 
 @pytest.fixture
@@ -125,8 +157,11 @@ def without_cache(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def own_files(tmp_path_factory, monkeypatch):
-    """Every test has a cache and a configuration of its own, both empty."""
-    folder = tmp_path_factory.mktemp("own")
+    """Every test has a cache and a configuration of its own, neither of which is there yet.
+
+    Only the name is made: what `mktemp` takes grows with the number of folders that it made before.
+    """
+    folder = tmp_path_factory.getbasetemp() / f"own-{next(NUMBERS)}"
     monkeypatch.setenv("HF_LINEAGE_CACHE", str(folder / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     return folder

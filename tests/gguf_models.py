@@ -88,6 +88,9 @@ def write(
     if experts is not None and used is not None:
         out.add_expert_count(experts)
         out.add_expert_used_count(used)
+    for end in ("alpha_p", "alpha_n", "beta"):
+        if numbers := learned(folder, f".act_fn.{end}"):
+            out.add_array(f"xielu.{end}", numbers)
     for key, value in (said or {}).items():
         adds: dict[type, Callable[[str, Any], None]] = {
             str: out.add_string,
@@ -108,6 +111,13 @@ def write(
     out.write_tensors_to_file()
     out.close()
     return file
+
+
+def learned(folder: Path, end: str) -> list[float]:
+    """What the activation of each layer has learned."""
+    stored = {name: tensor for path in sorted(folder.glob("*.safetensors")) for name, tensor in load_file(path).items()}
+    names = sorted((name for name in stored if name.endswith(end)), key=lambda name: int(re.findall(r"\d+", name)[0]))
+    return [float(stored[name].float().ravel()[0]) for name in names]
 
 
 def converted(folder: Path, architecture: str, heads: int, groups: int) -> dict[str, Array]:

@@ -13,23 +13,31 @@ from hf_lineage.architecture.schema import as_names
 from hf_lineage.checking.opened import described, opened
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.proving.names import names_said, names_unseen
-from tests.conformance import Specimen, faults, inactive, otherwise, required, specimen, variants
+from tests.conformance import CLASSES, Specimen, faults, inactive, otherwise, required, specimen, variants
+from tests.long import LONG, first_of
 
 OF_TRANSFORMERS = [one for one in factorizations() if not any("." in name for name in one.classes)]
 """The factorizations of other libraries are proved by test_conformance_libraries.py."""
 
+BY_EIGHTS = {one.name: one for start in range(8) for one in OF_TRANSFORMERS[start::8]}
+FEW = first_of(BY_EIGHTS, count=len(BY_EIGHTS) // 8)
+"""Every eighth of them, and the others as long tests."""
+
 
 def cases() -> Iterator[Any]:
+    """Every class of every file in each of its forms; the first that there is of a file is no long test."""
     for factorization in OF_TRANSFORMERS:
+        marks: list[Any] = []
         for name in factorization.classes:
             label = f"{factorization.name}-{name}"
-            if not hasattr(transformers, name):
+            if name not in CLASSES:
                 absent = pytest.mark.skip(f"transformers {transformers.__version__} has no {name}")
                 yield pytest.param(name, factorization, {}, id=label, marks=absent)
                 continue
             for number, wanted in enumerate(variants(name)):
-                asked = required(factorization, name, wanted)
-                yield pytest.param(name, factorization, asked, id=label + (f"-{number}" if number else ""))
+                form = f"-{number}" if number else ""
+                yield pytest.param(name, factorization, wanted, id=label + form, marks=marks)
+                marks = [LONG]
 
 
 def embedding_said(found: Specimen) -> Any:
@@ -62,7 +70,7 @@ def proof(found: Specimen) -> Any:
 
 @pytest.mark.parametrize(("name", "factorization", "wanted"), list(cases()))
 def test_every_product_is_what_the_module_computes(name, factorization, wanted, tmp_path):
-    found = specimen(name, tmp_path, wanted)
+    found = specimen(name, tmp_path, required(factorization, name, wanted))
     assert found.layout.factorization == factorization
     assert opened(described(resolve(str(tmp_path)))).layout == found.layout  # what transformers saves it also loads
     said = embedding_said(found)
@@ -73,20 +81,20 @@ def test_every_product_is_what_the_module_computes(name, factorization, wanted, 
         PROVED.add(proved)
 
 
-@pytest.mark.parametrize("factorization", OF_TRANSFORMERS, ids=lambda found: found.name)
+@pytest.mark.parametrize("factorization", FEW)
 def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorization, tmp_path):
-    name = next((name for name in factorization.classes if hasattr(transformers, name)), None)
+    name = next((name for name in factorization.classes if name in CLASSES), None)
     if name is None:
         pytest.skip(f"transformers {transformers.__version__} has none of its classes")
     wanted = otherwise(factorization, name, required(factorization, name, variants(name)[0]))
     assert inactive(specimen(name, tmp_path, wanted, factorization)) == {}
 
 
-@pytest.mark.parametrize("factorization", OF_TRANSFORMERS, ids=lambda found: found.name)
+@pytest.mark.parametrize("factorization", FEW)
 def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factorization, tmp_path):
     unseen = names_said(factorization) | set(as_names(factorization.lora.unembedding))
     unseen |= set(as_names(factorization.embedding))
-    classes = [name for name in factorization.classes if hasattr(transformers, name)]
+    classes = [name for name in factorization.classes if name in CLASSES]
     if not classes:
         pytest.skip(f"transformers {transformers.__version__} has none of its classes")
     witnesses = [(name, wanted) for name in classes for wanted in variants(name)]

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.architecture.fit import turned
@@ -14,7 +13,8 @@ from hf_lineage.architecture.lookup import factorizations
 from hf_lineage.checking.adapted import in_memory
 from hf_lineage.signature.matrices import unpacked
 from hf_lineage.signature.proving.inputs import runner, sample
-from tests.conformance import required, specimen, variants
+from tests.conformance import CLASSES, required, specimen, variants
+from tests.long import LONG
 
 HEAD = re.compile(r"(For\w+|Model|LMHead\w*|WithProjection|Backbone)$")
 ROUNDING = 1e-6
@@ -28,11 +28,17 @@ queries have a bias of another name, which is not permuted here."""
 def one_of_each(factorization):
     """A class of each model under the heads that a file lists, the one without a head where it is listed."""
     classes = sorted(factorization.classes, key=lambda name: name.endswith("Model"))
-    kinds = {HEAD.sub("", name): name for name in classes if hasattr(transformers, name)}
+    kinds = {HEAD.sub("", name): name for name in classes if name in CLASSES}
     return [name for name in kinds.values() if not any(name.startswith(start) for start in LACKING)]
 
 
-FREE = [(one, name) for one in factorizations() if one.lora.rotary is not True for name in one_of_each(one)]
+PLACED = [one for one in factorizations() if one.lora.rotary is not True]
+FREE = [
+    pytest.param(one, name, id=f"{one.name}-{name}", marks=[LONG] if number else [])
+    for one in PLACED
+    for number, name in enumerate(one_of_each(one))
+]
+"""Of each file one class, and the others as long tests."""
 
 
 def outputs(model, folder):
@@ -75,7 +81,7 @@ def is_free(found, folder):
     return float((plain - together).abs().max()) <= ROUNDING * moved
 
 
-@pytest.mark.parametrize(("factorization", "name"), FREE, ids=lambda one: getattr(one, "name", one))
+@pytest.mark.parametrize(("factorization", "name"), FREE)
 def test_where_positions_are_not_rotary_queries_and_keys_may_be_permuted_within_a_head(factorization, name, tmp_path):
     found = specimen(name, tmp_path / "model", required(factorization, name, variants(name)[0]))
     if factorization.lora.rotary in found.model.config.to_dict():

@@ -21,6 +21,7 @@ from hf_lineage.signature.proving.specimen import read_back
 from tests.conformance import pretend
 from tests.conformance.diffusers import KINDS, diffuser_specimen
 from tests.conformance.timm import FAMILIES, list_models, measured, timm_specimen
+from tests.long import LONG, first_of
 
 OUTSIDE = re.compile(r".*(resnets|downsamplers|upsamplers)\.\d+")
 """Convolutions around the blocks of a U-Net, which no factorization reads."""
@@ -37,12 +38,17 @@ ARCHITECTURES = {
 """Class of timm -> architectures of every form that it has; `python -m tests.conformance.timm` proves all of them."""
 SPECIMENS = [
     *(
-        pytest.param(diffuser_specimen, name, kind, id=f"{name}-{at}")
+        pytest.param(diffuser_specimen, name, kind, id=f"{name}-{at}", marks=[LONG] if at else [])
         for name in KINDS
         for at, kind in enumerate(KINDS[name])
     ),
-    *(pytest.param(timm_specimen, name, kind, id=name) for kind, names in ARCHITECTURES.items() for name in names),
+    *(
+        pytest.param(timm_specimen, name, kind, id=name, marks=[LONG] if at else [])
+        for kind, names in ARCHITECTURES.items()
+        for at, name in enumerate(names)
+    ),
 ]
+"""Of each class one, and the others as long tests."""
 
 
 @pytest.mark.parametrize(("make", "name", "kind"), SPECIMENS)
@@ -55,6 +61,7 @@ def test_every_product_is_what_the_module_computes(make, name, kind, tmp_path):
     assert [layer for layer in left if not OUTSIDE.fullmatch(layer)] == []
 
 
+@pytest.mark.long
 def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(tmp_path):
     said = {one.name: names_said(one) for one in factorizations() if any("." in name for name in one.classes)}
     for at, parameters in enumerate(SPECIMENS):
@@ -86,13 +93,14 @@ def test_a_factorization_that_is_not_the_module_is_refused(registered, make, kin
     assert {"deviations", "gains_left_out"} & faults(replace(wrong, inputs=tiny.inputs)).keys()
 
 
-def test_the_table_of_architectures_is_what_timm_says():
-    """Of every tenth: building all of them takes minutes, which `python -m tests.conformance.timm` does."""
+@pytest.mark.parametrize("step", first_of([50, 10]))
+def test_the_table_of_architectures_is_what_timm_says(step):
+    """Of every tenth at most: building all of them takes minutes, which `python -m tests.conformance.timm` does."""
     table = timm_architectures()
     assert len(table) > 200
     names = [name for name in list_models() if name.startswith(FAMILIES)]
     assert table.keys() <= set(names)
-    for name in sorted(table)[::10]:
+    for name in sorted(table)[::step]:
         kind, settings = measured(name)
         assert table[name] == {"architectures": [f"timm.{kind}"], **settings}
 

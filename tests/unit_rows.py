@@ -15,7 +15,8 @@ def rows(seed, units=UNITS, seen=SEEN):
     random = np.random.default_rng(seed)
     inner, outer = (random.standard_normal((units, seen)).astype(np.float32) for _ in range(2))
     sizes = random.uniform(0.5, 2, (2, units))
-    return UnitRows(unit(inner), unit(outer), sizes.prod(axis=0), sizes, float(sizes.prod(axis=0).sum()))
+    gate = np.zeros((units, 0), np.float32)
+    return UnitRows(unit(inner), unit(outer), gate, sizes.prod(axis=0), sizes, float(sizes.prod(axis=0).sum()))
 
 
 def unit(vectors):
@@ -48,7 +49,7 @@ def shuffled(layer, random):
 
 def beside(layer, other, times=1.0):
     """A layer with the units of another behind its own, which write so many times as much."""
-    parts = (np.concatenate([getattr(layer, side), getattr(other, side)]) for side in ("inner", "outer"))
+    parts = (np.concatenate([getattr(layer, side), getattr(other, side)]) for side in ("inner", "outer", "gate"))
     weight = np.concatenate([layer.weight, times * other.weight])
     sizes = np.concatenate([layer.sizes, other.sizes * np.array([[1.0], [times]])], axis=1)
     return UnitRows(*parts, weight, sizes, float(weight.sum()))

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from transformers.activations import ACT2FN
+import torch
+from transformers.activations import ACT2FN, XIELUActivation
 
-from hf_lineage.architecture.activations import ACTIVATIONS, GATED, NAMED, swish, xielu
+from hf_lineage.architecture.activations import ACTIVATIONS, GATED, NAMED, swish, with_learned, xielu
 
 STEP = 1e-6
 ROUGH = 0.02
@@ -58,3 +59,19 @@ def test_the_names_of_t5_are_gated_and_their_gelu_is_the_one_by_tanh():
 def test_xielu_falls_before_it_rises_where_its_negative_factor_is_large():
     assert xielu(0.8, 0.8).turns == (pytest.approx(np.log1p(-0.5 / 0.8)),)
     assert xielu(0.8, 0.4).turns == ()
+
+
+@pytest.mark.parametrize("numbers", [(0.8, -0.3, 0.5), (-200.0, -200.0, 0.0), (3.0, 1.0, -0.5)])
+def test_xielu_with_what_a_layer_has_learned_is_the_module_with_those_numbers(numbers):
+    module = XIELUActivation(dtype=torch.float64)
+    for name, value in zip(("alpha_p", "alpha_n", "beta"), numbers, strict=True):
+        getattr(module, name).data.fill_(value)
+    x = np.linspace(-8, 8, 161)
+    with torch.no_grad():
+        expected = module(torch.from_numpy(x)).numpy()
+    assert with_learned(NAMED["xielu"], numbers).value(x) == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_a_layer_has_learned_is_nothing_to_other_activations():
+    assert with_learned(NAMED["silu"], (1.0, 2.0, 3.0)) is NAMED["silu"]
+    assert with_learned(NAMED["xielu"], ()) is NAMED["xielu"]

@@ -32,4 +32,4 @@ def test_whatever_may_change_a_number_changes_it():
 
 def test_it_stays_what_it_is():
     """Written down, since what is published under it is used for as long as it is the same."""
-    assert fingerprint(LLAMA)[:16] == "912b0f70c2269771"
+    assert fingerprint(LLAMA)[:16] == "40ff9d8fc3d20475"

@@ -166,12 +166,17 @@ def test_the_first_key_that_is_there_counts_the_experts_of_a_token(config, route
     assert fit(config=config).mlp(replace(experts, router=None)).routed is None
 
 
-@pytest.mark.parametrize("count", [0, -1, True, 2.0, "2", [2]])
+@pytest.mark.parametrize("count", [-1, True, 2.0, "2", [2]])
 def test_a_count_that_is_none_is_refused(count):
     experts = mlp(router="router", routed_by=("k",))
     assert said(fit(config={"k": count}, router=(1, WIDTH)).mlp, experts) == (
         f"config.json: `k` must be a positive integer, not {count!r}"
     )
+
+
+def test_no_expert_for_a_token_is_no_damage():
+    experts = mlp(router="router", routed_by=("k",))
+    assert fit(config={"k": 0}, router=(1, WIDTH)).mlp(experts).routed is None
 
 
 @pytest.mark.parametrize(
@@ -185,3 +190,11 @@ def test_a_norm_is_as_long_as_what_it_stands_on(which, size):
         message = said(fit(**vectors | {name: (size + 1,)}).mlp, normed)
         assert "has shape" in message
         assert "the rest of the model asks for" in message
+
+
+def test_a_table_of_experts_has_rows_and_columns_and_what_is_learned_is_one_number():
+    routed, learned = mlp(router="router", table="table"), mlp(learned=("beta",))
+    assert fit(router=(1, WIDTH), table=(5, 2)).mlp(routed).table == "table"
+    assert said(fit(router=(1, WIDTH), table=(5,)).mlp, routed) == "table has shape (5,), which is no table"
+    assert fit(beta=()).mlp(learned).learned == ("beta",)
+    assert said(fit(beta=(2,)).mlp, learned) == "beta has shape (2,), where it needs one number"

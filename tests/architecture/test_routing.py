@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from hf_lineage.architecture.activity import routed
-from hf_lineage.architecture.routing import Router, counting, mixed_in
+from hf_lineage.architecture.routing import Router, counting, listed, mixed_in
+from hf_lineage.architecture.scores import SCORES
 from hf_lineage.signature.recipe import random_stream
 
 RNG = np.random.default_rng(0)
@@ -75,3 +76,24 @@ def test_an_expert_that_is_never_chosen_gets_nothing():
     rows = RNG.normal(size=(3, 8))
     shares = mixed_in(Router(rows @ rows.T, np.array([0.0, 0.0, -np.inf]), 2), words())
     assert shares == pytest.approx([1, 1, 0], abs=0.1)
+
+
+def test_a_table_of_tokens_sends_each_expert_its_part_of_the_vocabulary():
+    table = np.array([[0, 1], [0, 1], [1, 2], [1, 1]])
+    assert listed(table, 4).tolist() == [0.5, 1.0, 0.25, 0.0]
+    rows = RNG.normal(size=(4, 64)) * 0.1
+    shares = mixed_in(router(rows, 2, table=table, scores=SCORES["sqrtsoftplus"]), words())
+    assert shares == pytest.approx([0.5, 1.25, 0.25, 0.0], abs=0.05)
+
+
+def test_an_expert_that_a_table_names_and_that_is_mixed_in_with_nothing_counts_for_nothing():
+    rows = np.zeros((2, 4))
+    shut = Router(rows @ rows.T, np.array([0.0, -200.0]), 2, table=np.array([[0, 1]]), scores=SCORES["sigmoid"])
+    assert counting(np.ones(2), shut, words())[1] < 1e-50
+
+
+def test_experts_corrected_by_their_logits_are_chosen_by_the_sum():
+    rows, correction = RNG.normal(size=(4, 64)) * 0.1, np.array([0.0, 0.0, -100.0, -100.0])
+    corrected = router(rows, 2, correction=correction, scores=SCORES["logits"])
+    found = counting(odds(rows, 2, correction), corrected, words())
+    assert found.tolist() == [1.0, 1.0, 0.0, 0.0]

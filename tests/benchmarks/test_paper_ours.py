@@ -59,7 +59,7 @@ def committed(item):
 
 def test_robust_is_the_paper_with_all_steps_and_the_paper_is_robust_without_any():
     everything = {setting: value for step in steps.STEPS.values() for setting, value in step.items()}
-    assert replace(steps.PAPER, name="robust", version=2, **everything) == steps.ROBUST
+    assert replace(steps.PAPER, name="robust", version=3, **everything) == steps.ROBUST
     assert replace(steps.ROBUST, probes=64) == RECIPES["robust"]
     recipes = steps.recipes(["gains", "cap"])
     assert list(recipes) == ["paper", "paper + gains", "paper + cap", "robust - gains", "robust - cap", "robust"]

@@ -1,5 +1,6 @@
 """A verdict is about what transformers loads: each folder is loaded, and its logits stand beside the verdict."""
 
+import datetime
 import json
 
 import peft
@@ -9,6 +10,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import compare
+from hf_lineage.checking.policies import under
+from hf_lineage.evidence.policy_file import parse
 from hf_lineage.report import json as as_json
 from tests import decoys
 from tests.decoys import GENERAL, OTHER, Pair, loaded, made
@@ -149,8 +152,21 @@ def test_code_that_a_repository_brings_is_said(pair):
     assert whose(folder, pair) == ["A"]
     row = judged(pair, folder)
     assert row.verdict.name == "RELATED"
-    assert "code of the repository's own for AutoModelForCausalLM (auto_map)" in row.notes[0]
-    assert as_json.document(compare(str(pair.a), str(folder)))["claims"][0]["notes"] == list(row.notes)
+    assert "code of the repository's own for AutoModelForCausalLM (auto_map)" in row.verdict.reason
+    assert row.own_code == (row.verdict.reason,)
+    report = compare(str(pair.a), str(folder))
+    assert as_json.document(report)["claims"][0]["reason"] == row.verdict.reason
+    said = {form: report.to_format(form) for form in ("text", "markdown", "html", "junit", "sarif")}
+    assert [form for form, text in said.items() if "auto" not in text] == []
+
+
+@pytest.mark.parametrize(("kept", "unmet"), [("accept", 0), ("refuse", 1)])
+def test_a_policy_may_refuse_code_that_a_repository_brings(pair, kept, unmet):
+    folder = pair.write(pair.tensors()[0], auto_map={"AutoModelForCausalLM": "evil.Evil"})
+    policy = parse(f"own-code: {kept}", "lineage.yaml")
+    report = under(compare(str(pair.a), str(folder)), policy, datetime.date(2026, 1, 1))
+    assert (len(report.rows[0].unmet), int(report.status)) == (unmet, 3 if unmet else 0)
+    assert all("code of a repository's own is refused, and " in one for one in report.rows[0].unmet)
 
 
 @pytest.mark.parametrize(

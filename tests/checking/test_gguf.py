@@ -18,12 +18,14 @@ from hf_lineage.hub.reference import RepoRef, resolve
 from tests import models
 from tests.gguf_blocks import QUANTIZED, drawn, quantized
 from tests.gguf_models import KINDS, write
+from tests.long import first_of
 from tests.models import EXAMPLES, card, fine_tuned, tiny_llama
 from tests.running import lineage
 
 FILE = "child-Q4_0.gguf"
 ALL = Options(paths=("mlp", "value_output", "query_key"), order_seed=0)
 BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
+WRITTEN = [KINDS.Q4_0, KINDS.F16, KINDS.BF16, KINDS.Q8_0, KINDS.Q5_1, KINDS.MXFP4]
 CHILDREN = {"llama": EXAMPLES / "fern/llama-finetune-a", "gpt2": EXAMPLES / "fern/gpt2-finetune-a"}
 
 
@@ -35,9 +37,9 @@ def scores(outcome):
     return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
 
 
-@pytest.mark.parametrize("architecture", BASES)
 @pytest.mark.parametrize(
-    "kind", [KINDS.F16, KINDS.BF16, KINDS.Q8_0, KINDS.Q5_1, KINDS.Q4_0, KINDS.MXFP4], ids=lambda kind: kind.name
+    ("architecture", "kind"),
+    first_of({f"{name}-{kind.name}": (name, kind) for kind in WRITTEN for name in BASES}, count=3),
 )
 def test_a_descendant_is_related_in_every_type(architecture, kind, tmp_path):
     file = write(CHILDREN[architecture], tmp_path / "child.gguf", architecture, kind)
@@ -48,7 +50,7 @@ def test_a_descendant_is_related_in_every_type(architecture, kind, tmp_path):
     assert min(itself.values()) > (0.98 if kind in (KINDS.Q4_0, KINDS.MXFP4) else 0.997), itself
 
 
-@pytest.mark.parametrize("kind", [KINDS.F32, KINDS.Q8_0, KINDS.Q4_0], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", first_of({kind.name: kind for kind in (KINDS.Q4_0, KINDS.F32, KINDS.Q8_0)}))
 def test_an_independent_model_in_the_same_clothes_is_unrelated(kind, tmp_path):
     file = write(EXAMPLES / "otter/llama-independent", tmp_path / "other.gguf", kind=kind)
     assert verdict(BASES["llama"], file).name == "UNRELATED"
@@ -73,7 +75,7 @@ def test_the_mixture_of_types_of_a_real_release_is_read(tmp_path, monkeypatch):
     assert verdict(base, false).name == "UNRELATED"
 
 
-@pytest.mark.parametrize("kind", QUANTIZED, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", first_of({kind.name: kind for kind in QUANTIZED}, count=3))
 def test_every_type_that_gguf_decodes_is_judged(kind, tmp_path, monkeypatch):
     """Of blocks drawn at random, which need no quantizer: the base is what they decode to, moved a little."""
     monkeypatch.setattr(models, "HIDDEN", 256)
@@ -191,7 +193,7 @@ def test_on_the_hub_the_header_and_the_matrices_are_fetched_and_nothing_twice(on
     assert found.code == 0, found.err
     assert json.loads(found.out)["claims"][0]["verdict"] == "RELATED"
     moved, size = online.moved("fern/gguf"), (folder / "child-F16.gguf").stat().st_size
-    assert size / 3 < moved < 0.8 * size
+    assert size / 3 < moved < 0.95 * size
     headers_twice = online.twice()
     assert not [part for part in headers_twice if part.stop - part.start > 2**15]
 

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 
 from hf_lineage import compare
 from tests import decoys
+from tests.conformance import variants
 from tests.decoys import made
 from tests.models import WEIGHTS
 
@@ -57,30 +58,68 @@ def test_experts_that_no_token_reaches_forge_no_descent(tmp_path, rows, chosen):
     assert judged(pair.a, pair.folder).name == "UNRELATED"
 
 
+def of_kind(name, settings, folder):
+    """Two independent models of a class in one of its forms."""
+    return made(name, variants(name)[0] | settings, folder)
+
+
 @pytest.mark.parametrize(
-    ("name", "settings"), [(QWEN, {"mlp_only_layers": [0, 1]}), (DEEPSEEK, {"first_k_dense_replace": 2})]
+    ("name", "builds", "leaves_out"),
+    [
+        (QWEN, {"mlp_only_layers": []}, {"mlp_only_layers": [0, 1]}),
+        (QWEN, {"num_local_experts": 4}, {"num_local_experts": 0}),
+        (DEEPSEEK, {"first_k_dense_replace": 0}, {"first_k_dense_replace": 2}),
+        ("Gemma4ForCausalLM", {"enable_moe_block": True, "top_k_experts": 2}, {"enable_moe_block": False}),
+        ("GraniteMoeHybridForCausalLM", {"num_local_experts": 4}, {"num_local_experts": 0}),
+        ("Dinov2WithRegistersModel", {"use_swiglu_ffn": True}, {"use_swiglu_ffn": False}),
+    ],
 )
-def test_experts_beside_the_dense_mlp_that_loads_are_refused(tmp_path, name, settings):
-    sparse = made(name, {"mlp_only_layers": []} if name == QWEN else {"first_k_dense_replace": 0}, tmp_path / "sparse")
-    dense = made(name, settings, tmp_path / "dense")
-    a, b = sparse.tensors()[0], dense.tensors()[1]
-    folder = dense.write({**{tensor: a[tensor] for tensor in a if ".mlp." in tensor}, **b})
-    assert decoys.whose(folder, dense, getattr(transformers, name)) == "B"
-    verdict = judged(sparse.a, folder)
-    assert verdict.name == "UNVERIFIABLE"
-    assert "transformers loads one of them, as config.json says of the layer" in verdict.reason
+def test_a_part_that_the_class_does_not_build_as_config_json_is_decides_nothing(tmp_path, name, builds, leaves_out):
+    full, lean = (of_kind(name, settings, tmp_path / str(at)) for at, settings in enumerate((builds, leaves_out)))
+    (a, _), (_, b) = full.tensors(), lean.tensors()
+    added = a.keys() - b.keys()
+    folder = lean.write({**a, **b})
+    assert decoys.whose(folder, lean, getattr(transformers, name)) == "B"
+    assert added
+    assert judged(full.a, folder).name != "RELATED"
+    verdict = judged(lean.b, folder)
+    assert (verdict.name, verdict.verified) == ("RELATED", True)
+
+
+@pytest.mark.parametrize(("loud", "name"), [(False, "UNRELATED"), (True, "RELATED")])
+def test_a_shared_expert_in_a_class_without_one_neither_forges_nor_hides_a_descent(tmp_path, loud, name):
+    pair = made(QWEN, {}, tmp_path)
+    a, b = pair.tensors()
+    own = a if loud else b
+    shared = {
+        tensor.replace("experts.0.", "shared_expert."): (torch.randn_like(a[tensor]) if loud else a[tensor]) * 100
+        for tensor in a
+        if "experts.0." in tensor
+    }
+    folder = pair.write({**own, **shared})
+    torch.testing.assert_close(logits(folder), logits(pair.a if loud else pair.b), atol=0, rtol=0)
+    (row,) = compare(str(pair.a), str(folder)).rows
+    assert (row.verdict.name, row.verdict.verified) == (name, loud)
+    assert any(f"transformers leaves out {len(shared)} tensors inside the layers" in note for note in row.notes)
 
 
 @pytest.mark.parametrize("name", ["mlp.gate_proj.bias", "mlp.up_proj.bias", "post_attention_layernorm.bias"])
-def test_a_bias_that_no_module_loads_is_refused(tmp_path, name):
+def test_a_bias_that_no_module_loads_decides_nothing(tmp_path, name):
     pair = made(LLAMA, PLAIN, tmp_path)
     a, _ = pair.tensors()
     rows = a[f"model.layers.0.{name.replace('.bias', '.weight')}"].shape[0]
     folder = pair.write({**a, **{f"model.layers.{layer}.{name}": torch.full((rows,), -1e4) for layer in (0, 1)}})
     torch.testing.assert_close(logits(folder), logits(pair.a))
-    verdict = judged(pair.a, folder)
-    assert verdict.name == "UNVERIFIABLE"
-    assert "which LlamaForCausalLM does not load as config.json is" in verdict.reason
+    assert judged(pair.a, folder).name == "RELATED"
+
+
+def test_what_transformers_makes_up_verifies_and_contradicts_nothing(tmp_path):
+    pair = made(LLAMA, PLAIN, tmp_path)
+    for tensors in pair.tensors():
+        folder = pair.write({name: each for name, each in tensors.items() if name != "model.norm.weight"})
+        verdict = judged(pair.a, folder)
+        assert verdict.name == "INCONCLUSIVE"
+        assert "model.norm.weight among them: transformers makes them up at random" in verdict.reason
 
 
 def test_a_bias_that_config_json_asks_for_counts(tmp_path):

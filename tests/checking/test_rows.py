@@ -4,14 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.checking.model import open_model
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.rows import NAMED, as_merge, by_recipe, judge_claim
+from hf_lineage.checking.rows import NAMED, as_merge, judge_claim, opened_once
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.verdict import Unverifiable
 from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.recipe import RECIPES
 from tests.models import WEIGHTS, fine_tuned, tiny_llama
 
 OPTIONS = Options()
@@ -24,7 +22,7 @@ def models(tmp_path):
 
 
 def row(claim, child, options=OPTIONS):
-    return judge_claim(by_recipe(RepoRef(str(child), child), options), claim, options)
+    return judge_claim(opened_once(RepoRef(str(child), child), options), claim, options)
 
 
 def named(base, **said):
@@ -57,30 +55,21 @@ def test_a_row_says_where_both_signatures_come_from_and_how_many_layers_there_ar
     found = row(named(base), child)
     assert (found.verdict.name, found.layers) == ("RELATED", 2)
     assert found.base_origin is found.model_origin
-    assert (found.traffic, found.recipe) == ({}, None)
+    assert found.traffic == {}
 
 
 def test_a_model_that_declares_itself_is_unverifiable_and_one_that_the_user_names_twice_is_judged(models):
     base, _ = models
     declared = replace(named(base), sources=("README.md: base_model",))
-    itself = judge_claim(by_recipe(RepoRef(str(base), base), OPTIONS), declared, OPTIONS)
+    itself = judge_claim(opened_once(RepoRef(str(base), base), OPTIONS), declared, OPTIONS)
     assert itself.verdict.name == "UNVERIFIABLE"
     assert row(named(base), base).verdict.name == "RELATED"
 
 
-def test_a_candidate_is_opened_once_for_each_recipe(models):
+def test_a_candidate_is_opened_once(models):
     _, child = models
-    candidate = by_recipe(RepoRef(str(child), child), OPTIONS)
-    assert candidate(OPTIONS.recipe) is candidate(OPTIONS.recipe)
-    assert candidate(RECIPES["paper"]) is not candidate(OPTIONS.recipe)
-
-
-def test_a_signature_of_a_candidate_is_not_taken_for_one_by_another_recipe(models):
-    base, _ = models
-    signature = open_model(RepoRef(str(base), base), OPTIONS).signature()
-    refused = by_recipe(signature, OPTIONS)(RECIPES["robust-1"])
-    assert isinstance(refused, Unverifiable)
-    assert "give the candidate's weights" in refused.reason
+    candidate = opened_once(RepoRef(str(child), child), OPTIONS)
+    assert candidate() is candidate()
 
 
 def test_only_the_parents_of_a_merge_are_judged_together(models):

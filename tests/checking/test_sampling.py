@@ -109,6 +109,16 @@ def test_an_independent_model_is_unrelated_by_whole_layers(base, tmp_path):
     assert (row.verdict.words, sampled(row)) == ("UNRELATED", False)
 
 
+def test_over_the_network_what_a_sample_showed_is_not_fetched_again_with_whole_layers(
+    base, tmp_path, online, monkeypatch
+):
+    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
+    online.publish("org/base", base)
+    online.publish("org/other", tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
+    assert judged("org/base", "org/other").verdict.words == "UNRELATED"
+    assert online.twice() == []
+
+
 def independent(layer, gate, up, down):
     random = torch.Generator().manual_seed(layer)
     return [torch.randn(matrix.shape, generator=random) * matrix.std() for matrix in (gate, up, down)]

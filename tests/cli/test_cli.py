@@ -46,7 +46,7 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
     [
         (["--nose"], "No such option '--nose'"),
         (["--format", "xml"], "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
-        (["--recipe", "soup"], "Invalid value for '--recipe': 'soup' is not one of 'robust', 'robust-1', 'paper'"),
+        (["--recipe", "soup"], "Invalid value for '--recipe': 'soup' is not one of 'robust', 'paper'"),
         (["--probes", "many"], "Invalid value for '--probes': 'many' is not a valid integer"),
         (["--probes", "0"], "probes must be between 1 and 65536, not 0; use exact mode for more"),
         (["--probes", "-1"], "probes must be between 1 and 65536, not -1"),

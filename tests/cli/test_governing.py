@@ -57,7 +57,7 @@ def test_a_wrong_policy_is_one_line_before_anything_is_read(tmp_path):
     file = tmp_path / "p.yaml"
     file.write_text("until: 2027")
     assert lineage("check", "no such model", "--policy", file).error == (
-        f"{file}: unknown key until; the keys are accepted, relation, evidence, fail-on"
+        f"{file}: unknown key until; the keys are accepted, relation, evidence, own-code, fail-on"
     )
     assert "is no file; name one, or `own`" in lineage("check", "no such model", "--policy", tmp_path / "absent").error
 

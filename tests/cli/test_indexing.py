@@ -1,15 +1,18 @@
 """index and identify: models are added, listed and found, and what is wrong is one clear line."""
 
 import json
+import shutil
 
 import pytest
 
 from hf_lineage.cli.indexing import progress
+from hf_lineage.index.catalogue import Catalogue
 from tests import gguf_models, streams
 from tests.checkpoint.formats import test_bnb as bnb
+from tests.index.foreign import aborting
 from tests.models import EXAMPLES
 from tests.quantizing import repacked
-from tests.running import lineage
+from tests.running import lineage, process
 
 HUB = ("--local-hub", EXAMPLES)
 PARENTS = ("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "acme/gpt2-base")
@@ -81,12 +84,54 @@ def test_wrong_usage_is_one_line(arguments, message, tmp_path):
     assert len(shown.error.splitlines()) == 1
 
 
-def test_a_damaged_index_is_one_line(index, tmp_path):
+def test_what_cannot_be_read_of_an_index_is_one_line(tmp_path):
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys" / "x.parquet").write_bytes(b"no table")
     shown = lineage("index", "list", "--index", tmp_path)
-    assert (shown.code, len(shown.error.splitlines())) == (2, 1)
-    assert "x.parquet is no file of an index" in shown.error
+    assert (shown.code, shown.out, len(shown.err.splitlines())) == (0, "0 models\n", 1)
+    assert "x.parquet is no file of an index" in shown.err
+
+
+@pytest.fixture(params=["a file that ends its reader", "a model without its signature"])
+def damaged(request, index, tmp_path):
+    """The same index, of which something cannot be read; and what is said of it, without spaces."""
+    folder = shutil.copytree(index, tmp_path / "index")
+    if request.param.startswith("a file"):
+        (folder / "keys" / "0.parquet").write_bytes(aborting())
+        return folder, "0.parquetisnofileofanindex:theprocessthatreaditended(SIGABRT)"
+    catalogue = Catalogue(folder)
+    (entry,) = (one for one in catalogue.read().entries() if one.model == "fern/llama-finetune-b")
+    catalogue.signature_path(entry).unlink()
+    return folder, "fern/llama-finetune-bhasnosignatureintheindex;addthemodelagain"
+
+
+@pytest.mark.parametrize(
+    ("command", "result"),
+    [
+        (("identify", "fern/llama-merge-a-b"), "Nearest known relative: "),
+        (("tree",), "acme/llama-base"),
+        (
+            ("check", "fern/llama-merge-a-b", "--base", "acme/llama-base"),
+            "fern/llama-finetune-a, which is in the index, is a nearer relative",
+        ),
+    ],
+    ids=["identify", "tree", "check"],
+)
+def test_nothing_is_lost_to_what_cannot_be_read_of_an_index(damaged, command, result):
+    folder, problem = damaged
+    shown = process(*command, "--index", folder, *HUB)
+    assert shown.code == 0, shown
+    assert result in shown.sentences
+    told = "".join((shown.out + shown.err).split())
+    assert told.count("couldnotbereadandwerepassedover") == told.count(problem) == 1, told
+
+
+def test_adding_a_model_again_brings_its_signature(damaged):
+    folder, problem = damaged
+    lineage("index", "add", "fern/llama-finetune-b", "--index", folder, *HUB)
+    shown = lineage("identify", "fern/llama-merge-a-b", "--index", folder, *HUB)
+    assert "fern/llama-finetune-a (57%) and fern/llama-finetune-b (54%)" in shown.sentences
+    assert bool(shown.err) is problem.startswith("0.parquet")
 
 
 def as_gguf(folder, target):

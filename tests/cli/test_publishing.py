@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from hf_lineage.hub import trees
+from tests.index.foreign import aborting
 from tests.models import EXAMPLES
 from tests.running import lineage
 from tests.server.commits import Commits
@@ -43,6 +44,20 @@ def test_a_pull_brings_what_is_not_here(pushed, tmp_path):
     listed = json.loads(lineage("index", "list", "--index", tmp_path / "other", "--format", "json").out)["models"]
     assert [one["model"] for one in listed] == list(MODELS)
     assert all(one["source"].startswith("wren/index@") for one in listed)
+
+
+def test_a_pull_says_which_file_could_not_be_read_and_keeps_the_rest(pushed, server, tmp_path):
+    server.push(INDEX, "main", {"keys/bad.parquet": aborting()})
+    done = lineage("index", "pull", INDEX, "--index", tmp_path / "other")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert done.err.startswith("wren/index: keys/bad.parquet is no file of an index: the process that read it ended")
+    assert done.out.endswith(": 2 entries added, 2 in it\n")
+
+
+def test_a_verdict_is_not_lost_to_an_index_that_is_out_of_reach(server):
+    checked = lineage("check", "fern/llama-finetune-a", "--index", "no/where", "--local-hub", EXAMPLES)
+    assert checked.code == 0, checked
+    assert "no index was searched: no/where is not on the Hub" in checked.sentences
 
 
 def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(pushed, server, tmp_path):

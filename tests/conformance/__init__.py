@@ -17,10 +17,14 @@ from hf_lineage.signature.proving.stream import layers_left_out
 from tests.conformance.pretence import pretend
 from tests.conformance.variants import variants
 
+CLASSES = frozenset(dir(transformers))
+"""The names of all classes; to ask the module for one imports its code, and to ask for all takes ten seconds."""
+
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 
 __all__ = [
+    "CLASSES",
     "Specimen",
     "against_plan",
     "deviations",

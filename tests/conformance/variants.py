@@ -64,7 +64,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "DeepseekV2": [LATENT],
     "DeepseekV3": [LATENT],
     "DeepseekV32": [LATENT | INDEXED],
-    "DeepseekV4": [INDEXED | {"o_groups": 2, "o_lora_rank": 12}],
+    "DeepseekV4": [INDEXED | {"o_groups": 2, "o_lora_rank": 12, "mlp_layer_types": ["hash_moe", "moe"]}],
     "DiffLlama": [{"head_dim": 16}],
     "Dinov2": [{}, {"use_swiglu_ffn": True}],
     "DINOv3ConvNext": [STAGES],

@@ -1,4 +1,4 @@
-"""How often independent models are called RELATED: 2,000 pairs, analysed as a check does until nothing is in doubt.
+"""How often independent models are called RELATED: many pairs, analysed as a check does until nothing is in doubt.
 
 Each analysis has a test of its own at alpha over their number (Bonferroni). Without that correction the same pairs are
 called RELATED far more often than alpha, which the bound here notices.
@@ -17,14 +17,18 @@ from hf_lineage.evidence.interim import DOUBTFUL, analyses, enough, reading_orde
 from hf_lineage.evidence.measure import measured
 from hf_lineage.evidence.pair import Pair
 from hf_lineage.signature.values import PathSignature, UnitCodes
+from tests.long import first_of
 
-PAIRS, LAYERS, WIDTH, RANK, UNITS = 2000, 12, 12, 3, 8
+LAYERS, WIDTH, RANK, UNITS = 12, 12, 3, 8
 ALPHA, PERMUTATIONS = 0.05, 39
 STOPS = analyses(LAYERS, 0.5)
 CRITERIA = Criteria(ALPHA, minimum_effect=-1.0, permutations=PERMUTATIONS, analyses=len(STOPS))
 """The p-value alone decides: the minimum effect would make errors of any rule rarer."""
-MOST = int(binom.ppf(0.999, PAIRS, ALPHA))
-"""So many false positives, and no more, a test of level alpha has in all but one of a thousand runs."""
+
+
+def most(count, alpha=ALPHA):
+    """So many false positives, and no more, a test of level alpha has in all but one of a thousand runs."""
+    return int(binom.ppf(0.999, count, alpha))
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,8 @@ def signature(random):
     out, inn = random.standard_normal((2, LAYERS, WIDTH, RANK))
     blocks = (out @ inn.transpose(0, 2, 1)).astype(np.float32)
     scales = random.lognormal(size=LAYERS)
-    codes = random.integers(0, 256, (LAYERS, 2, UNITS, 16), dtype=np.uint8)
-    units = tuple(UnitCodes(np.ones(UNITS, np.float32), inner, outer) for inner, outer in codes)
+    codes = random.integers(0, 256, (LAYERS, 3, UNITS, 16), dtype=np.uint8)
+    units = tuple(UnitCodes(np.ones(UNITS, np.float32), *rows) for rows in codes)
     return PathSignature(
         sketch=blocks,
         corner=blocks,
@@ -68,8 +72,8 @@ def judged(seed):
     return Judged(tuple(p_values), tuple(names))
 
 
-@pytest.fixture(scope="module")
-def pairs():
+@pytest.fixture(scope="module", params=first_of([1000, 2000]))
+def pairs(request):
     """All of them, in less time than with the usual constants, which say how long a p-value takes and not its level."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.cpu_count", lambda: 1)
@@ -77,34 +81,34 @@ def pairs():
         patch.setattr(permutation_null, "TILE", 32)
         patch.setattr(permutations, "LONGER", 3)
         patch.setattr(permutations, "MANY", 60)
-        return [judged(seed) for seed in range(PAIRS)]
+        return [judged(seed) for seed in range(request.param)]
 
 
 def test_there_are_several_interim_analyses(pairs):
     assert STOPS == (5, 9, 12)
     counts = [sum(len(each.names) == count for each in pairs) for count in (1, 2, 3)]
     assert counts[0] == 0
-    assert counts[1] > counts[2] > PAIRS / 20
+    assert counts[1] > counts[2] > len(pairs) / 20
 
 
 def test_independent_models_are_called_related_at_any_analysis_no_more_often_than_alpha(pairs):
     wrong = sum("RELATED" in each.names for each in pairs)
-    assert 0 < wrong <= MOST, wrong / PAIRS
+    assert 0 < wrong <= most(len(pairs)), wrong / len(pairs)
 
 
 def test_the_first_analysis_keeps_to_its_part_of_alpha(pairs):
     wrong = sum(each.names[0] == "RELATED" for each in pairs)
-    assert 0 < wrong <= binom.ppf(0.999, PAIRS, ALPHA / len(STOPS))
+    assert 0 < wrong <= most(len(pairs), ALPHA / len(STOPS))
 
 
 def test_without_the_correction_they_are_called_related_far_more_often(pairs):
     wrong = sum(min(each.p_values) <= ALPHA for each in pairs)
-    assert wrong > 1.1 * MOST, wrong / PAIRS
+    assert wrong > 1.1 * most(len(pairs)), wrong / len(pairs)
 
 
 def test_a_single_analysis_would_need_no_correction(pairs):
     wrong = sum(each.p_values[0] <= ALPHA for each in pairs)
-    assert PAIRS * ALPHA / 2 < wrong <= MOST
+    assert len(pairs) * ALPHA / 2 < wrong <= most(len(pairs))
 
 
 def test_independent_models_inherit_nothing_whatever_the_p_value_is(pairs):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import judge, judge_merge, judge_path, kind_of, spans
+from hf_lineage.evidence.evaluate import judge, judge_merge, judge_path, kind_of, reserved, spans
 from hf_lineage.evidence.inherited import Drawn
 from hf_lineage.evidence.permutation_null import NOT_EXCHANGEABLE
 from hf_lineage.evidence.verdict import (
@@ -169,15 +169,6 @@ def test_the_share_that_verifies_is_the_users():
     ]
 
 
-@pytest.mark.parametrize("shares", [(1.0,) * 4, (1.0, 0.0, 0.0, 0.0), (0.0,) * 4, ()])
-def test_a_share_that_does_not_count_verifies_nothing_however_large_and_is_not_accepted(shares):
-    criteria = Criteria(uncounted="by an earlier recipe", accept=("part", "basis"))
-    outcome = judge({"mlp": evidence(shares=shares)}, criteria)
-    assert (outcome.kind, outcome.reason, outcome.exit_code) == (Kind.UNMEASURED, "by an earlier recipe", 3)
-    assert outcome.by_path["mlp"].kind is Kind.UNMEASURED
-    assert isinstance(judge({"mlp": evidence(p=0.5, shares=shares)}, criteria), Unrelated)
-
-
 def test_several_paths_are_related_when_any_is_but_then_in_part_only():
     outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, USUAL)
     assert isinstance(outcome, Related)
@@ -200,11 +191,11 @@ def test_several_paths_are_unrelated_only_when_all_are():
     assert isinstance(judge({"mlp": evidence(p=0.5), "query_key": evidence(score=0.01)}, USUAL), Inconclusive)
 
 
-def parent(*layers, p=0.001, criteria=USUAL):
+def parent(*layers, p=0.001):
     """The verdict on a parent that gave these units of every layer, one True or False for each of ten."""
     drawn = tuple(Drawn(np.arange(10), np.full(10, 0.1), np.array(hits)) for hits in layers)
     shares = replace(inheriting(*(each.share for each in drawn)), drawn=drawn)
-    return judge({"mlp": evidence(p=p, inherited=shares)}, criteria)
+    return judge({"mlp": evidence(p=p, inherited=shares)}, USUAL)
 
 
 def first(count, start=0):
@@ -228,10 +219,6 @@ MERGES = {
     "ten copies of one parent that gave a tenth": [parent(*first(1)) for _ in range(10)],
     "a parent gave less than a quarter": [parent(*first(4)), parent(*first(2, start=4))],
     "together no more than one half": [parent(*first(3)), parent(*first(2, start=3))],
-    "the share of one does not count": [
-        parent(*first(5)),
-        parent(*first(5, start=5), criteria=Criteria(uncounted="by an earlier recipe")),
-    ],
     "one is unrelated": [parent(*first(5)), parent(*first(5, start=5), p=0.5)],
     "one cannot be had": [parent(*first(5)), Unverifiable("gated")],
     "one was stored without units": [parent(*first(5)), judge({"mlp": evidence(shares=())}, USUAL)],
@@ -261,3 +248,15 @@ def test_a_parent_that_is_verified_by_itself_leaves_the_other_its_part():
 @pytest.mark.parametrize(("numbers", "words"), [((), ""), ((3,), "3"), ((0, 1, 3, 5, 6, 7), "0-1, 3, 5-7")])
 def test_neighbours_are_named_as_a_span(numbers, words):
     assert spans(numbers) == words
+
+
+@pytest.mark.parametrize("outcome", [Related(), Unrelated()])
+def test_a_reservation_lets_nothing_be_verified_and_nothing_contradicted(outcome):
+    undecided = reserved(outcome, ("a setting is unknown", "a tensor is missing", "a setting is unknown"))
+    assert (undecided.name, undecided.reason) == ("INCONCLUSIVE", "a setting is unknown; a tensor is missing")
+    assert reserved(outcome, ()) is outcome
+
+
+def test_a_reservation_leaves_other_verdicts_as_they_are():
+    outcome = Unverifiable("it is gated")
+    assert reserved(outcome, ("a setting is unknown",)) is outcome

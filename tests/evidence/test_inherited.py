@@ -163,12 +163,14 @@ def test_one_grafted_layer_is_one_layer():
     assert result.share == pytest.approx(1 / 3, abs=0.02)
 
 
-def test_a_layer_counts_by_what_it_writes():
+@pytest.mark.parametrize("size", [100, 1])
+def test_a_layer_counts_as_a_layer_however_loud_it_is(size):
     candidate = model(seed=1)
-    candidate[1] = (model()[1][0], 100 * model()[1][1])
-    assert inherited(model(), candidate).share == pytest.approx(100 / 102, abs=0.01)
-    candidate[1] = (model()[1][0], 1e-6 * model()[1][1])
-    assert inherited(model(), candidate).share < 1e-5
+    candidate[1] = (model()[1][0], size * model()[1][1])
+    assert inherited(model(), candidate).share == pytest.approx(1 / 3)
+    loud = model()
+    loud[1] = (model(seed=1)[1][0], size * model(seed=1)[1][1])
+    assert inherited(model(), loud).share == pytest.approx(2 / 3)
 
 
 def test_layers_in_another_order_are_held_against_those_that_they_are_paired_with():
@@ -212,30 +214,48 @@ def test_heads_are_units_of_their_own(part):
     assert inherited(model(), model(seed=1), part=part).share == 0.0
 
 
-def codes(inner, outer, weight=1.0):
-    """Units of random signs, so many bytes of each side."""
+def codes(*sizes, weight=1.0):
+    """Units of random signs, so many bytes of each row: of the reader, the writer and the gate."""
     random = np.random.default_rng(0)
-    return UnitCodes(
-        np.full(3, weight, np.float32),
-        random.integers(0, 256, (3, inner), dtype=np.uint8),
-        random.integers(0, 256, (3, outer), dtype=np.uint8),
-    )
+    rows = (random.integers(0, 256, (3, size), dtype=np.uint8) for size in (*sizes, 0)[:3])
+    return UnitCodes(np.full(3, weight, np.float32), *rows)
 
 
 def test_units_of_unlike_numbers_of_signs_have_no_counterpart():
     every = np.arange(3)
     assert have_counterparts(codes(8, 8), codes(8, 8), every).tolist() == [True] * 3
-    for other in (codes(9, 8), codes(8, 16), codes(8, 0)):
+    for other in (codes(9, 8), codes(8, 16), codes(8, 0), codes(8, 8, 8)):
         assert have_counterparts(codes(8, 8), other, every).tolist() == [False] * 3
+
+
+def flipped(units, row, count):
+    """Units of which so many signs of one row are others."""
+    signs = np.unpackbits(getattr(units, row), axis=1)
+    signs[:, :count] ^= 1
+    return replace(units, **{row: np.packbits(signs, axis=1)})
+
+
+@pytest.mark.parametrize("row", ["inner", "outer", "gate"])
+def test_a_unit_is_all_of_its_rows(row):
+    """A row at a cosine of .34 takes the product of three under .354, whichever row it is; one at .56 does not."""
+    base, every = codes(8, 8, 8), np.arange(3)
+    assert have_counterparts(base, flipped(base, row, 20), every).tolist() == [True] * 3
+    assert have_counterparts(base, flipped(base, row, 25), every).tolist() == [False] * 3
+
+
+def test_reader_and_writer_may_change_their_signs_together_and_a_gate_may_not():
+    base, every = codes(8, 8, 8), np.arange(3)
+    turned = flipped(flipped(base, "inner", 64), "outer", 64)
+    assert have_counterparts(base, turned, every).tolist() == [True] * 3
+    for other in (flipped(base, "gate", 64), flipped(flipped(base, "gate", 64), "inner", 64)):
+        assert have_counterparts(base, other, every).tolist() == [False] * 3
 
 
 @pytest.mark.parametrize(("differing", "alike"), [(0, True), (21, True), (22, False), (32, False), (42, False)])
 def test_a_cosine_is_told_by_the_share_of_signs_that_differ(differing, alike):
     """The other side is the same, so the product is the cosine of π x: above one half for a share below one third."""
     base = codes(8, 8)
-    flipped = np.unpackbits(base.inner, axis=1)
-    flipped[:, :differing] ^= 1
-    candidate = replace(base, inner=np.packbits(flipped, axis=1))
+    candidate = flipped(base, "inner", differing)
     assert (np.cos(np.pi * differing / 64) > ALIKE) == alike
     assert have_counterparts(base, candidate, np.arange(3)).tolist() == [alike] * 3
 
@@ -273,10 +293,10 @@ def test_what_was_looked_up_otherwise_is_not_put_together():
 def test_a_layer_of_more_units_than_are_compared_at_a_time_is_looked_up_whole():
     """As many hidden units as a model of 70 billion weights has in a layer; the counterparts stand at its end."""
     random = np.random.default_rng(1)
-    base = UnitCodes(np.ones(28672, np.float32), *random.integers(0, 256, (2, 28672, 16), dtype=np.uint8))
+    base = UnitCodes(np.ones(28672, np.float32), *random.integers(0, 256, (3, 28672, 16), dtype=np.uint8))
     assert len(base.weight) > module.AT_A_TIME // MOST
     last = np.arange(28672 - MOST, 28672)
-    candidate = UnitCodes(*(part[last] for part in (base.weight, base.inner, base.outer)))
+    candidate = UnitCodes(*(part[last] for part in (base.weight, base.inner, base.outer, base.gate)))
     assert have_counterparts(base, candidate, np.arange(MOST)).all()
 
 
@@ -286,23 +306,27 @@ def test_a_layer_of_more_units_than_are_compared_at_a_time_is_looked_up_whole():
     st.integers(1, 9),
     st.integers(1, 19),
     st.integers(0, 19),
+    st.integers(0, 19),
     st.integers(1, 30),
     st.integers(0, 2**32),
 )
 def test_counterparts_are_those_of_comparing_sign_by_sign_however_many_bytes_there_are(
-    candidate_units, base_units, inner, outer, at_a_time, seed
+    candidate_units, base_units, inner, outer, gate, at_a_time, seed
 ):
-    """A product of cosines over the sides that have signs: heads have none on the outer one."""
+    """A product of cosines over the rows that have signs: heads have one, hidden units two, gated ones three."""
     drawn = np.random.default_rng(seed)
     candidate, base = (
-        [drawn.integers(0, 2, (units, 8 * size), dtype=np.uint8) for size in (inner, outer)]
+        [drawn.integers(0, 2, (units, 8 * size), dtype=np.uint8) for size in (inner, outer, gate if outer else 0)]
         for units in (candidate_units, base_units)
     )
     sides = [pair for pair in zip(candidate, base, strict=True) if pair[0].size]
-    expected = [
-        max(np.prod([np.cos(np.pi * np.mean(mine[i] != other[j])) for mine, other in sides]) for j in range(base_units))
-        for i in range(candidate_units)
-    ]
+
+    def alike(i, j):
+        first, *others = [np.cos(np.pi * np.mean(mine[i] != other[j])) for mine, other in sides]
+        return np.prod([first, *others[:1], *(max(gated, 0) for gated in others[1:])])
+
+    least = ALIKE ** (1.5 if len(sides) == 3 else 1)
+    expected = [max(alike(i, j) for j in range(base_units)) for i in range(candidate_units)]
     packed = [
         UnitCodes(np.ones(len(sides[0]), np.float32), *(np.packbits(side, axis=1) for side in sides))
         for sides in (candidate, base)
@@ -312,4 +336,4 @@ def test_counterparts_are_those_of_comparing_sign_by_sign_however_many_bytes_the
         found = have_counterparts(packed[1], packed[0], np.arange(candidate_units))
     finally:
         module.AT_A_TIME = before
-    assert found.tolist() == [product > ALIKE for product in expected]
+    assert found.tolist() == [product > least for product in expected]

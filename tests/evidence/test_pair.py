@@ -23,9 +23,9 @@ def test_layers_that_write_alike_are_all_there():
 
 
 def test_layers_that_write_next_to_nothing_are_left_out_of_either_model():
-    pair = Pair.along("mlp", writing(1, 1e-9, 1), writing(1e-9, 1, 1, 1e-9))
-    assert (pair.layers, pair.left_out) == (((0, 2), (1, 2)), ((1,), (0, 3)))
-    assert [signature.trace.tolist() for signature in pair.signatures] == [[0, 2], [1, 2]]
+    pair = Pair.along("mlp", writing(1, 1e-9, 1), writing(1e-9, 1, 1, 1e-9, 1))
+    assert (pair.layers, pair.left_out) == (((0, 2), (1, 2, 4)), ((1,), (0, 3)))
+    assert [signature.trace.tolist() for signature in pair.signatures] == [[0, 2], [1, 2, 4]]
 
 
 def test_a_model_of_which_no_layer_can_be_measured_keeps_all_so_that_the_verdict_can_say_so():
@@ -37,10 +37,10 @@ def test_a_model_of_which_no_layer_can_be_measured_keeps_all_so_that_the_verdict
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf])
 def test_a_layer_that_is_not_finite_is_kept_and_named(poison):
-    path = writing(1, 1, 1e-9)
+    path = writing(1, 1, 1e-9, 1)
     path.norm[1] = poison
     pair = Pair.along("mlp", writing(1, 1), path)
-    assert (pair.layers[1], pair.left_out[1], pair.not_finite) == ((0, 1), (2,), ((), (1,)))
+    assert (pair.layers[1], pair.left_out[1], pair.not_finite) == ((0, 1, 3), (2,), ((), (1,)))
 
 
 def test_layers_bear_the_numbers_that_they_have_in_the_model():

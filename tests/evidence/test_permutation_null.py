@@ -57,6 +57,7 @@ def test_p_values_of_independent_pairs_of_unlike_depth_are_uniform(independent, 
     assert 0.4 < np.mean(p_values) < 0.6
 
 
+@pytest.mark.long
 def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(independent):
     pairs = [(i, (i + step) % NETWORKS) for step in range(1, 7) for i in range(NETWORKS)]
     rejected = sum(
@@ -142,6 +143,7 @@ def beside(a, b):
     return {"mlp": (a, b), "mlp_gate": tuple(squared), "value_output": (a.of([0, 2, 3]), b.of([1, 2]))}
 
 
+@pytest.mark.long
 def test_several_paths_of_independent_networks_are_rejected_as_often_as_alpha_says(independent):
     pairs = [(i, (i + 1) % NETWORKS) for i in range(NETWORKS)]
     least = [

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.evidence.permutations import FEW, LONGER, MANY, Stop, most, p_value, stop
+from tests.long import first_of
 
 
 @functools.cache
@@ -46,7 +47,7 @@ def test_every_p_value_is_exact_or_larger(first):
     assert all(up_to <= p * (1 + 1e-12) for p, up_to in chance(ended, first).items())
 
 
-@pytest.mark.parametrize("analyses", [1, 3], ids="K={}".format)
+@pytest.mark.parametrize("analyses", first_of({"K=3": 3, "K=1": 1}))
 def test_at_the_default_a_level_is_never_exceeded_and_nearly_used(analyses):
     """With K interim analyses K times as many permutations are drawn, and each analysis has alpha / K."""
     first = analyses * 1000 - 1

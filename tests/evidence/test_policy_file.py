@@ -60,9 +60,12 @@ def test_every_kind_that_verifies_no_claim_can_be_accepted():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "p must hold keys and values, and its keys are accepted, relation, evidence, fail-on; correct it"),
+        (
+            "",
+            "p must hold keys and values, and its keys are accepted, relation, evidence, own-code, fail-on; correct it",
+        ),
         ("- a", "p must hold keys and values"),
-        ("accept: []", "p: unknown key accept; the keys are accepted, relation, evidence, fail-on"),
+        ("accept: []", "p: unknown key accept; the keys are accepted, relation, evidence, own-code, fail-on"),
         ("fail_on: never", "p: unknown key fail_on"),
         ("<<: {fail-on: never}", "p: unknown key <<"),
         ("fail-on: always", "p: fail-on must be one of unrelated, undecided, never, not always"),

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from hf_lineage import Options, check
+from hf_lineage.errors import NetworkError, OptionError
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.differences import products, scaled
-from hf_lineage.index.catalogue import Catalogue
-from hf_lineage.index.nearer import between, nearer, noted
+from hf_lineage.index import shards
+from hf_lineage.index.catalogue import Catalogue, records_of
+from hf_lineage.index.identify import identify
+from hf_lineage.index.nearer import between, nearer, noted, searched
 from tests.models import EXAMPLES
+from tests.server.client import connect_to_nothing
 
 BASE = "acme/llama-base"
 
@@ -70,3 +74,29 @@ def test_what_the_card_of_a_relative_states_is_told_where_there_is_one(signature
     catalogue.add(signatures["fern/llama-finetune-a"])
     report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
     assert noted(report, catalogue).notes[0].endswith(" who came first. Its card states the licence apache-2.0")
+
+
+def pulled(folder, signature):
+    """An index of one model whose signature is on the Hub."""
+    (record,) = records_of(signature)
+    rows = shards.rows([replace(record.entry, source="wren/index@" + "0" * 40)], record.key[None])
+    catalogue = Catalogue(folder)
+    assert catalogue.merge(rows.to_batches()) == 1
+    return catalogue
+
+
+def test_a_report_keeps_its_verdict_where_the_hub_has_no_answer(signatures, tmp_path, monkeypatch):
+    catalogue = pulled(tmp_path / "index", signatures["fern/llama-finetune-a"])
+    report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
+    connect_to_nothing(tmp_path / "cache", monkeypatch)
+    after = noted(report, catalogue)
+    assert (after.rows, after.exit_code, after.relatives) == (report.rows, report.exit_code, ())
+    (note,) = after.notes
+    assert note.startswith("the index was not searched for acme/llama-base: wren/index cannot be fetched from the Hub")
+    with pytest.raises(NetworkError):  # nobody is told that no relative was found
+        identify(signatures["fern/llama-merge-a-b"], "mlp", catalogue, Criteria(permutations=199))
+
+
+def test_a_folder_that_is_not_there_is_told_before_anything_is_read(tmp_path):
+    with pytest.raises(OptionError, match="does not exist"):
+        searched(str(tmp_path / "none"))

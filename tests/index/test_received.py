@@ -9,10 +9,13 @@ import pyarrow.parquet
 import pytest
 
 from hf_lineage.errors import LineageError, RepositoryError
+from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.hub import trees
 from hf_lineage.index import publishing, received, shards
-from hf_lineage.index.catalogue import Catalogue
+from hf_lineage.index.catalogue import Catalogue, records_of
+from hf_lineage.index.identify import identify
 from hf_lineage.index.shards import Entry
+from tests.index.foreign import aborting, three
 from tests.server import serving
 from tests.server.client import connect
 
@@ -121,6 +124,34 @@ def test_a_long_text_is_not_repeated_before_it_is_refused(serve):
     assert "a recipe is longer than 400 bytes" in refused(serve, rows)
 
 
+def test_a_shard_that_cannot_be_read_is_told_and_the_rest_is_pulled(serve, tmp_path):
+    serve(good=three(), bad=aborting())
+    done = publishing.pull("eve/index", Catalogue(tmp_path / "other"))
+    assert (done.added, done.of) == (3, 3)
+    (problem,) = done.unread
+    assert problem == (
+        "eve/index: keys/bad.parquet is no file of an index: the process that read it ended (SIGABRT); name a revision "
+        "at which it is whole"
+    )
+    for _ in range(2):  # pulled, and then as it is kept
+        kept = publishing.opened("eve/index")
+        assert len(kept.read()) == 3
+        assert kept.passed.notes == [
+            f"1 files of the index could not be read and were passed over, the first because {problem}"
+        ]
+
+
+def test_an_index_of_which_nothing_can_be_read_is_one_line(serve):
+    assert "the process that read it ended (SIGABRT)" in refused(serve, aborting())
+
+
+def test_too_many_rows_are_refused_and_nothing_is_written(serve, tmp_path, monkeypatch):
+    monkeypatch.setattr(received, "MOST_ROWS", 2)
+    with pytest.raises(RepositoryError, match="eve/index has more than 2 rows; it is no index"):
+        serve(good=three())
+    assert not list((tmp_path / "index" / "keys").iterdir())
+
+
 def test_too_many_files_are_refused_before_any_is_fetched(serve, monkeypatch):
     monkeypatch.setattr(received, "MOST_SHARDS", 1)
     with pytest.raises(RepositoryError, match=r"eve/index has 2 files of keys of .* bytes, more than are read"):
@@ -158,3 +189,18 @@ def test_a_signature_of_another_model_is_refused(serve, tmp_path, signatures):
     save_signature(signatures["acme/llama-base"], file)
     with pytest.raises(LineageError, match="is not the signature of org/model"):
         Catalogue(tmp_path / "index").signature(entry)
+
+
+def test_a_pulled_row_without_its_signature_is_passed_over_until_the_model_is_added(serve, tmp_path, signatures):
+    signature, catalogue = replace(signatures["acme/llama-base"], commit="c" * 40), Catalogue(tmp_path / "index")
+    (record,) = records_of(signature)
+    serve(good=shards.encoded([record.entry], record.key[None]))
+
+    def found():
+        return identify(signatures["fern/llama-finetune-a"], "mlp", catalogue, Criteria(permutations=199))
+
+    assert (found().related, found().others) == ((), ())
+    assert "1 models of the index could not be read and were passed over" in catalogue.passed.notes[0]
+    assert catalogue.own_commits({"mlp": record.entry.recipe}) == {}
+    catalogue.add(signature)
+    assert [one.entry.model for one in found().related] == ["acme/llama-base"]

@@ -100,7 +100,7 @@ def edited(stored, change=lambda arrays: None, **provenance):
 @pytest.mark.parametrize(
     ("provenance", "message"),
     [
-        ({"version": 99}, "has format version 99, not 2; extract it again"),
+        ({"version": 99}, "has format version 99, not 3; extract it again"),
         ({"layers": 3}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (3, 32, 32)"),
         ({"width": 64}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (2, 64, 64)"),
         ({"layers": 0}, "cannot be read as a signature: Expected `int` >= 1"),

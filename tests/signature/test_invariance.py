@@ -81,7 +81,6 @@ def test_splitting_units_moves_the_score_by_a_fiftieth_at_most(laundry):
 def test_dead_units_leave_robust_where_it_was_and_paper_far_below(laundry, base):
     pair = laundry(base, laundering.add_dead_units)
     assert abs(1 - score("robust", pair)) < STILL
-    assert score("robust-1", pair) > 0.9
     assert score("paper", pair) < 0.6
 
 

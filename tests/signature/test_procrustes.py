@@ -21,7 +21,8 @@ def layer(seed, units=120, width=WIDTH):
     random = np.random.default_rng(seed)
     inner, outer = random.standard_normal((2, units, width)) * np.linspace(0.3, 2, width)
     sizes = random.lognormal(sigma=0.5, size=(2, units))
-    return UnitRows(of_length_one(inner), of_length_one(outer), sizes.prod(axis=0), sizes, float(units))
+    gate = np.zeros((units, 0), np.float32)
+    return UnitRows(of_length_one(inner), of_length_one(outer), gate, sizes.prod(axis=0), sizes, float(units))
 
 
 BASE = [layer(1), layer(2)]

@@ -12,7 +12,7 @@ from hf_lineage.signature.recipe import HEAD_COORDINATES, RECIPES, UNIT_SIGNS, r
 ROBUST = RECIPES["robust"]
 OTHER = {
     "gains": False, "means": False, "cap": None, "ones": False, "activity": False, "cap_median": "units",
-    "version": 7, "probes": 32, "coordinates": 64, "sketch_version": 2,
+    "gates": False, "version": 7, "probes": 32, "coordinates": 64, "sketch_version": 2,
 }  # fmt: skip
 """For every parameter another value than that of the robust recipe."""
 
@@ -88,7 +88,7 @@ def test_the_signs_of_units_are_seen_through_as_many_sums_as_are_kept():
     signs = ROBUST.unit_signs(128)
     assert signs.shape == (128, UNIT_SIGNS)
     assert set(signs.ravel().tolist()) == {-1.0, 1.0}
-    assert ROBUST.unit_bytes == 4 + max(2 * UNIT_SIGNS, HEAD_COORDINATES**2) // 8 == 36
+    assert ROBUST.unit_bytes == 4 + max(3 * UNIT_SIGNS, HEAD_COORDINATES**2) // 8 == 52
 
 
 def test_an_option_names_the_newest_recipe_by_its_name_and_an_older_one_by_its_number_too():

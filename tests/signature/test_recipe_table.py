@@ -1,4 +1,4 @@
-"""The recipes by name: those that were ever published can be asked for, and naming them needs no NumPy."""
+"""The recipes by name: naming them needs no NumPy."""
 
 import subprocess
 import sys
@@ -7,13 +7,9 @@ from hf_lineage.signature.recipe import RECIPES, Recipe
 from hf_lineage.signature.recipe_table import PARAMETERS
 
 
-def test_the_first_is_the_default_and_earlier_versions_stay():
-    assert list(PARAMETERS) == ["robust", "robust-1", "paper"]
-    assert [(recipe.name, recipe.version) for recipe in RECIPES.values()] == [
-        ("robust", 2),
-        ("robust", 1),
-        ("paper", 1),
-    ]
+def test_the_first_is_the_default():
+    assert list(PARAMETERS) == ["robust", "paper"]
+    assert [(recipe.name, recipe.version) for recipe in RECIPES.values()] == [("robust", 3), ("paper", 1)]
 
 
 def test_every_name_is_another_recipe_and_is_the_one_that_it_gives_back():
@@ -31,9 +27,10 @@ def test_the_paper_undoes_nothing_and_robust_everything_that_can_be_undone():
     paper, robust = RECIPES["paper"], RECIPES["robust"]
     assert (paper.gains, paper.means, paper.cap, paper.ones, paper.activity) == (False, False, None, False, False)
     assert (robust.gains, robust.means, robust.cap, robust.ones, robust.activity) == (True, True, 2.0, True, True)
+    assert (paper.gates, robust.gates) == (False, True)
 
 
 def test_the_command_line_names_them_without_numpy():
     code = "import sys, hf_lineage.signature.recipe_table as table; print(*table.PARAMETERS, 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["robust", "robust-1", "paper", "False"]
+    assert done.stdout.split() == ["robust", "paper", "False"]

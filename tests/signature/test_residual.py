@@ -127,7 +127,7 @@ def writing(size: float, epsilon: float = 1e-6) -> float:
 
 def test_a_branch_writes_what_its_units_write_together():
     pairs = (pair for t in branch(2) for pair in zip(t.out.mT, t.inn, strict=True))
-    units = sum(float(np.linalg.norm(out) * np.linalg.norm(inn)) for out, inn in pairs)
+    units = np.linalg.norm([np.linalg.norm(out) * np.linalg.norm(inn) for out, inn in pairs])
     assert block(branch(2), EXACT["robust"]).writes == pytest.approx(units)
     assert block(branch(2), EXACT["paper"]).writes == pytest.approx(units)
 

@@ -10,6 +10,7 @@ from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
 from compressed_tensors.quantization.lifecycle.forward import dequantize
 from compressed_tensors.quantization.utils import calculate_qparams
 
+from tests.long import first_of
 from tests.models import spoil
 from tests.quantizing import BASE, decoded, judged, matrices, refused, repacked
 
@@ -108,7 +109,7 @@ def test_decoded_matrices_are_those_of_the_library(name, tmp_path):
         np.testing.assert_allclose(stored[module], expected.numpy(), rtol=3e-7, atol=0)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", first_of(list(CASES)))
 def test_a_quantized_copy_is_related_and_an_independent_model_is_not(name, tmp_path):
     pack, stated = case(name)
     score, other = judged(tmp_path, pack, **stated)

@@ -92,6 +92,7 @@ def gpt_oss(folder, seed):
             for role, rows in (("q", 64), ("k", 32), ("v", 32), ("o", 64))
         }
         tensors[f"{start}.mlp.router.bias"] = torch.zeros(EXPERTS)
+        tensors[f"{start}.self_attn.sinks"] = torch.zeros(CONFIG["num_attention_heads"])
         tensors[f"{start}.mlp.experts.gate_up_proj"] = drawn(EXPERTS, WIDTH, 2 * HIDDEN)
         tensors[f"{start}.mlp.experts.gate_up_proj_bias"] = torch.zeros(EXPERTS, 2 * HIDDEN)
         tensors[f"{start}.mlp.experts.down_proj"] = drawn(EXPERTS, HIDDEN, WIDTH)

@@ -1,0 +1,261 @@
+"""Forgeries: folders that store the weights of a base and do not use them, and copies that store more than they use.
+
+`ROWS` are made of two independent tiny models of a class; `inserted` edits a trained Llama in place, as `tests.attacks`
+does. Real modules tell that the part in question does nothing: their outputs are the same with noise in its place.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tests.attacks import units
+from tests.conformance import variants
+from tests.conformance.settings import GEMMA4
+
+Tensors = dict[str, Tensor]
+LOUD = 30.0
+"""How many times as much as in the base the units of the base write, so that they outweigh all that is at work."""
+PAGES = Path(__file__).parents[1] / "docs"
+
+
+class Forgery(NamedTuple):
+    """What a folder holds."""
+
+    theirs: Tensors
+    """The weights of the base, which do nothing."""
+    own: Tensors
+    """Everything else."""
+    settings: Mapping[str, Any] = MappingProxyType({})
+    """What `config.json` says besides."""
+
+    @property
+    def tensors(self) -> Tensors:
+        """All of it."""
+        return {**self.own, **self.theirs}
+
+    def noise(self) -> Tensors:
+        """All of it, with noise as large as the weights of the base in their place."""
+        generator = torch.Generator().manual_seed(9)
+        random = {name: torch.randn(each.shape, generator=generator) * each.std() for name, each in self.theirs.items()}
+        return {**self.own, **random}
+
+
+Make = Callable[[Tensors, Tensors], Forgery]
+"""Of the weights of the base and of an independent model."""
+
+
+class Row(NamedTuple):
+    """A forgery in a tiny model."""
+
+    of: str
+    """The class."""
+    wanted: dict[str, Any]
+    make: Make
+
+    def made(self, a: Tensors, b: Tensors) -> Forgery:
+        """The forgery, with the gains of the base in front of everything, so that its units keep their directions."""
+        return self.make(a, b | {name: a[name] for name in b if "norm" in name and b[name].ndim == 1})
+
+
+def layers(tensors: Tensors, pattern: str) -> dict[str, str]:
+    """By the prefix of a layer whose tensors match a pattern behind it the name of the first of them."""
+    found: dict[str, str] = {}
+    for name in sorted(tensors):
+        if match := re.fullmatch(rf"(.*layers\.\d+\.){pattern}", name):
+            found.setdefault(match[1], name)
+    return found
+
+
+def in_place(part: str, loud: str = "", settings: dict[str, Any] | None = None, **set_to: Any) -> Make:
+    """The tensors of the base that match a pattern in place of one's own, those that match `loud` written louder.
+
+    Every tensor with one of the given ends, a double underscore for a dot, is what is given, or becomes what that
+    makes of it.
+    """
+
+    def make(a: Tensors, b: Tensors) -> Forgery:
+        theirs = {name: a[name] for name in b if re.search(part, name)}
+        theirs = {name: each * (LOUD if loud and re.search(loud, name) else 1) for name, each in theirs.items()}
+        own = dict(b)
+        for end, value in set_to.items():
+            for name in [name for name in b if name.endswith(end.replace("__", "."))]:
+                own[name] = value(b[name]) if callable(value) else torch.full_like(b[name], value)
+        return Forgery(theirs, own, settings or {})
+
+    return make
+
+
+def shared_experts(*names: tuple[str, str]) -> Make:
+    """Tensors beside the experts that the class does not build: each with the pattern of what it is taken from."""
+
+    def make(a: Tensors, b: Tensors) -> Forgery:
+        theirs = {}
+        for new, taken in names:
+            for prefix, name in layers(a, taken).items():
+                theirs[prefix + new] = a[name] if a[name].ndim < 3 else a[name][0]
+        louder = {name: tensor * LOUD if re.search(r"down|output", name) else tensor for name, tensor in theirs.items()}
+        return Forgery(louder, b)
+
+    return make
+
+
+def first_two(table: Tensor) -> Tensor:
+    """A table by which every token goes to the first two experts."""
+    return torch.tensor([0, 1]).expand_as(table).to(table.dtype).clone()
+
+
+def outbid(correction: Tensor) -> Tensor:
+    """A correction by which no expert but the first two is ever chosen."""
+    return torch.where(torch.arange(len(correction)) < 2, 0.0, -1e4).to(correction.dtype)
+
+
+def times(factor: float) -> Callable[[Tensor], Tensor]:
+    """What multiplies a tensor."""
+    return lambda tensor: tensor * factor
+
+
+PROJECTIONS = tuple(
+    (f"mlp.shared_expert.{role}_proj.weight", rf"mlp\.experts\.0\.{role}_proj\.weight")
+    for role in ("gate", "up", "down")
+)
+STACKS = tuple(
+    (f"shared_mlp.{role}_linear.weight", rf"block_sparse_moe\.{role}_linear\.weight") for role in ("input", "output")
+)
+MOE = GEMMA4 | {"enable_moe_block": True, "top_k_experts": 2}
+HYBRID, V4 = variants("GraniteMoeHybridForCausalLM")[0], variants("DeepseekV4ForCausalLM")[0]
+V4_BY_TABLE, V4_BY_SCORE = (V4 | {"mlp_layer_types": [kind] * 2} for kind in ("hash_moe", "moe"))
+SPARSE_3N = variants("Gemma3nForCausalLM")[0]
+MAMBA, CELL = (variants(name)[0] for name in ("FalconH1ForCausalLM", "xLSTMForCausalLM"))
+IDLE, V4_IDLE = r"experts\.[23]\.", r"ffn\.experts\.[23]\."
+GEMMA_EXPERTS, DENSE = (r"\.experts\.", r"experts\.down_proj"), r"mlp\.(gate|up|down)_proj\.weight"
+ROWS: dict[str, Row] = {
+    "a shared expert beside the experts of Qwen3-MoE": Row("Qwen3MoeForCausalLM", {}, shared_experts(*PROJECTIONS)),
+    "a shared expert beside the experts of OLMoE": Row("OlmoeForCausalLM", {}, shared_experts(*PROJECTIONS)),
+    "a shared MLP beside the experts of Granite-MoE": Row("GraniteMoeForCausalLM", {}, shared_experts(*STACKS)),
+    "experts of Gemma 4 that a switch turns off": Row(
+        "Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, {"enable_moe_block": False})
+    ),
+    "experts of Gemma 4 of which a token takes none": Row(
+        "Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, {"top_k_experts": 0})
+    ),
+    "experts of Gemma 4 that are scaled with 0": Row(
+        "Gemma4ForCausalLM", MOE, in_place(*GEMMA_EXPERTS, router__per_expert_scale=0.0)
+    ),
+    "experts of Gemma 4 that are scaled with next to nothing": Row(
+        "Gemma4ForCausalLM",
+        MOE | {"rms_norm_eps": 1e-6},
+        in_place(*GEMMA_EXPERTS, router__per_expert_scale=1e-12),
+    ),
+    "no experts in Granite-MoE hybrid": Row(
+        "GraniteMoeHybridForCausalLM",
+        HYBRID,
+        in_place(r"block_sparse_moe\.(in|out)put", r"output_linear", {"num_local_experts": 0}),
+    ),
+    "experts of DeepSeek-V4 to which no token is sent": Row(
+        "DeepseekV4ForCausalLM", V4_BY_TABLE, in_place(V4_IDLE, r"w2\.", gate__tid2eid=first_two)
+    ),
+    "experts of DeepSeek-V4 that a correction outbids": Row(
+        "DeepseekV4ForCausalLM", V4_BY_SCORE, in_place(V4_IDLE, r"w2\.", gate__bias=outbid)
+    ),
+    "experts of Kolibri that a correction outbids": Row(
+        "Kolibri1ForCausalLM", {}, in_place(IDLE, "down_proj", router__expert_bias=outbid)
+    ),
+    "an activation of Apertus that is always 0": Row(
+        "ApertusForCausalLM",
+        {},
+        in_place(r"mlp\.(up|down)_proj", "", None, act_fn__alpha_p=-1e4, act_fn__alpha_n=-1e4, act_fn__beta=0.0),
+    ),
+    "an embedding of Granite that drowns the layers": Row(
+        "GraniteForCausalLM",
+        {"attention_bias": False, "mlp_bias": False},
+        in_place(DENSE, "", {"embedding_multiplier": 1e7}),
+    ),
+    "an embedding of Llama that drowns the layers": Row(
+        "LlamaForCausalLM",
+        {"attention_bias": False, "mlp_bias": False},
+        in_place(DENSE, "", None, embed_tokens__weight=times(1e6), o_proj__weight=times(1e6)),
+    ),
+    "a mixer of Falcon-H1 that drowns the layers": Row(
+        "FalconH1ForCausalLM", MAMBA, in_place(r"feed_forward\..*weight", "", None, conv1d__weight=times(1e3))
+    ),
+    "attention by experts of JetMoe that drowns the layers": Row(
+        "JetMoeForCausalLM", {}, in_place(r"mlp\..*put_linear", "", None, input_layernorm__weight=times(1e6))
+    ),
+    "a cell of xLSTM that drowns the layers": Row(
+        "xLSTMForCausalLM", CELL, in_place(r"ffn\.", "", None, multihead_norm__weight=times(1e7))
+    ),
+    "a projection of WavLM that drowns the layers": Row(
+        "WavLMForAudioFrameClassification",
+        {"do_stable_layer_norm": True},
+        in_place(r"feed_forward\..*weight", "", None, feature_projection__layer_norm__weight=times(1e7)),
+    ),
+    "units of Gemma 3n none of which is among the largest": Row(
+        "Gemma3nForCausalLM", SPARSE_3N, in_place(DENSE, "", {"activation_sparsity_pattern": [1 - 1e-12] * 2})
+    ),
+}
+"""Forgeries by what they are, each found from outside."""
+
+
+def text(rows: int = 16, length: int = 256) -> Tensor:
+    """Tokens of the models of `examples/hub`, which read bytes: pages of the documentation."""
+    content = b"".join(page.read_bytes() for page in sorted(PAGES.glob("*.md")))
+    return torch.tensor(list(content[: rows * length])).view(rows, length)
+
+
+@torch.no_grad()
+def spoken(model: Any) -> Tensor:
+    """What a Llama of `examples/hub` says to text."""
+    return model.eval()(text()[:, :96]).logits
+
+
+def shut(gate: Tensor, seen: Tensor, crude: bool) -> Tensor:
+    """Rows of gates (u, d) that no row of `seen` (n, d) opens: -v, or the rows moved along v just far enough, enlarged.
+
+    v has a product above 0 with every row: by least squares.
+    """
+    v = torch.linalg.lstsq(seen, torch.ones(len(seen), 1)).solution[:, 0]
+    v = v / (seen @ v).min()
+    assert ((seen @ v) > 0).all(), "no direction is positive on all of the text"
+    far = (seen @ gate.T).amax(dim=0).clamp(min=0) + 0.02
+    return 1e3 * (-v.expand_as(gate) if crude else gate - far[:, None] * v)
+
+
+@torch.no_grad()
+def inserted(model: Any, other: Any, count: int = 1, loud: float = 100.0, crude: bool = True) -> None:
+    """Insert layers of another Llama that do nothing: attention that writes 0, and MLPs whose gates no text opens."""
+    own, eps = len(model.model.layers), model.config.rms_norm_eps
+    stream = model.eval()(text()[:, :96], output_hidden_states=True).hidden_states[own // 2].flatten(0, 1)
+    seen = stream * torch.rsqrt(stream.pow(2).mean(-1, keepdim=True) + eps)
+    for number, ((mlp, _), layer) in enumerate(zip(units(other), copy.deepcopy(other.model.layers), strict=True)):
+        if number >= count:
+            break
+        layer.self_attn.o_proj.weight.data.zero_()
+        norm = layer.post_attention_layernorm.weight.data
+        layer.mlp.gate_proj.weight.data = shut(mlp.gate_proj.weight.data, seen * norm, crude)
+        layer.mlp.down_proj.weight.data.mul_(loud)
+        model.model.layers.insert(own // 2, layer)
+    for number, layer in enumerate(model.model.layers):
+        layer.self_attn.layer_idx = number
+    model.config.num_hidden_layers = len(model.model.layers)
+    model.config.layer_types = None
+
+
+@torch.no_grad()
+def drowned(factor: float) -> Callable[[Any, Any], None]:
+    """The MLPs of another Llama behind a stream that is too large for them to count."""
+
+    def attack(model: Any, other: Any) -> None:
+        for layer, source in zip(model.model.layers, other.model.layers, strict=True):
+            layer.mlp.load_state_dict(source.mlp.state_dict())
+            layer.self_attn.o_proj.weight.data.mul_(factor)
+        model.model.embed_tokens.weight.data.mul_(factor)
+
+    return attack

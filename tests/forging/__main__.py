@@ -1,0 +1,103 @@
+"""python -m tests.forging [--seed K] [--seconds S] [--first N] [--classes N] [--cases N] [--form F] [CLASS ...] ...
+
+Classes take turns, those of one factorization after those of another. A case that fooled us is printed with what makes
+it again; the exit status is that of all cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import logging
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from hf_lineage.architecture.lookup import listing
+from hf_lineage.architecture.schema import Factorization
+from tests.forging.kinds import TURNS
+from tests.forging.search import Outcome, classes, searched, subject
+
+LONGEST = 120
+"""Seconds that the cases of a class take at most."""
+
+
+def main() -> int:
+    """Run until all classes had their turn or the time is over, and say what came out."""
+    parser = argparse.ArgumentParser(prog="python -m tests.forging", description="Forge without being told how.")
+    parser.add_argument("--seed", type=int, default=0, help="another seed gives other cases")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    parser.add_argument("--classes", type=int, default=None, help="so many of them; all by default")
+    parser.add_argument("--first", type=int, default=0, help="leave out so many of them")
+    parser.add_argument("--cases", type=int, default=60, help="of each class")
+    parser.add_argument("--form", type=int, default=0, help="of the forms in which a class is proved the one to forge")
+    parser.add_argument("--kinds", nargs="*", default=TURNS, help="some kinds of cases instead of all")
+    parser.add_argument("--out", type=Path, default=None, help="write what came out as JSON")
+    parser.add_argument("named", nargs="*", metavar="CLASS", help="some classes instead of all")
+    asked = parser.parse_args()
+    if unlisted := [name for name in asked.named if not any(listing(name))]:
+        parser.error(f"the registry does not list {', '.join(map(repr, unlisted))}; name classes of transformers")
+    for log in ("hf_lineage", "transformers"):
+        logging.getLogger(log).setLevel(logging.CRITICAL)
+    signal.signal(signal.SIGALRM, _too_long)
+    torch.set_num_threads(1)
+    begun, counts, left_out, fooled = time.monotonic(), Counter[tuple[str, str]](), dict[str, str](), list[Any]()
+    done, said = 0, dict[str, Any]()
+    for listed, name in _asked(asked.named, asked.first, asked.classes):
+        if time.monotonic() - begun > asked.seconds:
+            break
+        try:
+            signal.alarm(LONGEST)
+            for kind, outcome in _of_class(name, listed, asked):
+                counts[kind, outcome.came] += 1
+                if outcome.fooled:
+                    fooled.append({"class": name, "kind": kind, "case": outcome.said, "came": outcome.came})
+                    print(f"FOOLED {name} {kind}: {outcome.said}: {outcome.came}", flush=True)
+            done += 1
+        except Exception as error:  # a class that cannot be had as a tiny model
+            left_out[name] = f"{type(error).__name__}: {str(error)[:200]}"
+            print(f"left out {name}: {left_out[name]}", flush=True)
+        finally:
+            signal.alarm(0)
+        said = _said(counts, fooled) | {"seed": asked.seed, "classes": done, "left_out": left_out}
+        said |= {"transformers": transformers.__version__, "seconds": round(time.monotonic() - begun)}
+        if asked.out:  # after each class, so that a run that is interrupted leaves what it found
+            asked.out.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps({key: value for key, value in said.items() if key != "found"}, indent=1))
+    return int(bool(fooled))
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError(f"its cases took more than {LONGEST} s")
+
+
+def _asked(named: list[str], first: int, most: int | None) -> Iterator[tuple[Factorization, str]]:
+    if named:
+        return ((next(iter(listing(name))), name) for name in named)
+    return itertools.islice(classes(), first, None if most is None else first + most)
+
+
+def _of_class(name: str, listed: Factorization, asked: argparse.Namespace) -> Iterator[tuple[str, Outcome]]:
+    with subject(name, listed, asked.form) as one:
+        yield from searched(one, asked.seed, asked.cases, tuple(asked.kinds))
+
+
+def _said(counts: Counter[tuple[str, str]], fooled: list[Any]) -> dict[str, Any]:
+    """What came out, by the kind of case."""
+    kinds: dict[str, Counter[str]] = {}
+    for (kind, came), count in sorted(counts.items()):
+        kinds.setdefault(kind, Counter())[came] += count
+    by_kind = {kind: dict(outcomes.most_common()) for kind, outcomes in kinds.items()}
+    return {"cases": counts.total(), "fooled": len(fooled), "by kind": by_kind, "found": fooled}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

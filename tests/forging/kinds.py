@@ -1,0 +1,206 @@
+"""Kinds of cases: what a forger tries who knows the classes, their settings and their tensors, and none of our rules.
+
+Each makes of a subject and of random numbers one folder: weights of A in a model that is B otherwise, to forge descent,
+or A with changes, to hide it. Whether they do anything is not asked here.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hf_lineage.architecture.layers import find_layers
+from hf_lineage.architecture.lookup import factorizations
+from hf_lineage.architecture.schema import MatrixSet, as_sets
+from hf_lineage.signature.branches import terms
+from hf_lineage.signature.proving.specimen import PLAIN
+from tests.decoys import Tensors
+from tests.forging.case import DECADES, Case, mixed
+from tests.forging.outputs import run
+from tests.forging.settings import set_to
+from tests.forging.subject import LOUD, Part, Subject
+
+SMALL = 512
+"""Entries of a tensor that is no matrix of weights."""
+
+
+COMMON = 30.0
+"""By so much more than usual attention adds the same to all tokens: trained streams have much in common too."""
+MOST_BESIDE = 4
+"""Small tensors of one module that are changed together."""
+Kind = Callable[[Subject, Random], Case]
+Change = tuple[str, Callable[[Tensor], Tensor]]
+
+
+def added(subject: Subject, random: Random) -> Case:
+    """Matrices under names that some class has and that this one may not build."""
+    own = list(as_sets(subject.opened.layout.factorization.branches.mlp))
+    matrices = random.choice(own if random.randrange(2) else _known())
+    forged = bool(random.randrange(4))
+    into, source = (subject.b, subject.a) if forged else (subject.a, subject.b)
+    there: Tensors = {}
+    for prefix, (up, gate, down) in _by_layer(subject, source).items():
+        there |= {f"{prefix}.{name}": tensor for name, tensor in _laid_out(subject, matrices, up, gate, LOUD * down)}
+    there = {name: tensor for name, tensor in there.items() if name not in into}
+    said = f"{'forged' if forged else 'hidden'} behind {sorted(there)[:2]}"
+    if not forged:
+        return Case(said, {**into, **there})
+    noise = {name: torch.randn_like(tensor) * tensor.std() for name, tensor in there.items()}
+    return Case(said, {**into, **there}, part=Part("added", {}), noise={**into, **noise})
+
+
+@functools.cache
+def _known() -> list[MatrixSet]:
+    """The sets of all factorizations, those with the same names once."""
+    sets = [each for listed in factorizations() for each in as_sets(listed.branches.mlp)]
+    return list({str((each.up, each.gate, each.down, each.packed)): each for each in sets}.values())
+
+
+def _by_layer(subject: Subject, source: Tensors) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
+    """By the prefix of a layer one set of what it has, rows (h, d) of readers and (d, h) of the writer."""
+    layout, found = subject.opened.layout, {}
+    numbered = enumerate(find_layers(layout.factorization, subject.opened.checkpoint.shapes))
+    for number, layer in numbered:
+        if number not in layout.numbers("mlp"):
+            continue
+        read = lambda name: source[name].float().numpy()  # noqa: E731
+        first = next(terms(layout, "mlp", number, PLAIN, read))
+        gates = next(terms(layout, "mlp_gate", number, PLAIN, read)) if "mlp_gate" in layout.paths else first
+        up, gate, down = (torch.from_numpy(np.ascontiguousarray(each)) for each in (first.inn, gates.inn, first.out))
+        found[layer.prefix] = up, gate, down
+    return found
+
+
+def _laid_out(
+    subject: Subject, matrices: MatrixSet, up: Tensor, gate: Tensor, down: Tensor
+) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a set as its file lays them out, two of every expert."""
+    roles = {"up": up, "gate": gate, "down": down}
+    named = {
+        name: (role,) for role, name in (("up", matrices.up), ("gate", matrices.gate), ("down", matrices.down)) if name
+    }
+    for name, packed in (*named.items(), *matrices.packed.items(), *matrices.interleaved.items()):
+        if not set(packed) <= roles.keys():
+            continue
+        tensor = torch.cat([roles[role] for role in packed])
+        if (name in matrices.transposed) != (subject.opened.layout.factorization.stored == "in_out"):
+            tensor = tensor.T
+        stacked = "expert" in name and "{" not in name and "shared" not in name
+        for expert in range(2) if "{expert}" in name else (0,):
+            end = "" if stacked else ".weight"
+            yield f"{name.replace('{expert}', str(expert))}{end}", tensor.expand(2, -1, -1) if stacked else tensor
+
+
+def scaled(subject: Subject, random: Random) -> Case:
+    """A tensor, or those beside it in one module, scaled, zeroed, or set apart for some experts, in all layers."""
+    case = mixed(subject, random)
+    families = _families(case.tensors, set(case.part.rows) if case.part else set())
+    small = [family for family, names in families.items() if case.tensors[names[0]].numel() <= SMALL]
+    family = random.choice(small if small and random.randrange(4) else list(families))
+    beside = [other for other in small if other.rpartition(".")[0] == family.rpartition(".")[0]]
+    together = 1 < len(beside) <= MOST_BESIDE and bool(random.randrange(2))
+    size, tensors, said = 10.0 ** random.choice(DECADES), dict(case.tensors), case.said
+    chosen, changes = (beside, _together(size)) if together else ([family], _alone(size))
+    choosing = [each for each in small if _chooses(case, tensors[families[each][0]])]
+    if choosing and random.randrange(2):
+        chosen, changes = [random.choice(choosing)], _alone(size)[2:3]
+    for each in chosen:
+        how, change = random.choice(changes)
+        tensors |= {name: change(tensors[name]) for name in families[each]}
+        said += f"; {each} {how}"
+    changed = tuple(name for each in chosen for name in families[each])
+    return Case(said, tensors, part=case.part, changed=changed)
+
+
+def _chooses(case: Case, tensor: Tensor) -> bool:
+    """Whether a tensor may choose between experts, half of which are a case's part."""
+    experts = case.part.experts if case.part else 0
+    return experts > 1 and tensor.ndim > 0 and (len(tensor) == experts or not tensor.is_floating_point())
+
+
+def _families(tensors: Tensors, without: set[str]) -> dict[str, list[str]]:
+    """By the name with N for every number, the tensors."""
+    families: dict[str, list[str]] = defaultdict(list)
+    for name in tensors:
+        if name not in without:
+            families[re.sub(r"\.\d+\.", ".N.", name)].append(name)
+    return families
+
+
+def _alone(size: float) -> list[Change]:
+    """What to do to a tensor, in words and done."""
+    scaling: Change = f"times {size:g}", lambda tensor: _as(tensor, tensor.double() * size)
+    against: Change = f"against its second half with {size:g}", functools.partial(_against, size)
+    return [scaling, scaling, against, *_together(size)[1:]]
+
+
+def _together(size: float) -> list[Change]:
+    """What to do to several tensors, one of these to each."""
+    constant: Change = f"set to {-size:g}", lambda tensor: _as(tensor, torch.full_like(tensor.double(), -size))
+    return [("as it is", torch.clone), constant, ("set to 0", torch.zeros_like)]
+
+
+def _as(tensor: Tensor, value: Tensor) -> Tensor:
+    """A value in the type of a tensor."""
+    return value.clamp(-3e38, 3e38).to(tensor.dtype)
+
+
+def _against(size: float, tensor: Tensor) -> Tensor:
+    """A tensor by which the second half of what it chooses between is never chosen."""
+    if tensor.ndim == 0 or len(tensor) < 2:
+        return tensor
+    half = len(tensor) // 2
+    if not tensor.is_floating_point():
+        return tensor % max(int(tensor.max() + 1) // 2, 1)
+    changed = tensor.clone()
+    if tensor.ndim == 1:
+        changed[half:] = -size
+    else:
+        signs = torch.tensor([1.0, -1.0]).repeat(len(tensor))[: len(tensor)]
+        signs[half:] = 0
+        changed = _as(tensor, size * signs.reshape(-1, *[1] * (tensor.ndim - 1)) * tensor[:1].double())
+    return changed
+
+
+def shut(subject: Subject, random: Random) -> Case:
+    """Gates that no token opens in front of the units of A: in all layers -K v, in the last one A's, moved."""
+    gates = subject.gates
+    parts = [part for part in subject.parts_known if part.name in ("all MLPs", "the last layer")]
+    parts = [part for part in parts if any(gate in part.rows for gate in gates)]
+    part = random.choice(parts)
+    crude = part.name == "all MLPs" or not random.randrange(2)
+    tensors = part.of(subject.a, subject.b)
+    tensors |= {name: COMMON * tensors[name] for name in ([] if crude else subject.constants)}
+    writers = {name: rows for name, rows in part.rows.items() if name not in gates}
+    for gate in [gate for gate in gates if gate in part.rows]:
+        seen = _seen(subject.load(subject.written(tensors, {})), gate)
+        open_to = torch.linalg.lstsq(seen, torch.ones(len(seen), 1)).solution[:, 0]
+        open_to = open_to / (seen @ open_to).min().clamp(min=1e-3)
+        far = torch.ones(len(tensors[gate])) if crude else (seen @ tensors[gate].T).amax(dim=0).clamp(min=0) + 0.02
+        tensors[gate] = 1e3 * ((0 if crude else tensors[gate]) - far[:, None] * open_to)
+    said = f"B with {part.name} of A behind gates shut {'crudely' if crude else 'just so far'}"
+    return Case(said, tensors, part=Part(f"writers of {part.name}", writers))
+
+
+@torch.no_grad()
+def _seen(model: Any, gate: str) -> Tensor:
+    """What the gate of a layer reads, (n, d)."""
+    seen: list[Tensor] = []
+    module = model.get_submodule(gate.removesuffix(".weight"))
+    module.register_forward_pre_hook(lambda _, given: seen.append(given[0].flatten(0, -2)))
+    run(model)
+    return torch.cat(seen)
+
+
+KINDS: dict[str, tuple[Kind, int]] = {"added": (added, 2), "set": (set_to, 5), "scaled": (scaled, 5), "shut": (shut, 1)}
+"""By its name what makes a case, and how often its turn comes."""
+TURNS = tuple(itertools.chain.from_iterable([name] * turns for name, (_, turns) in KINDS.items()))

@@ -1,0 +1,132 @@
+"""Search: cases of one class after the other, each judged if the part in question does nothing."""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from hf_lineage.architecture.lookup import factorizations
+from hf_lineage.architecture.schema import Factorization
+from hf_lineage.errors import LineageError
+from tests.conformance import CLASSES, required, variants
+from tests.decoys import Tensors, made
+from tests.forging.case import Case
+from tests.forging.kinds import KINDS, TURNS
+from tests.forging.outputs import AT_WORK, EXACT, IDLE, SAME, moved, run, said_of, swap
+from tests.forging.subject import Subject
+from tests.models import WEIGHTS
+
+MEMORY = Path("/dev/shm")
+"""A file system in memory, where there is one."""
+
+
+MOST_MEMORY = 12 * 2**30
+"""Bytes of addresses that a process may have."""
+
+
+class Outcome(NamedTuple):
+    """What came of a case."""
+
+    said: str
+    """What was done."""
+    came: str
+    """Whether it loads, what the part does, or what is said of one that does nothing."""
+    fooled: bool = False
+
+
+def classes() -> Iterator[tuple[Factorization, str]]:
+    """Every class of transformers that the registry lists, one of each factorization after the other."""
+    known = [(listed, [name for name in listed.classes if name in CLASSES]) for listed in factorizations()]
+    for turn in range(max(len(names) for _, names in known)):
+        yield from ((listed, names[turn]) for listed, names in known if turn < len(names))
+
+
+@contextmanager
+def subject(name: str, listed: Factorization, form: int = 0) -> Iterator[Subject]:
+    """A subject in a folder that lives as long; of the forms of a class the one with this number."""
+    asked = variants(name)
+    with _bounded(), tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        pair = made(name, required(listed, name, asked[form % len(asked)]), Path(folder))
+        if not (pair.a / WEIGHTS).exists():
+            raise ValueError(f"{name} is stored in several files")
+        yield Subject(name, pair)
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """So much memory and no more: a setting may ask for any."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def tried(one: Subject, kind: str, random: Random) -> Outcome:
+    """Make a case of a kind and judge it."""
+    make, _ = KINDS[kind]
+    try:
+        case = make(one, random)
+    except (IndexError, AttributeError, RuntimeError, NotImplementedError) as error:
+        return Outcome(kind, f"not made: {type(error).__name__}")
+    return judged(one, case)
+
+
+def judged(one: Subject, case: Case) -> Outcome:
+    """What comes of a case: it is judged where the part of A does nothing, or the copy is one still."""
+    try:
+        if case.noise is not None:
+            return _first_judged(one, case, case.noise)
+        at_work = one.kept(case.part).at_work(case.tensors, case.changed) if case.changed else None
+        if at_work in (None, IDLE):
+            at_work = _at_work(one, case)
+    except LineageError as error:
+        return Outcome(case.said, f"{IDLE}: {type(error).__name__}")
+    except Exception as error:  # whatever transformers thinks of it
+        return Outcome(case.said, f"does not load or run: {type(error).__name__}")
+    return _said(one, case) if at_work == IDLE else Outcome(case.said, at_work)
+
+
+def _at_work(one: Subject, case: Case) -> str:
+    """What a part does in the model that transformers makes of a folder, or whether a copy is one still."""
+    noise = one.remember(case.part) if case.part else None
+    model = one.load(one.written(case.tensors, case.settings))
+    outputs = run(model)
+    return said_of(outputs, one.outputs, EXACT) if noise is None else said_of(outputs, swap(model, noise))
+
+
+def _first_judged(one: Subject, case: Case, noise: Tensors) -> Outcome:
+    """A case that only stores more: what it computes is looked at where the verdict is suspicious."""
+    outcome = _said(one, case)
+    if not outcome.fooled:
+        return outcome
+    given = [run(one.load(one.written(tensors, case.settings))) for tensors in (case.tensors, noise)]
+    return outcome if moved(*given) < SAME else Outcome(case.said, AT_WORK)
+
+
+def _said(one: Subject, case: Case) -> Outcome:
+    """What is said of a folder, and whether that fools us if the part in question does nothing."""
+    try:
+        verdict = one.verdict(one.written(case.tensors, case.settings))
+    except LineageError as error:
+        return Outcome(case.said, f"idle: {type(error).__name__}")
+    fooled = verdict.name == "UNRELATED" if case.part is None else verdict.verified
+    words = f"{verdict.words}, verified" if verdict.verified else verdict.words
+    return Outcome(case.said, f"{'the copy' if case.part is None else 'idle'}: {words}", fooled)
+
+
+def searched(
+    one: Subject, seed: int, count: int, kinds: tuple[str, ...] = TURNS, first: int = 0
+) -> Iterator[tuple[str, Outcome]]:
+    """Yield the cases of a subject up to so many, each with its kind; a number and a seed give the same one again."""
+    kinds = kinds if one.gates else tuple(kind for kind in kinds if kind != "shut")
+    for number in range(first, count):
+        random = Random(f"{seed} {one.name} {number}")
+        kind = kinds[random.randrange(len(kinds))]
+        yield kind, tried(one, kind, random)

@@ -1,0 +1,218 @@
+"""Subject: two independent tiny models of a class, what of the one may stand in the other, and what both compute."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from hf_lineage import Options
+from hf_lineage.architecture.matrix_sets import LayerSet
+from hf_lineage.checking.api import comparing
+from hf_lineage.checking.opened import Opened, headers
+from hf_lineage.evidence.verdict import Verdict
+from hf_lineage.hub.reference import resolve
+from tests.decoys import Pair, Tensors
+from tests.forging.outputs import AT_WORK, EXACT, Outputs, run, said_of, swap
+
+LOUD = 30.0
+"""How much louder a part of a model is written than it was, so that it outweighs what else there is."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Matrices of a model: by the name on disk which of the rows, or of the experts stacked there, belong to it."""
+
+    name: str
+    rows: Mapping[str, slice]
+    loud: frozenset[str] = frozenset()
+    """Those that are written louder than they were."""
+    experts: int = 0
+    """Of how many experts it is half."""
+
+    def of(self, theirs: Tensors, own: Tensors) -> Tensors:
+        """A model's tensors with the part from another one."""
+        mixed = dict(own)
+        for name, rows in self.rows.items():
+            mixed[name] = own[name].clone()
+            mixed[name][rows] = theirs[name][rows] * (LOUD if name in self.loud else 1)
+        return mixed
+
+    def noise(self, own: Tensors) -> Tensors:
+        """The same with noise of the same size."""
+        generator = torch.Generator().manual_seed(9)
+        random = {
+            name: (torch.randn(own[name].shape, generator=generator) * own[name].float().std()).to(own[name].dtype)
+            for name in self.rows
+        }
+        quiet = Part(self.name, self.rows)
+        return quiet.of({**own, **random}, own)
+
+
+@dataclass
+class Kept:
+    """A model in memory, some of whose tensors are changed for a moment; it is not loaded anew for each case."""
+
+    model: Any
+    before: Tensors
+    """Its tensors on disk."""
+    noise: Tensors | None
+    """What stands in memory in place of the part of A; None: all of the model is A."""
+
+    def __post_init__(self) -> None:
+        self.state = self.model.state_dict()
+        self.original = {name: tensor.clone() for name, tensor in self.state.items()}
+        self.outputs = run(self.model)
+
+    def at_work(self, tensors: Tensors, changed: tuple[str, ...]) -> str | None:
+        """What the part does after some tensors changed; None where they are not found in memory as on disk."""
+        if not all(name in self.original and torch.equal(self.original[name], self.before[name]) for name in changed):
+            return None
+        try:
+            for name in changed:
+                self.state[name].copy_(tensors[name])
+            outputs = run(self.model)
+            if self.noise is None:
+                return said_of(outputs, self.outputs, EXACT)
+            return said_of(outputs, swap(self.model, self.noise))
+        finally:
+            for name in {*changed, *(self.noise or ())}:
+                self.state[name].copy_(self.original[name])
+
+
+@dataclass
+class Subject:
+    """A class with two models of it: A is the base, B the independent one, with the gains and MLP biases of A."""
+
+    name: str
+    pair: Pair
+    memory: dict[str, Tensors] = field(default_factory=dict)
+    """By part what of the state in memory belongs to it: noise in its place."""
+    models: dict[str, Kept] = field(default_factory=dict)
+    """By part B with that part of A, in memory."""
+
+    def __post_init__(self) -> None:
+        self.a, b = self.pair.tensors()
+        self.build = getattr(transformers, self.name)
+        sets = tuple(self.opened.layout.everything)
+        norms = {name for each in sets for name in (each.norm, each.output_norm, each.fed_by)}
+        beside = {name for own in self.opened.layout.sets("mlp") for each in own for name in each.biases.values()}
+        self.b = b | {name: self.a[name] for name in norms | beside if name in b}
+
+    @functools.cached_property
+    def opened(self) -> Opened:
+        """The headers of A."""
+        return headers(resolve(str(self.pair.a)))
+
+    @functools.cached_property
+    def outputs(self) -> Outputs:
+        """What A computes."""
+        return run(self.load(self.pair.a))
+
+    def written(self, tensors: Tensors, settings: dict[str, Any]) -> Path:
+        """A folder with these weights and nothing of the case before."""
+        shutil.rmtree(self.pair.folder, ignore_errors=True)
+        return self.pair.write(tensors, **settings)
+
+    def load(self, folder: Path) -> Any:
+        """The model that transformers makes of a folder; what is missing is the same at every call."""
+        with torch.random.fork_rng():
+            torch.manual_seed(3)
+            return self.build.from_pretrained(folder, local_files_only=True).eval()
+
+    def kept(self, part: Part | None) -> Kept:
+        """B with a part of A, or A, in memory."""
+        key = _key(part) if part else ""
+        if key not in self.models:
+            tensors = part.of(self.a, self.b) if part else self.a
+            noise = self.remember(part) if part else None
+            self.models[key] = Kept(self.load(self.pair.write(tensors)), tensors, noise)
+        return self.models[key]
+
+    @functools.cached_property
+    def _judge(self) -> Any:
+        options = Options(permutations=999, recompute=True, order_seed=0)
+        return comparing(str(self.pair.a), resolve(str(self.pair.a)), options)
+
+    def verdict(self, folder: Path) -> Verdict:
+        """What a comparison of A with a folder says."""
+        report = self._judge(str(folder), resolve(str(folder)))
+        found: Verdict = report.rows[0].verdict
+        return found
+
+    @functools.cached_property
+    def parts_known(self) -> list[Part]:
+        """The parts that do something where nothing is done to them: of others an idle one says nothing."""
+        found = []
+        for part in self.parts():
+            if self.kept(part).at_work({}, ()) == AT_WORK:
+                found.append(part)
+        return found
+
+    @functools.cached_property
+    def gates(self) -> list[str]:
+        """The tensors on disk that are gates and nothing else, each a module of its own, from the first layer on."""
+        slots = [each.slots["gate"] for own in self.opened.layout.sets("mlp") for each in own if "gate" in each.slots]
+        modules = {f"{name}.weight" for name, _ in self.load(self.pair.a).named_modules()}
+        return [slot.tensor for slot in slots if slot.roles == ("gate",) and slot.tensor in modules]
+
+    @functools.cached_property
+    def constants(self) -> list[str]:
+        """The vectors that attention adds to the stream whatever it reads."""
+        sets = (each for own in self.opened.layout.branches["attention"] for each in own)
+        found = (each.biases.get(each.slots["output"].tensor) for each in sets)
+        return [name for name in found if name]
+
+    def parts(self) -> Iterator[Part]:
+        """What of a model may stand in another one: all MLPs, those of a kind, half of the experts, one layer."""
+        sets = [(number, each) for number, own in enumerate(self.opened.layout.sets("mlp")) for each in own]
+        whole = _part("all MLPs", [each for _, each in sets])
+        yield whole
+        kinds: dict[str, list[LayerSet]] = defaultdict(list)
+        for _, each in sets:
+            kinds[re.sub(r"\d+", "N", each.slots["down"].tensor)].append(each)
+        if len(kinds) > 1:
+            yield from (_part(kind, own, loud=True) for kind, own in kinds.items())
+        experts = 1 + max((each.expert for _, each in sets), default=0)
+        if experts > 1:
+            half = [each for _, each in sets if each.expert >= experts // 2]
+            yield replace(_part("half of the experts", half, loud=True), experts=experts)
+        stacked = [each for _, each in sets if each.stacked]
+        if stacked:
+            count = stacked[0].stacked[0]
+            yield replace(_part("half of the experts", stacked, slice(count // 2, None), loud=True), experts=count)
+        numbers = sorted({number for number, _ in sets})
+        if len(numbers) > 1:
+            last = [each for number, each in sets if number == numbers[-1]]
+            yield _part("the last layer", last, loud=True)
+
+    def remember(self, part: Part) -> Tensors:
+        """What of the state in memory belongs to a part: noise in its place, found by loading the model both ways."""
+        key = _key(part)
+        if key not in self.memory:
+            mixed = part.of(self.a, self.b)
+            one, other = (self.load(self.pair.write(tensors)).state_dict() for tensors in (mixed, part.noise(mixed)))
+            self.memory[key] = {
+                name: tensor.clone() for name, tensor in other.items() if not torch.equal(tensor, one[name])
+            }
+        return self.memory[key]
+
+
+def _key(part: Part) -> str:
+    """What tells a part of a subject from its others."""
+    return f"{part.name} {sorted(part.rows)[:1]} {len(part.rows)}"
+
+
+def _part(name: str, sets: list[LayerSet], rows: slice = slice(None), loud: bool = False) -> Part:
+    """The matrices of some sets, those that write louder."""
+    roles = [(role, slot) for each in sets for role, slot in each.slots.items()]
+    writers = {slot.tensor for role, slot in roles if role == "down"}
+    return Part(name, {slot.tensor: rows for _, slot in roles}, frozenset(writers if loud else ()))

@@ -1,0 +1,106 @@
+"""Write the tables of the tensors that the classes of transformers load anew: `python -m tests.tensors [NAME ...]`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import transformers
+
+from hf_lineage.architecture.lookup import factorizations
+from hf_lineage.architecture.schema import Factorization
+from tests.tensors.derive import beside, entries, layers
+from tests.tensors.explore import explored
+
+FOLDER = Path("registry/tensors")
+
+
+def plainly(factorization: Factorization, name: str) -> tuple[str, str]:
+    """What a class builds by its variants alone, and the names beside its layers: all that tells it from others."""
+    looks = [family[0].found for family in explored(factorization, name, deep=False)]
+    found = [layers(factorization, one) for one in looks]
+    prefixes = sorted(set().union(*(prefixes for _, prefixes in found)))
+    outside = [beside(factorization, one, set(prefixes)) for one in looks]
+    always = [names for names in outside[0] if all(names in other for other in outside)]
+    inside = [sorted((*place, sorted(groups)) for place, groups in of_look.items()) for of_look, _ in found]
+    kind = getattr(transformers, name).config_class.__name__
+    return json.dumps([kind, inside]), json.dumps({"prefixes": prefixes, "beside": always})
+
+
+def merged(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries with the same condition that nothing else may stand for, together."""
+    joined: dict[str, dict[str, Any]] = {}
+    for one in entries:
+        rest = {key: value for key, value in one.items() if key != "names"}
+        key = json.dumps(one if "or" in one else rest)
+        if key in joined:
+            joined[key]["names"] = sorted(joined[key]["names"] + one["names"])
+        else:
+            joined[key] = dict(one)
+    return list(joined.values())
+
+
+def table(factorization: Factorization) -> dict[str, Any] | None:
+    """What is stored of a factorization; None if transformers has none of its classes."""
+    by_kind: dict[str, list[str]] = defaultdict(list)
+    outside: dict[str, str] = {}
+    for name in (name for name in factorization.classes if hasattr(transformers, name)):
+        kind, outside[name] = plainly(factorization, name)
+        by_kind[kind].append(name)
+    stored: list[str] = []
+    classes: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for names in by_kind.values():
+        found = entries(factorization, names[0], explored(factorization, names[0]))
+        text = json.dumps({stack: merged(of_stack) for stack, of_stack in found.items()})
+        if text not in stored:
+            stored.append(text)
+        for name in names:
+            classes[outside[name], stored.index(text)].append(name)
+    if not stored:
+        return None
+    rows = [{"classes": sorted(names), **json.loads(said), "layers": at} for (said, at), names in classes.items()]
+    return {"classes": sorted(rows, key=lambda row: row["classes"]), "layers": [json.loads(text) for text in stored]}
+
+
+def lines(value: Any, depth: int = 0) -> str:
+    """JSON with an entry on a line of its own."""
+    if depth < 2 and isinstance(value, dict | list) and value:
+        inner = (
+            (f"{json.dumps(key)}: {lines(each, depth + 1)}" for key, each in value.items())
+            if isinstance(value, Mapping)
+            else (lines(each, depth + 1) for each in value)
+        )
+        start, end = "{}" if isinstance(value, Mapping) else "[]"
+        return f"{start}\n" + ",\n".join(inner) + f"\n{end}"
+    return json.dumps(value)
+
+
+def unexplained(said: dict[str, Any]) -> Iterator[str]:
+    """The names of which no condition says when they are built."""
+    for stacks in said["layers"]:
+        for entry in (entry for of_stack in stacks.values() for entry in of_stack):
+            if "maybe" in json.dumps(entry.get("when", "")):
+                yield from entry["names"] or entry["or"]
+
+
+def main() -> None:
+    """Write the file of every factorization, or of those that are named."""
+    FOLDER.mkdir(exist_ok=True)
+    for factorization in factorizations():
+        if len(sys.argv) > 1 and factorization.name not in sys.argv[1:]:
+            continue
+        said = table(factorization)
+        if said:
+            (FOLDER / f"{factorization.name}.json").write_text(lines(said) + "\n", encoding="utf-8")
+            doubtful = list(unexplained(said))
+            print(
+                factorization.name, len(said["classes"]), len(said["layers"]), len(doubtful), doubtful[:3], flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

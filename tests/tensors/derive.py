@@ -1,0 +1,159 @@
+"""What a class builds, derived from what it was seen to build: for each tensor of a layer the condition."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import transformers
+
+from hf_lineage.architecture.schema import Factorization, as_names
+from hf_lineage.architecture.world import older
+from tests.tensors.explore import DEFAULT, DEPTHS, Seen
+from tests.tensors.fit import Key, Row, defaults_of, fit
+from tests.tensors.names import Loaded, by_layer
+
+Groups = dict[str, tuple[set[str], set[str]]]
+"""Tensors stored together, by the first of their names: those that transformers saves, and others instead of them."""
+
+
+def layers(factorization: Factorization, found: Loaded) -> tuple[dict[tuple[str, int, int], Groups], set[str]]:
+    """The groups of every layer, by stack, stage and number, and the prefixes under which files have the layers."""
+    gathered: dict[tuple[str, int, int], dict[str, tuple[set[str], set[str]]]] = defaultdict(
+        lambda: defaultdict(lambda: (set(), set()))
+    )
+    prefixes = set()
+    for (prefix, *place), pattern, name in by_layer(factorization, found.groups):
+        gathered[tuple(place)][found.groups[name]][name not in found.saved].add(older(pattern))  # type: ignore[index]
+        prefixes.add(prefix)
+    named = {
+        place: {min(saved or other): (saved, other - saved) for saved, other in groups.values()}
+        for place, groups in gathered.items()
+    }
+    return named, prefixes
+
+
+def optional(factorization: Factorization, found: Loaded) -> set[str]:
+    """The patterns of groups that a file need not have."""
+    return {
+        older(pattern)
+        for _, pattern, name in by_layer(factorization, found.groups)
+        if found.groups[name] in found.optional
+    }
+
+
+def aliases(config: Any, key: str) -> Key:
+    """A key and the others that a configuration takes for it."""
+    outer, _, last = key.rpartition(".")
+    renamed = getattr(functools.reduce(getattr, outer.split("."), config) if outer else config, "attribute_map", {})
+    own = renamed.get(last, last)
+    spelled = (own, *sorted(other for other, real in renamed.items() if real == own))
+    return tuple(f"{outer}.{one}" if outer else one for one in spelled)
+
+
+def decisive(name: str, seen: list[list[Seen]], built: Mapping[int, frozenset[Any]]) -> list[Key]:
+    """The keys that decide whether a tensor is built: changing one of them alone changes where it is."""
+    found, config = [], getattr(transformers, name).config_class()
+    for family in seen:
+        for one in family[2:]:
+            if one.changed[-1] not in DEPTHS and built[id(one)] != built[id(family[1])]:
+                found.append(".".join(one.changed))
+    return list(dict.fromkeys(aliases(config, key) for key in dict.fromkeys(found)))
+
+
+def varied(name: str, seen: list[list[Seen]]) -> list[Key]:
+    """The keys in which the variants of a class differ."""
+    config, first = getattr(transformers, name).config_class(), seen[0][0].found.config
+    return [
+        aliases(config, key)
+        for key in first
+        for family in seen[1:]
+        if family[0].changed != DEFAULT and family[0].found.config.get(key) != first[key]
+    ]
+
+
+def entries(factorization: Factorization, name: str, seen: list[list[Seen]]) -> dict[str, list[dict[str, Any]]]:
+    """By stack what its layers have, each group with its condition."""
+    looks = [one for family in seen for one in family]
+    by_look = {id(one): layers(factorization, one.found)[0] for one in looks}
+    free = {pattern for family in seen for one in family[:2] for pattern in optional(factorization, one.found)}
+    said: dict[str, list[dict[str, Any]]] = {}
+    for stack in sorted({place[0] for found in by_look.values() for place in found}):
+        rows, have = rows_of(stack, looks, by_look)
+        said[stack] = list(of_stack(name, seen, rows, have, by_look, stack, free))
+    return said
+
+
+def rows_of(stack: str, looks: list[Seen], by_look: Mapping[int, Any]) -> tuple[list[Row], list[Groups]]:
+    """Every layer that was seen, twice: by what was asked for, and by what transformers writes."""
+    rows, have = [], []
+    for one in looks:
+        here = {place: groups for place, groups in by_look[id(one)].items() if place[0] == stack}
+        depth = {stage: sum(place[1] == stage for place in here) for _, stage, _ in here}
+        for (_, stage, number), groups in here.items():
+            for config in (one.asked, one.found.config):
+                rows.append(Row(config, number, depth[stage]))
+                have.append(groups)
+    return rows, have
+
+
+def of_stack(
+    name: str, seen: Any, rows: list[Row], have: list[Groups], by_look: Any, stack: str, free: set[str]
+) -> Iterable[dict[str, Any]]:
+    """The entries of one stack, those with the same condition together."""
+    known: dict[tuple[bool, ...], Any] = {}
+    default = getattr(transformers, name).config_class().to_dict()
+    for group in sorted({key for groups in have for key in groups}):
+        built = tuple(group in groups for groups in have)
+        if built not in known:
+            where = {
+                id(one): frozenset(place for place, groups in by_look[id(one)].items() if group in groups)
+                for family in seen
+                for one in family
+            }
+            keys = decisive(name, seen, where)
+            known[built] = fit(keys, defaults_of(default, keys), rows, built)
+            if known[built] == ["maybe"] and (more := varied(name, seen)):
+                keys = list(dict.fromkeys((*keys, *more)))
+                known[built] = fit(keys, defaults_of(default, keys), rows, built)
+        yield entry(group, have, known[built], free)
+
+
+def entry(group: str, have: list[Groups], condition: Any, free: set[str]) -> dict[str, Any]:
+    """What is stored of one group."""
+    sets = [groups[group] for groups in have if group in groups]
+    always = set.intersection(*(saved for saved, _ in sets))
+    said: dict[str, Any] = {"names": sorted(always)}
+    if other := set.union(*(saved | other for saved, other in sets)) - always:
+        said["or"] = sorted(other)
+    if condition != ["all"]:
+        said["when"] = condition
+    if not always or group in free or always & free:
+        said["optional"] = True
+    return said
+
+
+def beside(factorization: Factorization, found: Loaded, prefixes: set[str]) -> list[list[str]]:
+    """The embedding and the norms beside the layers, each under all names that it may have on disk."""
+    inside = {name for _, _, name in by_layer(factorization, found.groups)}
+    owners = {prefix.partition("{")[0].rpartition(".")[0].rpartition(".")[0] for prefix in prefixes}
+    groups: dict[str, set[str]] = defaultdict(set)
+    for name, group in found.groups.items():
+        if name not in inside and (group not in found.optional or group in found.tied):
+            groups[found.tied.get(group, group)].add(older(name))
+    embeddings = {f"{name}{suffix}" for name in as_names(factorization.embedding) for suffix in (".weight", "")}
+    return sorted(
+        sorted(names)
+        for names in groups.values()
+        if names & embeddings or any(_norm(owner, name, found) for owner in owners for name in names)
+    )
+
+
+def _norm(owner: str, name: str, found: Loaded) -> bool:
+    """Whether a tensor is a norm that stands beside the layers."""
+    start = f"{owner}." if owner else ""
+    return (
+        name in found.vectors and name.startswith(start) and "norm" in name and name.removeprefix(start).count(".") == 1
+    )

@@ -1,0 +1,181 @@
+"""A class under many settings: each setting that may decide what it builds is changed, one at a time."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+
+from hf_lineage.architecture.lookup import setting, unmet
+from hf_lineage.architecture.schema import Factorization, as_stacks
+from hf_lineage.signature.proving.models import _asked, required
+from tests.conformance import variants
+from tests.tensors.names import Loaded, loaded, module
+
+DEPTHS = {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "depth", "encoder_layers", "decoder_layers"}
+EXPERTS = {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}
+LAYERS = 4
+IRRELEVANT = re.compile(
+    r"model_type|.*(token|_id|dropout|drop_rate|eps|epsilon|initializer|init_std|rope|dtype|label|problem|return_dict|output_hidden"
+    r"|output_attentions|torchscript|chunk_size_feed|architectures|_version|_name_or_path|use_cache|vocab_size|theta"
+    r"|max_position|seq_len|mask_time|mask_feature|image_size|_coef|attn_implementation|experts_implementation).*"
+)
+SMALL = 8
+Path = tuple[str, ...]
+DEFAULT = ("",)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A class under some settings."""
+
+    asked: dict[str, Any]
+    """What its configuration was made from: a `config.json` that leaves out what the class derives."""
+    found: Loaded
+    changed: Path = ()
+    """The setting that differs from those of the first of its kind; none in the first."""
+
+
+def look(name: str, wanted: dict[str, Any], changed: Path = ()) -> Seen | None:
+    """A class under some settings; None where it cannot be built."""
+    try:
+        asked = _asked(getattr(transformers, name).config_class, copy.deepcopy(wanted))
+        return Seen(asked, loaded(module(name, wanted)), changed)
+    except Exception:
+        return None
+
+
+def put(wanted: dict[str, Any], path: Path, value: Any) -> dict[str, Any]:
+    """Settings with one more."""
+    *outer, last = path
+    asked = copy.deepcopy(wanted)
+    functools.reduce(lambda within, part: within.setdefault(part, {}), outer, asked)[last] = value
+    return asked
+
+
+def outer_keys(factorization: Factorization) -> set[Path]:
+    """Where in `config.json` settings of the layers may stand."""
+    named = [
+        key
+        for stacks in (factorization.heads, factorization.depth or ())
+        for keys in as_stacks(stacks).values()
+        for key in keys
+    ]
+    return {()} | {tuple(key.split(".")[:-1]) for key in (*named, *factorization.requires) if "{" not in key}
+
+
+def longer(factorization: Factorization, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The settings for four layers, where the class can be built so."""
+    plain = look(name, wanted)
+    assert plain, f"{name} cannot be built as tests/conformance/variants.py asks for it"
+    asked = wanted
+    for path in outer_keys(factorization):
+        within = setting(plain.found.config, ".".join(path)) if path else plain.found.config
+        for key, depth in within.items() if isinstance(within, dict) else ():
+            if key in DEPTHS and isinstance(depth, int) and 0 < depth < LAYERS:
+                asked = put(asked, (*path, key), LAYERS)
+                for other, value in (_inside(wanted, path) or {}).items():
+                    if isinstance(value, list) and len(value) == depth and not isinstance(value[0], int):
+                        asked = put(asked, (*path, other), (value * LAYERS)[:LAYERS])
+    return asked if look(name, asked) else wanted
+
+
+def _inside(wanted: dict[str, Any], path: Path) -> Any:
+    return setting(wanted, ".".join(path)) if path else wanted
+
+
+@functools.cache
+def words(name: str, key: str) -> tuple[str, ...]:
+    """The words that the source of a class compares a setting with."""
+    source = inspect.getsource(inspect.getmodule(getattr(transformers, name)))  # type: ignore[arg-type]
+    lines = re.findall(rf"\b{re.escape(key)}\b[^\n]*", source)
+    return tuple(sorted({word for line in lines for word in re.findall(r"[\"']([\w-]+)[\"']", line)} - {key}))
+
+
+def others(factorization: Factorization, name: str, path: Path, value: Any) -> Iterator[Any]:
+    """Other values of a setting that may make the class build something else."""
+    required_values = factorization.requires.get(".".join(path))
+    yield from required_values if isinstance(required_values, tuple) else ()
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield from (other for other in (0, 1, 2, 3, None) if other != value and (value <= SMALL or other in (0, None)))
+    elif isinstance(value, float):
+        yield from (0.0, 0.5, None)
+    elif value is None:
+        yield from (True, 1, 12, [0], [1, 2], *words(name, path[-1]))
+    elif isinstance(value, str):
+        yield from (*words(name, path[-1]), None)
+    elif isinstance(value, list | tuple):
+        yield from lists(name, path[-1], list(value))
+
+
+def lists(name: str, key: str, value: list[Any]) -> Iterator[list[Any] | None]:
+    """Other lists: none, one layer's number or several, and where there are words, others in another order."""
+    yield from (None, [], [0], [1, 2])
+    if value and all(isinstance(entry, str) for entry in value):
+        known = sorted({*value, *words(name, key)})
+        yield from ([word] * len(value) for word in known)
+        yield from ([word, *value[1:]] for word in known)
+        yield from ([*value[:-1], word] for word in known)
+    elif value and all(isinstance(entry, int) for entry in value) and len(value) == LAYERS:
+        yield from ([int(at == number) for at in range(LAYERS)] for number in range(LAYERS))
+
+
+def places(factorization: Factorization, config: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """The settings that may decide what the layers are, with their values."""
+    for path in sorted(outer_keys(factorization)):
+        within = setting(config, ".".join(path)) if path else config
+        for key, value in within.items() if isinstance(within, dict) else ():
+            asked = ".".join((*path, key)) in factorization.requires
+            if not isinstance(value, dict) and (asked or not IRRELEVANT.fullmatch(key)):
+                yield (*path, key), value
+
+
+def explored(factorization: Factorization, name: str, deep: bool = True) -> list[list[Seen]]:
+    """A class under its variants and, for each, with every setting changed that may decide something."""
+    kinds = [required(factorization, name, kind) for kind in variants(name)]
+    return [list(around(factorization, name, kind, deep)) for kind in kinds] + (
+        by_default(factorization, name) if deep else []
+    )
+
+
+def by_default(factorization: Factorization, name: str) -> list[list[Seen]]:
+    """A class as its configuration is by itself, of fewer layers and experts; nothing where it cannot be built so."""
+    kind = getattr(transformers, name).config_class
+    plain: dict[str, Any] = kind().to_dict()
+    wanted: dict[str, Any] = {}
+    for path in outer_keys(factorization):
+        within = setting(plain, ".".join(path)) if path else plain
+        for key in (DEPTHS | EXPERTS) & within.keys() if isinstance(within, dict) else ():
+            wanted = put(wanted, (*path, key), LAYERS)
+    try:
+        with torch.device("meta"):
+            model = getattr(transformers, name)(kind(**copy.deepcopy(wanted)))
+    except Exception:
+        return []
+    found = loaded(model)
+    return [[Seen(wanted, found, DEFAULT)]] if unmet(found.config, factorization.requires) is None else []
+
+
+def around(factorization: Factorization, name: str, wanted: dict[str, Any], deep: bool) -> Iterator[Seen]:
+    """A class under some settings, and with each of them changed."""
+    plain = look(name, wanted)
+    assert plain, f"{name} cannot be built as tests/conformance/variants.py asks for it"
+    yield plain
+    if not deep:
+        return
+    first = look(name, wanted := longer(factorization, name, wanted))
+    assert first
+    yield first
+    for path, value in places(factorization, first.found.config):
+        for other in others(factorization, name, path, value):
+            if seen := look(name, put(wanted, path, other), path):
+                yield seen

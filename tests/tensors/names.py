@@ -1,0 +1,140 @@
+"""The names of the tensors that a class of transformers loads under some settings: its module on the meta device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import torch
+import transformers
+from transformers import conversion_mapping, core_model_loading
+
+from hf_lineage.architecture.layers import find_layers
+from hf_lineage.architecture.schema import Factorization, as_stacks
+from hf_lineage.architecture.world import relative
+from hf_lineage.errors import CheckpointError
+from hf_lineage.signature.proving.models import tiny_config
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a module loads: every name that its loader understands, with what it becomes."""
+
+    config: dict[str, Any]
+    """What `config.json` says where transformers writes it."""
+    saved: frozenset[str]
+    """The names that `save_pretrained` writes, copies of tied tensors among them."""
+    groups: Mapping[str, str]
+    """Name on disk -> what it is loaded into, tensors that are stored together under one name."""
+    optional: frozenset[str]
+    """Groups that a file need not have: buffers, tied tensors, and what the class says it does not miss."""
+    tied: Mapping[str, str]
+    """Groups of which a file needs only one -> one of them."""
+    vectors: frozenset[str]
+    """Names on disk of tensors with one dimension."""
+
+
+def module(name: str, wanted: dict[str, Any]) -> Any:
+    """The module of a class under some settings, without numbers."""
+    with torch.device("meta"):
+        return getattr(transformers, name)(tiny_config(name, wanted))
+
+
+def renamers(model: Any) -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+    """How transformers renames and stacks on loading, and the way back."""
+    transforms = conversion_mapping.get_model_conversion_mapping(model)
+    back = [one.reverse_transform() for one in transforms[::-1]]
+    kinds = (core_model_loading.WeightRenaming, core_model_loading.WeightConverter)
+    return tuple([one for one in ways if isinstance(one, kind)] for ways in (transforms, back) for kind in kinds)  # type: ignore[return-value]
+
+
+def loaded(model: Any) -> Loaded:
+    """What the loader of transformers takes for a model."""
+    state = model.state_dict()
+    alike = _repeated(model)
+    kind = (type(model).__name__, tuple(state), tuple(sorted(map(tuple, map(sorted, alike)))))
+    if kind not in _KNOWN:
+        _KNOWN.clear() if len(_KNOWN) > MOST_KNOWN else None
+        _KNOWN[kind] = _loaded(model, state, alike)
+    return replace(_KNOWN[kind], config=model.config.to_dict())
+
+
+_KNOWN: dict[Any, Loaded] = {}
+MOST_KNOWN = 100
+"""Most settings change no name, and what the loader makes of the same names is the same."""
+
+
+def _loaded(model: Any, state: dict[str, Any], alike: list[set[str]]) -> Loaded:
+    renamings, converters, back, back_converters = renamers(model)
+
+    def becomes(name: str, ways: tuple[list[Any], list[Any]]) -> str:
+        return str(core_model_loading.rename_source_key(name, *ways, model.base_model_prefix, state)[0])
+
+    def target(name: str) -> str | None:
+        found = becomes(name, (renamings, converters))
+        if found not in state and name in state:
+            found = becomes(name, ([], []))
+        return found if found in state else None
+
+    def together(name: str) -> str:
+        return str(core_model_loading.apply_converters(name, back_converters)[0])
+
+    saved = dict(core_model_loading.revert_weight_conversion(model, state))
+    known = {**state, **saved}
+    names = known.keys() | {one.rename_source_key(name)[0] for one in back for name in known}
+    start = f"{model.base_model_prefix}."
+    names |= {name.removeprefix(start) for name in names} | {f"{start}{name}" for name in names if start not in name}
+    free = set().union(*alike) | {name for name, _ in model.named_buffers()}
+    return Loaded(
+        config={},
+        saved=frozenset(saved),
+        groups={name: together(found) for name in sorted(names) if (found := target(name))},
+        optional=frozenset(together(name) for name in state if name in free or _not_missed(model, name)),
+        tied={together(name): together(min(pair)) for pair in alike for name in pair},
+        vectors=frozenset(name for name, tensor in known.items() if tensor.ndim == 1),
+    )
+
+
+def _repeated(model: Any) -> list[set[str]]:
+    """The names of parameters that are stored once under several names."""
+    by_parameter: dict[int, set[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        by_parameter.setdefault(id(parameter), set()).add(name)
+    tied = getattr(model, "all_tied_weights_keys", None) or {}
+    return [names for names in by_parameter.values() if len(names) > 1] + [set(pair) for pair in tied.items()]
+
+
+def _not_missed(model: Any, name: str) -> bool:
+    return any(re.search(pattern, name) for pattern in model._keys_to_ignore_on_load_missing or ())
+
+
+Place = tuple[str, str, int, int]
+"""Pattern of a prefix, name of a stack, number of its stage, number of a layer."""
+
+
+def by_layer(factorization: Factorization, names: Iterable[str]) -> Iterator[tuple[Place, str, str]]:
+    """Of every name inside a layer its place, its pattern within the layer, and the name itself."""
+    shapes = dict.fromkeys(names, ())
+    for prefix, stack in _prefixes(factorization):
+        under = _only(factorization, stack, prefix)
+        try:
+            layers = find_layers(under, shapes)
+        except CheckpointError:
+            continue
+        for layer in layers:
+            yield from (
+                ((prefix, stack, layer.stack.stage, layer.number), relative(layer, name), name) for name in layer.shapes
+            )
+
+
+def _prefixes(factorization: Factorization) -> Iterator[tuple[str, str]]:
+    for stack, prefixes in as_stacks(factorization.layers).items():
+        yield from ((prefix, stack) for prefix in prefixes)
+
+
+def _only(factorization: Factorization, stack: str, prefix: str) -> Factorization:
+    """The same with one prefix alone."""
+    return msgspec.structs.replace(factorization, layers={stack: prefix} if stack else prefix)

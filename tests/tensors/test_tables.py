@@ -1,0 +1,167 @@
+"""What the classes of transformers build, and what the tables say of it: every class, from its real module."""
+
+import itertools
+import json
+from collections import Counter, defaultdict
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from hf_lineage.architecture.layers import find_layers
+from hf_lineage.architecture.lookup import factorizations, listing, slots
+from hf_lineage.architecture.schema import as_names, prefixes
+from hf_lineage.architecture.world import world
+from hf_lineage.errors import CheckpointError
+from tests.conformance import CLASSES, required, tiny_model, variants
+from tests.long import first_of
+from tests.tensors.explore import explored
+from tests.tensors.names import loaded, module
+
+ANEW = "run `python -m tests.tensors` and look at what has changed in registry/tensors"
+JUNK = "a_part_that_no_class_has.weight"
+EXPERTS = 4
+UNEXPLAINED = {
+    "SwitchTransformersForConditionalGeneration",
+    "SwitchTransformersModel",
+    "SwitchTransformersEncoderModel",
+}
+"""Classes of which no condition says what layers have experts; a layer with both kinds of MLP is refused."""
+KNOWN = [(listed, name) for listed in factorizations() for name in listed.classes if name in CLASSES]
+
+
+FORMS: dict = {}
+
+
+def forms(listed, name):
+    """For each form of a class what its loader takes of a tiny model, and its names in memory."""
+    if (listed.name, name) not in FORMS:
+        models = [module(name, required(listed, name, variant)) for variant in variants(name)]
+        FORMS[listed.name, name] = [(loaded(model), model.state_dict().keys()) for model in models]
+    return FORMS[listed.name, name]
+
+
+def layers_in(listed, shapes):
+    try:
+        return find_layers(listed, shapes)
+    except CheckpointError:
+        return []
+
+
+def differences(listed, name, found, names):
+    """The names that the tables do not know, or know and do not find, in a file with these and one of no class."""
+    shapes = dict.fromkeys(names, (1,))
+    layers = layers_in(listed, shapes)
+    if not layers:
+        return set(), ()
+    junk = f"{layers[0].prefix}.{JUNK}"
+    known = world(name, listed, {**shapes, junk: (1,)}, found.config)
+    return known.outside ^ {junk}, known.missing
+
+
+@pytest.mark.parametrize(
+    ("listed", "some"),
+    first_of(
+        {
+            **{listed.name: (listed, slice(1)) for listed in factorizations()},
+            **{f"{listed.name}, other classes": (listed, slice(1, None)) for listed in factorizations()},
+        },
+        count=len(factorizations()),
+    ),
+)
+def test_a_class_builds_what_the_tables_say_and_nothing_else(listed, some):
+    for name in [name for name in listed.classes if name in CLASSES][some]:
+        for found, state in forms(listed, name):
+            assert layers_in(listed, dict.fromkeys(found.saved, (1,)))
+            for names in (found.saved, state):
+                unlike, missing = differences(listed, name, found, names)
+                assert not unlike, f"{name} loads {min(unlike)}, and registry/tensors does not say so: {ANEW}"
+                assert not missing, f"{name} does not build {missing[0]}, as registry/tensors says: {ANEW}"
+
+
+def sets_by_prefix():
+    """Every set of every factorization by the prefixes of its layers: the names of its tensors within a layer."""
+    by_prefix = defaultdict(dict)
+    for listed in factorizations():
+        for number, matrices in enumerate(listed.branches.everything()):
+            kinds = (matrices.norm, matrices.output_norm, matrices.inner_norm, matrices.router, matrices.correction)
+            beside = set(filter(None, itertools.chain.from_iterable(map(as_names, kinds))))
+            for prefix in prefixes(listed):
+                by_prefix[prefix][listed.name, number] = {slot.tensor for slot in slots(matrices)}, beside
+    return by_prefix
+
+
+def written(prefix, names):
+    """The names that tensors of a set may have on disk."""
+    numbered = {name.replace("{expert}", str(expert)) for name in names for expert in range(EXPERTS)}
+    return {f"{prefix}.{name}{end}" for name in numbered for end in (".weight", "")}
+
+
+def added(listed, name, by_prefix):
+    """What every set makes the names of on the disk of a class that builds nothing of it in any form."""
+    found, _ = forms(listed, name)[0]
+    loads = set().union(*(form.groups for form, _ in forms(listed, name)))
+    sets = defaultdict(set)
+    for layer in find_layers(listed, dict.fromkeys(found.saved, (1,))):
+        of_layer = {
+            prefix for prefix in prefixes(listed) if prefix.replace("{layer}", str(layer.number)) == layer.prefix
+        }
+        for prefix in of_layer:
+            for owner, (matrices, beside) in by_prefix[prefix].items():
+                outside_layers = any("{layer}" in one for one in matrices)
+                if not outside_layers and loads.isdisjoint(written(layer.prefix, matrices)):
+                    sets[owner] |= written(layer.prefix, matrices | beside) - loads
+    return sets
+
+
+@pytest.mark.long
+def test_a_set_that_a_class_does_not_build_is_no_part_of_a_model_whichever_class_has_it():
+    """For every class and every set with the same prefix of layers; those of its own factorization could be read."""
+    by_prefix = sets_by_prefix()
+    own, others, unknown = Counter(), 0, set()
+    for listed, name in KNOWN:
+        found, _ = forms(listed, name)[0]
+        shapes = dict.fromkeys(found.saved, (1,))
+        sets = added(listed, name, by_prefix)
+        known = world(name, listed, shapes | dict.fromkeys(set().union(*sets.values()), (1,)), found.config)
+        assert not known.missing
+        assert not known.outside & found.saved
+        others += len(sets)
+        for (owner, _), names in sets.items():
+            if owner == listed.name:
+                own[listed.name, name] += 1
+                unknown |= {name} if names - known.outside else set()
+    assert unknown == UNEXPLAINED, f"registry/tensors does not say which of their parts these classes build: {ANEW}"
+    assert len(own) >= 39, own
+    assert sum(own.values()) >= 77, own
+    assert others > 40_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    first_of(["Dinov2WithRegistersModel", "Qwen3MoeForCausalLM", "JambaForCausalLM", "GraniteMoeHybridForCausalLM"]),
+)
+def test_the_tables_hold_under_every_setting_that_was_changed(name):
+    (listed,) = listing(name)
+    seen = [one for family in explored(listed, name) for one in family]
+    assert len(seen) > 20
+    for one in seen:
+        if layers_in(listed, dict.fromkeys(one.found.saved, (1,))):
+            assert differences(listed, name, one.found, one.found.saved) == (set(), ()), one.changed
+
+
+@pytest.mark.parametrize("name", first_of(["Qwen3MoeForCausalLM", "OlmoeForCausalLM", "GraniteMoeForCausalLM"]))
+def test_what_is_left_out_is_what_the_loader_did_not_expect(name, tmp_path):
+    (listed,) = listing(name)
+    tiny_model(name, variants(name)[0]).save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    sets = added(listed, name, sets_by_prefix())
+    foreign = set().union(*(names for (owner, _), names in sets.items() if owner == listed.name))
+    assert foreign
+    save_file({**tensors, **{one: torch.ones(1) for one in foreign}}, tmp_path / "model.safetensors", {"format": "pt"})
+    _, told = getattr(transformers, name).from_pretrained(tmp_path, output_loading_info=True)
+    config = json.loads((tmp_path / "config.json").read_text())
+    known = world(name, listed, dict.fromkeys(tensors.keys() | foreign, (1,)), config)
+    assert known.outside == foreign == set(told["unexpected_keys"])
+    assert known.missing == tuple(told["missing_keys"]) == ()
