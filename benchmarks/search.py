@@ -114,7 +114,7 @@ def _signature(name: str, first: Signature | None, rng: np.random.Generator) -> 
     arrays = {part: values.astype(np.float32) for part, values in arrays.items()}
     rows = np.ones(LAYERS)
     codes = rng.integers(0, 256, (UNITS, UNIT_SIGNS // 8), np.uint8)
-    units = (UnitCodes(np.ones(UNITS, np.float32), codes, codes),) * LAYERS
+    units = (UnitCodes(np.ones(UNITS, np.float32), codes, codes, codes),) * LAYERS
     path = PathSignature(arrays["sketch"], arrays["corner"], rows, rows, rows, units)
     return Signature(name, "c" * 40, "LlamaForCausalLM", "llama", True, WIDTH, LAYERS, RECIPE, {"mlp": path})
 

@@ -16,6 +16,8 @@ from benchmarks.shapes import PREFIXES, Model, Shape, Tensors
 
 SIGNS_AND_EXPONENTS, SMALLEST, MANTISSAS = 0x8180, 0x3C00, 0x007F
 """Parts of a bfloat16: together they spread from ±2⁻⁷ to ±2⁻³, with none too large, too small or not a number."""
+ONE = 0x3F80
+"""Gains of norms lie between one and two: with smaller ones the branches behind them would add next to nothing."""
 INDEX = "model.safetensors.index.json"
 
 
@@ -60,8 +62,9 @@ def _write_shard(file: Path, sizes: Tensors, number: int, model: Model) -> None:
     tensors = {}
     for name, size in sizes.items():
         words, mantissas = _words(shared, size), _words(own, size)
-        words &= SIGNS_AND_EXPONENTS
-        words |= SMALLEST
+        gain = len(size) == 1 and name.endswith("weight")
+        words &= 0 if gain else SIGNS_AND_EXPONENTS
+        words |= ONE if gain else SMALLEST
         words |= np.bitwise_and(mantissas, MANTISSAS, out=mantissas)
         # The upper half of a float32 is a bfloat16.
         tensors[name] = words.astype("<u4") << 16 if model.shape.dtype == "float32" else words
@@ -126,8 +129,8 @@ def _units(random: np.random.Generator, hidden: int) -> Any:
     from hf_lineage.signature.recipe import UNIT_SIGNS
     from hf_lineage.signature.values import UnitCodes
 
-    inner, outer = (random.integers(256, size=(hidden, UNIT_SIGNS // 8), dtype=np.uint8) for _ in range(2))
-    return UnitCodes(np.full(hidden, 1 / hidden, np.float32), inner, outer)
+    rows = (random.integers(256, size=(hidden, UNIT_SIGNS // 8), dtype=np.uint8) for _ in range(3))
+    return UnitCodes(np.full(hidden, 1 / hidden, np.float32), *rows)
 
 
 def _normal(random: np.random.Generator, size: tuple[int, ...]) -> Any:

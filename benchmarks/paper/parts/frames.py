@@ -103,7 +103,7 @@ def forgetful(workshop: Workshop, base: Path) -> Path:
         torch.manual_seed(0)
         with torch.no_grad():
             for table in (model.get_input_embeddings(), model.get_output_embeddings()):
-                table.weight.normal_()
+                table.weight.normal_(std=float(table.weight.std()))
         model.save_pretrained(folder)
 
     return workshop.cache.kept_folder("forgetful", [VERSION, digest(base)], make)

@@ -17,6 +17,7 @@ STEPS: Mapping[str, Mapping[str, Any]] = {
     "median": {"cap_median": ROBUST.cap_median},
     "ones": {"ones": True},
     "activity": {"activity": True},
+    "gates": {"gates": True},
 }
 """What each step sets in a recipe."""
 NEEDS: Mapping[str, str] = {"median": "cap"}
