@@ -20,10 +20,10 @@ GROOVYLINT := npm-groovy-lint@15.2.0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo space test coverage fuzz lint docs site screenshots bench pins clean
+.PHONY: help demo space test test-long test-all coverage fuzz lint docs site screenshots bench pins clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /  \1	/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  \1	/p' Makefile
 
 demo: $(VENV)/.run ## check a few small models that come with the repository
 	@$(BIN)/python examples/demo.py
@@ -32,10 +32,16 @@ space: export LINEAGE_LOCAL_HUB = $(CURDIR)/examples/hub
 space: $(VENV)/.space ## run the Space of examples/space on this machine, with the example models
 	@cd examples/space && $(CURDIR)/$(SPACE)/bin/python app.py
 
-# One thread a worker: the matrices are small, and workers that share cores only wait for each other.
-test: export OMP_NUM_THREADS = 1
-test: $(VENV)/.test $(VENV)/.space ## run the tests
-	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
+# One thread a worker: the matrices are small, and workers that share cores only wait for each other. Where one case shows
+# what many others show again, those are marked `long`, and so is what takes very long.
+test test-long test-all: export OMP_NUM_THREADS = 1
+test: WHICH := -m 'not long'
+test-long: WHICH := -m long
+test test-long test-all: $(VENV)/.test $(VENV)/.space
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal $(WHICH)
+test: ## run the tests: at least one case of everything
+test-long: ## run the tests that `make test` leaves out
+test-all: ## run all tests
 
 # The rooms that need no files of a model: a line of theirs that no test of the same room runs is a rule nobody has
 # stated. What takes seconds and runs the same lines again is left to `make test`, so that this takes less than a minute.

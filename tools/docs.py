@@ -45,6 +45,8 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "rivals": (PAGES / "benchmarks.md", measured.rivals_block),
     "missed": (BENCHMARKS, measured.missed_block),
     "attacks": (PAGES / "limits.md", measured.attacks_block),
+    "forged": (PAGES / "limits.md", measured.forged_block),
+    "power": (PAGES / "limits.md", measured.power_block),
     "reshaped": (PAGES / "limits.md", measured.reshaped_block),
     "coverage": (PAGES / "classes.md", listed.coverage_block),
     "classes": (PAGES / "classes.md", listed.classes_block),

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import cost
-from benchmarks.paper.items import ours_attacks, ours_merges, ours_minilm, ours_reshaped, ours_rivals
-from benchmarks.paper.parts.results import Results, differs, file_name
+from benchmarks.paper.items import (
+    ours_attacks,
+    ours_forged,
+    ours_merges,
+    ours_minilm,
+    ours_power,
+    ours_reshaped,
+    ours_rivals,
+)
+from benchmarks.paper.parts.results import Results, Row, differs, file_name
 from hf_lineage.report import markdown
 from tools.tables import table
 
@@ -125,26 +134,32 @@ def rivals_block() -> str:
 
 def attacks_block() -> str:
     """What attacks cost and what is said of them, by the last committed run."""
-    rows = Results.read(RESULTS / "ours-attacks.json").rows
-    return table(ours_attacks.COLUMNS, ours_attacks.summary({row.name: row for row in rows}))
+    return _summary("ours:attacks", ours_attacks.COLUMNS, ours_attacks.summary)
+
+
+def forged_block() -> str:
+    """What forgeries cost and what is said of them, by the last committed run."""
+    return _summary("ours:forged", ours_forged.COLUMNS, ours_forged.summary)
+
+
+def power_block() -> str:
+    """How far a descendant may go, by the last committed run."""
+    return _summary("ours:power", ours_power.COLUMNS, ours_power.summary)
 
 
 def reshaped_block() -> str:
     """What is said of models of other sizes than their base's, by the last committed run."""
-    rows = Results.read(RESULTS / "ours-reshaped.json").rows
-    return table(ours_reshaped.COLUMNS, ours_reshaped.summary({row.name: row for row in rows}))
+    return _summary("ours:reshaped", ours_reshaped.COLUMNS, ours_reshaped.summary)
 
 
 def minilm_block() -> str:
     """What public models are judged to be, from their own files, by the last committed run."""
-    rows = Results.read(RESULTS / "ours-minilm.json").rows
-    return table(ours_minilm.COLUMNS, ours_minilm.summary({row.name: row for row in rows}))
+    return _summary("ours:minilm", ours_minilm.COLUMNS, ours_minilm.summary)
 
 
 def merges_block() -> str:
     """What the parents of merges gave, beside their recipes, by the last committed run."""
-    rows = Results.read(RESULTS / "ours-merges.json").rows
-    return table(ours_merges.COLUMNS, ours_merges.summary({row.name: row for row in rows}))
+    return _summary("ours:merges", ours_merges.COLUMNS, ours_merges.summary)
 
 
 def adapters_block() -> str:
@@ -168,6 +183,11 @@ def outcome(row: dict[str, Any]) -> str:
     if row["measured"] is None:
         return "not measured"
     return "met" if row["met"] else "**missed**"
+
+
+def _summary(item: str, columns: Sequence[str], summary: Callable[[dict[str, Row]], Any]) -> str:
+    """Return what the last committed run of an item says, as that item sums it up."""
+    return table(columns, summary({row.name: row for row in Results.read(RESULTS / file_name(item)).rows}))
 
 
 def _figure(row: dict[str, Any]) -> str:
