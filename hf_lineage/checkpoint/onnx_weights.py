@@ -8,13 +8,14 @@ does not count.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hf_lineage.checkpoint.onnx_products import Products, place_of
-from hf_lineage.checkpoint.onnx_values import OPERATIONS, Values
+from hf_lineage.checkpoint.onnx_values import OPERATIONS, Values, affine
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.onnx_header import OnnxGraph, OnnxNode
@@ -121,7 +122,7 @@ class _Search:
 
     def _keep_other(self, node: OnnxNode, place: int, name: str) -> None:
         """Keep a tensor under its own name and that of the module which uses it: equal ones may be stored once."""
-        info = self._values.of(name) if name else None
+        info = self._looked_up(node, self._values.of(name)) if name else None
         if info is None or not info.shape:
             return
         own, module = _own(name), _module(node)
@@ -131,6 +132,17 @@ class _Search:
             self.weights.others.setdefault(f"{module}.{kind}", info)
         if own:
             self.weights.others.setdefault(own, info)
+
+    def _looked_up(self, node: OnnxNode, info: TensorInfo | None) -> TensorInfo | None:
+        """A table as it is after its rows are taken, where these are what is scaled and not the table."""
+        if info is None or node.kind != "Gather" or not node.outputs:
+            return info
+        users = self._users[node.outputs[0]][:MOST_USERS]
+        scaled = next((user.inputs[1:3] for user in users if user.kind == "DequantizeLinear"), ())
+        scale, zero = (self._values.of(name) if name else None for name in (*scaled, "", "")[:2])
+        if scale is None or any(factor is not None and math.prod(factor.shape) != 1 for factor in (scale, zero)):
+            return info
+        return affine(info, scale, zero)
 
     def _name(self, node: OnnxNode, bias: str | None) -> str | None:
         own = _own(node.inputs[place_of(node)])

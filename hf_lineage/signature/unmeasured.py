@@ -21,7 +21,7 @@ from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import as_stored
-from hf_lineage.signature.drawn_parts import ROWS_READ, Draw
+from hf_lineage.signature.drawn_parts import DECODED_EVERY, MOST_DECODED, ROWS_READ, Draw
 from hf_lineage.signature.recipe import Vector
 from hf_lineage.signature.writing import LARGEST
 
@@ -46,7 +46,8 @@ class Unmeasured:
         """
         inside = [tuple(self._inside(path, layer)) for layer in layers]
         outside = tuple(self._outside())
-        self.checkpoint.prefetch_pieces(map(self._piece, (*outside, *(name for names in inside for name in names))))
+        every = (*outside, *(name for names in inside for name in names))
+        self.checkpoint.prefetch_pieces(piece for name in every for piece in self._pieces(name))
         before = self._together(outside)
         return np.array([(before, self._together(names)) for names in inside]).reshape(-1, 2)
 
@@ -55,7 +56,8 @@ class Unmeasured:
         others = (branch for branch in BRANCH_ROLES if branch != PATHS[path].branch)
         stacked = (each for branch in others for each in self.layout.branches[branch][layer] if each.stacked)
         names = (*self.layout.beside[layer], *(name for each in stacked for name in each.tensors))
-        yield from filter(self._is_plain, dict.fromkeys(names))
+        decoded = not self.draw.number(f"layer {layer} decoded", DECODED_EVERY)
+        yield from (name for name in dict.fromkeys(names) if self._is_read(name, decoded))
 
     def _outside(self) -> Iterator[str]:
         """What is outside of all layers and in no tower, but for the embedding, which is measured, and its reader."""
@@ -63,27 +65,34 @@ class Unmeasured:
         tokens = (*as_names(known.embedding), *as_names(known.embedding_norm), *as_names(known.lora.unembedding))
         measured = {f"{name}.weight" for name in tokens}
         names = (name for name in self.layout.outside if name not in measured and not OF_A_LIST.search(name))
-        yield from filter(self._is_plain, names)
+        yield from (name for name in names if self._is_read(name))
 
-    def _is_plain(self, name: str) -> bool:
-        """Whether its numbers can be read without decoding it."""
+    def _is_read(self, name: str, decoded: bool = True) -> bool:
+        """Whether its numbers are read, those of one that has to be decoded as a whole only if it is not too large."""
         tensor = self.checkpoint.tensors[name]
-        return tensor.decode is as_stored and not tensor.refusal and tensor.numbers > 0
+        if tensor.refusal or not tensor.numbers:
+            return False
+        return tensor.decode is as_stored or (decoded and tensor.numbers <= MOST_DECODED)
 
     def _together(self, names: Iterable[str]) -> float:
         return sum((max(0.0, self._gain(name)) for name in names), start=0.0)
 
     def _gain(self, name: str) -> float:
         """The logarithm of about the factor by which it multiplies the root mean square of what it is given."""
-        numbers = single(self.checkpoint.read_pieces(name, [self._piece(name)])).astype(np.float64)
-        shape = self.checkpoint.tensors[name].shape
+        tensor = self.checkpoint.tensors[name]
+        plain = tensor.decode is as_stored
+        read = self.checkpoint.read_pieces(name, self._pieces(name)) if plain else self.checkpoint.read(name)
+        numbers = single(read).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = float(np.square(numbers).mean()) * math.prod(shape[1:])
+            squares = float(np.square(numbers).mean()) * math.prod(tensor.shape[1:])
         return 0.5 * math.log(min(squares, LARGEST)) if squares > 0 else 0.0
 
-    def _piece(self, name: str) -> StoredTensor:
-        """A whole vector, or some consecutive numbers of a matrix."""
-        stored = self.checkpoint.stored[self.checkpoint.tensors[name].parts[0]]
-        count = max(ROWS_READ * stored.shape[-1], AT_ONCE) if len(stored.shape) > 1 else stored.numbers
-        start = self.draw.number(name, max(stored.numbers - count, 0) + 1)
-        return replace(stored, shape=(stored.numbers,)).rows(slice(start, start + count))
+    def _pieces(self, name: str) -> list[StoredTensor]:
+        """A whole vector, some consecutive numbers of a matrix, or all from which one is decoded."""
+        stored = [self.checkpoint.stored[part] for part in self.checkpoint.tensors[name].parts]
+        if self.checkpoint.tensors[name].decode is not as_stored:
+            return stored
+        (whole,) = stored
+        count = max(ROWS_READ * whole.shape[-1], AT_ONCE) if len(whole.shape) > 1 else whole.numbers
+        start = self.draw.number(name, max(whole.numbers - count, 0) + 1)
+        return [replace(whole, shape=(whole.numbers,)).rows(slice(start, start + count))]

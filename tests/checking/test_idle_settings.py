@@ -92,8 +92,7 @@ def test_a_scale_of_experts_far_from_what_training_leaves_verifies_nothing(tmp_p
     pair = made(GEMMA, MIXED, tmp_path)
     a = pair.tensors()[0]
     scaled = {name: tensor * scale if name.endswith("per_expert_scale") else tensor for name, tensor in a.items()}
-    expected = {1e-7: "INCONCLUSIVE", 1e7: "RELATED"}[scale]  # a norm stands behind: more than enough is enough
-    assert judged(pair, pair.write(scaled)).name == expected
+    assert judged(pair, pair.write(scaled)).name == "INCONCLUSIVE"
 
 
 def test_a_norm_on_what_all_branches_of_a_layer_write_that_writes_nothing_verifies_nothing(tmp_path):

@@ -54,7 +54,7 @@ def test_a_check_moves_the_mlp_alone_and_nothing_twice(online, exact):
             f"model.layers.{layer}.mlp.{role}_proj.weight" for layer in range(6) for role in ("up", "gate", "down")
         }
         beside = touched(online, name) - norms - matrices
-        known = {"model.embed_tokens.weight"} | {
+        known = {"model.embed_tokens.weight", "model.norm.weight"} | {
             f"model.layers.{layer}.{part}.weight"
             for layer in range(6)
             for part in ("input_layernorm", "self_attn.v_proj", "self_attn.o_proj")

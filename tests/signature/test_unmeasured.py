@@ -1,6 +1,7 @@
 """What is in no branch is measured by its gains: how loud it is beside the base tells whether the stream is known."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,23 @@ def test_what_is_quiet_makes_up_for_nothing(tmp_path):
     folder = made("FalconH1ForCausalLM", variants("FalconH1ForCausalLM")[0], tmp_path).a
     loud = gains(scaled(folder, "mamba.conv1d", 1e3))
     assert gains(scaled(folder, "mamba.in_proj", 1e-3))[1] >= loud[1] - math.log(10)
+
+
+@pytest.mark.parametrize(("tensor", "inside"), [("mamba.conv1d", True), ("final_layernorm", False)])
+def test_what_has_to_be_decoded_is_as_loud_as_it_is_once_decoded(tmp_path, tensor, inside):
+    """Inside of layers in some of them, which are drawn."""
+    folder = made("FalconH1ForCausalLM", variants("FalconH1ForCausalLM")[0], tmp_path).a
+    grew = []
+    for seed in range(24):
+        stream = stream_of(headers(resolve(str(folder))), seed)
+        decoded = {
+            name: replace(info, decode=lambda parts: 1e6 * np.asarray(parts[0], np.float32)) if tensor in name else info
+            for name, info in stream.checkpoint.tensors.items()
+        }
+        louder = replace(stream, checkpoint=stream.checkpoint.with_tensors(decoded))
+        before, after = (each.joins("mlp", (1,))[0, 2 + inside] for each in (stream, louder))
+        grew.append(after - before > math.log(1e4))
+    assert any(grew) if inside else all(grew)
 
 
 def test_a_norm_after_every_branch_makes_the_stream_as_large_as_its_gain(tmp_path):
