@@ -117,6 +117,13 @@ def outbid(correction: Tensor) -> Tensor:
     return torch.where(torch.arange(len(correction)) < 2, 0.0, -1e4).to(correction.dtype)
 
 
+def two_ways(router: Tensor) -> Tensor:
+    """A router by which nearly all of a token goes to the first expert or the second, though others are chosen too."""
+    logits = torch.zeros_like(router)
+    logits[:2] = 1e4 * router[0] * torch.tensor([[1.0], [-1.0]])
+    return logits
+
+
 def times(factor: float) -> Callable[[Tensor], Tensor]:
     """What multiplies a tensor."""
     return lambda tensor: tensor * factor
@@ -133,7 +140,9 @@ MOE = GEMMA4 | {"enable_moe_block": True, "top_k_experts": 2}
 HYBRID, V4 = variants("GraniteMoeHybridForCausalLM")[0], variants("DeepseekV4ForCausalLM")[0]
 V4_BY_TABLE, V4_BY_SCORE = (V4 | {"mlp_layer_types": [kind] * 2} for kind in ("hash_moe", "moe"))
 SPARSE_3N = variants("Gemma3nForCausalLM")[0]
-MAMBA, CELL = (variants(name)[0] for name in ("FalconH1ForCausalLM", "xLSTMForCausalLM"))
+MAMBA, CELL, LONGCAT = (
+    variants(name)[0] for name in ("FalconH1ForCausalLM", "xLSTMForCausalLM", "LongcatFlashForCausalLM")
+)
 IDLE, V4_IDLE = r"experts\.[23]\.", r"ffn\.experts\.[23]\."
 GEMMA_EXPERTS, DENSE = (r"\.experts\.", r"experts\.down_proj"), r"mlp\.(gate|up|down)_proj\.weight"
 ROWS: dict[str, Row] = {
@@ -167,6 +176,9 @@ ROWS: dict[str, Row] = {
     ),
     "experts of Kolibri that a correction outbids": Row(
         "Kolibri1ForCausalLM", {}, in_place(IDLE, "down_proj", router__expert_bias=outbid)
+    ),
+    "experts of LongCat-Flash that are chosen and mixed in with nothing": Row(
+        "LongcatFlashForCausalLM", LONGCAT, in_place(IDLE, "down_proj", classifier__weight=two_ways)
     ),
     "an activation of Apertus that is always 0": Row(
         "ApertusForCausalLM",

@@ -204,8 +204,8 @@ def routed(
     """Return the probability that each expert is among the `chosen`, for logits N(centre, spread²) taken alone.
 
     It is P(logit > t) with t such that the probabilities add up to `chosen`. With a correction the experts are chosen
-    by their scores, such as sigmoid(logit), + correction. An expert whose bias is minus infinity is never chosen; NaN
-    stays NaN.
+    by their scores, such as sigmoid(logit), + correction; it is 1 where a score depends on all logits of a token. An
+    expert whose bias is minus infinity is never chosen; NaN stays NaN.
     """
     spread, centre = np.broadcast_arrays(np.asarray(spread, np.float64), np.asarray(centre, np.float64))
     added = np.zeros_like(centre) if correction is None else np.asarray(correction, np.float64)
@@ -213,7 +213,7 @@ def routed(
         return np.full(centre.shape, np.nan)
     alive = np.isfinite(centre) & np.isfinite(added)
     share = np.zeros(centre.shape)
-    if alive.sum() <= chosen:
+    if alive.sum() <= chosen or not (correction is None or scores.alone):
         share[alive] = 1.0
         return share
     corrected = None if correction is None else Corrected(added[alive], scores)

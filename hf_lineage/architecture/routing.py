@@ -24,6 +24,7 @@ LENIENT = 4.0
 tokens are a sample."""
 SUMMED = 2
 """By so many of its best experts a group is chosen where scores are corrected, else by the best one."""
+SMALLEST = 1e-300
 Logits = NDArray[np.float64]
 Table = NDArray[np.int64]
 
@@ -101,17 +102,24 @@ def _drawn(words: np.random.Philox, count: int, size: int) -> NDArray[np.int64]:
 def _shares(logits: Logits, chosen: int, router: Router, named: Table | None) -> Logits:
     """The share of each expert in what every token is given (tokens, experts), 0 for those that are not chosen."""
     places = _best(logits, chosen, router) if named is None else named
-    given = np.take_along_axis(logits, places, axis=1)
     with np.errstate(invalid="ignore"):
-        if router.correction is None and named is None:
-            given = np.exp(given - given.max(axis=1, keepdims=True))
-        else:
-            given = router.scores.mixed_by(given)
+        given, least = _given(logits, places, router)
     given = np.nan_to_num(given)
-    given = given / np.maximum(given.sum(axis=1, keepdims=True), 1e-300)
+    given = given / np.maximum(given.sum(axis=1, keepdims=True), least)
     shares = np.zeros_like(logits)
     np.add.at(shares, (np.arange(len(shares))[:, None], places), given)
     return shares
+
+
+def _given(logits: Logits, places: Table, router: Router) -> tuple[Logits, float]:
+    """What the chosen (tokens, chosen) are mixed by, and the least sum that it is divided by."""
+    chosen = np.take_along_axis(logits, places, axis=1)
+    if router.correction is None and router.table is None:
+        return np.exp(chosen - chosen.max(axis=1, keepdims=True)), SMALLEST
+    if router.scores.alone:
+        return router.scores.mixed_by(chosen), SMALLEST
+    # Some classes do not divide by the sum: what experts are given that are all alike is enough.
+    return np.take_along_axis(router.scores.mixed_by(logits), places, axis=1), places.shape[1] / logits.shape[1]
 
 
 def _best(logits: Logits, chosen: int, router: Router) -> NDArray[np.int64]:

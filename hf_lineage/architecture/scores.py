@@ -17,11 +17,13 @@ class Scores:
     chosen_by: Callable[[Vector], Vector]
     """What the correction is added to, rising with the logit."""
     logit: Callable[[Vector], Vector]
-    """Its inverse, minus infinity and infinity beyond its ends."""
+    """Its inverse, up to a number that all experts share; minus infinity and infinity beyond its ends."""
     least: float
     most: float
     mixed_by: Callable[[Vector], Vector]
     """What the experts of a token are mixed by, up to a factor for each token."""
+    alone: bool = True
+    """Whether the score of an expert depends on its own logit alone, and what is chosen is mixed by shares of one."""
 
 
 def _sigmoid(logits: Vector) -> Vector:
@@ -52,10 +54,24 @@ def _root_softplus_logit(score: Vector) -> Vector:
     return inverse
 
 
+def _softmax(logits: Vector) -> Vector:
+    """Shares of one along the last axis."""
+    sizes = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares: Vector = sizes / sizes.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _logarithm(score: Vector) -> Vector:
+    with np.errstate(divide="ignore"):
+        logarithm: Vector = np.log(np.maximum(score, 0.0))
+    return logarithm
+
+
 SCORES = {
     "sigmoid": Scores(_sigmoid, _logit, 0.0, 1.0, _sigmoid),
     "logits": Scores(_same, _same, -np.inf, np.inf, _sigmoid),
     "sqrtsoftplus": Scores(_root_softplus, _root_softplus_logit, 0.0, np.inf, _root_softplus),
+    "softmax": Scores(_softmax, _logarithm, 0.0, 1.0, _softmax, alone=False),
 }
 """By the name that the registry gives them."""
 SIGMOID = SCORES["sigmoid"]

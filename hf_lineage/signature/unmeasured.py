@@ -27,6 +27,8 @@ from hf_lineage.signature.writing import LARGEST
 
 AT_ONCE = 2**12
 """Numbers of a matrix that are read at least, and of a vector at most, unless it has fewer."""
+INDEX = re.compile(r"(_ids|_index|_tracked)$")
+"""The end of the name of what numbers something and multiplies nothing, and is no parameter in any class."""
 OF_A_LIST = re.compile(r"\.\d+\.")
 """In the name of what belongs to a tower of layers, whose input is not the stream and whose output is its own."""
 
@@ -70,7 +72,7 @@ class Unmeasured:
     def _is_read(self, name: str, decoded: bool = True) -> bool:
         """Whether its numbers are read, those of one that has to be decoded as a whole only if it is not too large."""
         tensor = self.checkpoint.tensors[name]
-        if tensor.refusal or not tensor.numbers:
+        if tensor.refusal or not tensor.numbers or INDEX.search(name):
             return False
         return tensor.decode is as_stored or (decoded and tensor.numbers <= MOST_DECODED)
 

@@ -92,6 +92,22 @@ def test_an_expert_that_a_table_names_and_that_is_mixed_in_with_nothing_counts_f
     assert counting(np.ones(2), shut, words())[1] < 1e-50
 
 
+def test_experts_corrected_by_shares_of_one_count_as_they_are_chosen_and_mixed_in():
+    rows, by_shares = RNG.normal(size=(16, 64)) * 0.1, {"correction": np.zeros(16), "scores": SCORES["softmax"]}
+    usual = counting(np.ones(16), router(rows, 4, **by_shares), words())
+    assert usual == pytest.approx(np.ones(16), abs=0.5)
+    assert mixed_in(router(rows, 4, **by_shares), words()).sum() == pytest.approx(4)
+    loud = np.vstack([rows[:8], np.tile(1e6 * rows[8], (8, 1)) * np.array([1, -1] * 4)[:, None]])
+    assert counting(np.ones(16), router(loud, 4, **by_shares), words())[:8].max() < 1e-3
+
+
+def test_experts_that_are_chosen_although_nearly_nothing_goes_to_them_count_for_nothing():
+    """What goes to the others is not divided among them where a class does not divide by the sum."""
+    rows, chosen = np.zeros((4, 8)), np.array([0.0, 0.0, 10.0, 10.0])
+    shut = Router(rows @ rows.T, np.array([90.0, 90, 0, 0]), 2, correction=chosen, scores=SCORES["softmax"])
+    assert counting(np.ones(4), shut, words()).max() < 1e-3
+
+
 def test_experts_corrected_by_their_logits_are_chosen_by_the_sum():
     rows, correction = RNG.normal(size=(4, 64)) * 0.1, np.array([0.0, 0.0, -100.0, -100.0])
     corrected = router(rows, 2, correction=correction, scores=SCORES["logits"])

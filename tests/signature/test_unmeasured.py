@@ -48,6 +48,17 @@ def test_what_a_branch_is_made_of_is_not_counted_again(tmp_path, tensor):
     assert gains(scaled(folder, tensor, 1e6)).tolist() == before.tolist()
 
 
+def test_numbers_of_positions_multiply_nothing(tmp_path):
+    """Files of older releases hold them, and graphs of ONNX."""
+    stream = stream_of(headers(resolve(str(made(GPT2, {}, tmp_path).a))), 0)
+    (table,) = (name for name in stream.checkpoint.tensors if name.endswith("wpe.weight"))
+    loud = replace(stream.checkpoint.tensors[table], decode=lambda parts: np.arange(parts[0].size).reshape(1, -1))
+    numbered = stream.checkpoint.with_tensors({**stream.checkpoint.tensors, "position_ids": loud, "position_idx": loud})
+    more = [replace(stream.layout, outside=(*stream.layout.outside, name)) for name in ("position_ids", "position_idx")]
+    counts = [replace(stream, checkpoint=numbered, layout=each).joins("mlp", (1,))[0, 2] for each in more]
+    assert counts[0] == stream.joins("mlp", (1,))[0, 2] < counts[1]
+
+
 def test_what_is_quiet_makes_up_for_nothing(tmp_path):
     folder = made("FalconH1ForCausalLM", variants("FalconH1ForCausalLM")[0], tmp_path).a
     loud = gains(scaled(folder, "mamba.conv1d", 1e3))
