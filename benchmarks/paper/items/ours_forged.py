@@ -102,7 +102,7 @@ def _trained(bench: Bench, case: Insertion) -> Iterator[Row]:
     before, after = loaded(HUB / case.of), loaded(folder)
     more = sum(one.numel() for one in after.parameters()) / sum(one.numel() for one in before.parameters()) - 1
     layers = len(after.model.layers) / len(before.model.layers) - 1
-    yield from _row(case.name, case.known, more, layers, verdict(HUB / LLAMA, folder))
+    yield from _row(case.name, case.known, more, layers, HUB / LLAMA, folder)
     yield Row(f"{case.name}: loss", None, loss(after, documentation()))
 
 
@@ -117,19 +117,20 @@ def _tiny(bench: Bench, name: str, tiny: forgeries.Row) -> Iterator[Row]:
     folder = bench.cache.kept_folder("forged tiny", [VERSION, name], make)
     own, stored = (_numbers(folder / which / WEIGHTS) for which in ("b", "decoy"))
     known = SOURCE if name in WITH_SOURCE else BLIND
-    yield from _row(name, known, stored / own - 1, 0.0, verdict(folder / "a", folder / "decoy"))
+    yield from _row(name, known, stored / own - 1, 0.0, folder / "a", folder / "decoy")
 
 
 def _numbers(file: Path) -> int:
     return sum(tensor.numel() for tensor in load_file(file).values())
 
 
-def _row(name: str, known: str, parameters: float, arithmetic: float, said: Any) -> Iterator[Row]:
+def _row(name: str, known: str, parameters: float, arithmetic: float, base: Path, folder: Path) -> Iterator[Row]:
+    said = verdict(base, folder)
     yield Row(
         f"{name}: verdict",
         None,
         said.words + (", verified" if said.verified else ""),
-        said.reason.rpartition("decoy: ")[2],
+        said.reason.replace(f"{folder}: ", "").replace(f"{folder.parent}/", ""),
     )
     yield Row(f"{name}: known", None, known)
     yield Row(f"{name}: more parameters", None, parameters)
