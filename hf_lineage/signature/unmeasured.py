@@ -21,7 +21,7 @@ from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import as_stored
-from hf_lineage.signature.drawn_parts import DECODED_EVERY, MOST_DECODED, ROWS_READ, Draw
+from hf_lineage.signature.drawn_parts import DECODED_EVERY, MOST_DECODED, READERS, ROWS_READ, Draw
 from hf_lineage.signature.recipe import Vector
 from hf_lineage.signature.writing import LARGEST
 
@@ -58,8 +58,15 @@ class Unmeasured:
         others = (branch for branch in BRANCH_ROLES if branch != PATHS[path].branch)
         stacked = (each for branch in others for each in self.layout.branches[branch][layer] if each.stacked)
         names = (*self.layout.beside[layer], *(name for each in stacked for name in each.tensors))
+        own = set(self._read_biases(path, layer))
         decoded = not self.draw.number(f"layer {layer} decoded", DECODED_EVERY)
-        yield from (name for name in dict.fromkeys(names) if self._is_read(name, decoded))
+        yield from (name for name in dict.fromkeys(names) if name not in own and self._is_read(name, decoded))
+
+    def _read_biases(self, path: str, layer: int) -> Iterator[str]:
+        """The biases of the hidden units of a path, which are measured with its units: dead ones may have large."""
+        for layer_set in self.layout.sets(path)[layer]:
+            readers = (layer_set.slots[role].tensor for role in READERS if role in layer_set.slots)
+            yield from (layer_set.biases[name] for name in readers if name in layer_set.biases)
 
     def _outside(self) -> Iterator[str]:
         """What is outside of all layers and in no tower, but for the embedding, which is measured, and its reader."""

@@ -31,7 +31,7 @@ def streams(folder, seeds=range(12), path="mlp", layer=1):
 def scaled(folder, name, size):
     """A folder in which the tensors of a name are so many times as large."""
     tensors = load_file(folder / WEIGHTS)
-    chosen = [key for key in tensors if key.endswith(f"{name}.weight")]
+    chosen = [key for key in tensors if key.endswith((name, f"{name}.weight"))]
     assert chosen
     save_file({key: value * (size if key in chosen else 1) for key, value in tensors.items()}, folder / WEIGHTS)
     return folder

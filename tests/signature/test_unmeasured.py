@@ -59,6 +59,15 @@ def test_numbers_of_positions_multiply_nothing(tmp_path):
     assert counts[0] == stream.joins("mlp", (1,))[0, 2] < counts[1]
 
 
+@pytest.mark.parametrize(("bias", "counts"), [("c_fc.bias", False), ("mlp.c_proj.bias", True)])
+def test_biases_of_hidden_units_are_measured_with_their_units_and_those_that_are_written_are_not(
+    tmp_path, bias, counts
+):
+    folder = made(GPT2, {}, tmp_path).a
+    before = gains(folder)[1]
+    assert (gains(scaled(folder, bias, 1e6))[1] - before > math.log(1e3)) == counts
+
+
 def test_what_is_quiet_makes_up_for_nothing(tmp_path):
     folder = made("FalconH1ForCausalLM", variants("FalconH1ForCausalLM")[0], tmp_path).a
     loud = gains(scaled(folder, "mamba.conv1d", 1e3))
