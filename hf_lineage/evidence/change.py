@@ -9,17 +9,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_lineage.evidence.rounding import Grid, Matrix, find_grid, rounded, spacing
+from hf_lineage.evidence.rounding import DIGITS, Grid, Matrix, find_grid, rounded, spacing
 from hf_lineage.signature.recipe import Vector
 
 PRUNED = 0.02
 """The share of weights that must have become zero: fewer do so by rounding, or by chance."""
-MARGIN = 1.1
-"""By how much a singular value must exceed what rounding alone can reach; twice as much where the rank is certain."""
+MARGIN, TWICE = 1.1, 2.0
+"""By how much a singular value must exceed what rounding alone can reach in order to be no rounding, and how many times
+as large it must be to count: in between nothing is known."""
 LEFT_OVER = 1.5
 """What may be left beside a change of low rank, in multiples of what rounding leaves."""
 LARGEST_SHARE = 0.75
 """A change of more than this share of the smaller side is not called one of low rank."""
+COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])
+"""Binary digits with which the product of two factors may have been computed before it was added, the most first."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +95,29 @@ def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Gr
 def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -> Change:
     """The change beside rounding: none, of low rank, or of more."""
     values = singular_values(difference)
-    edge = MARGIN * float(np.sqrt(variance.sum(axis=0).max()) + np.sqrt(variance.sum(axis=1).max()))
-    rank = int(np.sum(values > edge))
-    beside = float((values[rank:] ** 2).sum())
-    expected = float(variance.sum()) * (1 - rank / len(values))
-    if rank == 0 and beside <= LEFT_OVER * expected:
-        return Change(relative, bits=bits, rank=0, hidden=not bits)
-    if 0 < rank <= LARGEST_SHARE * len(values) and beside <= LEFT_OVER * expected:
-        return Change(relative, bits=bits, rank=rank, certain=bool(values[rank - 1] > 2 * edge))
+    for digits in COMPUTED:
+        rank, edge, explained = _rank(values, variance, difference, digits)
+        if rank == 0 and explained:
+            return Change(relative, bits=bits, rank=0, hidden=not bits)
+        sure = int(np.sum(values > TWICE * edge))
+        if 0 < sure <= rank <= LARGEST_SHARE * len(values) and explained:
+            return Change(relative, bits=bits, rank=sure, certain=sure == rank)
     return Change(relative, bits=bits)
+
+
+def _rank(values: Vector, variance: Matrix, difference: Matrix, digits: int) -> tuple[int, float, bool]:
+    """How many singular values exceed what rounding can reach, that bound, and whether rounding explains the others.
+
+    A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is, in shorter formats the
+    whole, for these are summed in float32.
+    """
+    rank, edge, whole, once = 0, 0.0, variance, spacing(difference, digits) ** 2 / np.float32(12)
+    for _ in range(2):
+        whole = variance + once * np.float32(2 + (rank if digits == DIGITS["F32"] else 0))
+        edge = MARGIN * float(np.sqrt(whole.sum(axis=0).max()) + np.sqrt(whole.sum(axis=1).max()))
+        rank = int(np.sum(values > edge))
+    beside, expected = float((values[rank:] ** 2).sum()), float(whole.sum()) * (1 - rank / len(values))
+    return rank, edge, beside <= LEFT_OVER * expected
 
 
 def singular_values(matrix: Matrix) -> Vector:

@@ -1,8 +1,11 @@
 """What was done to a matrix is told from its difference, and nothing is told that rounding can hide."""
 
+import itertools
+
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 
 from hf_lineage.evidence.change import measure_change, singular_values
 from hf_lineage.evidence.rounding import DIGITS
@@ -40,6 +43,29 @@ def test_a_merged_adapter_shows_its_rank(base, rank, dtype):
 def test_an_adapter_shows_through_eight_bits(base, rank):
     change = measure_change(base, quantized(base + low_rank(rank, 0.1), 8, SHAPE[1]), (BF16, F32))
     assert (change.rank, change.bits) == (rank, 8)
+
+
+TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+
+
+def merged(base, rank, size, kept, computed, seed):
+    """W + s BA with factors as training leaves them, computed in one format and added and stored in another."""
+    generator = torch.Generator().manual_seed(seed)
+    b, a = torch.randn(SHAPE[0], rank, generator=generator), torch.randn(rank, SHAPE[1], generator=generator)
+    b *= torch.linspace(0.3, 1, rank)
+    product = (b.to(TORCH[computed]) @ a.to(TORCH[computed])) * (0.02 * size / rank**0.5)
+    return (torch.tensor(base).to(TORCH[kept]) + product.to(TORCH[kept])).float().numpy()
+
+
+@pytest.mark.parametrize("computed", TORCH)
+@pytest.mark.parametrize("kept", TORCH)
+@pytest.mark.parametrize("rank", [4, 8, 64])
+def test_the_rank_of_a_merge_is_never_more_than_it_is_in_whatever_format_it_was_made(base, rank, kept, computed):
+    for seed, size in itertools.product(range(3), (0.05, 0.2, 1.0)):
+        child = merged(base, rank, size, kept, computed, seed)
+        change = measure_change(base, child, (BF16, DIGITS[kept]))
+        assert change.rank in (None, rank) or (change.rank < rank and not change.certain)
+    assert change.rank == rank
 
 
 def test_directions_that_rounding_covers_make_the_rank_a_least_one(base):
