@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_lineage.evidence.rounding import DIGITS, Grid, Matrix, find_grid, rounded, spacing
+from hf_lineage.evidence.rounding import DIGITS, Grid, Matrix, find_grid, rounded, shortest, spacing
 from hf_lineage.signature.recipe import Vector
 
 PRUNED = 0.02
@@ -30,7 +30,8 @@ class Change:
     """What was done to one matrix."""
 
     size: float
-    """‖V - W‖ / ‖W‖ for the matrix V of the candidate and W of the base, without the weights that became zero."""
+    """‖V - W‖ / ‖W‖ for the matrix V of the candidate and W of the base, without the weights that became zero and
+    without what the grid of a quantization adds."""
     equal: bool = False
     """Whether V is W, rounded to the format in which V is stored."""
     bits: int = 0
@@ -55,30 +56,32 @@ def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> 
         size, whole = float(np.linalg.norm(difference)), float(np.linalg.norm(base))
     if not np.isfinite(size) or not np.isfinite(whole) or whole == 0:
         return None
-    relative = size / whole
+    if any(np.array_equal(rounded(base, short), candidate) for short in {*COMPUTED, digits[1]} if short <= digits[1]):
+        return Change(size / whole, equal=True, rank=0)
+    digits = shortest(base, digits[0]), shortest(candidate, digits[1])
     stored = rounded(base, digits[1])
-    if np.array_equal(stored, candidate):
-        return Change(relative, equal=True, rank=0)
     grid = find_grid(candidate, digits[1])
     if grid and find_grid(stored, digits[1]):
         grid = None
     bits = grid.bits if grid else 0
-    zeros = _zeros(stored, candidate, grid)
-    if zeros:
-        kept = candidate != 0
-        beside = float(np.linalg.norm(difference[kept])) / whole
-        return Change(beside, np.array_equal(stored[kept], candidate[kept]), bits, zeros)
-    if grid and grid.step is None:
-        return Change(relative, bits=bits, certain=False)
-    return _of_rank(difference, _variance(base, candidate, digits, grid), relative, bits)
+    near = grid.step * np.float32(0.51) if grid else np.float32(0)
+    zeros, variance = _zeros(stored, candidate, near), _variance(base, candidate, digits, grid)
+    kept = np.abs(candidate) > near if zeros else np.ones(base.shape, bool)
+    square, rounding = float((difference[kept].astype(np.float64) ** 2).sum()), float(variance[kept].sum())
+    relative = float(np.sqrt(max(square - rounding, 0.0) if grid else square)) / whole
+    if not zeros:
+        return _of_rank(difference, variance, relative, bits)
+    explained = bits > 0 and square <= LEFT_OVER * rounding
+    return Change(relative, np.array_equal(stored[kept], candidate[kept]), bits, zeros, rank=0 if explained else None)
 
 
-def _zeros(base: Matrix, candidate: Matrix, grid: Grid | None) -> float:
-    """The share of weights that became zero and that a grid does not round to zero."""
-    if grid and grid.step is None:
-        return 0.0
-    rounds = grid.step * np.float32(0.51) if grid and grid.step is not None else np.float32(0)
-    share = float(np.mean((candidate == 0) & (np.abs(base) > rounds)))
+def _zeros(base: Matrix, candidate: Matrix, near: Matrix | np.float32) -> float:
+    """The share of weights that became zero beyond those that a grid takes to the numbers that are so near to zero.
+
+    Training moves as many numbers out of these as into them, so that those are taken off.
+    """
+    gone, before = np.abs(candidate) <= near, np.abs(base) <= near
+    share = float(np.mean(gone & ~before)) - (float(np.mean(~gone & before)) if np.ndim(near) else 0.0)
     return share if share >= PRUNED else 0.0
 
 
@@ -87,7 +90,7 @@ def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Gr
     units = [spacing(candidate, digits[1])]
     # Where both have one format W is a number of it, and only what came of W was rounded.
     units += [spacing(base, digits[0])] if digits[0] < digits[1] else []
-    units += [grid.step] if grid and grid.step is not None else []
+    units += [grid.step] if grid else []
     variance: Matrix = sum((unit**2 for unit in units), np.zeros_like(base)) / np.float32(12)
     return variance
 

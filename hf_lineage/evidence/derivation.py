@@ -107,31 +107,47 @@ class Derivation:
                 word for word, is_so in (("reordered", self.reordered), ("rescaled", self.rescaled)) if is_so
             )
             yield Means.REORDERED, f"hidden units {how}"
-        if self.stored_bits:
-            yield Means.QUANTIZED, f"quantized (stored with {self.stored_bits:.2g} bits a weight)"
-        elif self.bits:
-            yield Means.QUANTIZED, f"quantized to {self.bits} bits"
+        quantized = bool(self.stored_bits or self.bits)
+        before = [*self._pruned(quantized), *self._remainder()]
+        clear = [told for told in before if told[0] is not Means.UNCLEAR]
+        if not quantized:
+            yield from before
+            return
+        form = f"(stored with {self.stored_bits:.2g} bits a weight)" if self.stored_bits else f"to {self.bits} bits"
+        yield from clear
+        yield Means.QUANTIZED, f"{'then ' if clear else ''}quantized {form}"
+        if len(clear) < len(before):
+            yield Means.UNCLEAR, f"whether or how {self._some} were changed before is unclear"
+
+    def _pruned(self, quantized: bool) -> Iterator[tuple[Means, str]]:
+        """Zeros, of which a quantization hides those of small weights."""
         if self.zeros:
-            yield Means.PRUNED, f"pruned ({self.zeros:.0%} of the weights set to zero)"
-        yield from self._remainder()
+            least = "at least " if quantized else ""
+            yield Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"
 
     def _remainder(self) -> Iterator[tuple[Means, str]]:
         """What was done beside quantization and pruning."""
         explained = bool(self.bits or self.stored_bits or self.zeros)
-        some = f"{len(self.changed)} of {len(self.changes)} matrices"
+        some = self._some
         if not self.changed:
             if not explained:
                 yield Means.UNCHANGED, "weights unchanged"
         elif self.rank is not None:
-            least = "" if self.certain else "at least "
-            yield Means.LOW_RANK, f"a change of rank {least}{self.rank} in {some}, as a merged LoRA adapter leaves it"
+            exact = f"{self.rank} in {some}, as a merged LoRA adapter leaves it"
+            least = f"at least {self.rank} in {some}, of which rounding hides the rest"
+            yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
         elif all(change.rank is None and not change.equal for change in self.changed) and self._is_clear:
+            about = "about " if self.bits else ""
             yield (
                 Means.DENSE,
-                f"{some} changed in full (by {self.size:.1%} of their size), as by fine-tuning or a merge",
+                f"{some} changed in full (by {about}{self.size:.1%} of their size), as by fine-tuning or a merge",
             )
         elif not explained or not all(change.equal or change.rank == 0 for change in self.changed):
             yield Means.UNCLEAR, f"{some} changed in a way that is unclear"
+
+    @property
+    def _some(self) -> str:
+        return f"{len(self.changed)} of {len(self.changes)} matrices"
 
     @property
     def _is_clear(self) -> bool:

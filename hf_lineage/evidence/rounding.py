@@ -6,6 +6,7 @@ that share a scale, all are whole multiples of one step. A trained matrix shows 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,8 +21,11 @@ DIGITS = {"BF16": 8, "F16": 11, "F32": 24, "F64": 53}
 """Binary digits of a number of each format, the leading one included."""
 STORED = {DIGITS[name]: DTYPES[name] for name in ("BF16", "F16")}
 """The formats that are shorter than float32, by their digits."""
-BITS = range(2, 9)
-"""Bits of the quantizations that are looked for, the fewest first: a finer grid holds the numbers of a coarser one."""
+LEAST = {DIGITS["F16"]: -24}
+"""The power of two between numbers next to 0 of a format by its digits, where it is not far below all weights."""
+BITS, FINER = range(2, 6), range(6, 9)
+"""Bits of the quantizations that are looked for before tables of values and after them, the fewest first: a finer grid
+holds the numbers of a coarser one, and nearly those of a table."""
 BLOCKS = (128, 64, 32)
 """Numbers of a row that share a scale, where it is not the whole row, column or matrix."""
 LOOKED_AT = 2**13
@@ -44,8 +48,8 @@ class Grid:
     """The grid of a quantization."""
 
     bits: int
-    step: Matrix | None
-    """Between neighbouring values, broadcast to the shape of the matrix; None for a table of unequal steps."""
+    step: Matrix
+    """Between neighbouring values, in the shape of the matrix; of a table of unequal steps around each number."""
 
 
 @dataclass(frozen=True)
@@ -85,20 +89,34 @@ def find_grid(matrix: Matrix, digits: int) -> Grid | None:
 
     `digits` are the binary digits with which they were stored.
     """
+    return _even(matrix, digits, BITS) or _on_table(matrix) or _even(matrix, digits, FINER)
+
+
+def _even(matrix: Matrix, digits: int, among: Sequence[int]) -> Grid | None:
+    """A grid of equal steps, with so many bits as are among these."""
     for groups in _groupings(matrix):
         some = groups.some
-        for bits in BITS:
-            for scheme in SCHEMES:
-                if _on_grid(some.numbers, *scheme(some, bits), digits):
-                    step, _ = scheme(groups, bits)
-                    return Grid(bits, groups.restored(np.broadcast_to(step, groups.numbers.shape)))
-    return Grid(4, None) if _on_table(matrix) else None
+        for bits, scheme in itertools.product(among, SCHEMES):
+            if _on_grid(some.numbers, *scheme(some, bits), digits):
+                step, _ = scheme(groups, bits)
+                return Grid(bits, groups.restored(np.broadcast_to(step, groups.numbers.shape)))
+    return None
+
+
+def shortest(matrix: Matrix, digits: int) -> int:
+    """Return the binary digits of the shortest format that holds all numbers of a matrix stored with so many."""
+    return next((short for short in sorted(STORED) if short < digits and _holds(matrix, short)), digits)
+
+
+def _holds(matrix: Matrix, digits: int) -> bool:
+    some = matrix[:1]
+    return np.array_equal(rounded(some, digits), some) and np.array_equal(rounded(matrix, digits), matrix)
 
 
 def spacing(matrix: Matrix, digits: int) -> Matrix:
     """Return the distance between neighbouring numbers of a format around each number of a matrix."""
     _, exponent = np.frexp(matrix)
-    unit: Matrix = np.ldexp(np.float32(1), exponent - digits)
+    unit: Matrix = np.ldexp(np.float32(1), np.maximum(exponent - digits, LEAST.get(digits, -148)))
     return unit
 
 
@@ -152,13 +170,31 @@ def _on_grid(numbers: Matrix, step: Matrix, zero: Matrix, digits: int) -> bool:
     return bool(np.mean(np.abs(places - np.rint(places)) <= CLOSE) >= SHARE)
 
 
-def _on_table(matrix: Matrix) -> bool:
-    """Whether blocks of numbers, each over its largest, take few values, as those of NF4 and FP4 do."""
+def _on_table(matrix: Matrix) -> Grid | None:
+    """The grid of a matrix in which blocks of numbers, each over its largest, take few values, as in NF4 and FP4."""
     for block in BLOCKS:
         if matrix.size % block or matrix.size < LOOKED_AT:
             continue
-        groups = matrix.reshape(-1, block)[:: max(1, matrix.size // LOOKED_AT)]
+        blocks = matrix.reshape(-1, block)
+        groups = blocks[:: max(1, matrix.size // LOOKED_AT)]
         largest = np.abs(groups).max(axis=1, keepdims=True)
         if (largest > 0).all() and len(np.unique(np.rint(FINENESS * groups / largest))) <= LEVELS:
-            return True
-    return False
+            return Grid(4, _gaps(blocks).reshape(matrix.shape))
+    return None
+
+
+def _gaps(blocks: Matrix) -> Matrix:
+    """The distance of each number from those next to it in its block (g, n), the mean of both sides."""
+    order = np.argsort(blocks, axis=1, kind="stable")
+    ascending = np.take_along_axis(blocks, order, axis=1)
+    rises = np.diff(ascending, axis=1)
+    below, above = np.zeros_like(blocks), np.zeros_like(blocks)
+    for place in range(rises.shape[1]):  # equal numbers have the neighbours of the first, and of the last of them
+        rise = rises[:, place]
+        below[:, place + 1] = np.where(rise > 0, rise, below[:, place])
+        rise = rises[:, -1 - place]
+        above[:, -2 - place] = np.where(rise > 0, rise, above[:, -1 - place])
+    sides = np.where(below > 0, below, above), np.where(above > 0, above, below)
+    gaps = np.empty_like(blocks)
+    np.put_along_axis(gaps, order, (sides[0] + sides[1]) / 2, axis=1)
+    return gaps

@@ -1,20 +1,28 @@
 """How a model was made from its base is told from the layers that were read, and no byte more is downloaded for it."""
 
+import re
 import shutil
 
 import numpy as np
 import pytest
 import torch
+from peft import PeftModel
+from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, check, compare
 from hf_lineage.checking import derivation
 from hf_lineage.signature import sample as sampling
 from tests import models
+from tests.adapters import trained
 from tests.checkpoint.formats.test_fp8 import blocks
 from tests.evidence.test_rounding import quantized
+from tests.gguf_models import KINDS, write
+from tests.long import first_of
 from tests.models import EXAMPLES, fine_tuned, spoil, tiny_gpt2, tiny_llama
 from tests.quantizing import BASE, repacked
 
+QUANTIZED = r"quantized \(stored with [\d.]+ bits a weight\)"
+IN_FULL = r"9 of 9 matrices changed in full \(by (about )?[68]\.\d% of their size\), as by fine-tuning or a merge"
 HUB = Options(local_hub=EXAMPLES, order_seed=1, permutations=199)
 
 
@@ -105,6 +113,49 @@ def test_rounded_weights_show_their_bits(tmp_path, bits, group):
 
     derived = made(BASE, changed(tmp_path / "child", round_off))
     assert (means(derived), derived.bits) == (["quantized"], bits)
+
+
+GGUF = {
+    "acme/llama-base": {"F16": "weights unchanged", "Q8_0": QUANTIZED, "Q4_0": QUANTIZED, "MXFP4": QUANTIZED},
+    "fern/llama-finetune-a": {
+        "F16": f"{IN_FULL}$",
+        "Q8_0": f"{IN_FULL}, then {QUANTIZED}",
+        "Q4_0": f"{IN_FULL}, then {QUANTIZED}",
+        "MXFP4": f"{IN_FULL}, then {QUANTIZED}",
+    },
+    "fern/llama-lora-merged": {  # of rank 8
+        "F16": "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it$",
+        "Q8_0": f"a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it, then {QUANTIZED}",
+        "Q4_0": f"a change of rank at least [1-8] in 9 of 9 matrices, of which rounding hides .*, then {QUANTIZED}",
+        "MXFP4": f"{QUANTIZED}, whether or how 9 of 9 matrices were changed before is unclear",
+    },
+    "heron/llama-pruned-50": {
+        "F16": r"pruned \(50% of the weights set to zero\)$",
+        "Q8_0": rf"pruned \(at least (4\d|50)% of the weights set to zero\), then {QUANTIZED}",
+        "Q4_0": rf"pruned \(at least (3\d|4\d|50)% of the weights set to zero\), then {QUANTIZED}",
+        "Q5_1": rf"pruned \(at least (4\d|50)% of the weights set to zero\), then {QUANTIZED}",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "expected"),
+    first_of(
+        {f"{model}-{kind}": (model, kind, told) for model, each in GGUF.items() for kind, told in each.items()}, count=8
+    ),
+)
+def test_of_a_quantized_file_only_what_was_done_is_said(tmp_path, model, kind, expected):
+    file = write(EXAMPLES / model, tmp_path / "child.gguf", kind=KINDS[kind])
+    assert re.fullmatch(expected, made(BASE, file).words)
+
+
+def test_an_adapter_that_peft_merges_in_float32_has_its_rank(tmp_path):
+    base = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
+    base.save_pretrained(tmp_path / "base")
+    adapter = trained(BASE, tmp_path / "adapter", r=8)
+    PeftModel.from_pretrained(base, adapter).merge_and_unload().save_pretrained(tmp_path / "child")
+    derived = made(tmp_path / "base", tmp_path / "child")
+    assert derived.words == "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it"
 
 
 def test_an_adapter_on_attention_alone_is_found_there(tmp_path):

@@ -25,7 +25,7 @@ LEAST = Change(0.01, rank=5, certain=False)
             "2 of 2 matrices changed in full (by 5.0% of their size), as by fine-tuning or a merge",
         ),
         ([LOW, EQUAL, LOW], ["low_rank"], "a change of rank 8 in 2 of 3 matrices, as a merged LoRA adapter leaves it"),
-        ([LEAST], ["low_rank"], "a change of rank at least 5 in 1 of 1 matrices, as a merged LoRA adapter leaves it"),
+        ([LEAST], ["low_rank"], "a change of rank at least 5 in 1 of 1 matrices, of which rounding hides the rest"),
         ([ROUNDED, ROUNDED, EQUAL], ["quantized"], "quantized to 8 bits"),
         ([PRUNED], ["pruned"], "pruned (50% of the weights set to zero)"),
         ([HIDDEN, EQUAL], ["unclear"], "1 of 2 matrices changed in a way that is unclear"),
@@ -41,7 +41,8 @@ def test_what_was_done_is_told(changes, means, words):
 def test_several_things_may_have_been_done():
     changes = (Change(0.1, bits=8, rank=16), Change(0.1, bits=8, rank=16))
     derivation = Derivation(changes, reordered=True)
-    assert derivation.means == (Means.REORDERED, Means.QUANTIZED, Means.LOW_RANK)
+    assert derivation.means == (Means.REORDERED, Means.LOW_RANK, Means.QUANTIZED)
+    assert derivation.words.endswith("as a merged LoRA adapter leaves it, then quantized to 8 bits")
     assert (derivation.bits, derivation.rank) == (8, 16)
     pruned = Derivation((Change(0.03, zeros=0.6), Change(0.03, zeros=0.6)))
     assert pruned.means == (Means.PRUNED, Means.DENSE)
@@ -51,7 +52,9 @@ def test_several_things_may_have_been_done():
 def test_beside_stored_bits_whose_grid_is_not_known_nothing_else_is_claimed():
     derivation = Derivation((FULL, FULL), stored_bits=4.5)
     assert derivation.means == (Means.QUANTIZED, Means.UNCLEAR)
-    assert derivation.words.startswith("quantized (stored with 4.5 bits a weight)")
+    assert derivation.words == (
+        "quantized (stored with 4.5 bits a weight), whether or how 2 of 2 matrices were changed before is unclear"
+    )
 
 
 @pytest.fixture(scope="module")

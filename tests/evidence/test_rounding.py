@@ -60,17 +60,20 @@ def test_a_scale_for_each_column_is_found_as_well(weights):
     columns = np.ascontiguousarray(weights.T)
     grid = find_grid(quantized(columns, 8, SHAPE[0]).T, DIGITS["F32"])
     assert grid is not None
-    assert grid.step is not None
     assert np.allclose(grid.step[0], np.abs(weights).max(axis=0) / 127, rtol=1e-5)
 
 
-def test_a_table_of_unequal_steps_is_found_without_a_step(weights):
+def test_a_table_of_unequal_steps_is_found_with_the_steps_around_each_number(weights):
     groups = weights.reshape(-1, 64)
     largest = np.abs(groups).max(axis=1, keepdims=True)
     nearest = NF4[np.abs((groups / largest)[..., None] - NF4).argmin(axis=-1)]
     grid = find_grid((nearest * largest).reshape(SHAPE).astype(np.float32), DIGITS["F32"])
     assert grid is not None
-    assert (grid.bits, grid.step) == (4, None)
+    assert grid.bits == 4
+    assert np.all(np.abs(weights - (nearest * largest).reshape(SHAPE)) <= grid.step * 1.3)
+    assert float((grid.step**2).mean() / 12) == pytest.approx(
+        float(np.square(weights - (nearest * largest).reshape(SHAPE)).mean()), rel=0.25
+    )
 
 
 @pytest.mark.parametrize("dtype", FORMATS)
