@@ -72,7 +72,7 @@ def _exact(framed: Framed, criteria: Criteria) -> Verdict:
         return Related(f"{shown}{where}", kind=Kind.IN_PART, accepted=Kind.IN_PART.identifier in criteria.accept)
     return Inconclusive(
         f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
-        "inherited; a few copied units can do that"
+        "inherited; a few copied units, or one initialisation, can do that"
     )
 
 

@@ -81,6 +81,12 @@ class Inherited:
         return max(0.0, self.share - self.error), min(1.0, self.share + self.error)
 
     @property
+    def is_even(self) -> bool:
+        """Whether no layer that counts has less than a third of the share, nor more than three times as much."""
+        counted = self.by_layer[self.weights > 0]
+        return bool(len(counted) > 1 and counted.min() * 3 >= self.share >= counted.max() / 3)
+
+    @property
     def layers(self) -> tuple[int, ...]:
         """The rows of the layers of which more than half is inherited."""
         return tuple(int(row) for row in np.flatnonzero(self.by_layer > 0.5))

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import judge, judge_merge, judge_path, kind_of, reserved, spans
+from hf_lineage.evidence.evaluate import (
+    ALIKE_IN_ALL,
+    SHARED_BASIS,
+    judge,
+    judge_merge,
+    judge_path,
+    kind_of,
+    reserved,
+    spans,
+)
 from hf_lineage.evidence.inherited import Drawn
 from hf_lineage.evidence.permutation_null import NOT_EXCHANGEABLE
 from hf_lineage.evidence.verdict import (
@@ -106,14 +115,19 @@ KINDS = [
     pytest.param(
         (0.2,) * 4,
         Kind.IN_PART,
-        "20% of what its units write is inherited, in no layer more than half",
+        f"20% of what its units write is inherited, {ALIKE_IN_ALL}",
         id="a fifth of every layer",
+    ),
+    pytest.param(
+        (0.5, 0.3, 0.0, 0.0),
+        Kind.IN_PART,
+        "20% of what its units write is inherited, in no layer more than half",
+        id="some of a few layers",
     ),
     pytest.param(
         (0.1,) * 4,
         Kind.BASIS_ONLY,
-        "10% of what its units write is inherited: the embedding or initial stream of the base is shared, and the "
-        "layers were trained anew",
+        f"10% of what its units write is inherited: {SHARED_BASIS}",
         id="no more than chance gives",
     ),
     pytest.param((), Kind.UNMEASURED, "the stored signature holds no units; extract it again", id="no units stored"),

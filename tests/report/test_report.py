@@ -128,7 +128,7 @@ KINDS = [
     # The shares of four layers; words, kind, exit code and the first words of the reason.
     ((1.0,) * 4, "RELATED", "related", 0, ""),
     ((1.0, 0, 0, 0), "RELATED in part", "part", 3, "25% of what its units write is inherited, in layer 0"),
-    ((0.0,) * 4, "RELATED by the basis only", "basis", 3, "0% of what its units write is inherited: the embedding or"),
+    ((0.0,) * 4, "RELATED by the basis only", "basis", 3, "0% of what its units write is inherited: the coordinates"),
     ((), "RELATED, share not measured", "unmeasured", 3, "the stored signature holds no units; extract it again"),
 ]
 
