@@ -75,17 +75,24 @@ def enough(layers: int) -> int:
 
     If g of L layers were copied, t layers drawn at random miss them all with probability C(L - g, t) / C(L, t).
     """
-    graft = max(1, math.ceil(GRAFT * layers))
+    copied = graft(layers)
     return next(
-        read for read in range(1, layers + 1) if math.comb(layers - graft, read) <= MISSED * math.comb(layers, read)
+        read for read in range(1, layers + 1) if math.comb(layers - copied, read) <= MISSED * math.comb(layers, read)
     )
+
+
+def graft(layers: int) -> int:
+    """Return how many copied layers are looked for before the verdict is UNRELATED; fewer may be among the unread."""
+    return max(1, math.ceil(GRAFT * layers))
 
 
 def analyses(layers: int, share: float) -> tuple[int, ...]:
     """Return how many layers have been read at each analysis; at the last one it is all of them.
 
-    >>> analyses(32, 0.5), analyses(6, 0.5)
-    ((6, 13, 32), (6,))
+    Where fewer layers than are looked for would be left, these are read as well.
+
+    >>> analyses(32, 0.5), analyses(8, 0.5), analyses(6, 0.5)
+    ((6, 13, 32), (5, 8), (6,))
     """
     early = (fewest(layers, share), enough(layers)) if layers >= FEWEST_LAYERS else ()
-    return tuple(sorted({*(read for read in early if read < layers), layers}))
+    return tuple(sorted({*(read for read in early if layers - read >= graft(layers)), layers}))

@@ -8,7 +8,8 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence.evaluate import named, spans
-from hf_lineage.evidence.verdict import SEVERITY, Evidence
+from hf_lineage.evidence.interim import graft
+from hf_lineage.evidence.verdict import SEVERITY, Evidence, Unrelated
 from hf_lineage.report import adapter, licences, merge, numbers, relation, units, waivers
 from hf_lineage.report.limits import LIMITS as LIMITS
 
@@ -209,13 +210,20 @@ def reading(row: Row) -> Iterator[str]:
         yield (
             f"{about(row)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
             f"drawn in a random order{numbers.of_each(early[0])}, at one of {early[0].analyses} interim analyses, "
-            "for which p is corrected (Bonferroni); --budget full reads them all"
+            f"for which p is corrected (Bonferroni); {_missed(row)}--budget full reads them all"
         )
     for name, traffic in row.traffic.items():
         yield (
             f"{printable(name, 200)}: {traffic.moved / 1e6:.1f} of {traffic.stored / 1e6:.1f} MB "
             f"({traffic.moved / max(traffic.stored, 1):.1%}) came over the network, in {traffic.requests} requests"
         )
+
+
+def _missed(row: Row) -> str:
+    """What an early UNRELATED does not exclude, as the beginning of a phrase."""
+    if not isinstance(row.verdict, Unrelated) or row.layers is None:
+        return ""
+    return f"copies of fewer than {graft(row.layers)} layers may be among those that were not read; "
 
 
 def layers_read(paths: Sequence[Evidence]) -> str:

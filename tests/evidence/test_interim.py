@@ -9,13 +9,13 @@ import pytest
 
 from hf_lineage.evidence.interim import (
     FEWEST_LAYERS,
-    GRAFT,
     MISSED,
     analyses,
     at_least,
     drawn_seed,
     enough,
     fewest,
+    graft,
     reading_order,
 )
 
@@ -104,9 +104,18 @@ def test_the_first_analysis_comes_after_the_fewest_layers_that_bound_the_share()
 
 def test_a_graft_is_missed_as_rarely_as_is_claimed():
     for layers in DEPTHS:
-        graft, read = max(1, math.ceil(GRAFT * layers)), enough(layers)
-        assert 1 - tail(1, read, graft, layers) <= MISSED
-        assert read == 1 or 1 - tail(1, read - 1, graft, layers) > MISSED
+        copied, read = graft(layers), enough(layers)
+        assert 1 - tail(1, read, copied, layers) <= MISSED
+        assert read == 1 or 1 - tail(1, read - 1, copied, layers) > MISSED
+
+
+def test_the_last_layers_are_read_where_fewer_are_left_than_are_looked_for():
+    assert {layers: analyses(layers, 0.5) for layers in (8, 9, 12, 32)} == {
+        8: (5, 8),
+        9: (4, 9),
+        12: (5, 9, 12),
+        32: (6, 13, 32),
+    }
 
 
 def test_a_model_of_few_layers_is_read_as_a_whole():
