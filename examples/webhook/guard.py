@@ -12,6 +12,7 @@ import contextlib
 import hmac
 import os
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,16 @@ class Guard:
             await refuse(send, 413)
         else:
             if body is not None:
-                await self.app(scope, once(body, receive), silent(send))
+                await self._pass_on(scope, once(body, receive), Silent(send))
+
+    async def _pass_on(self, scope: Mapping[str, Any], receive: Receive, answer: "Silent") -> None:
+        """Have a request answered; of an error one line is logged, for a trace of each would fill the log."""
+        try:
+            await self.app(scope, receive, answer)
+        except Exception as error:
+            print(f"a request ended with {type(error).__name__}", file=sys.stderr, flush=True)
+            if not answer.begun:
+                await answer({"type": "http.response.start", "status": 500})
 
 
 async def read(receive: Receive) -> bytes | None:
@@ -103,19 +113,19 @@ def once(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def silent(send: Send) -> Send:
-    """Put a sentence of ours in place of what a server says of an error, which may quote the request."""
-    refused = False
+class Silent:
+    """An answer with a sentence of ours in place of what a server says of an error, which may quote the request."""
 
-    async def say(message: Message) -> None:
-        nonlocal refused
+    def __init__(self, send: Send) -> None:
+        self.send, self.begun, self.refused = send, False, False
+
+    async def __call__(self, message: Message) -> None:
+        self.begun = True
         if message["type"] == "http.response.start" and message["status"] >= 400:
-            refused = True
-            await refuse(send, message["status"])
-        elif not refused:
-            await send(message)
-
-    return say
+            self.refused = True
+            await refuse(self.send, message["status"])
+        elif not self.refused:
+            await self.send(message)
 
 
 async def refuse(send: Send, status: int) -> None:

@@ -34,6 +34,8 @@ class Visitor:
     async def echo(self, scope, receive, send):
         body = (await receive()).get("body") if scope["type"] == "http" else None
         self.reached.append(body)
+        if self.status is None:
+            raise KeyError(body)
         await send({"type": "http.response.start", "status": self.status, "headers": []})
         await send({"type": "http.response.body", "body": b"you said " + (body or b"")})
 
@@ -148,6 +150,13 @@ class TestBodies:
 def test_no_answer_to_an_error_has_anything_of_the_request(guard, status):
     answer = Visitor(guard, status=status).ask(parts=[b"<script>"])
     assert answer == (status, b'{"error": "this cannot be answered"}')
+
+
+def test_an_error_of_the_server_is_one_line_of_the_log(guard, capsys):
+    """A trace of each would be some thousands of bytes for a request of a hundred."""
+    visitor = Visitor(guard, status=None)
+    assert visitor.ask() == (500, b'{"error": "this cannot be answered"}')
+    assert capsys.readouterr().err == "a request ended with KeyError\n"
 
 
 class TestPrune:
