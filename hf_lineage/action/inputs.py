@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 
 from hf_lineage import __version__
 from hf_lineage.action.own_policy import is_own
+from hf_lineage.checking.naming import locate
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.policies import OWN
 from hf_lineage.errors import OptionError, printable
@@ -92,7 +93,8 @@ def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """The policy: the one that the workflow names, else that of the folder where it is the repository's own."""
     named, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
     if folder and named in ("", OWN):
-        return OWN if is_own(Path(folder), environ) else ""
+        local_hub = Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None
+        return OWN if is_own(lambda: locate(folder, local_hub), environ) else ""
     return "" if named == NO_POLICY else named
 
 

@@ -12,11 +12,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hf_lineage.checking.policies import FILE
+from hf_lineage.errors import LineageError
 from hf_lineage.files.folders import is_file
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.values import Signature
 
 LARGEST = 2**24
 """Bytes of a policy, and of the file with the event that started the workflow; GitHub's are smaller."""
@@ -27,17 +30,23 @@ BRANCHES = ("refs/heads/", "refs/tags/")
 MERGE_QUEUE = "refs/heads/gh-readonly-queue/"
 """Branches that GitHub makes of pull requests, those from forks as well, and that are pushed like any other."""
 SECONDS = 60
+UNKNOWN = (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError)
+"""What reading an event raises that does not tell what it should."""
 ALONE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
 """What keeps git from fetching an object that is missing, and so from running what fetches it."""
 
 
-def is_own(folder: Path, environ: Mapping[str, str]) -> bool:
-    """Return whether the policy of a folder is the one in a commit of this repository that is checked out there."""
+def is_own(locate: Callable[[], RepoRef | Signature], environ: Mapping[str, str]) -> bool:
+    """Return whether the policy of a model is the one in a commit of this repository that is checked out there."""
     try:
         own = _own_commits(environ)
-        commit, policy = _checked_out(folder.resolve() / FILE) if own else ("", "")
-        return commit in own and policy in _blob_ids(folder / FILE)
-    except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError, subprocess.SubprocessError):
+        source = locate() if own else None
+        if not isinstance(source, RepoRef) or source.remote is not None:
+            return False
+        file = source.folder.resolve() / FILE
+        commit, policy = _checked_out(file)
+        return commit in own and policy in _blob_ids(file)
+    except (*UNKNOWN, LineageError, subprocess.SubprocessError):
         return False  # such as a pull request of a fork that is gone, which has no repository
 
 

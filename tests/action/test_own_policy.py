@@ -7,7 +7,6 @@ import subprocess
 import pytest
 
 from hf_lineage.action.inputs import read_inputs
-from hf_lineage.action.own_policy import is_own
 from tests.action.events import FORK, REPOSITORY, commit, git, request, started
 
 OURS, THEIRS = "fail-on: undecided\n", "fail-on: never\n"
@@ -61,6 +60,10 @@ class TestOwnCommits:
         (checkout / "models/one").mkdir(parents=True)
         (checkout / "models/one/lineage.yaml").write_text(OURS)
         assert counts(checkout / "models/one", started(tmp_path, "push", commit(checkout)))
+
+    def test_so_has_the_folder_of_a_file_that_is_a_model(self, checkout, ours, tmp_path):
+        (checkout / "model.gguf").touch()
+        assert counts(checkout / "model.gguf", started(tmp_path, "push", ours))
 
     def test_so_has_a_checkout_whose_line_ends_are_those_of_windows(self, checkout, ours, tmp_path):
         (checkout / "lineage.yaml").write_bytes(OURS.replace("\n", "\r\n").encode())
@@ -133,6 +136,17 @@ class TestWhatIsCheckedOut:
         commit(checkout / "proposed", lineage_yaml=THEIRS)
         assert not counts(checkout / "proposed", started(tmp_path, "push", ours))
 
+    def test_the_policy_that_would_be_read_is_the_one_that_has_to_be_ours(self, checkout, tmp_path, monkeypatch):
+        """A name is searched in the local hub first, into which the workflow has downloaded models."""
+        for folder, policy in (("org/model", OURS), ("hub/org/model", THEIRS)):
+            (checkout / folder).mkdir(parents=True)
+            (checkout / folder / "lineage.yaml").write_text(policy)
+        (checkout / ".gitignore").write_text("hub\n")
+        environ = started(tmp_path, "push", commit(checkout))
+        monkeypatch.chdir(checkout)
+        assert counts("org/model", environ)
+        assert not counts("org/model", environ | {"LINEAGE_LOCAL_HUB": "hub"})
+
     def test_a_folder_of_a_proposal_that_git_would_take_for_a_repository_is_none(self, checkout, ours, tmp_path):
         """Nothing keeps a commit from holding `HEAD`, `config`, `objects` and `refs`; ours is the one in its HEAD."""
         model = checkout / "model"
@@ -192,4 +206,3 @@ def test_asking_for_the_policy_of_the_folder_by_name_is_no_way_around(checkout, 
     given = {"LINEAGE_LOCAL_PATH": str(checkout), "LINEAGE_POLICY": "own"}
     assert read_inputs(given | started(tmp_path, "issue_comment", theirs)).policy == ""
     assert read_inputs(given | started(tmp_path, "push", theirs)).policy == "own"
-    assert is_own(checkout, started(tmp_path, "push", theirs))
