@@ -37,6 +37,7 @@ BLOCKS: dict[str, tuple[Path, Callable[[], str]]] = {
     "laundering": (PAGES / "method.md", shown.laundering_block),
     "network": (PAGES / "signatures.md", measured.network_block),
     "link": (PAGES / "signatures.md", measured.link_block),
+    "visitors": (PAGES / "places.md", measured.visitors_block),
     "speed": (PAGES / "benchmarks.md", measured.speed_block),
     "unrelated": (PAGES / "benchmarks.md", measured.unrelated_block),
     "paper": (PAGES / "benchmarks.md", measured.paper_block),

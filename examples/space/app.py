@@ -2,6 +2,9 @@
 
 import checks
 import gradio as gr
+import guard
+from gradio.utils import LRUCache
+from starlette.middleware import Middleware
 
 HEAD = """# hf-lineage
 Does this model really come from the base it declares? The answer is read from the weights alone."""
@@ -10,6 +13,10 @@ FOOT = """Only public models are checked, a few at a time, each for some minutes
 models share weights by ancestry. It never says who came first, who owns what, or that anyone did wrong."""
 FONTS = ["system-ui", "sans-serif"]
 """No font is loaded from elsewhere."""
+MOST_SESSIONS = 200
+"""Visitors whose results are kept until they fetch them; Gradio would keep those of 2,000, and some of all for ever."""
+READS, WRITES = rf"{guard.PAGE}|/gradio_api/queue/data", "/gradio_api/queue/join"
+"""The paths that the page needs, and no others: none takes a file."""
 
 
 def checked(model: str, base: str) -> str:
@@ -37,6 +44,15 @@ with gr.Blocks(title="hf-lineage", analytics_enabled=False) as demo:
     demo.load(named, None, [model, base])
 
 demo.queue(max_size=20)
+demo._queue.pending_messages_per_session = LRUCache(MOST_SESSIONS)
+demo._queue.pending_event_ids_session = LRUCache(MOST_SESSIONS)
 
 if __name__ == "__main__":
-    demo.launch(theme=gr.themes.Default(font=FONTS, font_mono=["ui-monospace", "monospace"]), ssr_mode=False)
+    demo.launch(
+        theme=gr.themes.Default(font=FONTS, font_mono=["ui-monospace", "monospace"]),
+        ssr_mode=False,
+        run_history=False,
+        footer_links=["gradio", "settings"],
+        state_session_capacity=MOST_SESSIONS,
+        app_kwargs={"middleware": [Middleware(guard.Guard, reads=READS, writes=WRITES)]},
+    )

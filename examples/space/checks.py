@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import guard
 from huggingface_hub import HfApi, RepoFile
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
@@ -69,7 +70,7 @@ def page(request: Request) -> str:
         based += ["--local-hub", str(Path(LOCAL_HUB).resolve())] if LOCAL_HUB else []
         options = ["--on-hub", "--max-memory", MEMORY, "--format", "html", "--output", str(file), *based]
         done = _run(["check", *options, "--", request.model], Path(room))
-        _prune(_cache())
+        guard.prune(_cache(), LARGEST_CACHE)
         if not file.exists():
             raise Refused(_last_line(done.stderr))
         if file.stat().st_size > LARGEST_PAGE:
@@ -131,14 +132,3 @@ def _last_line(text: str) -> str:
 
 def _cache() -> Path:
     return Path(os.environ.get("LINEAGE_CACHE", tempfile.gettempdir())) / "signatures"
-
-
-def _prune(folder: Path) -> None:
-    """Remove the oldest signatures until what is left fits."""
-    files = sorted((file for file in folder.rglob("*") if file.is_file()), key=lambda file: file.stat().st_mtime)
-    total = sum(file.stat().st_size for file in files)
-    for file in files:
-        if total <= LARGEST_CACHE:
-            return
-        total -= file.stat().st_size
-        file.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,19 +9,18 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from hf_lineage import __version__
+from hf_lineage.action.own_policy import is_own
+from hf_lineage.checking.naming import locate
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.policies import OWN
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS, FAIL_ON
-from hf_lineage.files.folders import is_file
 from hf_lineage.hub.reference import hub_name
 from hf_lineage.report import FORMATS, Format, renderer
 
 PREFIX = "LINEAGE_"
 NO_POLICY = "none"
 """The input policy that has no policy count."""
-LARGEST_EVENT = 2**24
-"""Bytes of the file with the event that started the workflow; GitHub's are smaller."""
 Card = Literal["never", "write", "pull-request"]
 Word = TypeVar("Word", bound=str)
 CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
@@ -92,32 +90,12 @@ def _model(given: Mapping[str, str]) -> str:
 
 
 def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """The policy: the one that the workflow names, else that of the folder.
-
-    In a pull request from a fork the folder is what somebody else proposes, and its policy with it.
-    """
-    if named := given.get("POLICY"):
-        return "" if named == NO_POLICY else named
-    return OWN if given.get("LOCAL_PATH") and not from_fork(environ) else ""
-
-
-def from_fork(environ: Mapping[str, str]) -> bool:
-    """Return whether a pull request from another repository started the workflow, or another workflow that it started.
-
-    An event that cannot be read counts as one.
-    """
-    event = Path(environ.get("GITHUB_EVENT_PATH") or "")
-    if not is_file(str(event)):
-        return False
-    try:
-        with event.open("rb") as stream:
-            told = json.loads(stream.read(LARGEST_EVENT))
-        request, run = told.get("pull_request"), told.get("workflow_run")
-        pairs = [(request["head"]["repo"], request["base"]["repo"])] if request else []
-        pairs += [(run["head_repository"], run["repository"])] if run else []
-        return any(proposing["id"] != own["id"] for proposing, own in pairs)
-    except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError):
-        return True  # of a fork that is gone there is no repository
+    """The policy: the one that the workflow names, else that of the folder where it is the repository's own."""
+    named, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
+    if folder and named in ("", OWN):
+        local_hub = Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None
+        return OWN if is_own(lambda: locate(folder, local_hub), environ) else ""
+    return "" if named == NO_POLICY else named
 
 
 def _one_of(asked: str, name: str, allowed: Sequence[Word]) -> Word:

@@ -1,7 +1,5 @@
 """The inputs of the action: what each may be, and what it means to the check."""
 
-import json
-
 import pytest
 
 from hf_lineage import Options, __version__
@@ -96,39 +94,18 @@ def test_a_verdict_that_never_fails_is_an_input_too():
 @pytest.mark.parametrize(
     ("given", "policy"),
     [
-        ({"LOCAL_PATH": "."}, "own"),
+        ({"LOCAL_PATH": "."}, ""),
         ({"LOCAL_PATH": ".", "POLICY": "none"}, ""),
         ({"LOCAL_PATH": ".", "POLICY": "ours.yaml"}, "ours.yaml"),
         ({"MODEL": "org/model"}, ""),
         ({"MODEL": "org/model", "POLICY": "ours.yaml"}, "ours.yaml"),
     ],
 )
-def test_the_policy_is_that_of_the_folder_unless_another_one_is_named(given, policy):
+def test_the_policy_is_the_one_that_the_workflow_names_and_without_an_event_no_other(given, policy):
     inputs = read_inputs({f"LINEAGE_{name}": value for name, value in given.items()})
     assert inputs.policy == policy
     options = [word for word in arguments(inputs, []) if word.startswith("--policy")]
     assert options == ([f"--policy={policy}"] if policy else [])
-
-
-@pytest.mark.parametrize(
-    ("event", "policy"),
-    [
-        ({"ref": "refs/heads/main"}, "own"),
-        ({"pull_request": {"head": {"repo": {"id": 1}}, "base": {"repo": {"id": 1}}}}, "own"),
-        ({"pull_request": {"head": {"repo": {"id": 2}}, "base": {"repo": {"id": 1}}}}, ""),
-        ({"workflow_run": {"head_repository": {"id": 1}, "repository": {"id": 1}}}, "own"),
-        ({"workflow_run": {"head_repository": {"id": 2}, "repository": {"id": 1}}}, ""),
-        ({"pull_request": {"head": {"repo": None}, "base": {"repo": {"id": 1}}}}, ""),
-        ([], ""),
-    ],
-)
-def test_who_proposes_a_change_from_a_fork_accepts_nothing(tmp_path, event, policy):
-    """The folder is what they propose, and lineage.yaml with it."""
-    file = tmp_path / "event.json"
-    file.write_text(json.dumps(event))
-    given = {"LINEAGE_LOCAL_PATH": ".", "GITHUB_EVENT_PATH": str(file)}
-    assert read_inputs(given).policy == policy
-    assert read_inputs(given | {"LINEAGE_POLICY": "ours.yaml"}).policy == "ours.yaml"
 
 
 def test_signatures_are_cached_where_the_runner_keeps_what_is_temporary(tmp_path):

@@ -12,6 +12,7 @@ from hf_lineage import __version__, action
 from hf_lineage.action import steps
 from hf_lineage.action.inputs import read_inputs
 from hf_lineage.report import FORMATS
+from tests.action.events import commit, started
 from tests.github import ROOT, commands, outputs
 from tests.github import action as action_yml
 from tests.models import card, family, tiny_llama
@@ -104,7 +105,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("environ", "command"),
         [
-            ({"LOCAL_PATH": "--help"}, ["check", "--policy=own", "--", "--help"]),
+            ({"LOCAL_PATH": "--help"}, ["check", "--", "--help"]),
             ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--on-hub", "--", "a/b@v1"]),
             (
                 {"LOCAL_PATH": ".", "BASE": "c/d ./e", "ACCEPT": "part", "BUDGET": "full", "LOCAL_HUB": "--x"},
@@ -115,7 +116,6 @@ class TestArguments:
                     "--accept=part",
                     "--budget=full",
                     "--local-hub=--x",
-                    "--policy=own",
                     "--",
                     ".",
                 ],
@@ -135,6 +135,28 @@ class TestArguments:
     def test_the_token_is_none_of_them(self):
         inputs = read_inputs({"LINEAGE_MODEL": "a/b", "LINEAGE_TOKEN": "hf_secret"})
         assert "hf_secret" not in " ".join(steps.arguments(inputs, [("json", Path("x"))]))
+
+
+class TestPolicyOfTheFolder:
+    ACCEPTED = "accepted: [{base: acme/llama-base, verdict: unrelated, reason: tested, expires: 2999-01-01}]"
+
+    @pytest.fixture
+    def proposed(self, tmp_path):
+        """A checkout of a model that is contradicted, whose author accepts that."""
+        shutil.copytree(HUB / "magpie/llama-liar", tmp_path / "checkout")
+        return tmp_path / "checkout", commit(tmp_path / "checkout", lineage_yaml=self.ACCEPTED)
+
+    @pytest.mark.parametrize(
+        ("event", "code"), [("push", 0), ("issue_comment", 1), ("check_run", 1), ("merge_group", 1)]
+    )
+    def test_it_accepts_only_where_it_belongs_to_the_repository(
+        self, step, proposed, tmp_path, monkeypatch, event, code
+    ):
+        folder, sha = proposed
+        for name, value in started(tmp_path, event, sha).items():
+            monkeypatch.setenv(name, value)
+        status, outputs, _ = step(local_path=folder, local_hub=HUB, formats="")
+        assert (status, outputs["verdict"], outputs["accepted"]) == (code, "UNRELATED", str(1 - code))
 
 
 class TestFailOn:

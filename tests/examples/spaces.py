@@ -1,5 +1,6 @@
 """The environment that Spaces run in, a layer upon that of the tests: Gradio wants an older tomlkit."""
 
+import http.client
 import os
 import socket
 import subprocess
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +50,30 @@ class Server:
                 break
             time.sleep(0.1)
         raise AssertionError(self.log.read_text("utf-8"))
+
+
+UPLOAD: Any = {
+    "body": b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nkept\r\n--x--\r\n',
+    "Content-Type": "multipart/form-data; boundary=x",
+}
+"""What a browser sends with a file."""
+
+
+def ask(server: Server, path: str, body: bytes = b"", length: int | None = None, **headers: str) -> tuple[int, bytes]:
+    """The status and the answer to a request that says that its body has another length, if need be."""
+    told = {"Content-Type": "application/json", "Content-Length": str(length or len(body))} | headers
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=20)
+    try:
+        connection.request("POST", path, body, told)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def kept(folder: Path) -> list[Path]:
+    """Every file in a folder that Gradio has made for uploads."""
+    return [file for file in folder.rglob("*") if file.is_file()]
 
 
 @contextmanager

@@ -13,11 +13,13 @@ FILE = ROOT / "examples/space/checks.py"
 
 @pytest.fixture(scope="module")
 def checks():
+    sys.path.insert(0, str(FILE.parent))
     spec = importlib.util.spec_from_file_location("space_checks", FILE)
     module = sys.modules["space_checks"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    sys.path.remove(str(FILE.parent))
     yield module
-    del sys.modules["space_checks"]
+    del sys.modules["space_checks"], sys.modules["guard"]
 
 
 @pytest.fixture
@@ -130,10 +132,12 @@ def test_a_page_that_is_too_large_is_not_shown(checks, hub, program, monkeypatch
         checks.page(checks.Request("acme/llama-base"))
 
 
-def test_signatures_are_kept_until_there_are_too_many(checks, tmp_path, monkeypatch):
+def test_signatures_are_kept_until_there_are_too_many(checks, hub, program, tmp_path, monkeypatch):
+    (tmp_path / "kept/signatures").mkdir(parents=True)
     for number in range(4):
-        (tmp_path / f"{number}").write_bytes(bytes(10))
-        os.utime(tmp_path / f"{number}", (number, number))
+        (tmp_path / f"kept/signatures/{number}").write_bytes(bytes(10))
+        os.utime(tmp_path / f"kept/signatures/{number}", (number, number))
     monkeypatch.setattr(checks, "LARGEST_CACHE", 25)
-    checks._prune(tmp_path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["2", "3"]
+    program("printf '<p>page</p>' > page.html")
+    assert checks.page(checks.Request("acme/llama-base")) == "<p>page</p>"
+    assert sorted(file.name for file in (tmp_path / "kept/signatures").iterdir()) == ["2", "3"]

@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 
 import pytest
 import yaml
@@ -42,6 +43,14 @@ def window(hub, tmp_path_factory):
     env = remote(hub, room, LINEAGE_CACHE=str(room), HF_TOKEN="hf_averysecrettoken")
     with spaces.running("space/app.py", READY, env, room / "log") as server, browser() as opened:
         yield Window(server.url, opened)
+
+
+@pytest.fixture(scope="module")
+def space(hub, tmp_path_factory):
+    room = tmp_path_factory.mktemp("space")
+    env = remote(hub, room, LINEAGE_CACHE=str(room), GRADIO_TEMP_DIR=str(room / "uploads"))
+    with spaces.running("space/app.py", READY, env, room / "log") as server:
+        yield server
 
 
 class Window:
@@ -105,6 +114,40 @@ class TestInABrowser:
     def test_what_is_no_model_is_said_in_words(self, window):
         window.open("model=<img/src=x>")
         assert "is no name of the Hub" in window.press("#report [role=alert]").text
+
+
+@spaces.needed
+class TestStrangers:
+    """Who asks the Space without a browser."""
+
+    @pytest.mark.parametrize(
+        "path", ["upload", "process_recording", "run/checked", "call/checked", "component_server", "vibe-code"]
+    )
+    def test_nothing_but_the_form_takes_a_body_and_no_file_is_kept(self, space, path):
+        assert spaces.ask(space, f"/gradio_api/{path}", **spaces.UPLOAD)[0] == 404
+        assert spaces.kept(space.log.parent / "uploads") == []
+
+    def test_the_form_is_read_up_to_a_limit(self, space):
+        """The first lines are answered, although the 200 MB that they speak of never come."""
+        assert spaces.ask(space, "/gradio_api/queue/join", length=200 * 10**6)[0] == 413
+        assert spaces.ask(space, "/gradio_api/queue/join", b" " * 10**5)[0] == 413
+
+    def test_a_form_that_is_none_is_answered_without_a_word_of_it(self, space):
+        answer = spaces.ask(space, "/gradio_api/queue/join", b'{"secret words": 1}')
+        assert answer == (422, b'{"error": "this cannot be answered"}')
+
+    def test_the_results_of_so_many_visitors_are_kept_and_of_no_more(self):
+        """Whoever never fetches them would have Gradio keep some of them for ever."""
+        script = (
+            "import app; q = app.demo._queue\n"
+            "for kept in (q.pending_messages_per_session, q.pending_event_ids_session):\n"
+            "    for number in range(1000): kept[str(number)] = set()\n"
+            "    print(len(kept))"
+        )
+        done = subprocess.run(
+            [spaces.gradio(), "-c", script], cwd=ROOT / "examples/space", capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split() == ["200", "200"]
 
 
 @pytest.mark.parametrize("file", SPACES, ids=lambda file: file.parent.name)

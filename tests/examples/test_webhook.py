@@ -1,6 +1,7 @@
 """The receiver of webhooks, on the Hub client's own server: who may send, what is checked, what is answered."""
 
 import json
+import socket
 import urllib.error
 import urllib.request
 
@@ -34,6 +35,7 @@ def hub(tmp_path_factory):
 def receiver(hub, tmp_path_factory):
     room = tmp_path_factory.mktemp("receiver")
     env = remote(hub.hub, room, WEBHOOK_SECRET=SECRET, LINEAGE_ANSWER="discussion", HF_TOKEN="hf_averysecrettoken")
+    env |= {"LINEAGE_CACHE": str(room), "GRADIO_TEMP_DIR": str(room / "uploads")}
     with spaces.running("webhook/receiver.py", READY, env, room / "log") as server:
         yield server
 
@@ -63,6 +65,27 @@ def send(receiver, body, secret=SECRET):
         return error.code, json.load(error)
 
 
+@pytest.fixture
+def busy(hub, tmp_path):
+    """A receiver whose check of the first push does not end, since its Hub does not answer."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        env = remote(hub.hub, tmp_path, WEBHOOK_SECRET=SECRET, LINEAGE_CACHE=str(tmp_path))
+        env["HF_ENDPOINT"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with spaces.running("webhook/receiver.py", READY, env, tmp_path / "log") as server:
+            yield server
+
+
+def test_an_event_that_comes_again_is_checked_once_and_takes_no_place_from_others(hub, busy):
+    """A hundred may wait: those of another hundred commits do although one has come three hundred times."""
+    assert {send(busy, event(hub, "fern/liar"))[0] for _ in range(300)} == {202}
+    others = [event(hub, "fern/liar") for _ in range(101)]
+    for number, other in enumerate(others):
+        other["updatedRefs"][0]["newSha"] = f"{number:040x}"
+    assert [send(busy, other)[0] for other in others] == [202] * 100 + [503]
+
+
 def test_only_who_knows_the_secret_is_heard(hub, receiver):
     assert send(receiver, event(hub, "fern/child"), secret=None)[0] == 401
     assert send(receiver, event(hub, "fern/child"), secret="another one")[0] == 403
@@ -75,6 +98,29 @@ def test_only_who_knows_the_secret_is_heard(hub, receiver):
 )
 def test_what_is_no_push_to_a_model_is_not_checked(hub, receiver, other):
     assert send(receiver, event(hub, "fern/liar", **other)) == (200, {"checked": False})
+
+
+class TestStrangers:
+    def test_without_the_secret_no_body_is_read(self, receiver):
+        """The first lines are answered, although the 48 MB that they speak of never come."""
+        assert spaces.ask(receiver, "/webhooks/lineage", length=48 * 10**6)[0] == 401
+        assert spaces.ask(receiver, "/webhooks/lineage", length=48 * 10**6, **{"X-Webhook-Secret": "wrong"})[0] == 403
+
+    def test_with_the_secret_a_body_is_read_up_to_a_limit(self, receiver):
+        known = {"X-Webhook-Secret": SECRET}
+        assert spaces.ask(receiver, "/webhooks/lineage", length=48 * 10**6, **known)[0] == 413
+        assert spaces.ask(receiver, "/webhooks/lineage", b"[" * 10**5, **known)[0] == 413
+
+    @pytest.mark.parametrize("body", [b'["<secret words>"]', b"<secret words>", b"[" * 60_000, b'{"event": 1}', b""])
+    def test_an_event_that_is_none_is_answered_without_a_word_of_it(self, receiver, body):
+        status, answer = spaces.ask(receiver, "/webhooks/lineage", body, **{"X-Webhook-Secret": SECRET})
+        assert (status in {400, 422}, answer) == (True, b'{"error": "this cannot be answered"}')
+
+    @pytest.mark.parametrize("path", ["/gradio_api/upload", "/gradio_api/queue/join", "/gradio_api/process_recording"])
+    def test_nothing_else_takes_a_body(self, receiver, path):
+        status, _ = spaces.ask(receiver, path, **spaces.UPLOAD)
+        assert status == 404
+        assert spaces.kept(receiver.log.parent / "uploads") == []
 
 
 def test_a_name_or_a_commit_that_is_none_is_not_checked(hub, receiver):
@@ -90,7 +136,9 @@ def test_each_push_is_checked_and_a_contradicted_one_is_discussed_once_whatever_
     """The owner of the liar has opened a discussion with our title, so that we might think it were ours."""
     title = f"Lineage of commit {hub.hub.commit('fern/liar', 'main')[:12]}"
     hub.propose("fern/liar", "fern", title, pull_request=False)
-    assert [send(receiver, event(hub, model))[0] for model in ("fern/child", "fern/liar", "fern/liar")] == [202] * 3
+    assert [send(receiver, event(hub, model))[0] for model in ("fern/child", "fern/liar")] == [202] * 2
+    receiver.lines(2, '"model"')
+    assert send(receiver, event(hub, "fern/liar"))[0] == 202
     honest, liar, again = map(json.loads, receiver.lines(3, '"model"'))
     assert (honest["exit_code"], honest.get("discussion")) == (0, None)
     assert (liar["exit_code"], again["discussion"]) == (1, liar["discussion"])
