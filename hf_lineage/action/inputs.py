@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from hf_lineage.checking.policies import OWN
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS, FAIL_ON
 from hf_lineage.files.folders import is_file
+from hf_lineage.files.regular import open_regular
 from hf_lineage.hub.reference import hub_name
 from hf_lineage.report import FORMATS, Format, renderer
 
@@ -65,7 +67,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         policy=_policy(given, environ),
         card=_one_of(given.get("ANNOTATE") or "never", "annotate", CARDS),
         token=given.get("TOKEN", ""),
-        cache=Path(environ.get("RUNNER_TEMP", ".")) / "hf-lineage-signatures",
+        cache=Path(environ.get("RUNNER_TEMP") or tempfile.gettempdir()) / "hf-lineage-signatures",
         options=Options(
             local_hub=Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None,
             subfolder=given.get("SUBFOLDER", ""),
@@ -110,7 +112,7 @@ def from_fork(environ: Mapping[str, str]) -> bool:
     if not is_file(str(event)):
         return False
     try:
-        with event.open("rb") as stream:
+        with open_regular(event) as stream:
             told = json.loads(stream.read(LARGEST_EVENT))
         request, run = told.get("pull_request"), told.get("workflow_run")
         pairs = [(request["head"]["repo"], request["base"]["repo"])] if request else []

@@ -38,6 +38,7 @@ def test_a_link_is_no_note():
 
 
 def test_a_configuration_that_cannot_be_written_is_told(own_files, monkeypatch):
+    own_files.mkdir()
     (own_files / "file").write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(own_files / "file"))
     with pytest.raises(OptionError, match="cannot be written"):
