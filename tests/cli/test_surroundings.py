@@ -7,6 +7,7 @@ import pytest
 
 from hf_lineage.cli.surroundings import refuse_unusable_variables
 from hf_lineage.errors import OptionError
+from tests.github import ROOT
 from tests.models import tiny_llama
 from tests.running import COMMAND, environment, process
 
