@@ -44,6 +44,8 @@ def writable(_context: click.Context, _option: click.Parameter, file: Path | Non
         raise click.BadParameter(f"{str(file)!r} cannot be written: {error.strerror}; name another file") from None
     if file is not None and not writes:
         raise click.BadParameter(f"there is no folder {str(file.parent)!r} that can be written to; make it first")
+    if file is not None and file.is_dir():
+        raise click.BadParameter(f"{str(file)!r} is a folder; name a file in it")
     return None if file is None else _unlinked(file, file.parent)
 
 

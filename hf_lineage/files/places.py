@@ -19,7 +19,7 @@ TRUSTED = (CACHE, INDEX, TRUST, CONFIGURATION, "HF_HOME", "HF_HUB_CACHE", "HUGGI
 
 def configuration() -> Path:
     """Return the folder of this user's configuration of the tool: in XDG_CONFIG_HOME, by default ~/.config."""
-    return (_named(CONFIGURATION) or _expanded("~/.config", CONFIGURATION)) / "hf-lineage"
+    return (_named(CONFIGURATION) or expanded("~/.config", CONFIGURATION)) / "hf-lineage"
 
 
 def outside_checkouts(variable: str) -> Path | None:
@@ -39,17 +39,18 @@ def refuse_within(folder: Path) -> None:
             raise _refusal(variable, f"{printable(tree, 200)}, of which a model is checked")
 
 
-def _named(variable: str) -> Path | None:
-    value = os.environ.get(variable)
-    return _expanded(value, variable) if value else None
-
-
-def _expanded(path: str, variable: str) -> Path:
+def expanded(path: str, setting: str) -> Path:
+    """Return the path that a setting gives, which may begin with ~; OptionError, which names it, for nobody's home."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
         shown = printable(path, 200)
-        raise OptionError(f"{shown} names the home folder of a user who has none; set {variable} to a path") from None
+        raise OptionError(f"{shown} names the home folder of a user who has none; set {setting} to a path") from None
+
+
+def _named(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return expanded(value, variable) if value else None
 
 
 def _refusal(variable: str, where: str) -> OptionError:
