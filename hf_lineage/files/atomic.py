@@ -60,6 +60,13 @@ class Folder:
         """Return the status of a file, or of the link that has its name."""
         return os.stat(self.named(name), dir_fd=self.descriptor, follow_symlinks=False)
 
+    def permissions(self, name: str) -> int | None:
+        """Return the permissions of a regular file; None where there is none."""
+        with contextlib.suppress(FileNotFoundError):
+            mode = self.status(name).st_mode
+            return stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
+        return None
+
     def remove(self, name: str) -> None:
         """Remove a file, or a link."""
         os.unlink(self.named(name), dir_fd=self.descriptor)
@@ -80,14 +87,8 @@ class Draft:
     folder: Folder
     temporary: str
 
-    def become(self, name: str, permissions: int | None = None) -> None:
-        """Put it, whole and on the disk, in the place of whatever has a name; a file's permissions stay the same."""
-        if permissions is None:
-            with contextlib.suppress(FileNotFoundError):
-                old = self.folder.status(name)
-                permissions = stat.S_IMODE(old.st_mode) if stat.S_ISREG(old.st_mode) else None
-        if permissions is not None:
-            os.chmod(self.folder.named(self.temporary), permissions, dir_fd=self.folder.descriptor)
+    def become(self, name: str) -> None:
+        """Put it, whole and on the disk, in the place of whatever has a name."""
         self.stream.flush()
         os.fsync(self.stream.fileno())
         self.stream.close()  # Windows renames no open file
@@ -101,9 +102,8 @@ def write_atomically(file: Path, content: bytes, permissions: int | None = None)
     Whatever has the name of the file is replaced, unless it is a folder. An existing file keeps its permissions unless
     others are given. Raise SignatureError if it cannot be written.
     """
-    with _failing(file), opened_folder(file.parent) as folder, draft(folder) as new:
-        new.stream.write(content)
-        new.become(file.name, permissions)
+    with _failing(file), opened_folder(file.parent) as folder:
+        _replace(folder, file.name, content, permissions)
 
 
 def write_output(file: Path, content: bytes) -> None:
@@ -118,10 +118,9 @@ def write_output(file: Path, content: bytes) -> None:
             with os.fdopen(place, "wb") as stream:
                 stream.write(content)
             return
-        with opened_folder(file.parent) as folder, draft(folder) as new:
+        with opened_folder(file.parent) as folder:
             folder.refuse_link()
-            new.stream.write(content)
-            new.become(file.name)
+            _replace(folder, file.name, content)
 
 
 @contextlib.contextmanager
@@ -155,17 +154,25 @@ def opened_folder(path: Path) -> Iterator[Folder]:
 
 
 @contextlib.contextmanager
-def draft(folder: Folder) -> Iterator[Draft]:
+def draft(folder: Folder, permissions: int | None = None) -> Iterator[Draft]:
     """Yield a new file of a folder, under a name that cannot be guessed; it is removed unless it gets another."""
     _tidy(folder)
     temporary = f"{TEMPORARY}{secrets.token_hex(8)}"
     place = folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
         with os.fdopen(place, "w+b") as stream:
+            if permissions is not None:
+                os.chmod(folder.named(temporary), permissions, dir_fd=folder.descriptor)
             yield Draft(stream, folder, temporary)
     finally:
         with contextlib.suppress(OSError):
             folder.remove(temporary)
+
+
+def _replace(folder: Folder, name: str, content: bytes, permissions: int | None = None) -> None:
+    with draft(folder, folder.permissions(name) if permissions is None else permissions) as new:
+        new.stream.write(content)
+        new.become(name)
 
 
 @contextlib.contextmanager

@@ -149,8 +149,8 @@ def test_a_worker_that_ends_is_told_and_the_others_go_on():
 
 @pytest.mark.skipif(os.name == "nt", reason="a terminal sends no such signal there")
 def test_an_interrupt_of_a_terminal_ends_all_processes_at_once_and_none_prints_a_traceback(tmp_path):
-    """A terminal sends it to each of them."""
-    jobs = [str(tmp_path / name) for name in "ab"]
+    """A terminal sends it to each of them, at work or idle."""
+    jobs = [str(tmp_path / name) for name in ("short", "long")]
     script = (
         "from hf_lineage.index.engines import Work, local\nfrom tests.index.dying import waits\n"
         f"try: list(local(waits, {jobs}, Work(workers=2), print))\nexcept KeyboardInterrupt: print('interrupted')\n"
@@ -163,6 +163,7 @@ def test_an_interrupt_of_a_terminal_ends_all_processes_at_once_and_none_prints_a
         deadline = time.monotonic() + 60
         while not all(map(os.path.exists, jobs)) and time.monotonic() < deadline:
             time.sleep(0.01)
+        time.sleep(0.5)  # by then the first is done
         os.killpg(running.pid, signal.SIGINT)
         assert running.communicate(timeout=30) == ("interrupted\n", "")
 
