@@ -35,6 +35,17 @@ ELSEWHERE = {
 }
 """Modules without a test file of their own name, and where their tests are instead."""
 
+OPENING = {
+    "files/atomic.py": "writes",
+    "files/regular.py": "reads",
+    "files/tensor_file.py": "fills a file that has no name",
+    "cli/__init__.py": "opens the null device",
+    "cli/surroundings.py": "opens the null device",
+    "index/decoding.py": "writes to its own standard output",
+    "action/runner.py": "appends to the files that the runner of GitHub names",
+}
+"""Modules that open files by themselves, and what each does; all others ask the first two."""
+
 
 def modules():
     """Every module but the files that make a folder a package, relative to the package."""
@@ -86,6 +97,30 @@ def test_no_function_is_longer_than_a_screen():
     }
     assert len(lengths) > 500
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
+
+
+def opens(node):
+    """Whether a call opens or writes a file by itself."""
+    if isinstance(node.func, ast.Name):
+        return node.func.id == "open"
+    if not isinstance(node.func, ast.Attribute):
+        return False
+    first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+    by_path = node.func.attr == "open" and isinstance(first, str) and set(first) <= set("rwxabt+")
+    by_system = isinstance(node.func.value, ast.Name) and node.func.value.id == "os"
+    of_system = node.func.attr in {"open", "fdopen", "rename", "replace"}
+    return by_path or (by_system and of_system) or node.func.attr in {"write_bytes", "write_text"}
+
+
+def test_files_are_written_and_read_in_one_place_each():
+    """There it is settled, once, that no link is written through and no pipe is waited for."""
+    found = {
+        module.as_posix()
+        for module in (path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse((PACKAGE / module).read_text("utf-8")))
+        if isinstance(node, ast.Call) and opens(node)
+    }
+    assert found == OPENING.keys()
 
 
 def test_the_listing_of_the_package_fits_on_a_page():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         policy=_policy(given, environ),
         card=_one_of(given.get("ANNOTATE") or "never", "annotate", CARDS),
         token=given.get("TOKEN", ""),
-        cache=Path(environ.get("RUNNER_TEMP", ".")) / "hf-lineage-signatures",
+        cache=Path(environ.get("RUNNER_TEMP") or tempfile.gettempdir()) / "hf-lineage-signatures",
         options=Options(
             local_hub=Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None,
             subfolder=given.get("SUBFOLDER", ""),

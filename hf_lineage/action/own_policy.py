@@ -18,6 +18,7 @@ from pathlib import Path
 from hf_lineage.checking.policies import FILE
 from hf_lineage.errors import LineageError
 from hf_lineage.files.folders import is_file
+from hf_lineage.files.regular import open_regular
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.values import Signature
 
@@ -52,7 +53,7 @@ def is_own(locate: Callable[[], RepoRef | Signature], environ: Mapping[str, str]
 
 def _own_commits(environ: Mapping[str, str]) -> frozenset[str]:
     """The commits that the event names of branches and tags of this repository; none if it tells of a fork."""
-    with Path(environ["GITHUB_EVENT_PATH"]).open("rb") as stream:
+    with open_regular(Path(environ["GITHUB_EVENT_PATH"])) as stream:
         event = json.loads(stream.read(LARGEST))
     name, ref, commit = (environ[f"GITHUB_{key}"] for key in ("EVENT_NAME", "REF", "SHA"))
     if name in BRANCH_EVENTS and ref.startswith(BRANCHES) and not ref.startswith(MERGE_QUEUE):
@@ -92,7 +93,7 @@ def _blob_ids(file: Path) -> set[str]:
     """The names that git would give to what a file holds, with the line ends of this system and with its own."""
     if not is_file(str(file)):
         return set()
-    with file.open("rb") as stream:
+    with open_regular(file) as stream:
         content = stream.read(LARGEST)
     return {
         hashlib.new(algorithm, b"blob %d\0" % len(text) + text, usedforsecurity=False).hexdigest()

@@ -17,7 +17,7 @@ from hf_lineage.claims import card
 from hf_lineage.claims.sources import CARD
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
 from hf_lineage.files.atomic import make_folder, write_atomically
-from hf_lineage.files.folders import is_folder
+from hf_lineage.files.folders import is_folder, link_on_the_way
 from hf_lineage.hub import client, commits
 from hf_lineage.hub.commits import SAME
 from hf_lineage.hub.reference import RepoRef, hub_name
@@ -185,9 +185,16 @@ def _refuse(repo: RepoRef, branch: str | None, target: Target) -> None:
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out")
     if target == "write" and branch and client.COMMIT.fullmatch(branch):
         raise OptionError(f"{repo} names a commit, which stays as it is; name a branch instead, or none")
-    links = [path for path in ("lineage", *FILES) if repo.remote is None and repo.path(path).is_symlink()]
-    if target == "write" and links:
+    if target == "write" and repo.remote is None:
+        _refuse_links(repo)
+
+
+def _refuse_links(repo: RepoRef) -> None:
+    """Raise CardError where what would be written lies elsewhere: whoever wrote a checkout chose where links lead."""
+    if links := [path for path in ("lineage", *FILES) if repo.path(path).is_symlink()]:
         raise CardError(f"{repo}: {links[0]} is a link, perhaps into a shared cache; annotate the original")
+    if link := link_on_the_way(repo.folder):
+        raise CardError(f"{repo}: {link} is a link, through which nothing is written; name what it leads to")
 
 
 def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None:
@@ -224,6 +231,7 @@ def _write_folder(repo: RepoRef, before: Mapping[str, bytes], changes: Mapping[s
     """Write all files or none: the record first, which is restored if the card cannot be written."""
     if _files(repo) != before:
         raise CardError(f"{repo}: {' or '.join(FILES)} changed while the model was checked; run again")
+    _refuse_links(repo)
     make_folder(repo.path(record.FILE).parent)
     try:
         for file in changes:

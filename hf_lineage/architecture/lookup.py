@@ -27,6 +27,7 @@ from hf_lineage.architecture.schema import (
 )
 from hf_lineage.architecture.unsupported import unsupported
 from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
+from hf_lineage.files.regular import open_regular
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml reads the registry about eight times as fast as PyYAML does alone."""
@@ -93,7 +94,12 @@ def _texts(root: Path) -> Mapping[Path, str]:
 @functools.lru_cache(maxsize=4)
 def _read(files: tuple[tuple[str, int, int, int], ...]) -> Mapping[Path, str]:
     """What files hold; when each was last changed, its size and its number tell a change."""
-    return {Path(path): Path(path).read_text(encoding="utf-8") for path, *_ in files}
+    return {Path(path): _text(Path(path)) for path, *_ in files}
+
+
+def _text(file: Path) -> str:
+    with open_regular(file) as stream:
+        return stream.read().decode()
 
 
 @functools.cache

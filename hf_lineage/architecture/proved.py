@@ -15,7 +15,8 @@ from hf_lineage import __version__
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import OptionError
 from hf_lineage.files.atomic import write_atomically
-from hf_lineage.files.folders import configuration, of_this_user_alone
+from hf_lineage.files.folders import of_this_user_alone
+from hf_lineage.files.places import configuration
 
 PRIVATE, READABLE = 0o700, 0o600
 
@@ -26,8 +27,7 @@ def record(factorization: Factorization, architecture: str, release: str) -> Pat
     content = {"factorization": factorization.name, "class": architecture, "transformers": release}
     try:
         file.parent.mkdir(PRIVATE, parents=True, exist_ok=True)
-        write_atomically(file, msgspec.json.encode(content))
-        file.chmod(READABLE)
+        write_atomically(file, msgspec.json.encode(content), READABLE)
     except OSError as error:
         why = error.strerror or error
         raise OptionError(f"{file} cannot be written: {why}; name another folder in XDG_CONFIG_HOME") from None

@@ -17,6 +17,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import only, part_of
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files.folders import is_file, is_folder
+from hf_lineage.files.places import refuse_within
 from hf_lineage.hub.converted import nameable
 from hf_lineage.hub.reference import RepoRef, hub_name, resolve
 from hf_lineage.signature.store import load_signature
@@ -99,6 +100,7 @@ def _in_its_folder(model: str) -> RepoRef:
     path = Path(model)
     inside = path.parent.name == FOLDER and is_file(str(path.parent.parent / "config.json"))
     repository = path.parent.parent if inside else path.parent
+    refuse_within(repository)
     return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
 
 

@@ -11,6 +11,7 @@ from hf_lineage.architecture.lookup import listing
 from hf_lineage.checking.settled import settle
 from hf_lineage.errors import OptionError
 from hf_lineage.evidence.procedure import Procedure
+from hf_lineage.files import places
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.fields import Names, OptionalPath
 from hf_lineage.signature.options import Sources, Spec
@@ -20,6 +21,8 @@ from hf_lineage.signature.sources import trust
 @dataclass(frozen=True)
 class Options(Sources, Procedure, Spec):
     """What a check depends on besides the models; out of range, or of another kind, raises OptionError, which names it.
+
+    So does a cache in a git checkout.
 
     Text stands for a path, the name of a recipe for the recipe, and one name for several of them.
 
@@ -71,6 +74,7 @@ class Options(Sources, Procedure, Spec):
 
     def __post_init__(self) -> None:
         settle(self)
+        places.outside_checkouts(places.CACHE)
         Spec.__post_init__(self)
         Procedure.__post_init__(self)
         Sources.__post_init__(self)

@@ -15,7 +15,7 @@ from hf_lineage.checking.naming import one
 from hf_lineage.checking.opened import model_config, open_header
 from hf_lineage.checking.options import Options
 from hf_lineage.errors import OptionError, RegistryError
-from hf_lineage.files.atomic import make_folder, write_atomically
+from hf_lineage.files.atomic import make_folder, write_output
 
 if TYPE_CHECKING:
     from hf_lineage.signature.proving.outcome import Proof
@@ -39,7 +39,7 @@ def write_draft(suggestion: Suggestion, folder: Path) -> Path:
     if file.exists():
         raise OptionError(f"{file} exists and may have been edited; remove it, or name another folder")
     make_folder(folder)
-    write_atomically(file, suggestion.draft.text.encode())
+    write_output(file, suggestion.draft.text.encode())
     return file
 
 

@@ -19,6 +19,7 @@ from hf_lineage.evidence.policy import Policy
 from hf_lineage.evidence.policy_file import LARGEST, parse
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.files.folders import is_file
+from hf_lineage.files.regular import open_regular
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.values import Signature
 
@@ -49,7 +50,7 @@ def read(file: Path, instead: str = "") -> Policy:
     if not is_file(str(file)):
         raise OptionError(f"--policy {printable(file, 200)} is no file; name one{instead}")
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             content = stream.read(LARGEST + 1)
     except OSError as error:
         raise OptionError(f"{file} cannot be read: {error.strerror or error}; check its permissions") from None

@@ -16,6 +16,7 @@ from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.files.onnx_header import OnnxGraph, OnnxTensor, parse
+from hf_lineage.files.regular import open_regular
 from hf_lineage.files.tensor_file import Stamp
 from hf_lineage.hub.converted import parsed
 from hf_lineage.hub.reference import RepoRef
@@ -138,7 +139,7 @@ def _beside(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
 
 def _stamp(repo: RepoRef, file: str, path: Path) -> Stamp:
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             return Stamp.of(stream)
     except OSError as error:
         raise CheckpointError(

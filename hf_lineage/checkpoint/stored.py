@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.numbers import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError
+from hf_lineage.files.regular import open_regular
 from hf_lineage.files.tensor_file import HeaderLengthError, Stamp, opened_header, read_into
 
 LFS_POINTER = b"version "
@@ -57,7 +58,7 @@ class StoredTensor:
 
     def prefetch(self) -> None:
         """Ask the system to read it in the background, where it can, while something else is computed."""
-        with contextlib.suppress(OSError, AttributeError), self.file.open("rb") as stream:
+        with contextlib.suppress(OSError, AttributeError), open_regular(self.file) as stream:
             os.posix_fadvise(stream.fileno(), self.start, self.size, os.POSIX_FADV_WILLNEED)
 
     def read(self, memory: Memory) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from hf_lineage.checkpoint.pickled import Call, DamagedError, Name, Persistent, UnknownError, read
 from hf_lineage.checkpoint.stored import LFS_POINTER, StoredTensor
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.files.regular import open_regular
 from hf_lineage.files.tensor_file import Stamp
 
 LARGEST = 2**24
@@ -79,7 +80,7 @@ def torch_header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
     Raise CheckpointError if it is damaged, NothingToCompare if it holds more than tensors by their names.
     """
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             stamp = Stamp.of(stream)
             start = stream.read(len(LFS_POINTER))
             stream.seek(0)

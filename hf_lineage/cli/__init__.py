@@ -14,6 +14,7 @@ import click
 from hf_lineage import __version__
 from hf_lineage.cli import annotating, building, completing, growing, indexing, judging, models, publishing, watching
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
+from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
 from hf_lineage.errors import printable, told
 
 
@@ -52,6 +53,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 @DEBUG
 def cli() -> None:
     """Tell from weights alone whether a model really comes from the base it declares."""
+    refuse_unusable_variables()
 
 
 COMMANDS = (
@@ -76,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     asked = _Asked()
     try:
+        fill_closed_streams()
         return int(cli.main(arguments, prog_name="hf-lineage", standalone_mode=False, obj=asked) or 0)
     except BaseException as error:  # a panic of a library that is written in Rust is no Exception
         if asked.debug:

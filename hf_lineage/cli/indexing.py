@@ -11,7 +11,7 @@ import click
 
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.grouping import Result, take
-from hf_lineage.cli.kinds import count_option, format_option
+from hf_lineage.cli.kinds import count_option, format_option, unlinked
 from hf_lineage.cli.shared import (
     ERROR,
     OUTPUT,
@@ -52,6 +52,7 @@ FOLDER = click.option(
     "--index",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
+    callback=unlinked,
     metavar="DIR",
     help="The folder of the index; by default HF_LINEAGE_INDEX, or lineage/index in HF_HOME.",
 )

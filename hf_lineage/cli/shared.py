@@ -11,8 +11,9 @@ import click
 from click.core import ParameterSource
 
 from hf_lineage.architecture.paths import ALL, PATHS
-from hf_lineage.cli.kinds import Command, path_option
+from hf_lineage.cli.kinds import Command, path_option, trusted, writable
 from hf_lineage.evidence.procedure import ACCEPTABLE, ADMITTED, BUDGETS, Procedure
+from hf_lineage.files import places
 from hf_lineage.signature.recipe_table import PARAMETERS
 
 if TYPE_CHECKING:
@@ -32,17 +33,6 @@ AUDIT = "Compare all layers along all paths, for a model that may hide its desce
 def with_examples(text: str, *commands: str) -> str:
     """Return the text below the help of a command, with examples of how the command is called, a line each."""
     return "\n\n".join((text, "\n  ".join((f"\b\n{EXAMPLES}", *commands))))
-
-
-def writable(_context: click.Context, _option: click.Parameter, file: Path | None) -> Path | None:
-    """Refuse a file that cannot be written before any weights are read, which may take an hour."""
-    try:
-        writes = file is None or file.exists() or (file.parent.is_dir() and os.access(file.parent, os.W_OK))
-    except OSError as error:
-        raise click.BadParameter(f"{str(file)!r} cannot be written: {error.strerror}; name another file") from None
-    if file is not None and not writes:
-        raise click.BadParameter(f"there is no folder {str(file.parent)!r} that can be written to; make it first")
-    return file
 
 
 LOCAL_HUB = path_option(
@@ -196,7 +186,8 @@ TEST = (
         "--trust",
         "FILE",
         "Which published signatures are trusted; by default hf-lineage/trust.yaml in ~/.config.",
-        envvar="HF_LINEAGE_TRUST",
+        envvar=places.TRUST,
+        callback=trusted,
     ),
 )
 
@@ -230,10 +221,10 @@ def make_options(recipe: str, paths: str, probes: int, exact: bool, audit: bool 
 
 def write(text: str, output: Path | None, coloured: bool = False) -> None:
     """Write a result to a file, or to standard output."""
-    from hf_lineage.files.atomic import write_atomically
+    from hf_lineage.files.atomic import write_output
     from hf_lineage.report.text import colour
 
     if output is not None:
-        write_atomically(output, text.encode())
+        write_output(output, text.encode())
         return
     click.echo(colour(text) if coloured else text, nl=False, color=False if os.environ.get("NO_COLOR") else None)

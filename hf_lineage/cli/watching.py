@@ -12,7 +12,7 @@ import click
 from hf_lineage.cli import governing
 from hf_lineage.cli.grouping import Result, take
 from hf_lineage.cli.indexing import progress
-from hf_lineage.cli.kinds import count_option, format_option
+from hf_lineage.cli.kinds import count_option, format_option, unlinked, writable
 from hf_lineage.cli.shared import (
     ERROR,
     OUTPUT,
@@ -21,7 +21,6 @@ from hf_lineage.cli.shared import (
     make_options,
     with_examples,
     with_options,
-    writable,
 )
 from hf_lineage.errors import printable
 
@@ -87,6 +86,7 @@ class Since:
 @click.option(
     "--issues",
     type=click.Path(path_type=Path, file_okay=False),
+    callback=unlinked,
     metavar="DIR",
     help="Write a Markdown file for each model whose claim its last check contradicted; the first line is the title.",
 )
@@ -122,8 +122,8 @@ def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
 
 
 def _write_issues(texts: dict[str, str], folder: Path) -> None:
-    from hf_lineage.files.atomic import make_folder, write_atomically
+    from hf_lineage.files.atomic import make_folder, write_output
 
     make_folder(folder)
     for name, text in texts.items():
-        write_atomically(folder / name, text.encode())
+        write_output(folder / name, text.encode())

@@ -1,37 +1,137 @@
-"""Atomic writing: a file is replaced in one step, so that no reader sees half of it and no crash leaves half of it."""
+"""Atomic writing: a file is replaced in one step, so that no reader sees half of it and no crash leaves half of it.
+
+What is written is a new file, which takes the name of the old one: a link or a pipe of that name, which may come from a
+checkout, is replaced and never written through. The folder is opened first, so that all happens in this one folder.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
 import stat
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BufferedRandom
 from pathlib import Path
+from typing import IO
 
 from hf_lineage.errors import SignatureError
+from hf_lineage.files.folders import link_on_the_way
+from hf_lineage.files.regular import AT_ONCE
 
 TEMPORARY = ".hf-lineage-"
 """The prefix of the names of files that are still being written."""
 STALE = 3600
 """Seconds after which such a file counts as left behind by a process that was killed."""
+BY_DESCRIPTOR = {os.chmod, os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd
+"""Whether the system can name a file by an open folder."""
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+BINARY = getattr(os, "O_BINARY", 0)
+DEVICES = ("/dev", "/dev/fd")
+"""Folders of the system, in which /dev/stdout and what a shell makes of >(command) are links."""
 _LEFT = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]{16}")
 
 
-def write_atomically(file: Path, content: bytes) -> None:
+@dataclass(frozen=True)
+class Folder:
+    """An open folder, and how a file in it is named: by its descriptor or, without one, by its path."""
+
+    path: Path
+    descriptor: int | None
+
+    def named(self, name: str) -> str:
+        """Return what names a file beside the descriptor."""
+        return name if self.descriptor is not None else str(self.path / name)
+
+    def open(self, name: str, flags: int) -> int:
+        """Return the descriptor of a file that is to be written, which is no link."""
+        try:
+            return os.open(self.named(name), flags | NO_LINK | BINARY, 0o666, dir_fd=self.descriptor)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise OSError(errno.ELOOP, "it is a link, which is not written through") from None
+            raise
+
+    def status(self, name: str) -> os.stat_result:
+        """Return the status of a file, or of the link that has its name."""
+        return os.stat(self.named(name), dir_fd=self.descriptor, follow_symlinks=False)
+
+    def permissions(self, name: str) -> int | None:
+        """Return the permissions of a regular file; None where there is none."""
+        with contextlib.suppress(FileNotFoundError):
+            mode = self.status(name).st_mode
+            return stat.S_IMODE(mode) if stat.S_ISREG(mode) else None
+        return None
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a link."""
+        os.unlink(self.named(name), dir_fd=self.descriptor)
+
+    def refuse_link(self) -> None:
+        """Raise OSError where a link of a checkout leads to the folder, or another folder has its name by now."""
+        if link := link_on_the_way(self.path):
+            raise OSError(errno.ELOOP, f"{link} is a link, which is not followed")
+        if self.descriptor is not None and not os.path.samestat(os.fstat(self.descriptor), self.path.stat()):
+            raise OSError(errno.ESTALE, "its folder was exchanged meanwhile")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A new file that has no name of its own yet."""
+
+    stream: BufferedRandom
+    folder: Folder
+    temporary: str
+
+    def become(self, name: str) -> None:
+        """Put it, whole and on the disk, in the place of whatever has a name."""
+        self.stream.flush()
+        os.fsync(self.stream.fileno())
+        self.stream.close()  # Windows renames no open file
+        at = self.folder.descriptor
+        os.replace(self.folder.named(self.temporary), self.folder.named(name), src_dir_fd=at, dst_dir_fd=at)
+
+
+def write_atomically(file: Path, content: bytes, permissions: int | None = None) -> None:
     """Replace a file by new content in one step, so that no reader sees half of it and no crash leaves half of it.
 
-    Anything but a plain file, such as /dev/null or a link, is written to directly and never replaced. An existing file
-    keeps its permissions. Raise SignatureError if it cannot be written.
+    Whatever has the name of the file is replaced, unless it is a folder. An existing file keeps its permissions unless
+    others are given. Raise SignatureError if it cannot be written.
     """
-    try:
-        if file.is_symlink() or (file.exists() and not file.is_file()):
-            file.write_bytes(content)
-        else:
-            _replace(file, content)
-    except OSError as error:
-        raise SignatureError(f"{file} cannot be written: {error.strerror or error}; name another file") from None
+    with _failing(file), opened_folder(file.parent) as folder:
+        _replace(folder, file.name, content, permissions)
+
+
+def write_output(file: Path, content: bytes) -> None:
+    """Write a result where the user wants it: into a device or a pipe that they name, else as `write_atomically`.
+
+    Raise SignatureError if it cannot be written, and where a link of a checkout leads to its folder.
+    """
+    with _failing(file):
+        if _is_stream(file):
+            system = _is_of_system(file)
+            place = os.open(file, os.O_WRONLY | os.O_APPEND | BINARY | (0 if system else NO_LINK))
+            with os.fdopen(place, "wb") as stream:
+                stream.write(content)
+            return
+        with opened_folder(file.parent) as folder:
+            folder.refuse_link()
+            _replace(folder, file.name, content)
+
+
+@contextlib.contextmanager
+def appending(file: Path) -> Iterator[IO[bytes]]:
+    """Yield a regular file to whose end is written at once, made if need be; raise OSError for a link or a pipe."""
+    with opened_folder(file.parent) as folder:
+        place = folder.open(file.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | AT_ONCE)
+        with os.fdopen(place, "ab", buffering=0) as stream:
+            if not stat.S_ISREG(os.fstat(place).st_mode):
+                raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file")
+            yield stream
 
 
 def make_folder(folder: Path, permissions: int = 0o777) -> None:
@@ -42,28 +142,67 @@ def make_folder(folder: Path, permissions: int = 0o777) -> None:
         raise SignatureError(f"{folder} cannot be made: {error.strerror or error}; name another folder") from None
 
 
-def _replace(file: Path, content: bytes) -> None:
-    """Write a temporary file beside the file, under a name that cannot be guessed, and rename it to the file."""
-    _tidy(file.parent)
-    temporary = file.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
+@contextlib.contextmanager
+def opened_folder(path: Path) -> Iterator[Folder]:
+    """Yield a folder that stays the same one, whatever becomes of its name meanwhile."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY) if BY_DESCRIPTOR else None
     try:
-        with temporary.open("xb") as stream:
-            with contextlib.suppress(FileNotFoundError):
-                temporary.chmod(stat.S_IMODE(file.stat().st_mode))
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(file)
+        yield Folder(path, descriptor)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def draft(folder: Folder, permissions: int | None = None) -> Iterator[Draft]:
+    """Yield a new file of a folder, under a name that cannot be guessed; it is removed unless it gets another."""
+    _tidy(folder)
+    temporary = f"{TEMPORARY}{secrets.token_hex(8)}"
+    place = folder.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    try:
+        with os.fdopen(place, "w+b") as stream:
+            if permissions is not None:
+                os.chmod(folder.named(temporary), permissions, dir_fd=folder.descriptor)
+            yield Draft(stream, folder, temporary)
     finally:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            folder.remove(temporary)
 
 
-def _tidy(folder: Path) -> None:
+def _replace(folder: Folder, name: str, content: bytes, permissions: int | None = None) -> None:
+    with draft(folder, folder.permissions(name) if permissions is None else permissions) as new:
+        new.stream.write(content)
+        new.become(name)
+
+
+@contextlib.contextmanager
+def _failing(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SignatureError(f"{file} cannot be written: {error.strerror or error}; name another file") from None
+
+
+def _is_stream(file: Path) -> bool:
+    """Whether a path names a device or a pipe, to which is written without replacing it."""
+    try:
+        mode = file.lstat().st_mode
+    except OSError:
+        return False
+    return _is_of_system(file) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def _is_of_system(file: Path) -> bool:
+    """Whether a file is one of those by which the system names devices and what this process has open."""
+    return os.path.realpath(file.parent) in {os.path.realpath(name) for name in DEVICES}
+
+
+def _tidy(folder: Folder) -> None:
     """Remove half-written files of processes that were killed: no process, on any machine, writes for an hour."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if _LEFT.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                with contextlib.suppress(OSError):
-                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > STALE:
-                        Path(entry.path).unlink()
+    listed = folder.path if folder.descriptor is None else folder.descriptor
+    with contextlib.suppress(OSError), os.scandir(listed) as entries:
+        for name in (entry.name for entry in entries if _LEFT.fullmatch(entry.name)):
+            with contextlib.suppress(OSError):
+                status = folder.status(name)
+                if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > STALE:
+                    folder.remove(name)

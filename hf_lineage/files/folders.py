@@ -1,7 +1,9 @@
-"""Paths of this machine: what one names, whether it is inside a folder after links, and where configuration is."""
+"""Paths of this machine: what one names, whose it is, and where it is after links."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import re
 import stat
@@ -22,19 +24,42 @@ def is_folder(path: str) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - see above
 
 
-def configuration() -> Path:
-    """Return the folder of this user's configuration of the tool: in XDG_CONFIG_HOME, by default ~/.config."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "hf-lineage"
-
-
 def of_this_user_alone(file: Path) -> bool:
-    """Return whether a plain file belongs to this user and nobody else can write to it; False if there is none."""
+    """Return whether a plain file belongs to this user and nobody else can write to it; False if there is none.
+
+    That does not tell who wrote what is in it: git, an archive and a cache that was restored leave files of this user,
+    too, whoever made them. So what is trusted lies in no checkout.
+    """
     try:
         status = file.lstat()
     except OSError:
         return False
     private = not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & _OTHERS_WRITE)
     return private and stat.S_ISREG(status.st_mode)
+
+
+def checkout_of(path: Path) -> Path | None:
+    """Return the outermost git checkout in which a path lies, as it is written or after its links; None if in none."""
+    written, real = Path.cwd() / path, Path(os.path.realpath(path))
+    steps = (step for place in (written, real) for step in (*reversed(place.parents), place))
+    return next((step for step in steps if os.path.lexists(step / ".git")), None)
+
+
+def link_on_the_way(path: Path) -> Path | None:
+    """Return the first link among the folders of a path in a git checkout, or below the working directory.
+
+    Whoever wrote a checkout chose where its links lead. Other links are those of the machine, such as /tmp on macOS.
+    """
+    whole = Path.cwd() / path
+    steps = itertools.dropwhile(lambda step: not _may_be_checkout(step), (*reversed(whole.parents), whole))
+    return next((step for step in itertools.islice(steps, 1, None) if os.path.islink(step)), None)  # noqa: PTH114 - Path.is_symlink raises
+
+
+def _may_be_checkout(folder: Path) -> bool:
+    """Whether a folder holds a git checkout, or is the working directory, unless that is the whole machine."""
+    with contextlib.suppress(OSError):
+        return os.path.lexists(folder / ".git") or (folder != folder.parent and folder.samefile("."))
+    return False
 
 
 def inside(path: Path, folder: Path) -> Path | None:

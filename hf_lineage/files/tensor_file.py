@@ -15,6 +15,8 @@ from typing import IO, Any, NamedTuple
 
 import safetensors
 
+from hf_lineage.files.regular import open_regular
+
 LARGEST_HEADER = 25_000_000
 """Bytes, the bound that huggingface_hub sets as well."""
 OPEN_FILES = Path("/dev/fd")
@@ -59,7 +61,7 @@ def opened_header(file: Path, largest: int = LARGEST_HEADER) -> Iterator[tuple[A
     safetensors itself refuses offsets that overlap, leave a gap or leave the file. Raise HeaderLengthError, OSError or
     SafetensorError.
     """
-    with file.open("rb") as stream:
+    with open_regular(file) as stream:
         stamp = Stamp.of(stream)
         start = stream.read(8)
         length = int.from_bytes(start, "little")
@@ -98,7 +100,7 @@ def read_into(file: Path, start: int, buffer: memoryview, expected: Stamp | None
     Raise Changed if the file is too short, or if its stamp before or after reading is not the expected one, OSError if
     it cannot be read.
     """
-    with file.open("rb", buffering=0) as stream:
+    with open_regular(file) as stream:
         if expected not in (None, Stamp.of(stream)):
             raise Changed
         stream.seek(start)

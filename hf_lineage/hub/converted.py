@@ -9,6 +9,7 @@ from typing import BinaryIO, NamedTuple, TypeVar
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.files.ctranslate2_header import Ctranslate2Error
 from hf_lineage.files.onnx_header import OnnxError
+from hf_lineage.files.regular import open_regular
 from hf_lineage.files.tensor_file import Stamp
 from hf_lineage.hub.gguf_files import LFS_POINTER, PREFERRED, gguf_files, offered
 from hf_lineage.hub.gguf_files import SUFFIX as GGUF
@@ -79,7 +80,7 @@ def parsed(repo: RepoRef, file: str, parse: Callable[[BinaryIO, int], T]) -> tup
     if file not in repo.heads:
         repo.fetch(file)
         try:
-            with repo.located(file).open("rb") as stream:
+            with open_regular(repo.located(file)) as stream:
                 _refuse_pointer(stream.read(len(LFS_POINTER)))
                 stream.seek(0)
                 stamp = Stamp.of(stream)

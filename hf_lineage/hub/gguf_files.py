@@ -7,11 +7,11 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from io import FileIO
 from typing import BinaryIO, NamedTuple
 
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.files.gguf_header import GgufError, GgufHeader, parse, texts
+from hf_lineage.files.regular import open_regular
 from hf_lineage.files.tensor_file import OPEN_FILES, Stamp
 from hf_lineage.hub.ranges import HEAD, Downloads, RangedFile
 from hf_lineage.hub.reference import RepoRef
@@ -100,7 +100,7 @@ def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple
         remote_file = None if repo.has(file) or not OPEN_FILES.is_dir() else RangedFile(repo, file, downloads)
         if remote_file is None or repo.has_cached(remote_file.content):
             repo.fetch(file)
-            with repo.located(file).open("rb") as stream:
+            with open_regular(repo.located(file)) as stream:
                 _refuse_pointer(stream)
                 stamp = Stamp.of(stream)
                 yield stream, stamp.size, stamp
@@ -126,7 +126,7 @@ class _Fetched(io.RawIOBase):
 
     def __init__(self, file: RangedFile) -> None:
         self._file, self._fetched, self._position = file, 0, 0
-        self._local: FileIO = file.path.open("rb", buffering=0)
+        self._local = open_regular(file.path).detach()
 
     def close(self) -> None:
         self._local.close()
@@ -152,7 +152,7 @@ class _Fetched(io.RawIOBase):
             self._file.fetch(self._fetched, until)
             self._fetched = until
         self._local.seek(self._position)
-        count: int = self._local.readinto(buffer[: max(stop - self._position, 0)])
+        count = self._local.readinto(buffer[: max(stop - self._position, 0)])
         self._position += count
         return count
 

@@ -16,6 +16,8 @@ from typing import Any
 
 from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
 from hf_lineage.files.folders import inside, is_file, is_folder
+from hf_lineage.files.places import refuse_within
+from hf_lineage.files.regular import open_regular
 from hf_lineage.hub import client
 from hf_lineage.hub.local import spelled
 
@@ -83,9 +85,8 @@ class RepoRef:
         """
         path = str(self.path(file))
         if os.path.lexists(path) and not is_file(path):
-            raise CheckpointError(
-                f"{self}: {file} is not a readable file but a folder, a pipe or a broken link; put a file there"
-            )
+            what = "a folder, a pipe or a broken link"
+            raise CheckpointError(f"{self}: {file} is not a readable file but {what}; put a file there")
         return is_file(path) and self.located(file) is not None
 
     @functools.cached_property
@@ -145,9 +146,8 @@ class RepoRef:
         try:
             return None if content is None else content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise CheckpointError(
-                f"{self}: {file} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8"
-            ) from None
+            where = f"{error.reason} at byte {error.start}"
+            raise CheckpointError(f"{self}: {file} is not UTF-8 text ({where}); save it as UTF-8") from None
 
     def read_bytes(self, file: str, largest: int = LARGEST_SMALL_FILE) -> bytes | None:
         """Return a small file as it is, None if there is none; raise CheckpointError if unreadable or too large."""
@@ -171,15 +171,14 @@ class RepoRef:
     @contextlib.contextmanager
     def _opened(self, file: str) -> Iterator[BufferedReader]:
         try:
-            with self.path(file).open("rb") as stream:
+            with open_regular(self.path(file)) as stream:
                 # The link may have changed in the meantime, so the opened file itself is compared.
                 if not os.path.samestat(os.fstat(stream.fileno()), self.located(file).stat()):
                     raise CheckpointError(f"{self}: {file} changed while it was opened; run again")
                 yield stream
         except OSError as error:
-            raise CheckpointError(
-                f"{self}: {file} cannot be read: {error.strerror or error}; check its permissions"
-            ) from None
+            why = error.strerror or error
+            raise CheckpointError(f"{self}: {file} cannot be read: {why}; check its permissions") from None
 
     def read_json(self, file: str, largest: int = LARGEST_SMALL_FILE) -> dict[str, Any] | None:
         """Return a JSON object, None if there is no such file; raise CheckpointError if it is anything else."""
@@ -215,12 +214,13 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
 
     `local_hub` is a folder of `org/name` folders that is searched first; without `folders` no other folder is
     accepted, as for every name that the user did not type.
-    Raise RepositoryError if there is no such repository.
+    Raise RepositoryError if there is no such repository, OptionError where a cache lies in such a folder.
     """
     named = _HUB_NAME.fullmatch(model)
     if local_repo := _in_local_hub(model, named, local_hub):
         return local_repo
     if folders and is_folder(model):
+        refuse_within(Path(model))
         return RepoRef(model, Path(model))
     if folders and is_file(model):
         raise RepositoryError(f"{model} is a file; give the folder that holds config.json and the weights")
@@ -239,6 +239,7 @@ def _in_local_hub(model: str, named: re.Match[str] | None, local_hub: Path | Non
         return None
     if not is_folder(str(local_hub)):
         raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
+    refuse_within(local_hub)
     name = named and spelled(local_hub, named["name"])
     if named is None or name is None:
         return None

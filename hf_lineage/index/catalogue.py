@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.errors import LineageError, NetworkError, SignatureError, printable
+from hf_lineage.files import places
 from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.hub import trees
 from hf_lineage.index import shards
@@ -211,10 +211,13 @@ def signature_file(entry: Entry) -> str:
 
 
 def default_folder() -> Path:
-    """Return the place of the index of this user: HF_LINEAGE_INDEX, by default in HF_HOME."""
+    """Return the place of the index of this user: HF_LINEAGE_INDEX, by default in HF_HOME.
+
+    Raise OptionError if HF_LINEAGE_INDEX names a place in a git checkout.
+    """
     from huggingface_hub import constants
 
-    return Path(os.environ.get("HF_LINEAGE_INDEX") or Path(constants.HF_HOME) / "lineage" / "index").expanduser()
+    return places.outside_checkouts(places.INDEX) or Path(constants.HF_HOME) / "lineage" / "index"
 
 
 def entry_of(signature: Signature, path: str) -> Entry:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
+from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from hf_lineage.errors import OptionError
@@ -44,15 +47,19 @@ def local(
         _prepare(work.own_rate)
         yield from map(task, jobs)
         return
-    pool = _pool(work)
+    context = multiprocessing.get_context("spawn")
+    going, held = context.Pipe(duplex=False)
+    with _uninterrupted():
+        pool = _pool(work, going)
 
     def submit(job: Job) -> Future[Outcome]:
         nonlocal pool
-        try:
-            return pool.submit(task, job)
-        except BrokenProcessPool:
-            pool = _pool(work)
-            return pool.submit(task, job)
+        with _uninterrupted():
+            try:
+                return pool.submit(task, job)
+            except BrokenProcessPool:
+                pool = _pool(work, going)
+                return pool.submit(task, job)
 
     def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
         for done in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -62,12 +69,43 @@ def local(
     try:
         yield from _as_done(jobs, work.workers, submit, finished)
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        held.close()  # ends the workers, whatever they are reading
+        pool.shutdown(cancel_futures=True)
+        going.close()
 
 
-def _pool(work: Work) -> ProcessPoolExecutor:
+def _pool(work: Work, going: Connection) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(work.workers, context, _prepare_child, (work.own_rate,))
+    return ProcessPoolExecutor(work.workers, context, _prepare_child, (work.own_rate, going))
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold SIGINT back: from this process until the end, and for good from those that are started meanwhile.
+
+    A terminal sends it to all of them at once. It is for this process to end the others, which would print tracebacks.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    resource_tracker.ensure_running()  # when it starts a process of its own, it lets SIGINT through
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    _block(signal.SIGINT, True)
+    try:
+        yield
+    finally:
+        _block(signal.SIGINT, False)
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(signal.SIGINT, None)
+
+
+def _block(number: int, whether: bool) -> None:
+    """Have this thread, and the processes that it starts, receive a signal or not, where the system can do that."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK if whether else signal.SIG_UNBLOCK, {number})
 
 
 def ray(task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: Lost[Job, Outcome]) -> Iterator[Outcome]:
@@ -128,16 +166,20 @@ def _prepare(rate: float | None) -> None:
         pace.limit(rate)
 
 
-def _prepare_child(rate: float | None) -> None:
-    """Prepare a process that shall not outlive the one that started it, however that ends."""
+def _prepare_child(rate: float | None, going: Connection) -> None:
+    """Prepare a process that ends with the one that started it, however that ends, or when that closes the pipe."""
+    from tqdm import tqdm
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tqdm.set_lock(threading.RLock())  # its own is shared by processes, and left behind by one that is ended
     _prepare(rate)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=_end_with, args=(parent.sentinel, going), daemon=True).start()
 
 
-def _end_with(sentinel: int) -> None:
-    connection.wait([sentinel])
+def _end_with(sentinel: int, going: Connection) -> None:
+    connection.wait([sentinel, going])
     os._exit(1)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hf_lineage.errors import SignatureError, printable
-from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.atomic import appending, write_atomically
+from hf_lineage.files.regular import open_regular
 
 FILE = "build.jsonl"
 TRIES = 3
@@ -99,12 +99,8 @@ class Journal:
     def _append(self, values: dict[str, object]) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # One write at the end of the file, so that lines of several builds do not mix.
-            place = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
-                os.write(place, _line(values).encode())
-            finally:
-                os.close(place)
+            with appending(self.file) as stream:
+                stream.write(_line(values).encode())  # once, so that lines of several builds do not mix
         except OSError as error:
             why = f"{error.strerror}; make room, or name another --index"
             raise SignatureError(f"{self.file} cannot be written: {why}") from None
@@ -113,10 +109,10 @@ class Journal:
         try:
             if self.file.stat().st_size > LARGEST:
                 raise SignatureError(f"{self.file} is larger than {LARGEST >> 30} GiB; remove it")
-            with self.file.open(encoding="utf-8", errors="replace") as stream:
+            with open_regular(self.file) as stream:
                 while line := stream.readline(LARGEST_LINE):
                     with contextlib.suppress(ValueError, RecursionError):
-                        values = json.loads(line)
+                        values = json.loads(line.decode(errors="replace"))
                         if isinstance(values, dict):
                             yield values
         except FileNotFoundError:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.errors import SignatureError
-from hf_lineage.files.atomic import TEMPORARY, make_folder
+from hf_lineage.files.atomic import draft, make_folder, opened_folder
 from hf_lineage.index import shards
 from hf_lineage.index.shards import IDENTIFYING, identity
 
@@ -26,21 +24,15 @@ def identities(rows: Any) -> Iterator[bytes]:
 def merged(batches: Iterable[Any], known: set[bytes], folder: Path, ending: str) -> int:
     """Write the rows that are not known as one shard, which is there whole or not at all; return how many there are."""
     make_folder(folder)
-    temporary = folder / f"{TEMPORARY}{secrets.token_hex(8)}"
     try:
-        with temporary.open("xb") as stream:
-            count = shards.write(_new(batches, known), stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if count:
-            with temporary.open("rb") as stream:
-                name = hashlib.file_digest(stream, "sha256").hexdigest()[:32]
-            temporary.replace(folder / f"{name}{ending}")
+        with opened_folder(folder) as opened, draft(opened) as new:
+            count = shards.write(_new(batches, known), new.stream)
+            if count:
+                new.stream.seek(0)
+                new.become(f"{hashlib.file_digest(new.stream, 'sha256').hexdigest()[:32]}{ending}")
     except OSError as error:
         why = error.strerror or error
         raise SignatureError(f"{folder} cannot be written: {why}; make room, or name another --index") from None
-    finally:
-        temporary.unlink(missing_ok=True)
     return count
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from hf_lineage.errors import BranchMovedError, OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files.atomic import make_folder, write_atomically
 from hf_lineage.files.folders import is_folder
+from hf_lineage.files.regular import open_regular
 from hf_lineage.hub import client, commits, trees
 from hf_lineage.hub.reference import hub_name
 from hf_lineage.index import card, received, shards
@@ -37,7 +38,7 @@ PRIVATE = 0o700
 UNREAD = "unread.txt"
 """In an index that was pulled, a line for each file of it that could not be read."""
 LARGEST_NOTES = 2**20
-"""Characters of these that are read."""
+"""Bytes of these that are read."""
 
 
 @dataclass(frozen=True)
@@ -188,8 +189,8 @@ def opened(index: str | None) -> Catalogue:
 def _unread(file: Path) -> list[str]:
     """What could not be read of an index when it was pulled."""
     try:
-        with file.open(encoding="utf-8", errors="replace") as stream:
-            return stream.read(LARGEST_NOTES).splitlines()
+        with open_regular(file) as stream:
+            return stream.read(LARGEST_NOTES).decode(errors="replace").splitlines()
     except OSError:
         return []
 

@@ -97,9 +97,9 @@ def write_report(report: Report, form: str, file: Path) -> None:
 
     Raise NothingToCompare for a format that has nothing to say of it, OptionError where a package is missing.
     """
-    from hf_lineage.files.atomic import write_atomically
+    from hf_lineage.files.atomic import write_output
 
-    write_atomically(file, renderer(form)(report, True).encode())
+    write_output(file, renderer(form)(report, True).encode())
 
 
 __all__ = ["BESIDE", "FORMATS", "Extra", "Format", "beside", "renderer", "write_report"]

@@ -17,7 +17,7 @@ from hf_lineage import __version__
 from hf_lineage.checking.api import Report
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.atomic import write_output
 from hf_lineage.report import wording
 from hf_lineage.report.heatmap import BRIGHT
 
@@ -56,7 +56,7 @@ def save(report: Report, file: Path) -> None:
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # letters of names: boxes will do
         figure = _figure(report)
         figure.savefig(content, format=_form(file), metadata=METADATA[_form(file)], dpi=120)
-    write_atomically(file, content.getvalue())
+    write_output(file, content.getvalue())
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import safetensors
 from safetensors.numpy import save
 
 from hf_lineage.errors import OptionError, SignatureError
-from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.atomic import write_output
 from hf_lineage.files.tensor_file import opened_header
 from hf_lineage.signature.header import (
     FORMAT,
@@ -43,7 +43,7 @@ def save_signature(signature: Signature, file: str | PathLike[str]) -> None:
 
     Raise SignatureError if the file cannot be written, or if the residuals are not in memory.
     """
-    write_atomically(Path(file), encode(signature))
+    write_output(Path(file), encode(signature))
 
 
 def encode(signature: Signature) -> bytes:

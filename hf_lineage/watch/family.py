@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage.checking.options import Options
-from hf_lineage.files.atomic import write_atomically
+from hf_lineage.files.atomic import write_output
 from hf_lineage.index.building import Progress
 from hf_lineage.index.gathering import gather
 from hf_lineage.index.tree import criteria, grow
@@ -31,7 +31,7 @@ def keep(run: Run, names: Sequence[str], page: Path, options: Options, progress:
     gathered = gather(list(_models(shown)), options, progress, on_hub=True)
     members = [replace(member, name=member.name.partition("@")[0]) for member in gathered.members]
     tree = grow(members, options.paths[0], criteria(options.paths[0]))
-    write_atomically(page, FORMATS["html"](tree).encode())
+    write_output(page, FORMATS["html"](tree).encode())
     left = len(watched) - len(shown)
     return [*([f"{left} of the models, which changed before the {MOST} others"] if left else []), *gathered.problems]
 

@@ -20,6 +20,8 @@ import msgspec
 
 from hf_lineage import __version__
 from hf_lineage.errors import LedgerError, printable
+from hf_lineage.files.atomic import appending
+from hf_lineage.files.regular import open_regular
 from hf_lineage.watch import older_lines
 
 SCHEMA_VERSION = 2
@@ -106,13 +108,9 @@ class Ledger:
     def append(self, entry: Entry) -> None:
         """Append an entry, which is on the disk when this returns; raise LedgerError if it cannot be written."""
         line = msgspec.json.encode(entry) + b"\n"
-        try:
-            with self.file.open("ab") as stream:
-                stream.write(line)
-                stream.flush()
-                os.fsync(stream.fileno())
-        except OSError as error:
-            raise LedgerError(f"{self.file} cannot be written: {error.strerror or error}; make room for it") from None
+        with _writable(self.file, "make room for it"), appending(self.file) as stream:
+            stream.write(line)
+            os.fsync(stream.fileno())
         self._note(entry, len(line))
 
     def _note(self, entry: Entry, size: int) -> None:
@@ -140,7 +138,8 @@ def writing(file: Path) -> Iterator[Ledger]:
     with held:
         book = read(file)
         if file.exists():
-            os.truncate(file, book.size)
+            with _writable(file, "name another --ledger"), appending(file) as stream:
+                stream.truncate(book.size)
         yield book
 
 
@@ -155,7 +154,7 @@ def read(file: Path) -> Ledger:
     if not file.is_file():
         raise LedgerError(f"{file} is not a regular file, so it cannot be a ledger; name another --ledger")
     try:
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             while (line := stream.readline(LONGEST_LINE)).endswith(b"\n"):
                 book._note(_entry(line, f"{file}, line {book.lines + 1}"), len(line))
     except OSError as error:
@@ -167,6 +166,14 @@ def read(file: Path) -> Ledger:
             "%s: its last line was never finished and is dropped (%d bytes)", printable(file), len(line)
         )
     return book
+
+
+@contextlib.contextmanager
+def _writable(file: Path, remedy: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LedgerError(f"{file} cannot be written: {error.strerror or error}; {remedy}") from None
 
 
 def _entry(line: bytes, where: str) -> Entry:

@@ -3,6 +3,7 @@
 import datetime
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -239,6 +240,23 @@ class TestFolder:
         before = content(hub)
         assert f"{link} is a link, perhaps into a shared cache" in annotate(hub, "--base", "acme/base", "--write").error
         assert content(hub) == before
+
+    def test_a_folder_behind_a_link_of_a_checkout_stays_as_it_is(self, hub, tmp_path, monkeypatch):
+        """A workflow that names a folder of the checkout means that folder, not what its author makes of the name."""
+        (tmp_path / "checkout").mkdir()
+        shutil.copytree(hub / "fern/child", tmp_path / "outside/child")
+        (tmp_path / "checkout/model").symlink_to("../outside/child")
+        (tmp_path / "checkout/models").symlink_to("../outside")
+        before = content(tmp_path / "outside")
+        monkeypatch.chdir(tmp_path / "checkout")
+        for model, link in (("./model", "model"), ("./models/child", "models"), (f"{Path.cwd()}/model", "model")):
+            outcome = annotate(hub, "--base", "acme/base", "--write", model=model)
+            assert outcome.error == (
+                f"{model}: {tmp_path / 'checkout' / link} is a link, through which nothing is written; name what it "
+                "leads to"
+            )
+        assert content(tmp_path / "outside") == before
+        assert annotate(hub, "--base", "acme/base", "--write", model="../outside/child").code == 0
 
 
 class TestRepair:

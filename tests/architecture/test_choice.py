@@ -1,5 +1,6 @@
 """A class that the registry does not list is read as the user says, and the notes say that nobody has proved it."""
 
+import os
 import shutil
 
 import pytest
@@ -88,3 +89,9 @@ def test_a_folder_without_factorizations_is_an_error(tmp_path):
     (tmp_path / "x.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(RegistryError, match="cannot be read"):
         choose(YI, Choice(registry=tmp_path))
+
+
+def test_a_pipe_among_the_factorizations_is_not_waited_for(own):
+    os.mkfifo(own / "pipe.yaml")
+    with pytest.raises(RegistryError, match=r"cannot be read: .* is a pipe or a device, not a regular file"):
+        choose(YI, Choice(registry=own))

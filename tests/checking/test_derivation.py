@@ -145,7 +145,7 @@ GGUF = {
     ),
 )
 def test_of_a_quantized_file_only_what_was_done_is_said(tmp_path, model, kind, expected):
-    file = write(EXAMPLES / model, tmp_path / "child.gguf", kind=KINDS[kind])
+    file = write(EXAMPLES / model, tmp_path / "child.gguf", kind=getattr(KINDS, kind))
     assert re.fullmatch(expected, made(BASE, file).words)
 
 

@@ -88,7 +88,8 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--report", "json=/no/such/file"], "there is no folder '/no/such' that can be written to; make it first"),
         (["-o", "/no/such/report"], "there is no folder '/no/such' that can be written to; make it first"),
         (["-o", "/"], "Invalid value for '-o' / '--output': File '/' is a directory"),
-        (["-o", ""], ". cannot be written: Is a directory; name another file"),
+        (["-o", ""], "'.' is a folder; name a file in it"),
+        (["--report", "json=/"], "'/' is a folder; name a file in it"),
         (["extra"], "Got unexpected extra argument (extra)"),
     ],
 )
@@ -162,11 +163,38 @@ class TestOutput:
         assert check(hub, "-o", os.devnull).code == 0
         assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
-    def test_a_link_is_written_through_and_stays_one(self, hub):
-        (hub / "link").symlink_to("report")
-        assert check(hub, "-o", hub / "link").code == 0
-        assert (hub / "link").is_symlink()
-        assert "RELATED" in (hub / "report").read_text()
+    @pytest.mark.parametrize("option", ["-o", "--report=text=", "--plot="])
+    def test_a_link_is_replaced_and_never_written_through(self, hub, option):
+        (hub / "secret").write_text("secret")
+        (hub / "secret").chmod(0o600)
+        link = hub / "link.png"
+        link.symlink_to("secret")
+        assert check(hub, *(["-o", link] if option == "-o" else [f"{option}{link}"])).code == 0
+        assert not link.is_symlink()
+        assert link.stat().st_size > 100
+        assert (hub / "secret").read_text() == "secret"
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("check", "fern/child", "-o", "link/a"), ("check", "fern/child", "--report", "json=link/a"),
+            ("check", "fern/child", "--plot", "link/a.png"), ("extract", "fern/child", "-o", "link/a"),
+            ("index", "add", "fern/child", "--index", "link"), ("index", "add", "fern/child", "--index", "link/index"),
+            ("watch", "org", "--ledger", "link/a"), ("watch", "org", "--tree", "link/a"),
+            ("watch", "org", "--issues", "link"),
+        ],
+        ids=" ".join,
+    )  # fmt: skip
+    def test_a_link_of_the_working_directory_on_the_way_is_refused_before_anything_is_read(
+        self, hub, tmp_path, monkeypatch, arguments
+    ):
+        (tmp_path / "outside").mkdir()
+        (tmp_path / "checkout").mkdir()
+        (tmp_path / "checkout/link").symlink_to(tmp_path / "outside")
+        monkeypatch.chdir(tmp_path / "checkout")
+        outcome = lineage(*arguments, "--local-hub", hub)
+        assert "/checkout/link' is a link, which is not followed; name what it leads to" in outcome.error
+        assert list((tmp_path / "outside").iterdir()) == []
 
     def test_a_folder_without_permission_is_refused_before_anything_is_read(self, hub, monkeypatch):
         monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write whatever the mode is

@@ -6,7 +6,8 @@ import click
 import pytest
 
 from hf_lineage.checking.options import Options
-from hf_lineage.cli.shared import make_options, with_examples, with_options, writable, write
+from hf_lineage.cli.kinds import writable
+from hf_lineage.cli.shared import make_options, with_examples, with_options, write
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.signature.recipe import RECIPES
 from tests.running import lineage

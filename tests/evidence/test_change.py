@@ -49,7 +49,7 @@ TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
 def merged(base, rank, size, kept, computed, seed):
-    """W + s BA with factors as training leaves them, computed in one format and added and stored in another."""
+    """W plus a product of factors as training leaves them, computed in one format and added and stored in another."""
     generator = torch.Generator().manual_seed(seed)
     b, a = torch.randn(SHAPE[0], rank, generator=generator), torch.randn(rank, SHAPE[1], generator=generator)
     b *= torch.linspace(0.3, 1, rank)

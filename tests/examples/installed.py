@@ -1,4 +1,4 @@
-"""hf-lineage as a script of somebody's CI finds it: a program in an environment of its own."""
+"""hf-lineage as a script of somebody's CI finds it: a module of a Python in an environment of its own."""
 
 import shlex
 import sys
@@ -13,10 +13,11 @@ HUB = ROOT / "examples/hub"
 def install(environment: Path, *, local_hub: Path | None = None) -> Path:
     """Put the program into an environment, if need be one that looks models up in a folder first."""
     after = f" --local-hub {shlex.quote(str(local_hub))}" if local_hub else ""
+    main = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from hf_lineage.cli import main; sys.exit(main())"
     lines = (
         "#!/usr/bin/env bash",
-        f"export PYTHONPATH={shlex.quote(str(ROOT))}",
-        f'exec {shlex.quote(sys.executable)} -m hf_lineage.cli "$1"{after} "${{@:2}}"',
+        'flag="$1"; [ "$2 $3" = "-m hf_lineage.cli" ] || exit 127; shift 3',
+        f'exec {shlex.quote(sys.executable)} "$flag" -c {shlex.quote(main)} "$1"{after} "${{@:2}}"',
     )
     return _written(environment, "\n".join(lines))
 
@@ -38,7 +39,7 @@ def asked(environment: Path, options: Sequence[str] = ()) -> Path:
 
 
 def _written(environment: Path, text: str) -> Path:
-    program = environment / "bin" / "hf-lineage"
+    program = environment / "bin" / "python"
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(f"{text}\n", encoding="utf-8")
     program.chmod(0o755)

@@ -85,6 +85,13 @@ def test_no_input_stands_in_a_script():
     assert body["allow_failure"] == {"exit_codes": 3}
 
 
+def test_what_is_trusted_is_beside_the_checkout_and_not_in_a_cache_of_gitlab():
+    _, body = job(model="x")
+    assert "cache" not in body
+    trusted = [body["variables"][name] for name in ("HF_LINEAGE_CACHE", "HF_HOME")]
+    assert all(place.startswith("$CI_PROJECT_DIR.tmp/") for place in trusted)
+
+
 def test_the_version_is_the_one_of_this_repository():
     assert INPUTS["version"]["default"] == __version__
     assert re.fullmatch(INPUTS["version"]["regex"].strip("/"), __version__)
@@ -156,6 +163,27 @@ class TestScript:
         assert (checkout / "asked").read_text() == ""
         run(checkout, **{"model": "org/model", "policy": "a policy.yaml", "fail-on": "never"})
         assert (checkout / "asked").read_text() == "--policy a policy.yaml\n--fail-on never\n"
+
+    def test_nothing_of_the_checkout_is_taken_for_a_report_or_written_through(self, checkout):
+        outside = checkout.with_name("outside")
+        outside.write_text("secret")
+        outside.chmod(0o600)
+        reports = ("lineage.xml", "lineage.html", "lineage.cdx.json", "lineage.codequality.json", "lineage.told.json")
+        for file in reports:
+            (checkout / file).symlink_to(outside)
+        assert run(checkout, model=HONEST, base="./acme/llama-base") == 0
+        assert outside.read_text() == "secret"
+        assert [file for file in reports if (checkout / file).is_symlink()] == []
+        for file in reports:
+            (checkout / file).unlink()
+            (checkout / file).mkdir()
+        returning(Path(f"{checkout}.tmp/hf-lineage"), 2)
+        assert run(checkout, model="org/model") == 2
+        assert [file for file in reports if (checkout / file).exists()] == []
+
+    @pytest.mark.parametrize("variable", ["PYTHONIOENCODING", "PYTHONHASHSEED"])
+    def test_a_variable_that_ends_python_is_not_taken_for_a_verdict(self, checkout, variable):
+        assert run(checkout, {variable: "nonsense"}, model=HONEST, base="./acme/llama-base") == 0
 
     def test_a_name_that_looks_like_an_option_or_a_command_is_a_name(self, checkout):
         assert run(checkout, model="--help") == 2

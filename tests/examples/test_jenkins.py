@@ -21,13 +21,18 @@ TEXT = (ROOT / "examples/jenkins/Jenkinsfile").read_text("utf-8")
 INSTALL, CHECK = re.findall(r"'''(.*?)'''", TEXT, re.DOTALL)
 
 
-def script(folder, model, policy=""):
-    env = environment(WORKSPACE_TMP=str(folder / "tmp"), MODEL=model, POLICY=policy)
+def script(folder, model, policy="", **changes):
+    env = environment(WORKSPACE_TMP=str(folder / "tmp"), MODEL=model, POLICY=policy, **changes)
     return subprocess.run(["sh", "-ec", CHECK], cwd=folder, env=env, timeout=120, check=False).returncode
 
 
 def test_the_version_is_the_one_of_this_repository():
     assert f"name: 'LINEAGE_VERSION', defaultValue: '{__version__}'" in TEXT
+
+
+def test_what_is_trusted_is_beside_the_checkout():
+    places = dict(re.findall(r'(\w+) = "\$\{(\w+)\}/[\w-]+"', TEXT))
+    assert places == dict.fromkeys(("HF_LINEAGE_CACHE", "HF_HOME", "XDG_CONFIG_HOME"), "WORKSPACE_TMP")
 
 
 def test_nothing_of_groovy_stands_in_a_script():
@@ -42,6 +47,26 @@ def test_the_script_returns_the_verdict_and_leaves_its_reports(tmp_path):
     suite = ET.parse(tmp_path / "lineage.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
     assert (tmp_path / "lineage.html").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an agent on Linux runs it")
+def test_nothing_of_the_checkout_is_taken_for_a_report_or_written_through(tmp_path):
+    checkout, outside = tmp_path / "checkout", tmp_path / "outside"
+    checkout.mkdir()
+    outside.write_text("secret")
+    reports = ("lineage.xml", "lineage.html", "lineage.told.json")
+    for file in reports:
+        (checkout / file).symlink_to(outside)
+    install(checkout / "tmp/hf-lineage", local_hub=HUB)
+    assert script(checkout, str(HUB / "magpie/llama-liar")) == 1
+    assert outside.read_text() == "secret"
+    assert [file for file in reports if (checkout / file).is_symlink()] == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an agent on Linux runs it")
+def test_a_variable_that_ends_python_is_not_taken_for_a_verdict(tmp_path):
+    install(tmp_path / "tmp/hf-lineage", local_hub=HUB)
+    assert script(tmp_path, str(HUB / "fern/llama-finetune-a"), PYTHONIOENCODING="nonsense") == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="an agent on Linux runs it")

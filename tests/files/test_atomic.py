@@ -13,7 +13,7 @@ import pytest
 
 from hf_lineage.errors import SignatureError
 from hf_lineage.files import atomic
-from hf_lineage.files.atomic import STALE, write_atomically
+from hf_lineage.files.atomic import STALE, appending, write_atomically, write_output
 
 
 def test_nothing_is_left_behind_when_a_file_cannot_be_written(tmp_path):
@@ -122,26 +122,150 @@ def test_an_open_file_stays_what_it_was(tmp_path):
         assert stream.read() == b"old"
 
 
-def test_a_link_is_written_through_and_stays_a_link(tmp_path):
+@pytest.mark.parametrize("write", [write_atomically, write_output])
+@pytest.mark.parametrize("target", ["there", "missing"])
+def test_a_link_is_replaced_and_what_it_names_stays_as_it_is(tmp_path, write, target):
     (tmp_path / "there").write_bytes(b"old")
-    (tmp_path / "link").symlink_to(tmp_path / "there")
-    write_atomically(tmp_path / "link", b"new")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "there").read_bytes() == b"new"
+    (tmp_path / "there").chmod(0o600)
+    (tmp_path / "link").symlink_to(tmp_path / target)
+    write(tmp_path / "link", b"new")
+    assert (tmp_path / "link").read_bytes() == b"new"
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there").read_bytes() == b"old"
+    assert not (tmp_path / "missing").exists()
 
 
-def test_what_is_no_plain_file_is_written_to_and_never_replaced(tmp_path):
-    write_atomically(Path(os.devnull), b"x")
-    assert Path(os.devnull).is_char_device()
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    read = []
-    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
-    reader.start()
-    write_atomically(pipe, b"x")
-    reader.join()
-    assert read == [b"x"]
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
+def test_a_pipe_of_that_name_is_replaced_and_never_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    write_atomically(tmp_path / "pipe", b"new")
+    assert (tmp_path / "pipe").read_bytes() == b"new"
+
+
+def test_permissions_that_are_asked_for_are_there_with_the_name(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "a").chmod(0o666)
+    modes = []
+    renamed = os.replace
+
+    def replace(*arguments, **named):
+        renamed(*arguments, **named)
+        modes.append(stat.S_IMODE((tmp_path / "a").stat().st_mode))
+
+    monkeypatch.setattr(os, "replace", replace)
+    write_atomically(tmp_path / "a", b"new", 0o600)
+    assert modes == [0o600]
+
+
+def test_what_is_written_stays_in_the_folder_that_was_opened(tmp_path, monkeypatch):
+    """Its name may come to mean another folder at any moment."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    synced = os.fsync
+
+    def exchange(number):
+        synced(number)
+        (tmp_path / "here").rename(tmp_path / "moved")
+        (tmp_path / "here").symlink_to("elsewhere")
+
+    monkeypatch.setattr(os, "fsync", exchange)
+    write_atomically(tmp_path / "here/a", b"new")
+    assert [path.name for path in (tmp_path / "moved").iterdir()] == ["a"]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_system_that_cannot_name_files_by_an_open_folder_replaces_them_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic, "BY_DESCRIPTOR", False)
+    (tmp_path / "there").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("there")
+    for name in ("link", "a", "a"):
+        write_output(tmp_path / name, b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "there": b"old", "link": b"new", "a": b"new",
+    }  # fmt: skip
+
+
+class TestOutput:
+    """What a user names: a device or a pipe is what they want, and a link on the way there is not."""
+
+    def test_a_device_or_a_pipe_is_written_to_and_never_replaced(self, tmp_path):
+        write_output(Path(os.devnull), b"x")
+        assert Path(os.devnull).is_char_device()
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        read = []
+        reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+        reader.start()
+        write_output(pipe, b"x")
+        reader.join()
+        assert read == [b"x"]
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+    @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="the system has no such file")
+    @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+    @pytest.mark.parametrize("before", [b"", b"before\n"])
+    def test_standard_output_by_its_name_is_written_to_whatever_it_is(self, tmp_path, name, before):
+        script = (
+            "import pathlib\nfrom hf_lineage.files.atomic import write_output\n"
+            f"write_output(pathlib.Path({name!r}), b'x')"
+        )
+        command = [sys.executable, "-c", script]
+        assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout == b"x"
+        (tmp_path / "a").write_bytes(before)
+        with (tmp_path / "a").open("ab") as stream:
+            subprocess.run(command, check=True, stdout=stream)
+        assert (tmp_path / "a").read_bytes() == before + b"x"
+        assert Path("/dev/stdout").is_symlink()
+
+    @pytest.mark.parametrize("marked", [True, False], ids=["in a git checkout", "in the working directory"])
+    def test_a_link_of_a_checkout_on_the_way_is_refused(self, tmp_path, monkeypatch, marked):
+        checkout = tmp_path / "checkout"
+        (checkout / "inner").mkdir(parents=True)
+        (tmp_path / "outside").mkdir()
+        (checkout / "inner/reports").symlink_to(tmp_path / "outside")
+        if marked:
+            (checkout / ".git").mkdir()
+        else:
+            monkeypatch.chdir(checkout)
+        for folder in (checkout, Path()) if not marked else (checkout,):
+            file = folder / "inner/reports/a"
+            with pytest.raises(SignatureError, match="inner/reports is a link, which is not followed; name another"):
+                write_output(file, b"x")
+        assert list((tmp_path / "outside").iterdir()) == []
+
+    def test_a_link_of_the_machine_is_followed(self, tmp_path, monkeypatch):
+        (tmp_path / "there/inner").mkdir(parents=True)
+        (tmp_path / "link").symlink_to("there")
+        (tmp_path / "there/.git").mkdir()
+        monkeypatch.chdir(tmp_path / "link")
+        write_output(tmp_path / "link/inner/a", b"x")
+        monkeypatch.chdir("/")
+        write_output(tmp_path / "link/inner/b", b"x")
+        assert sorted(path.name for path in (tmp_path / "there/inner").iterdir()) == ["a", "b"]
+
+
+class TestAppending:
+    def test_each_piece_comes_behind_what_is_there(self, tmp_path):
+        for piece in (b"a", b"b"):
+            with appending(tmp_path / "file") as stream:
+                stream.write(piece)
+        assert (tmp_path / "file").read_bytes() == b"ab"
+
+    @pytest.mark.parametrize(
+        ("make", "why"),
+        [
+            (os.mkfifo, "No such device|not a regular file"),
+            (lambda path: path.symlink_to("there"), "it is a link, which is not written through"),
+            (lambda path: path.symlink_to("missing"), "it is a link, which is not written through"),
+        ],
+        ids=["a pipe", "a link", "a link to nothing"],
+    )
+    def test_it_waits_for_no_pipe_and_follows_no_link(self, tmp_path, make, why):
+        (tmp_path / "there").write_bytes(b"old")
+        make(tmp_path / "file")
+        with pytest.raises(OSError, match=why), appending(tmp_path / "file"):
+            pass
+        assert (tmp_path / "there").read_bytes() == b"old"
+        assert not (tmp_path / "missing").exists()
 
 
 def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch):

@@ -157,7 +157,7 @@ def test_a_file_without_permission_is_named(model, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     model.path("config.json").touch()
-    monkeypatch.setattr("pathlib.Path.open", refuse)  # root reads whatever its mode is
+    monkeypatch.setattr("hf_lineage.hub.reference.open_regular", refuse)  # root reads whatever its mode is
     with pytest.raises(CheckpointError, match=r"org/model: config.json cannot be read: Permission denied; check its"):
         model.read_json("config.json")
 

@@ -3,13 +3,15 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
+from tests.github import ROOT
 from tests.index.dying import dies
 from tests.models import tiny_llama
-from tests.running import COMMAND, process
+from tests.running import COMMAND, environment, process
 from tests.server import faults, serving
 from tests.server.client import remote
 
@@ -143,6 +145,27 @@ def test_a_worker_that_ends_is_told_and_the_others_go_on():
     assert "org/large was lost" in outcomes
     assert sorted(one.removesuffix(" was lost") for one in outcomes) == sorted(jobs)
     assert len([one for one in outcomes if one.endswith("lost")]) <= 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a terminal sends no such signal there")
+def test_an_interrupt_of_a_terminal_ends_all_processes_at_once_and_none_prints_a_traceback(tmp_path):
+    """A terminal sends it to each of them, at work or idle."""
+    jobs = [str(tmp_path / name) for name in ("short", "long")]
+    script = (
+        "from hf_lineage.index.engines import Work, local\nfrom tests.index.dying import waits\n"
+        f"try: list(local(waits, {jobs}, Work(workers=2), print))\nexcept KeyboardInterrupt: print('interrupted')\n"
+    )
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored, and so by what is run
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env=environment(PYTHONPATH=str(ROOT)), start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as running:  # fmt: skip
+        deadline = time.monotonic() + 60
+        while not all(map(os.path.exists, jobs)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.5)  # by then the first is done
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.communicate(timeout=30) == ("interrupted\n", "")
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):

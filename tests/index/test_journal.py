@@ -1,5 +1,7 @@
 """The journal of a build: what failed, how often a model was begun, and lines that were cut off."""
 
+import os
+
 import pytest
 
 from hf_lineage.errors import SignatureError
@@ -63,4 +65,19 @@ def test_one_that_is_too_large_is_refused(tmp_path, monkeypatch):
     journal.begun("org/a")
     monkeypatch.setattr(module, "LARGEST", 4)
     with pytest.raises(SignatureError, match=r"build\.jsonl is larger than"):
+        journal.read()
+
+
+def test_a_pipe_or_a_link_in_its_place_is_an_error_and_not_waited_for_or_followed(tmp_path):
+    (tmp_path / "outside").write_text("secret")
+    journal = Journal(tmp_path)
+    for make in (os.mkfifo, lambda path: path.symlink_to("outside")):
+        journal.file.unlink(missing_ok=True)
+        make(journal.file)
+        with pytest.raises(SignatureError, match="cannot be written"):
+            journal.begun("org/a")
+    assert (tmp_path / "outside").read_text() == "secret"
+    journal.file.unlink()
+    os.mkfifo(journal.file)
+    with pytest.raises(SignatureError, match="cannot be read: it is a pipe or a device"):
         journal.read()

@@ -153,6 +153,17 @@ def test_what_is_not_a_regular_file_is_refused(tmp_path):
         pass
 
 
+def test_a_link_is_not_written_through(file, tmp_path):
+    (tmp_path / "link").symlink_to(file)
+    before = file.read_bytes()
+    with (
+        pytest.raises(LedgerError, match="link cannot be written: it is a link, which is not written through; name an"),
+        ledger.writing(tmp_path / "link"),
+    ):
+        pass
+    assert file.read_bytes() == before
+
+
 def test_a_full_disk_is_said(file, monkeypatch):
     def full(number):
         raise OSError(28, "No space left on device")

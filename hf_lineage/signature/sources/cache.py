@@ -1,14 +1,13 @@
 """The cache: signatures that this machine made of models on the Hub, one file for each path, under the Hub's own cache.
 
 A file is used only if it belongs to this user, nobody else can write to it, and its metadata agree with its path. Any
-other file is ignored, and the signature is made again.
+other file is ignored, and the signature is made again. That does not tell who made its numbers: a file that git wrote
+belongs to this user, too. So the cache is never in a checkout.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from hf_lineage import __version__
 from hf_lineage.architecture.fingerprint import fingerprint
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.errors import LineageError, SignatureError
+from hf_lineage.files import places
 from hf_lineage.files.atomic import write_atomically
 from hf_lineage.files.folders import of_this_user_alone
 from hf_lineage.hub.reference import RepoRef
@@ -27,14 +27,18 @@ from hf_lineage.signature.values import Signature, by_path, together
 
 LARGEST = 2**30
 """Bytes of a file at most; a signature with thousands of probes is not cached."""
-PRIVATE = 0o700
+PRIVATE, OWN = 0o700, 0o600
+"""Permissions of its folder, and of its files."""
 
 
 def root() -> Path:
-    """Return the folder of the cache, which may be removed at any time: HF_LINEAGE_CACHE, by default in HF_HOME."""
+    """Return the folder of the cache, which may be removed at any time: HF_LINEAGE_CACHE, by default in HF_HOME.
+
+    Raise OptionError if HF_LINEAGE_CACHE names a place in a git checkout.
+    """
     from huggingface_hub import constants
 
-    return Path(os.environ.get("HF_LINEAGE_CACHE") or Path(constants.HF_HOME) / "lineage").expanduser()
+    return places.outside_checkouts(places.CACHE) or Path(constants.HF_HOME) / "lineage"
 
 
 def find(repo: RepoRef, architecture: str, factorization: Factorization, spec: Spec) -> Signature | None:
@@ -71,8 +75,7 @@ def write(repo: RepoRef, factorization: Factorization, whole: Signature) -> None
             if len(content) <= LARGEST:
                 root().mkdir(PRIVATE, parents=True, exist_ok=True)
                 file.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(file, content)
-                file.chmod(PRIVATE & ~stat.S_IXUSR)
+                write_atomically(file, content, OWN)
     except (OSError, LineageError) as error:
         logging.getLogger(__name__).warning("%s: its signature cannot be cached: %s", repo, error)
 

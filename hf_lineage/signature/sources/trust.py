@@ -11,7 +11,8 @@ import yaml
 
 from hf_lineage.errors import OptionError
 from hf_lineage.files import plain_yaml
-from hf_lineage.files.folders import configuration
+from hf_lineage.files.places import configuration, expanded
+from hf_lineage.files.regular import open_regular
 
 LARGEST = 2**20
 """Bytes of a trust file."""
@@ -49,13 +50,13 @@ def load(file: Path | None = None) -> Trust:
     """Return a trust file, by default the usual one, which may be missing; OptionError for an invalid one."""
     chosen = file or usual_file()
     try:
-        with chosen.open(encoding="utf-8") as stream:
-            text = stream.read(LARGEST + 1)
-        if len(text) > LARGEST:
+        with open_regular(chosen) as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
             raise OptionError(f"{chosen} is no trust file: it is larger than {LARGEST >> 20} MiB")
         # Everything in it is text: 1111 is a digest too, and no tag asks for anything.
-        trust = msgspec.convert(plain_yaml.load(text) or {}, Trust)
-        registry = trust.registry and str(chosen.absolute().parent / Path(trust.registry).expanduser())
+        trust = msgspec.convert(plain_yaml.load(content.decode()) or {}, Trust)
+        registry = trust.registry and str(chosen.absolute().parent / expanded(trust.registry, f"registry in {chosen}"))
         return msgspec.structs.replace(trust, registry=registry)
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeError) as error:
         why = plain_yaml.problem(error)

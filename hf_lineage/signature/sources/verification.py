@@ -18,6 +18,7 @@ from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import SignatureError
+from hf_lineage.files.regular import open_regular
 from hf_lineage.hub import trees
 from hf_lineage.hub.gguf_files import SUFFIX as GGUF
 from hf_lineage.hub.reference import RepoRef
@@ -174,7 +175,7 @@ def _committed(place: SignatureFiles) -> str:
 def _loaded(place: SignatureFiles, file: str) -> Signature:
     """The signature in a file; SignatureError if it is not the file that the Hub lists."""
     local = trees.fetched(place.repository, place.commit, file)
-    with local.open("rb") as stream:
+    with open_regular(local) as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() != place.entries[file].content:
             raise SignatureError(f"{file} is not the file that the Hub lists")
     try:

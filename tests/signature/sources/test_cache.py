@@ -5,12 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hf_lineage.signature.sources import cache
-from hf_lineage.signature.store import load_signature
+from hf_lineage.signature.store import load_signature, save_signature
 from hf_lineage.signature.values import PARTS
 from tests.models import card, fine_tuned, tiny_llama
 from tests.published.steps import torch_file
@@ -165,12 +166,17 @@ def open_to_all(file):
     file.chmod(0o666)
 
 
+def pipe(file):
+    file.unlink()
+    os.mkfifo(file)
+
+
 def link(file):
     file.rename(file.with_suffix(".moved"))
     file.symlink_to(file.with_suffix(".moved"))
 
 
-@pytest.mark.parametrize("spoil", [cut, empty, exchange, open_to_all, link])
+@pytest.mark.parametrize("spoil", [cut, empty, exchange, open_to_all, link, pipe])
 def test_what_is_not_ours_or_not_whole_is_made_again(online, spoil):
     first = said()
     file = next(each for each in kept() if "acme" in str(each))
@@ -183,6 +189,34 @@ def test_what_is_not_ours_or_not_whole_is_made_again(online, spoil):
     assert all(np.array_equal(getattr(made, part), getattr(right, part)) for part in PARTS)
     if spoil is not link:
         assert origins(said()) == {"base": "cache", "model": "cache"}
+
+
+def forged(folder, commit):
+    """A cache in which the numbers of a model are those of its base, as the author of a checkout would commit it."""
+    own = next(file for file in kept() if "other" in str(file))
+    place = folder / "signatures/models--acme--base" / commit / own.name
+    place.parent.mkdir(parents=True)
+    save_signature(replace(load_signature(own), model=BASE, commit=commit), place)
+    place.chmod(0o644)
+
+
+def test_a_cache_that_a_checkout_brings_is_refused(online, tmp_path, monkeypatch):
+    """Nothing about the file tells who made it: git writes it as this user."""
+    online.publish("magpie/other", card(tiny_llama(tmp_path / "other", seed=7), BASE))
+    command = ("check", "magpie/other", *QUIET)
+    assert lineage(*command, "--budget", "full").rows[0][-1] == "UNRELATED"
+    commit = online.commit(BASE, "main")
+    for place in ("elsewhere", "checkout/.hf-lineage"):
+        forged(tmp_path / place, commit)
+    monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "elsewhere"))
+    assert lineage(*command).rows[0][-1] == "RELATED"  # so who may write there decides the verdict
+    (tmp_path / "checkout/.git").mkdir()
+    monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "checkout/.hf-lineage"))
+    where = f"HF_LINEAGE_CACHE names a place in the git checkout {tmp_path / 'checkout'}"
+    assert lineage(*command).error.startswith(where)
+    monkeypatch.setenv("HF_LINEAGE_CACHE", str(tmp_path / "base/cache"))
+    assert "of which a model is checked" in lineage("check", tmp_path / "base", "--base", BASE).error
+    assert "of which a model is checked" in lineage(*command, "--local-hub", tmp_path / "base").error
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file away")

@@ -1,5 +1,7 @@
 """The trust file: what it may say, and what is said where it is wrong."""
 
+import os
+
 import pytest
 
 from hf_lineage.errors import OptionError
@@ -53,6 +55,19 @@ def test_the_usual_one_is_among_the_users_configurations(monkeypatch, own_files)
     monkeypatch.delenv("XDG_CONFIG_HOME")
     monkeypatch.setenv("HOME", "/home/wren")
     assert str(trust.usual_file()) == "/home/wren/.config/hf-lineage/trust.yaml"
+
+
+def test_a_pipe_is_not_waited_for(file):
+    os.mkfifo(file)
+    with pytest.raises(OptionError, match="cannot be read: it is a pipe or a device, not a regular file"):
+        trust.load(file)
+
+
+def test_a_folder_of_nobody_is_told(file):
+    file.write_text("registry: ~nouser/x")
+    with pytest.raises(OptionError) as error:
+        trust.load(file)
+    assert str(error.value).endswith(f"of a user who has none; set registry in {file} to a path")
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}"])

@@ -1,0 +1,37 @@
+"""What a process finds when it starts: streams that may be closed, and variables that may have no meaning."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from hf_lineage.checking import clock
+from hf_lineage.errors import OptionError, printable
+
+STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
+WHOLE_NUMBERS = ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT")
+"""Variables of which the client of the Hub makes a number when it is imported, and fails for want of one."""
+
+
+def fill_closed_streams() -> None:
+    """Put the null device in the place of each standard stream that is closed.
+
+    Otherwise the next file that is opened takes its number, and what is printed lands there; and progress bars fail.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < len(STREAMS):
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for number, (name, mode) in enumerate(STREAMS.items()):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
+def refuse_unusable_variables() -> None:
+    """Raise OptionError, which names it, for a variable whose value would be an error of some package further on."""
+    clock.moment(clock.now())
+    for name in WHOLE_NUMBERS:
+        value = os.environ.get(name, "0")
+        try:
+            int(value)
+        except ValueError:
+            raise OptionError(f"{name} must be a whole number of seconds, not {printable(value, 100)!r}") from None

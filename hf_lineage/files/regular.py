@@ -1,0 +1,25 @@
+"""Reading: a regular file is opened without ever waiting; a pipe or a device, which may never end, is an error."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+AT_ONCE = getattr(os, "O_NONBLOCK", 0)
+"""What keeps the opening of a pipe from waiting for its other end; of a regular file it changes nothing."""
+
+
+def open_regular(file: Path) -> BufferedReader:
+    """Return a regular file, opened; raise OSError for anything else, and for what cannot be opened."""
+    stream = open(file, "rb", opener=_at_once)  # noqa: SIM115 - whoever asked for it closes it
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(file))
+    return stream
+
+
+def _at_once(file: str, flags: int) -> int:
+    return os.open(file, flags | AT_ONCE)

@@ -1,0 +1,85 @@
+"""Streams that are closed, and variables that mean nothing, change no verdict."""
+
+import os
+import subprocess
+
+import pytest
+
+from hf_lineage.cli.surroundings import refuse_unusable_variables
+from hf_lineage.errors import OptionError
+from tests.github import ROOT
+from tests.models import tiny_llama
+from tests.running import COMMAND, environment, process
+
+
+def closed(arguments, redirected, **changes):
+    """Run the command line with some of its streams closed."""
+    return subprocess.run(
+        ["bash", "-c", f'"$@" {redirected}', "bash", *COMMAND, *map(str, arguments)],
+        env=environment(**changes), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("redirected", ["2>&-", "2>&- <&-", ">&- 2>&-", ">&-"])
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_closed_stream_changes_no_verdict(hub, redirected, code):
+    if code:
+        tiny_llama(hub / "acme/base", seed=1)
+    arguments = ["check", hub / "fern/child", "--local-hub", hub]
+    open_ones = process(*arguments)
+    done = closed(arguments, redirected)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert done.stdout == ("" if redirected.startswith(">&-") else open_ones.out)
+
+
+def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_stream(hub, tmp_path):
+    arguments = ["check", hub / "fern/child", "--local-hub", hub]
+    assert closed([*arguments, "-o", tmp_path / "expected"], "").returncode == 0
+    assert closed([*arguments, "-o", tmp_path / "report"], ">&- 2>&- <&-").returncode == 0
+    assert (tmp_path / "report").read_bytes() == (tmp_path / "expected").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("SOURCE_DATE_EPOCH", "zzz", "SOURCE_DATE_EPOCH must be seconds since 1970, not zzz"),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", "zzz", "HF_HUB_DOWNLOAD_TIMEOUT must be a whole number of seconds, not 'zzz'"),
+        ("HF_HUB_ETAG_TIMEOUT", "", "HF_HUB_ETAG_TIMEOUT must be a whole number of seconds, not ''"),
+        (
+            "HF_LINEAGE_CACHE", "~nouser/x",
+            "~nouser/x names the home folder of a user who has none; set HF_LINEAGE_CACHE to a path",
+        ),
+        (
+            "XDG_CONFIG_HOME", "~nouser/x",
+            "~nouser/x names the home folder of a user who has none; set XDG_CONFIG_HOME to a path",
+        ),
+    ],
+)  # fmt: skip
+def test_a_variable_that_means_nothing_is_one_line_that_names_it(hub, variable, value, message):
+    arguments = ("check", hub / "fern/child", "--local-hub", hub, "--format", "json")
+    assert process(*arguments, env=environment(**{variable: value})).error == message
+
+
+def test_variables_as_they_should_be_are_accepted(monkeypatch):
+    for name in ("SOURCE_DATE_EPOCH", "HF_HUB_DOWNLOAD_TIMEOUT"):
+        monkeypatch.setenv(name, "60")
+    refuse_unusable_variables()
+    monkeypatch.setenv("HF_HUB_DOWNLOAD_TIMEOUT", "1.5")
+    with pytest.raises(OptionError):
+        refuse_unusable_variables()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="it looks otherwise there")
+@pytest.mark.parametrize("variable", ["PYTHONIOENCODING", "PYTHONHASHSEED"])
+def test_an_isolated_python_takes_no_notice_of_variables_that_would_end_it(hub, variable):
+    """Without -I they end Python before any line of hf-lineage runs, with the code that means UNRELATED."""
+    script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from hf_lineage.cli import main; sys.exit(main())"
+    arguments = ["check", str(hub / "fern/child"), "--local-hub", str(hub)]
+    codes = [
+        subprocess.run(
+            [COMMAND[0], *flags, "-c", script, *arguments],
+            env=environment(**{variable: "nonsense"}), capture_output=True, timeout=60,
+        ).returncode
+        for flags in ([], ["-I"])
+    ]  # fmt: skip
+    assert codes == [1, 0]
