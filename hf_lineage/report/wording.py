@@ -221,9 +221,8 @@ def reading(row: Row) -> Iterator[str]:
 
 def _missed(row: Row) -> str:
     """What an early UNRELATED does not exclude, as the beginning of a phrase."""
-    if not isinstance(row.verdict, Unrelated) or row.layers is None:
-        return ""
-    return f"copies of fewer than {graft(row.layers)} layers may be among those that were not read; "
+    least = graft(row.layers) if isinstance(row.verdict, Unrelated) and row.layers else 0
+    return f"copies of fewer than {least} layers may be among those that were not read; " if least else ""
 
 
 def layers_read(paths: Sequence[Evidence]) -> str:
