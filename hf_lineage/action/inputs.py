@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from hf_lineage import __version__
+from hf_lineage.checking.naming import named
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.policies import OWN
 from hf_lineage.errors import OptionError, printable
@@ -88,7 +89,7 @@ def _model(given: Mapping[str, str]) -> str:
     if name and hub_name(model) is None:
         shown = printable(model, 200)
         raise OptionError(f"the input model must be a Hub name such as org/model, not {shown}; see local-path")
-    return folder or model
+    return named(Path(folder)) if folder else model
 
 
 def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:

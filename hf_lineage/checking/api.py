@@ -6,6 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_lineage.checking.clock import now
@@ -13,7 +14,7 @@ from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.judged import Report as Report
 from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import OpenedModel, open_model
-from hf_lineage.checking.naming import Model, locate, located, named, one, several, weights
+from hf_lineage.checking.naming import Model, locate, located, named, one, several, unambiguous, weights
 from hf_lineage.checking.opened import described, headers, model_config
 from hf_lineage.checking.options import Options, takes_options
 from hf_lineage.checking.parts import counterpart, only, parts_of
@@ -61,7 +62,7 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     """Return what `check` returns, for a model that was located before: the Hub is not asked for it again."""
     began, options = now(), ordered(options)
     adapters = adapters_of(source)
-    declared = _named(bases) if bases else _declared(source, adapters)
+    declared = _named(bases, options.local_hub) if bases else _declared(source, adapters)
     rows: tuple[Row, ...] = ()
     notes = list(declared.notes)
     if declared.claims and isinstance(source, RepoRef) and adapters.places:
@@ -193,7 +194,9 @@ def _repository(source: RepoRef | Signature) -> RepoRef | None:
     return None if isinstance(source, Signature) else source
 
 
-def _named(bases: Sequence[str]) -> Claims:
+def _named(bases: Sequence[str], local_hub: Path | None) -> Claims:
+    for base in bases:
+        unambiguous(base, local_hub)
     return Claims(tuple(Claim(base, None, NAMED) for base in bases), ())
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from hf_lineage.checking.api import check_source, without_model
-from hf_lineage.checking.naming import is_path, locate_base
+from hf_lineage.checking.naming import is_path, locate
 from hf_lineage.checking.options import Options
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import CheckpointError, NetworkError, NoModelError, OptionError, RepositoryError, printable
@@ -167,4 +167,4 @@ def _refuse(options: Options, policy: Policy) -> None:
         raise RepositoryError(f"{options.local_hub} is no folder, so it is no local hub; check --local-hub")
     for null in options.nulls:
         if published_null(null) is None:
-            locate_base(null, options.local_hub)
+            locate(null, options.local_hub)

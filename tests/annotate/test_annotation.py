@@ -190,7 +190,7 @@ class TestFolder:
         monkeypatch.chdir(hub / "fern")
         for model, base in (
             (hub / "fern/child", hub / "acme/base"),
-            ("child", "../acme/base"),
+            ("./child", "../acme/base"),
             ("child/.", hub / "acme/base"),
         ):
             assert lineage("annotate", model, "--base", base, "--write").code == 0
