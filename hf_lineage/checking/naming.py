@@ -144,6 +144,11 @@ def unambiguous(name: str, local_hub: Path | None = None) -> None:
         )
 
 
+def is_here(name: str) -> bool:
+    """Return whether a name that the user typed means something on this machine, be it there or not."""
+    return is_path(name) and (is_folder(name) or is_file(name) or _PART.fullmatch(name) is None)
+
+
 def is_path(name: str) -> bool:
     """Return whether a name that the user typed means a folder or a file, such as ./x.
 

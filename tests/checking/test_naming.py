@@ -152,7 +152,7 @@ class TestTyped:
         assert lineage("annotate", "./model", "--base", f"./{LLAMA}", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
         assert (claim["base"], claim["command"]) == (
-            "./Llama-3.1-8B", "hf-lineage check . --base ./Llama-3.1-8B",
+            "./Llama-3.1-8B", "hf-lineage check . --base ../meta-llama/Llama-3.1-8B",
         )  # fmt: skip
 
 
