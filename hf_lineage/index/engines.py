@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing import connection
 from typing import Any, TypeVar
 
-from hf_lineage.errors import OptionError
+from hf_lineage.errors import OptionError, installation
 from hf_lineage.hub import pace
 
 Job = TypeVar("Job")
@@ -76,7 +76,7 @@ def ray(task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: L
     try:
         import ray as library
     except ImportError:
-        raise OptionError("--engine ray needs Ray; install hf-lineage[ray]") from None
+        raise OptionError(f"--engine ray needs Ray; {installation('ray')}") from None
     cluster: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": work.workers}
     library.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **cluster)
     remote: Any = library.remote(num_cpus=1, max_retries=0)(_prepared)
