@@ -34,6 +34,14 @@ def printable(text: object, limit: int = LONGEST) -> str:
     return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
 
 
+def installation(extra: str) -> str:
+    """Return the command that installs an extra: from the repository, while the name is nobody's on the package index.
+
+    A hint that named the package alone would install what anybody may upload under that name.
+    """
+    return f"pip install 'hf-lineage[{extra}] @ git+https://github.com/hf-lineage/hf-lineage'"
+
+
 class LineageError(Exception):
     """Base of all errors raised on purpose; `str(error)` is one printable line."""
 

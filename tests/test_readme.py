@@ -51,6 +51,14 @@ def test_the_readme_is_short_and_tells_how_to_set_up():
     assert "$ make test" in readme
 
 
+def test_until_a_release_no_line_installs_what_bears_our_name_on_the_package_index():
+    """The name is nobody's there: whoever registers it is installed."""
+    shown = [*FILES, *(ROOT / "hf_lineage").rglob("*.py")]
+    named = re.compile(r"(pip|uv|pipx) install (--\S+ )*['\"]?hf-lineage(\[[\w{}.]+\])?(?!\[| @ git\+https)")
+    lines = [(file.name, line) for file in shown for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [(name, line) for name, line in lines if named.search(line) and "do not run that" not in line] == []
+
+
 def test_every_link_of_the_readme_works_on_the_package_index():
     text = README.read_text(encoding="utf-8")
     links = [*LINK.findall(text), *re.findall(r"""(?:src|srcset|href)=["']?([^"'\s>]+)""", text)]

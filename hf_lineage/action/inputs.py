@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from hf_lineage import __version__
 from hf_lineage.action.own_policy import is_own
-from hf_lineage.checking.naming import locate
+from hf_lineage.checking.naming import locate, named
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.policies import OWN
 from hf_lineage.errors import OptionError, printable
@@ -87,16 +87,16 @@ def _model(given: Mapping[str, str]) -> str:
     if name and hub_name(model) is None:
         shown = printable(model, 200)
         raise OptionError(f"the input model must be a Hub name such as org/model, not {shown}; see local-path")
-    return folder or model
+    return named(Path(folder)) if folder else model
 
 
 def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """The policy: the one that the workflow names, else that of the folder where it is the repository's own."""
-    named, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
-    if folder and named in ("", OWN):
+    asked, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
+    if folder and asked in ("", OWN):
         local_hub = Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None
-        return OWN if is_own(lambda: locate(folder, local_hub), environ) else ""
-    return "" if named == NO_POLICY else named
+        return OWN if is_own(lambda: locate(named(Path(folder)), local_hub), environ) else ""
+    return "" if asked == NO_POLICY else asked
 
 
 def _one_of(asked: str, name: str, allowed: Sequence[Word]) -> Word:

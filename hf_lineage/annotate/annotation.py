@@ -11,7 +11,7 @@ from typing import Literal
 
 from hf_lineage.annotate import difference, offline, same, section
 from hf_lineage.checking.api import Report, check_source
-from hf_lineage.checking.naming import is_path, located, weights
+from hf_lineage.checking.naming import is_here, located, weights
 from hf_lineage.checking.options import Options
 from hf_lineage.claims import card
 from hf_lineage.claims.sources import CARD
@@ -222,7 +222,7 @@ def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
 def _names(model: str, repo: RepoRef, others: Sequence[str], local_hub: Path | None) -> dict[str, str]:
     """Public names for what is on this machine, and for the model: without its branch; of a folder, that it is here."""
     in_hub = local_hub and hub_name(model) and is_folder(str(local_hub / model))
-    names = {name: f"./{Path(name).resolve().name}" for name in others if is_path(name)}
+    names = {name: f"./{Path(name).resolve().name}" for name in others if is_here(name)}
     public = repo.remote or ("" if in_hub else record.HERE)
     return names | ({model: public} if public else {})
 

@@ -5,6 +5,7 @@ Structure is data: no model class is named in this package. `registry/README.md`
 
 from __future__ import annotations
 
+import difflib
 import functools
 import itertools
 import os
@@ -31,6 +32,9 @@ from hf_lineage.files.regular import open_regular
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml reads the registry about eight times as fast as PyYAML does alone."""
+
+USUAL_TASK = "forcausallm"
+"""What the names of most classes end with, in small letters."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,20 @@ def listing(name: str, root: Path | None = None) -> Iterator[Factorization]:
     for path, text in _texts(root or registry_root()).items():
         if name in text and name in (factorization := _parse(path, text)).classes:
             yield factorization
+
+
+def similar(name: str) -> str | None:
+    """Return the class of the registry that a user may mean by a name such as qwen3; None if none is like it."""
+    classes = {_plain(listed): listed for chosen in factorizations() for listed in sorted(chosen.classes, reverse=True)}
+    meant = _plain(name)
+    begun = [known for known in classes if meant and known.startswith(meant)]
+    close = difflib.get_close_matches(meant, classes, n=1, cutoff=0.9)
+    best = min(begun, key=lambda known: (not known.endswith(USUAL_TASK), len(known), known), default=None)
+    return classes[best or close[0]] if best or close else None
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def _texts(root: Path) -> Mapping[Path, str]:

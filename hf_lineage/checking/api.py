@@ -6,6 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hf_lineage.checking.clock import now
@@ -13,9 +14,9 @@ from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.judged import Report as Report
 from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import OpenedModel, open_model
-from hf_lineage.checking.naming import Model, locate, located, named, one, several, weights
+from hf_lineage.checking.naming import Model, locate, located, named, one, several, unambiguous, weights
 from hf_lineage.checking.opened import described, headers, model_config
-from hf_lineage.checking.options import Options
+from hf_lineage.checking.options import Options, takes_options
 from hf_lineage.checking.parts import counterpart, only, parts_of
 from hf_lineage.checking.relation import parts_notes, relation_notes
 from hf_lineage.checking.rows import NAMED, Row, as_merge, judge_claim, judge_pair, judge_parts, opened_once
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from hf_lineage.signature.sources.publishing import Published
 
 
+@takes_options
 def check(
     model: Model, bases: Model | Sequence[Model] = (), options: Options | None = None, *, on_hub: bool = False
 ) -> Report:
@@ -60,7 +62,7 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
     """Return what `check` returns, for a model that was located before: the Hub is not asked for it again."""
     began, options = now(), ordered(options)
     adapters = adapters_of(source)
-    declared = _named(bases) if bases else _declared(source, adapters)
+    declared = _named(bases, options.local_hub) if bases else _declared(source, adapters)
     rows: tuple[Row, ...] = ()
     notes = list(declared.notes)
     if declared.claims and isinstance(source, RepoRef) and adapters.places:
@@ -93,6 +95,7 @@ def without_model(model: str, source: RepoRef, options: Options, reason: str) ->
     return Report(model, source.commit, rows, declared.conflicts, ordered(options), source, declared.notes)
 
 
+@takes_options
 def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: Model = "") -> Report:
     """Compare two models, whatever they declare; A is the reference whose weakest layer sets the gate.
 
@@ -140,6 +143,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
     return compared
 
 
+@takes_options
 def extract(model: Model, options: Options | None = None) -> Signature:
     """Return the signature of a model along the paths of the options; raise LineageError if it cannot be made.
 
@@ -152,6 +156,7 @@ def extract(model: Model, options: Options | None = None) -> Signature:
     return open_model(only(located(named(model), options)), options).signature()
 
 
+@takes_options
 def publish(model: Model, options: Options | None = None, to: str | None = None) -> tuple[Signature, Published]:
     """Propose the signature of a model to its repository on the Hub, or to a repository of signatures.
 
@@ -166,6 +171,7 @@ def publish(model: Model, options: Options | None = None, to: str | None = None)
     return signature, publishing.propose(repo, described(repo, options.choice).factorization, signature, to)
 
 
+@takes_options
 def inspect(model: Model, options: Options | None = None) -> Inspection:
     """Return trace concentration and pairing of one model along every path; raise LineageError if it cannot be read.
 
@@ -188,7 +194,9 @@ def _repository(source: RepoRef | Signature) -> RepoRef | None:
     return None if isinstance(source, Signature) else source
 
 
-def _named(bases: Sequence[str]) -> Claims:
+def _named(bases: Sequence[str], local_hub: Path | None) -> Claims:
+    for base in bases:
+        unambiguous(base, local_hub)
     return Claims(tuple(Claim(base, None, NAMED) for base in bases), ())
 
 

@@ -1,7 +1,8 @@
 """Naming: which repository, folder or file a name means; that depends on who gave the name.
 
-A name that the user typed may be a folder or a file. A name that a repository declares is always one on the Hub: the
-working directory may be a checkout whose author chose the names of its folders.
+A name that the user typed is a folder or a file where it cannot be a name on the Hub, as ./x cannot. A name that a
+repository declares is always one on the Hub: the working directory may be a checkout whose author chose the names of
+its folders.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hf_lineage.errors import OptionError, RepositoryError, SignatureError, prin
 from hf_lineage.files.folders import is_file, is_folder
 from hf_lineage.files.places import refuse_within
 from hf_lineage.hub.converted import nameable
+from hf_lineage.hub.local import spelled
 from hf_lineage.hub.reference import RepoRef, hub_name, resolve
 from hf_lineage.signature.store import load_signature
 from hf_lineage.signature.values import Signature
@@ -70,6 +72,8 @@ def locate(
     `subfolder`, or behind the name of the repository. `file` names a GGUF, ONNX or CTranslate2 file of the
     repository; the path of one may also stand for the model itself.
     """
+    if not on_hub:
+        unambiguous(model, local_hub)
     if is_file(model) and not on_hub:
         return _in_its_folder(model) if nameable(model) else _signature(Path(model))
     if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
@@ -128,24 +132,30 @@ def one(model: str, options: Options) -> RepoRef:
     return only(weights(model, located(model, options)))
 
 
-def locate_base(name: str, local_hub: Path | None = None) -> RepoRef | Signature:
-    """Return what a base or a null that the user typed means: a folder or a file only if it is written as a path.
+def unambiguous(name: str, local_hub: Path | None = None) -> None:
+    """Raise RepositoryError for a name that may be one on the Hub, and that something here bears as well.
 
-    Raise LineageError if it does not exist.
+    Neither is silently taken for the other, whether the name is that of a model or of a base: who chose the name of a
+    folder of a checkout must not choose what is compared.
     """
-    if is_path(name):
-        return locate(name, local_hub)
-    try:
-        return resolve(name, local_hub, folders=False)
-    except RepositoryError as error:
-        here = is_folder(name) or is_file(name)
-        raise RepositoryError(f"{error}; for what is here write ./{name}" if here else str(error)) from None
+    kind = "folder" if is_folder(name) else "file" if is_file(name) else ""
+    if kind and not is_path(name) and not (local_hub and spelled(local_hub, name)):
+        raise RepositoryError(
+            f"{name} may be a name on the Hub, and there is a {kind} ./{name} here: write ./{name}, or {name}@main for "
+            "what is on the Hub"
+        )
+
+
+def is_here(name: str) -> bool:
+    """Return whether a name that the user typed means something on this machine, be it there or not."""
+    return is_path(name) and (is_folder(name) or is_file(name) or _PART.fullmatch(name) is None)
 
 
 def is_path(name: str) -> bool:
-    """Return whether a base or a null that the user typed means a folder or a file, such as ./x.
+    """Return whether a name that the user typed means a folder or a file, such as ./x.
 
-    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives, or of a
+    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives, of weights, or of a
     converted model.
     """
-    return hub_name(name) is None or ("/" not in name and (name.endswith(SUFFIX) or nameable(name)) and is_file(name))
+    of_file = Path(name).suffix in WEIGHTS or nameable(name)
+    return hub_name(name) is None or ("/" not in name and of_file and is_file(name))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hf_lineage.checking.model import OpenedModel, open_model
-from hf_lineage.checking.naming import locate_base
+from hf_lineage.checking.naming import locate
 from hf_lineage.checking.options import Options
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import NothingToCompare, OptionError, printable
@@ -64,7 +64,7 @@ def _add(scores: Mapping[str, dict[str, float]], name: str, measured: Scores) ->
 def _measured(
     name: str, pair: tuple[OpenedModel, OpenedModel], options: Options, against: Callable[[OpenedModel], Verdict]
 ) -> Scores:
-    source = locate_base(name, options.local_hub)
+    source = locate(name, options.local_hub)
     try:
         other = open_model(source, options)
     except NothingToCompare as error:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from hf_lineage.architecture.choice import Choice
-from hf_lineage.architecture.lookup import listing
+from hf_lineage.architecture.lookup import listing, similar
 from hf_lineage.checking.settled import settle
-from hf_lineage.errors import OptionError
+from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence.procedure import Procedure
 from hf_lineage.files import places
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.signature.fields import Names, OptionalPath
 from hf_lineage.signature.options import Sources, Spec
 from hf_lineage.signature.sources import trust
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -85,9 +90,25 @@ class Options(Sources, Procedure, Spec):
         if self.registry is not None and not self.registry.is_dir():
             raise OptionError(f"--registry {self.registry} is no folder; give the one that holds the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
-            raise OptionError(f"--as {self.as_class} is no class of the registry; `hf-lineage registry` lists them")
+            meant = similar(self.as_class)
+            instead = f"did you mean {meant}?" if meant else "`hf-lineage registry` lists them"
+            raise OptionError(f"--as {printable(self.as_class, 200)} is no class of the registry; {instead}")
         if 1 / (self.permutations + 1) > self.alpha:
             least = -int(-1 // self.alpha) - 1
             raise OptionError(
                 f"alpha {self.alpha:g} cannot be reached with {self.permutations} permutations; use at least {least}"
             )
+
+
+def takes_options(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """A function of the API that says where its options stand when one is named as an argument of its own."""
+
+    @functools.wraps(function)
+    def called(*arguments: Given.args, **named: Given.kwargs) -> Result:
+        for name, value in named.items():
+            if name in Options.__dataclass_fields__:
+                example = f"{function.__name__}(..., options=Options({name}={printable(repr(value), 100)}))"
+                raise OptionError(f"{name} is a field of hf_lineage.Options; write {example}")
+        return function(*arguments, **named)
+
+    return called

@@ -14,7 +14,7 @@ from hf_lineage.architecture.lookup import fitting
 from hf_lineage.checking.naming import one
 from hf_lineage.checking.opened import model_config, open_header
 from hf_lineage.checking.options import Options
-from hf_lineage.errors import OptionError, RegistryError
+from hf_lineage.errors import OptionError, RegistryError, installation
 from hf_lineage.files.atomic import make_folder, write_output
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ def prove(folder: Path, model: str, options: Options | None = None) -> Proof:
     try:
         from hf_lineage.signature.proving.prove import prove as held_against
     except ImportError as error:
-        raise OptionError(
-            f"--prove runs the module of transformers; pip install 'hf-lineage[prove]' ({error})"
-        ) from None
+        raise OptionError(f"--prove runs the module of transformers; {installation('prove')} ({error})") from None
     proof = held_against(factorization, architecture, config)
     if proof.holds:
         proved.record(factorization, architecture, proof.release)

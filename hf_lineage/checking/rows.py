@@ -11,7 +11,7 @@ from hf_lineage.checking.ancestors import Step, reach, through
 from hf_lineage.checking.derivation import derived
 from hf_lineage.checking.failures import VERDICTS, attempt
 from hf_lineage.checking.model import OpenedModel, open_model
-from hf_lineage.checking.naming import locate_base
+from hf_lineage.checking.naming import locate
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import CONFIG, Parts, counterpart, part_of, unchanged
 from hf_lineage.checking.reading import Downloads
@@ -184,7 +184,7 @@ def base_of(claim: Claim, local_hub: Path | None, part: str = "") -> RepoRef | S
 def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
     """Return the repository of a base, of which a folder may be meant; otherwise as `base_of`."""
     named = claim.sources == NAMED
-    return locate_base(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False)
+    return locate(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False)
 
 
 def judge_parts(

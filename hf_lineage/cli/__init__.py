@@ -12,7 +12,18 @@ from dataclasses import dataclass
 import click
 
 from hf_lineage import __version__
-from hf_lineage.cli import annotating, building, completing, growing, indexing, judging, models, publishing, watching
+from hf_lineage.cli import (
+    annotating,
+    building,
+    completing,
+    growing,
+    indexing,
+    judging,
+    mistyped,
+    models,
+    publishing,
+    watching,
+)
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
 from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
 from hf_lineage.errors import printable, told
@@ -41,6 +52,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 
 @click.group(
+    cls=mistyped.Program,
     epilog=with_examples(
         EPILOG,
         "hf-lineage check org/model",
@@ -49,7 +61,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
     ),
     context_settings={**HELP, "max_content_width": 80},
 )
-@click.version_option(__version__, prog_name="hf-lineage")
+@click.version_option(__version__, "-v", "-V", "--version", prog_name="hf-lineage")
 @DEBUG
 def cli() -> None:
     """Tell from weights alone whether a model really comes from the base it declares."""
@@ -105,6 +117,8 @@ def _told(error: BaseException) -> str:
     """What went wrong, in words."""
     if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
         return f"{' '.join(error.format_message().split())} (--help shows the usage)"
+    if isinstance(error, click.NoSuchOption):
+        return f"{mistyped.option_meant(error)} (--help shows the usage)"
     if isinstance(error, click.ClickException):
         return f"{error.format_message()} (--help shows the usage)"
     if isinstance(error, click.Abort | KeyboardInterrupt):

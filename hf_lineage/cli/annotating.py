@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from hf_lineage.annotate.annotation import Target
 
 EPILOG = with_examples(
-    "MODEL is org/name, org/name@branch, or a folder. Only a base from which more than half is inherited is written as "
-    "verified; any other verdict is written as what it is, with its reason. Exit codes: 0 the card was written or is "
-    "up to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted.",
+    "MODEL is org/name, org/name@branch, or a folder as ./name. Only a base from which more than half is inherited is "
+    "written as verified; any other verdict is written as what it is, with its reason. Exit codes: 0 the card was "
+    "written or is up to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted.",
     "hf-lineage annotate org/model",
     "hf-lineage annotate ./folder --write",
     "hf-lineage annotate org/model --pull-request",

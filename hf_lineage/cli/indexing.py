@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 CODES = "2 usage or input error, 130 interrupted."
 ADDING = with_examples(
-    "A model is org/name, org/name@revision, a folder, or a signature file. A model whose commit is in the index is "
-    f"not read again, so a run that was stopped goes on where it was. Exit codes: 0 all are in the index, {CODES}",
+    "A model is org/name, org/name@revision, a folder as ./name, or a signature file. A model whose commit is in the "
+    "index is not read again, so a run that was stopped goes on where it was. "
+    f"Exit codes: 0 all are in the index, {CODES}",
     "hf-lineage index add org/model other/model",
     "hf-lineage index add --author org --index ./index",
 )
@@ -43,8 +44,8 @@ SHOWING = with_examples(
     f"Exit codes: 0 the index was read, {CODES}", "hf-lineage index list", "hf-lineage index list --format json"
 )
 IDENTIFYING = with_examples(
-    f"MODEL is org/name, org/name@revision, a folder, or a signature file. Exit codes: 0 a relative was found, 3 none "
-    f"was, {CODES}",
+    f"MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 a relative was "
+    f"found, 3 none was, {CODES}",
     "hf-lineage identify org/model",
     "hf-lineage identify ./folder --index ./index --top 10",
 )

@@ -10,6 +10,7 @@ import click
 from hf_lineage.cli import governing
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import REPORT, Delivery, ready_beside
+from hf_lineage.cli.mistyped import OneModel
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -77,7 +78,7 @@ NEAREST = click.option(
 )
 
 
-@click.command(epilog=CHECKING)
+@click.command(epilog=CHECKING, cls=OneModel)
 @click.argument("model", type=MODEL)
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
 @with_options(governing.FILE, governing.FAILS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hf_lineage.errors import NothingToCompare
+from hf_lineage.errors import NothingToCompare, installation
 
 
 def gguf() -> Any:
@@ -13,6 +13,6 @@ def gguf() -> Any:
         import gguf as package
     except ImportError:
         raise NothingToCompare(
-            "a GGUF file is read with the package gguf, which is not installed; `pip install 'hf-lineage[gguf]'`"
+            f"a GGUF file is read with the package gguf, which is not installed; `{installation('gguf')}`"
         ) from None
     return package

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hf_lineage.errors import printable
+from hf_lineage.errors import installation, printable
 from hf_lineage.index.key import BITS, VERSION
 
 BEGIN, END = "<!-- begin hf-lineage index -->", "<!-- end hf-lineage index -->"
@@ -46,7 +46,7 @@ finds what a model was made from. They are computed from weights alone, and hold
 {table}
 
 ```console
-$ pip install 'hf-lineage[index]'
+$ {installation("index")}
 $ hf-lineage identify org/model --index {printable(name, 200)}
 $ hf-lineage index pull {printable(name, 200)}
 ```

@@ -16,7 +16,7 @@ from multiprocessing import connection, resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-from hf_lineage.errors import OptionError
+from hf_lineage.errors import OptionError, installation
 from hf_lineage.hub import pace
 
 Job = TypeVar("Job")
@@ -114,7 +114,7 @@ def ray(task: Callable[[Job], Outcome], jobs: Iterable[Job], work: Work, lost: L
     try:
         import ray as library
     except ImportError:
-        raise OptionError("--engine ray needs Ray; install hf-lineage[ray]") from None
+        raise OptionError(f"--engine ray needs Ray; {installation('ray')}") from None
     cluster: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": work.workers}
     library.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **cluster)
     remote: Any = library.remote(num_cpus=1, max_retries=0)(_prepared)

@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.errors import OptionError
+from hf_lineage.errors import OptionError, installation
 from hf_lineage.index.key import BITS, VERSION
 
 LARGEST = 2**32
@@ -144,5 +144,5 @@ def libraries() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise OptionError("an index needs pyarrow; install hf-lineage[index]") from None
+        raise OptionError(f"an index needs pyarrow; {installation('index')}") from None
     return pyarrow, pyarrow.parquet

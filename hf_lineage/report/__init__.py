@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_lineage.errors import OptionError, printable
+from hf_lineage.errors import OptionError, installation, printable
 
 if TYPE_CHECKING:
     from hf_lineage.checking.api import Report
@@ -88,7 +88,7 @@ def renderer(form: str) -> Format:
         raise OptionError(f"there is no format {printable(form, 50)!r}; there are {', '.join(FORMATS)}")
     extra = FORMATS[form].extra
     if extra is not None and find_spec(extra.module) is None:
-        raise OptionError(f"--format {form} needs {extra.package}; run pip install 'hf-lineage[{extra.name}]'")
+        raise OptionError(f"--format {form} needs {extra.package}; run {installation(extra.name)}")
     return FORMATS[form]
 
 

@@ -1,11 +1,16 @@
-"""Commands: what makes a report again, as words of a shell; no path in them tells where on this machine files are."""
+"""Commands: what makes a report again, as words of a shell that are typed in the working directory.
+
+Paths are relative. Of one that leads far away only the last part is told, behind `/path/to`, for the reader to fill in.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from hf_lineage.checking.api import Report
+from hf_lineage.checking.naming import named
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.errors import printable
@@ -13,38 +18,46 @@ from hf_lineage.report import numbers, public
 
 _BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share", "evidence")
 _FLAGS = ("recompute", "published", "allow_pickle")
+Write = Callable[[str], str]
 
 
-def command(model: str, commit: str | None, row: Row, options: Options, names: Mapping[str, str]) -> str:
-    """Return the command that measures one row again, at the same commits."""
-    words = ["hf-lineage", "check", _pinned(model, commit)]
+def command(model: str, commit: str | None, row: Row, options: Options, write: Write) -> str:
+    """Return the command that measures one row again, at the same commits; `write` writes each name and path."""
+    words = ["hf-lineage", "check", _pinned(write(model), commit)]
     if not row.claim.problem:
-        words += ["--base", _pinned(names.get(row.claim.base, row.claim.base), row.base_commit)]
-    return printable(shlex.join([*words, *_options(options, names)]))
+        words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
+    return printable(shlex.join([*words, *_options(options, write)]))
 
 
 def of_claim(report: Report, row: Row) -> str:
     """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
-    names = public.names(report)
-    model = names.get(report.model, report.model)
-    besides = shlex.join(_surroundings(report, names))
-    return " ".join(filter(None, (command(model, report.commit, row, report.options, names), printable(besides))))
+    write = _here(report)
+    besides = shlex.join(_surroundings(report, write))
+    again = command(report.model, report.commit, row, report.options, write)
+    return " ".join(filter(None, (again, printable(besides))))
 
 
 def of_report(report: Report, *further: str) -> str:
     """Return the command that makes the whole report again, at the commits that it was made of."""
-    names = public.names(report)
+    write = _here(report)
     name, *rest = report.called
-    model = _pinned(names.get(report.model, report.model), report.commit)
-    named = [row for row in report.rows if row.claim.sources == NAMED]
-    bases = dict.fromkeys(_pinned(names.get(row.claim.base, row.claim.base), row.base_commit) for row in named)
+    model = _pinned(write(report.model), report.commit)
+    typed = [row for row in report.rows if row.claim.sources == NAMED]
+    bases = dict.fromkeys(_pinned(write(row.claim.base), row.base_commit) for row in typed)
     words = [*bases, model] if name == "compare" else [model, *(word for base in bases for word in ("--base", base))]
-    words += [names.get(word, word) for word in rest]
-    options = (*_options(report.options, names), *_surroundings(report, names))
+    words += [word if word.startswith("--") else write(word) for word in rest]
+    options = (*_options(report.options, write), *_surroundings(report, write))
     return printable(shlex.join(["hf-lineage", name, *words, *options, *further]))
 
 
-def _options(options: Options, names: Mapping[str, str]) -> list[str]:
+def _here(report: Report) -> Write:
+    """How names are written in the working directory; the model by the name that the user gives its folder."""
+    on_hub = report.source is not None and report.source.remote is not None
+    given = {} if on_hub or not report.as_name else {report.model: report.as_name}
+    return lambda name: given.get(name) or public.written(name, Path())
+
+
+def _options(options: Options, write: Write) -> list[str]:
     """The options that a verdict depends on, where they are not the usual ones."""
     recipe, usual, words = options.recipe, Options(), list[str]()
     if recipe.option != usual.recipe.option:
@@ -57,7 +70,7 @@ def _options(options: Options, names: Mapping[str, str]) -> list[str]:
         if (value := getattr(options, name)) != getattr(usual, name):
             words += [_option(name), str(value)]
     words += ["--as", options.as_class] if options.as_class else []
-    words += ["--registry", _shown(options.registry, names)] if options.registry else []
+    words += ["--registry", _folder(options.registry, write)] if options.registry else []
     for kind in options.accept:
         words += ["--accept", kind]
     words += ["--file", options.file] if options.file else []
@@ -65,18 +78,18 @@ def _options(options: Options, names: Mapping[str, str]) -> list[str]:
     for repository in options.signatures:
         words += ["--signatures", repository]
     for null in options.nulls:
-        words += ["--null", names.get(null, null)]
+        words += ["--null", write(null)]
     return words
 
 
-def _surroundings(report: Report, names: Mapping[str, str]) -> Iterator[str]:
+def _surroundings(report: Report, write: Write) -> Iterator[str]:
     """The draw that was made, and where models and trust were found."""
     options = report.options
     if options.order_seed is not None and any(map(_drawn, report.rows)):
         yield from ("--order-seed", str(options.order_seed))
     for name, folder in (("--local-hub", options.local_hub), ("--trust", options.trust)):
         if folder is not None:
-            yield from (name, _shown(folder, names))
+            yield from (name, _folder(folder, write))
 
 
 def _drawn(row: Row) -> bool:
@@ -90,8 +103,9 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _shown(folder: object, names: Mapping[str, str]) -> str:
-    return names.get(str(folder), str(folder))
+def _folder(folder: Path, write: Write) -> str:
+    """A folder or a file, which is none of the Hub whatever it is called."""
+    return write(named(folder))
 
 
 def _pinned(model: str, commit: str | None) -> str:

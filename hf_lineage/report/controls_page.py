@@ -35,7 +35,7 @@ def render(controlled: Controlled, explain: bool = False) -> str:
     """Return the page; `explain` adds nothing, the page of the pair alone has every layer."""
     del explain
     private = {name: short for report in _reports(controlled) for name, short in public.names(report).items()}
-    again, controlled = public.renamed(command(controlled), private), _public(controlled, private)
+    again, controlled = command(controlled), _public(controlled, private)
     title = f"{printable(controlled.pair.model, 200)} and {printable(controlled.base, 200)}, beside controls"
     header = tag(
         "header",

@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 import numpy as np
 
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.controls import Control, Controlled
+from hf_lineage.checking.naming import named
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
@@ -19,6 +21,7 @@ from hf_lineage.evidence.verdict import Evidence, Related, Unrelated, Unverifiab
 from hf_lineage.report import wording
 from hf_lineage.report.columns import COLUMNS as COLUMNS_OF_CLAIMS
 from hf_lineage.report.command import command as of_row
+from hf_lineage.report.public import written
 
 COLUMNS = ("Model", "Named as", *COLUMNS_OF_CLAIMS[2:])
 MEANING = (
@@ -170,21 +173,25 @@ def command(controlled: Controlled) -> str:
     """Return the command that makes the comparison again, at the same commits."""
     pair, options = controlled.pair, controlled.pair.options
     base = next((row.base_commit for row in pair.rows if row.base_commit), None)
-    words = ["hf-lineage", "compare", _pinned(controlled.base, base), _pinned(pair.model, pair.commit)]
+    words = ["hf-lineage", "compare", _pinned(_here(controlled.base), base), _pinned(_here(pair.model), pair.commit)]
     for option, free in (("--controls", True), ("--relatives", False)):
-        named = [one.report for one in controlled.controls if one.independent is free]
-        words += [option, *(_pinned(one.model, one.commit) for one in named)] if named else []
+        shown = [one.report for one in controlled.controls if one.independent is free]
+        words += [option, *(_pinned(_here(one.model), one.commit) for one in shown)] if shown else []
     return printable(shlex.join([*words, *_settings(options)]), 20_000)
 
 
 def _settings(options: Options) -> Iterable[str]:
     """The options of a command: what stands behind the names of two models in the one that checks them."""
     row = Row(Claim("base", None, NAMED), Unverifiable(""))
-    yield from shlex.split(of_row("model", None, row, options, {}))[5:]
+    yield from shlex.split(of_row("model", None, row, options, _here))[5:]
     if options.order_seed is not None:
         yield from ("--order-seed", str(options.order_seed))
     if options.local_hub is not None:
-        yield from ("--local-hub", str(options.local_hub))
+        yield from ("--local-hub", _here(named(options.local_hub)))
+
+
+def _here(name: str) -> str:
+    return written(name, Path())
 
 
 def _pinned(model: str, commit: str | None) -> str:

@@ -16,7 +16,7 @@ from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.permutation_null import PermutationNull
 from hf_lineage.evidence.verdict import Evidence, Kind, Related, Verdict
-from hf_lineage.report import adapter, command, licences, merge, numbers, relation, units, waivers
+from hf_lineage.report import adapter, command, licences, merge, numbers, relation, units, waivers, wording
 from hf_lineage.report.encoding import encode
 
 SCHEMA_VERSION = 3
@@ -44,6 +44,7 @@ def document(report: Report) -> dict[str, Any]:
         "as_name": report.as_name or None,
         "commit": report.commit,
         "exit_code": int(report.exit_code),
+        **_overall(wording.worst(report)),
         "recipe": asdict(options.recipe),
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
@@ -55,6 +56,11 @@ def document(report: Report) -> dict[str, Any]:
             for row in report.rows
         ],
     }
+
+
+def _overall(worst: Row | None) -> dict[str, Any]:
+    """The verdict on the claim that decides the exit code, none where nothing is declared."""
+    return {"verdict": worst and worst.verdict.name, "verified": worst is not None and worst.verdict.verified}
 
 
 def _claim(row: Row, alpha: float) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hf_lineage import __version__
 from hf_lineage.checking.api import Report
-from hf_lineage.errors import OptionError, printable
+from hf_lineage.errors import OptionError, installation, printable
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.files.atomic import write_output
 from hf_lineage.report import wording
@@ -43,7 +43,7 @@ def ready(file: Path) -> None:
     if _form(file) not in METADATA:
         raise OptionError(f"--plot {file} must end in .png or .svg")
     if importlib.util.find_spec("matplotlib") is None:
-        raise OptionError("--plot draws with matplotlib, which is not installed; pip install 'hf-lineage[plot]'")
+        raise OptionError(f"--plot draws with matplotlib, which is not installed; {installation('plot')}")
 
 
 def save(report: Report, file: Path) -> None:

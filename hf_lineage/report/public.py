@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -12,6 +13,7 @@ from typing import Any
 from hf_lineage.checking.ancestors import Step
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.judged import Relative
+from hf_lineage.checking.naming import is_here
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Verdict
@@ -19,6 +21,10 @@ from hf_lineage.evidence.verdict import Verdict
 HOME = "~"
 GIVEN = "The name is the one that whoever ran the check gave the folder; nothing has checked it."
 """What is said of a name that the user gave."""
+NEAR = 2
+"""Folders up that a path in a command leads at most: as far as from org/model to other/model."""
+TO_FILL_IN = "/path/to"
+"""What stands in a command for a place that only this machine knows."""
 _PARTS = (Row, Claim, Step, Verdict, Relative)
 """What holds texts, itself or further in."""
 
@@ -60,6 +66,23 @@ def shortened(name: str) -> str:
         return name
     only_dots = not name.strip("./\\")
     return f"./{(Path(name).resolve() if only_dots else path).name}"
+
+
+def written(name: str, start: Path | None) -> str:
+    """Return a name as a command has it that is run in the folder `start`, or anywhere: a path is `reachable`."""
+    return reachable(name, start) if is_here(name) else name
+
+
+def reachable(path: str, start: Path | None) -> str:
+    """Return a path as it is written in the folder `start`; of one that is far from it, its last part alone.
+
+    >>> reachable("/home/me/base", Path("/home/me/model")), reachable("/data/base", Path("/home/me/model"))
+    ('../base', '/path/to/base')
+    """
+    relative = "" if start is None else os.path.relpath(path, start)
+    if not relative or PurePath(relative).parts.count("..") > NEAR:
+        return f"{TO_FILL_IN}/{Path(path).absolute().name or Path(path).resolve().name}"
+    return relative if relative.startswith(".") else f"./{relative}"
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:

@@ -12,11 +12,11 @@ from hf_lineage.checking.api import Report
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.report import earlier_record, json
-from hf_lineage.report.command import command
+from hf_lineage.report.command import Write, command
 from hf_lineage.report.earlier_record import Tool
 from hf_lineage.report.encoding import indented
 from hf_lineage.report.merge_record import IN_SHARES, RecordedParent, recorded
-from hf_lineage.report.public import renamed
+from hf_lineage.report.public import renamed, written
 from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.recipe import Recipe
 
@@ -145,10 +145,17 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
         }
         | {"signatures": {who: _origin(origin) for who, origin in claim["signatures"].items()}}
         | {"test": document["test"], "date": date}
-        | {"command": command(public["model"], commit, row, report.options, names)}
+        | {"command": command(report.model, commit, row, report.options, _beside(report, names))}
         for row, claim in zip(report.rows, public["claims"], strict=True)
     ]
     return msgspec.convert(public | {"schema_version": SCHEMA_VERSION, "commit": commit}, Record)
+
+
+def _beside(report: Report, names: Mapping[str, str]) -> Write:
+    """How names are written in the folder in which the card is; a card on the Hub is beside nothing of this machine."""
+    folder = report.source.folder if report.source and report.source.remote is None else None
+    model = {} if names.get(report.model) == HERE else {report.model: names.get(report.model, report.model)}
+    return lambda name: model.get(name) or written(name, folder)
 
 
 def encode(record: Record) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture.lookup import factorizations, listing
+from hf_lineage.architecture.lookup import factorizations, listing, similar
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.checking.inspection import Inspection, Pairing
 from hf_lineage.errors import RegistryError, printable
@@ -81,7 +81,9 @@ REGISTRIES: dict[str, Callable[[str | None], str]] = {"text": registry_text, "js
 def _find(architecture: str) -> list[Factorization]:
     matches = list(listing(architecture))
     if not matches:
-        raise RegistryError(f"{architecture} is not in the registry; registry/README.md tells how to add a class")
+        meant = similar(architecture)
+        instead = f"did you mean {meant}?" if meant else "registry/README.md tells how to add a class"
+        raise RegistryError(f"{printable(architecture, 200)} is not in the registry; {instead}")
     return matches
 
 

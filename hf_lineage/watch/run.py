@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from hf_lineage.checking.api import check_source, without_model
-from hf_lineage.checking.naming import is_path, locate_base
+from hf_lineage.checking.naming import is_here, locate
 from hf_lineage.checking.options import Options
 from hf_lineage.claims.sources import read_claims
 from hf_lineage.errors import CheckpointError, NetworkError, NoModelError, OptionError, RepositoryError, printable
@@ -145,7 +145,7 @@ def _judged(release: Release, options: Options) -> tuple[Claim, ...]:
         report = check_source(release.model, repo, (), options)
     except NoModelError as error:
         report = without_model(release.model, repo, options, str(error))
-    on_disk = {null: f"./{Path(null).resolve().name}" for null in options.nulls if is_path(null)}
+    on_disk = {null: f"./{Path(null).resolve().name}" for null in options.nulls if is_here(null)}
     recorded = record.build(report, release.commit, datetime.now(UTC).date(), on_disk)
     return tuple(
         msgspec.structs.replace(msgspec.convert(claim, Claim, from_attributes=True), part=row.part)
@@ -167,4 +167,4 @@ def _refuse(options: Options, policy: Policy) -> None:
         raise RepositoryError(f"{options.local_hub} is no folder, so it is no local hub; check --local-hub")
     for null in options.nulls:
         if published_null(null) is None:
-            locate_base(null, options.local_hub)
+            locate(null, options.local_hub)

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -170,14 +171,14 @@ def test_an_adapter_is_judged_as_on_the_command_line(tmp_path, ready):
 
 def test_a_false_claim_fails_with_the_exit_code_of_the_check(liar):
     room, ran = liar
-    report = checked("magpie/llama-liar")
+    report = replace(checked("magpie/llama-liar"), model="./magpie/llama-liar")
     (folder,) = room.glob("hf-lineage-*")
     assert (ran.code, ran.outputs["verdict"]) == (1, "UNRELATED")
     assert ran.outputs == outputs(report, folder)
     assert ran.heard == [
         (
             "error",
-            "title=Lineage of magpie/llama-liar",
+            "title=Lineage of ./magpie/llama-liar",
             "acme/llama-base is UNRELATED (score 0.019, 0%25 inherited, p = 0.377)",
         )
     ]
@@ -204,7 +205,7 @@ def test_a_claim_that_holds_is_a_result_but_no_alert(honest):
 
 def test_a_model_that_is_not_there_is_said_everywhere(tmp_path, ready):
     ran = run_action(tmp_path, ready, local_path="no/such model")
-    why = "no/such model is neither a folder nor a Hub name such as org/model or org/model@revision"
+    why = "./no/such model is neither a folder nor a Hub name such as org/model or org/model@revision"
     assert ran.code == 2
     assert ran.heard == [("error", "title=Lineage could not be checked", why)]
     assert ran.summary == f"### Lineage could not be checked\n\n{why.replace('@', '&#64;')}\n"

@@ -84,7 +84,8 @@ def test_an_input_that_is_empty_is_as_one_that_is_left_out():
 
 def test_a_model_is_one_of_the_hub_only_where_it_is_named_as_one():
     assert read_inputs({"LINEAGE_MODEL": "org/model"}).on_hub
-    assert not read_inputs({"LINEAGE_LOCAL_PATH": "org/model"}).on_hub
+    local = read_inputs({"LINEAGE_LOCAL_PATH": "org/model"})
+    assert (local.on_hub, local.model) == (False, "./org/model")
 
 
 def test_a_verdict_that_never_fails_is_an_input_too():

@@ -62,8 +62,8 @@ class TestCheckout:
         assert step(local_path="fern/child")[1]["verdict"] == "UNVERIFIABLE"
 
     def test_nor_like_the_base_that_the_workflow_names(self, checkout, step):
-        _, outputs, _ = step(local_path="fern/child", base="acme/base")
-        assert outputs["verdict"] == "UNVERIFIABLE"
+        code, outputs, _ = step(local_path="fern/child", base="acme/base", fail_on="never")
+        assert (code, outputs["verdict"]) == (2, "ERROR")
         assert step(local_path="fern/child", base="./acme/base")[1]["verdict"] == "RELATED"
 
     @pytest.mark.parametrize("card", ["never", "write"])
@@ -105,7 +105,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("environ", "command"),
         [
-            ({"LOCAL_PATH": "--help"}, ["check", "--", "--help"]),
+            ({"LOCAL_PATH": "--help"}, ["check", "--", "./--help"]),
             ({"MODEL": "a/b", "REVISION": "v1"}, ["check", "--on-hub", "--", "a/b@v1"]),
             (
                 {"LOCAL_PATH": ".", "BASE": "c/d ./e", "ACCEPT": "part", "BUDGET": "full", "LOCAL_HUB": "--x"},

@@ -1,5 +1,6 @@
 """A check written into a folder: the card, the record beside it, and nothing else."""
 
+import contextlib
 import datetime
 import json
 import shutil
@@ -191,13 +192,16 @@ class TestFolder:
         monkeypatch.chdir(hub / "fern")
         for model, base in (
             (hub / "fern/child", hub / "acme/base"),
-            ("child", "../acme/base"),
+            ("./child", "../acme/base"),
             ("child/.", hub / "acme/base"),
         ):
             assert lineage("annotate", model, "--base", base, "--write").code == 0
             assert str(hub) not in readme(hub)
             assert str(hub) not in json.dumps(claims(hub))
-            assert claims(hub)["claims"][0]["command"] == "hf-lineage check . --base ./base"
+            command = claims(hub)["claims"][0]["command"]
+            assert (command, f"$ {command}\n" in readme(hub)) == ("hf-lineage check . --base ../../acme/base", True)
+            with contextlib.chdir(hub / "fern/child"):
+                assert lineage(*command.split()[1:]).rows[0][-1] == "RELATED"
         monkeypatch.chdir("child")
         assert "Up to date already" in lineage("annotate", ".", "--base", "../../acme/base").out
 

@@ -9,9 +9,9 @@ import torch
 
 from hf_lineage import Options, check
 from hf_lineage.checking import naming
-from hf_lineage.checking.naming import is_path, locate_base
+from hf_lineage.checking.naming import is_path, locate
 from hf_lineage.claims import names
-from hf_lineage.errors import OptionError, RepositoryError, SignatureError
+from hf_lineage.errors import OptionError, SignatureError
 from tests.loading import LOADABLE, logits
 from tests.models import WEIGHTS, card, edit_json, fine_tuned, tiny_llama
 from tests.running import lineage
@@ -23,6 +23,7 @@ DECLARING = {
     "merge": lambda folder, name: edit_json(folder / "mergekit_config.yml", models=[{"model": name}]),
 }  # fmt: skip
 """By file how a repository declares a base."""
+MEANT = "{0} may be a name on the Hub, and there is a {1} ./{0} here: write ./{0}, or {0}@main for what is on the Hub"
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ class TestDeclared:
     @pytest.mark.parametrize("file", DECLARING)
     def test_a_folder_that_is_called_like_the_base_is_not_the_base(self, checkout, file):
         DECLARING[file](checkout / "model", LLAMA)
-        result = lineage("check", "model")
+        result = lineage("check", "./model")
         assert (result.code, only(result)) == (3, (LLAMA, "UNVERIFIABLE"))
         assert f"{LLAMA} is not in the cache, or not all of it that is needed, and HF" in result.sentences
 
@@ -70,7 +71,7 @@ class TestDeclared:
         monkeypatch.setenv("HOME", str(checkout))
         declared = name.format(here=checkout)
         DECLARING[file](checkout / "model", declared)
-        result = lineage("check", "model", "--format", "json")
+        result = lineage("check", "./model", "--format", "json")
         (claim,) = json.loads(result.out)["claims"]
         assert (result.code, claim["base"], claim["verdict"]) == (3, declared, "UNVERIFIABLE")
         assert claim["reason"] in (names.PATH, names.ELSEWHERE)
@@ -78,7 +79,7 @@ class TestDeclared:
     @pytest.mark.parametrize("name", [".", ".."])
     def test_dots_are_no_name_at_all(self, checkout, name):
         card(checkout / "model", name)
-        result = lineage("check", "model")
+        result = lineage("check", "./model")
         assert only(result) == (name, "UNVERIFIABLE")
         assert f"base_model must be a model name such as org/model, not {name}" in result.sentences
 
@@ -86,52 +87,73 @@ class TestDeclared:
         assert lineage("extract", f"./{LLAMA}", "-o", "planted.lineage.safetensors").code == 0
         for name in ("planted.lineage.safetensors", f"{checkout}/planted.lineage.safetensors"):
             card(checkout / "model", name)
-            result = lineage("check", "model", "--format", "json")
+            result = lineage("check", "./model", "--format", "json")
             assert [claim["verdict"] for claim in json.loads(result.out)["claims"]] == ["UNVERIFIABLE"]
 
     def test_the_card_is_not_told_that_it_is_verified(self, checkout):
         card(checkout / "model", LLAMA, "finetune")
-        assert lineage("annotate", "model", "--write").code == 0
+        assert lineage("annotate", "./model", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
         assert (claim["base"], claim["verdict"], claim["verified"]) == (LLAMA, "UNVERIFIABLE", False)
         assert claim["command"] == f"hf-lineage check . --base {LLAMA}"
 
 
 class TestTyped:
-    def test_a_base_is_a_folder_only_where_it_is_written_as_a_path(self, checkout):
-        assert lineage("check", "model", "--base", f"./{LLAMA}").rows[0][-1] == "RELATED"
-        assert lineage("check", "model", "--base", checkout / LLAMA).rows[0][-1] == "RELATED"
-        result = lineage("check", "model", "--base", LLAMA)
-        assert only(result) == (LLAMA, "UNVERIFIABLE")
-        assert result.sentences.endswith(f"or download the model; for what is here write ./{LLAMA}")
+    @pytest.mark.parametrize(
+        "typed",
+        [
+            "check {0}", "check ./model --base {0}", "check ./model --null {0} --base ./meta-llama/Llama-3.1-8B",
+            "compare {0} ./model", "compare ./model {0}", "compare ./model ./model --merge-base {0}",
+            "annotate ./model --base {0}", "extract {0}", "inspect {0}", "identify {0} --index ./index",
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("name", [LLAMA, "bare"])
+    def test_a_name_that_a_folder_bears_as_well_is_refused_wherever_it_stands(self, checkout, typed, name):
+        """The author of a checkout chooses neither the model nor the base by the name of a folder."""
+        tiny_llama(checkout / "bare")
+        assert MEANT.format(name, "folder") in lineage(*typed.format(name).split()).error
+
+    def test_a_model_for_an_index_is_refused_by_its_line(self, checkout):
+        outcome = lineage("index", "add", LLAMA, "--index", "index")
+        assert (outcome.code, MEANT.format(LLAMA, "folder") in outcome.err) == (2, True)
+
+    def test_it_is_a_folder_where_it_is_written_as_a_path(self, checkout):
+        for base in (f"./{LLAMA}", f"{LLAMA}/", checkout / LLAMA):
+            assert lineage("check", "./model", "--base", base).rows[0][-1] == "RELATED"
+        assert lineage("compare", f"{LLAMA}/", "model/").rows[0][-1] == "RELATED"
+        assert check(Path("model"), Path(LLAMA)).rows[0].verdict.name == "RELATED"
+
+    def test_it_is_on_the_hub_where_it_has_a_revision_or_that_is_said(self, checkout):
+        asked = "is not in the cache, or not all of it that is needed, and HF_HUB_OFFLINE"
+        assert asked in lineage("check", "./model", "--base", f"{LLAMA}@main").sentences
+        assert asked in lineage("check", LLAMA, "--on-hub").error
+
+    def test_it_is_in_the_local_hub_before_it_is_anything_else(self, checkout):
+        assert lineage("check", "./model", "--base", LLAMA, "--local-hub", ".").rows[0][-1] == "RELATED"
 
     def test_a_null_is_a_folder_only_where_it_is_written_as_a_path(self, checkout):
         tiny_llama(checkout / "org/independent", seed=5)
-        arguments = ("check", "model", "--base", f"./{LLAMA}", "--null")
+        arguments = ("check", "./model", "--base", f"./{LLAMA}", "--null")
         assert lineage(*arguments, "./org/independent").rows[0][-1] == "RELATED"
-        assert lineage(*arguments, "org/independent").error.endswith("for what is here write ./org/independent")
+        assert MEANT.format("org/independent", "folder") in lineage(*arguments, "org/independent").error
 
     def test_a_file_with_the_name_of_a_model_is_not_its_signature(self, checkout):
         (checkout / "gpt2").write_bytes(b"not a signature")
-        with pytest.raises(RepositoryError, match=r"gpt2 is not in the cache.*; for what is here write \./gpt2"):
-            locate_base("gpt2")
+        assert lineage("check", "./model", "--base", "gpt2").error == MEANT.format("gpt2", "file")
         with pytest.raises(SignatureError):
-            locate_base("./gpt2")
+            locate("./gpt2")
 
     def test_a_signature_that_extract_wrote_needs_no_dot(self, checkout):
         assert lineage("extract", f"./{LLAMA}").code == 0
         assert is_path("Llama-3.1-8B.lineage.safetensors")
-        assert lineage("check", "model", "--base", "Llama-3.1-8B.lineage.safetensors").code == 0
+        assert lineage("check", "./model", "--base", "Llama-3.1-8B.lineage.safetensors").code == 0
 
     def test_a_base_that_is_a_folder_is_published_without_where_it_is(self, checkout):
-        assert lineage("annotate", "model", "--base", f"./{LLAMA}", "--write").code == 0
+        assert lineage("annotate", "./model", "--base", f"./{LLAMA}", "--write").code == 0
         (claim,) = json.loads((checkout / "model/lineage/claims.json").read_text())["claims"]
         assert (claim["base"], claim["command"]) == (
-            "./Llama-3.1-8B", "hf-lineage check . --base ./Llama-3.1-8B",
+            "./Llama-3.1-8B", "hf-lineage check . --base ../meta-llama/Llama-3.1-8B",
         )  # fmt: skip
-
-    def test_a_model_may_be_a_folder_by_its_bare_name(self, checkout):
-        assert lineage("inspect", "model").code == lineage("inspect", LLAMA).code == 0
 
 
 class TestLocalHub:

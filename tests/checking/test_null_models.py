@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import WhisperConfig, WhisperForConditionalGeneration
 
-from hf_lineage import extract
+from hf_lineage import Options, extract
 from hf_lineage.signature.store import save_signature
 from tests.models import card, fine_tuned, tiny_gpt2
 from tests.running import lineage
@@ -105,7 +105,7 @@ def test_the_candidate_itself_is_refused(hub):
 
 def test_the_signature_of_the_base_is_the_base(hub, tmp_path, monkeypatch):
     monkeypatch.chdir(hub)
-    save_signature(extract("acme/base"), tmp_path / "base.sig")
+    save_signature(extract("acme/base", Options(local_hub=hub)), tmp_path / "base.sig")
     result = check(hub, "fern/child", tmp_path / "base.sig")
     assert (result.code, "is the base itself" in result.error) == (2, True)
 

@@ -194,7 +194,7 @@ def test_the_trust_file_may_name_the_folder(hub, tmp_path):
 def test_a_proof_without_its_packages_says_what_to_install(unlisted, monkeypatch):
     monkeypatch.setitem(sys.modules, "hf_lineage.signature.proving.prove", None)
     refused = lineage(*unlisted[2])
-    assert (refused.code, "pip install 'hf-lineage[prove]'" in refused.error) == (2, True)
+    assert (refused.code, "pip install 'hf-lineage[prove] @ git+" in refused.error) == (2, True)
 
 
 @pytest.mark.parametrize("arguments", [[], ["x", "--coverage"], ["x", "--check", "y"]])

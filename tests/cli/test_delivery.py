@@ -49,5 +49,5 @@ def test_a_model_that_has_a_name_is_given_no_other(hub):
 def test_on_the_hub_no_folder_is_meant(hub, monkeypatch, command):
     monkeypatch.chdir(hub)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert lineage(command, "fern/child", "--base", "./acme/base").code == 0
+    assert lineage(command, "./fern/child", "--base", "./acme/base").code == 0
     assert "HF_HUB_OFFLINE" in lineage(command, "fern/child", "--base", "./acme/base", "--on-hub").error

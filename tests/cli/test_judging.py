@@ -13,7 +13,15 @@ BASE, CHILD = "acme/base", "fern/child"
 
 
 def delivery(**changes):
-    plain = {"form": "text", "output": None, "reports": (), "plot": None, "as_name": None, "explain": False}
+    plain = {
+        "form": "text",
+        "output": None,
+        "reports": (),
+        "plot": None,
+        "as_name": None,
+        "explain": False,
+        "quiet": False,
+    }
     return Delivery(**plain | changes)
 
 

@@ -207,5 +207,5 @@ def test_a_signature_under_the_name_of_another_model_is_refused(few, tmp_path):
 
 def test_without_pyarrow_the_error_says_what_to_install(few, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(OptionError, match=r"install hf-lineage\[index\]"):
+    with pytest.raises(OptionError, match=r"hf-lineage\[index\] @ git"):
         Catalogue(tmp_path).add(few[0])

@@ -173,7 +173,7 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
     from hf_lineage.index.engines import Work, ray
 
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(OptionError, match=r"install hf-lineage\[ray\]"):
+    with pytest.raises(OptionError, match=r"'hf-lineage\[ray\] @ git"):
         list(ray(dies, ["org/model"], Work(), print))
 
 

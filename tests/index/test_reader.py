@@ -178,6 +178,6 @@ def test_a_folder_leads_nowhere_but_to_an_index_on_the_hub(source):
 def test_without_pyarrow_no_process_is_left(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     reader = Reader()
-    with pytest.raises(OptionError, match=r"install hf-lineage\[index\]"):
+    with pytest.raises(OptionError, match=r"hf-lineage\[index\] @ git"):
         reader.__enter__()
     assert reader._process is None

@@ -35,7 +35,10 @@ def test_no_path_of_this_machine_is_on_the_page():
     base, model, free = (f"/srv/secret/{name}" for name in ("base", "model", "free"))
     page = render(controlled(Control(unrelated(free, base=base), True), pair=compared(model, base), base=base))
     assert "secret" not in page
-    assert "$ hf-lineage compare ./base ./model --controls ./free --order-seed 1 --format html" in page
+    assert (
+        "$ hf-lineage compare /path/to/base /path/to/model --controls /path/to/free --order-seed 1 --format html"
+        in page
+    )
 
 
 def test_a_page_without_any_score_has_no_axis():

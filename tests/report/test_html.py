@@ -73,7 +73,7 @@ def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again()
 
 def test_the_command_finds_a_local_hub_again():
     shown = page(row(mlp=measured()), options=Options(local_hub=Path("my hub"), seed=3))
-    assert "$ hf-lineage check org/model --base org/base --seed 3 --local-hub 'my hub'" in shown.text
+    assert "$ hf-lineage check org/model --base org/base --seed 3 --local-hub './my hub'" in shown.text
 
 
 @pytest.mark.parametrize("verdict", [Inconclusive, Incompatible, Unverifiable, Unreadable])

@@ -19,7 +19,8 @@ FOLDER = "/home/alice/secret-project/model"
 
 
 @pytest.fixture(autouse=True)
-def at_home(monkeypatch):
+def at_home(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(HOME))
     monkeypatch.setenv("USERPROFILE", str(HOME))
 
@@ -41,7 +42,7 @@ def test_no_path_of_a_home_directory_is_in_what_people_pass_on(form):
 
 def test_a_command_in_json_has_none_either():
     (line,) = [line for line in FORMATS["json"](folder_report(), True).splitlines() if line.startswith('  "command"')]
-    assert line == '  "command": "hf-lineage check ./model --base ./base",'
+    assert line == '  "command": "hf-lineage check /path/to/model --base /path/to/base",'
 
 
 def test_the_last_part_of_a_path_is_left_and_the_home_is_a_tilde():

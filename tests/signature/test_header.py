@@ -43,7 +43,7 @@ def test_the_same_model_gives_the_same_bytes(hub, stored):
 
 def test_by_default_it_stands_beside_you_under_the_name_of_the_model(hub, monkeypatch):
     monkeypatch.chdir(hub)
-    assert lineage("extract", "acme/base").out == "base.lineage.safetensors\n"
+    assert lineage("extract", "./acme/base").out == "base.lineage.safetensors\n"
     assert (hub / "base.lineage.safetensors").is_file()
 
 

@@ -1,0 +1,54 @@
+"""What people type first and the program does not have: what is done instead, or what they are told to write."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import click
+
+from hf_lineage.errors import printable
+
+SYNONYMS = {"version": "--version", "help": "--help"}
+"""Words that other programs have as commands."""
+
+
+class Program(click.Group):
+    """A program that knows these words too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return what is left of the words, as any group."""
+        first, rest = args[:1], args[1:]
+        return super().parse_args(ctx, [*(SYNONYMS.get(word, word) for word in first), *rest])
+
+
+class OneModel(click.Command):
+    """A command that takes one model, and says how a second one is named as its base."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return what is left of the words, which is nothing; raise UsageError for a second model."""
+        rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            raise click.UsageError(_of_bases(ctx.params["model"], ctx.params["bases"], rest), ctx)
+        return rest
+
+
+def _of_bases(model: str, bases: Sequence[str], extra: Sequence[str]) -> str:
+    options = [word for base in (*bases, *extra) for word in ("--base", base)]
+    checked = shlex.join(["hf-lineage", "check", model, *options])
+    compared = shlex.join(["hf-lineage", "compare", extra[0], model])
+    return printable(
+        f"Got unexpected extra argument ({' '.join(extra)}); a base is named by an option, `{checked}`, "
+        f"and two models are compared, whatever they declare, by `{compared}`"
+    )
+
+
+def option_meant(error: click.NoSuchOption) -> str:
+    """Return what is wrong with an option that there is not; for the name of a format, how the format is asked for."""
+    name = error.option_name.lstrip("-")
+    formats = (option for option in (error.ctx.command.params if error.ctx else ()) if option.name == "form")
+    if any(name in option.type.choices for option in formats if isinstance(option.type, click.Choice)):
+        return f"{error.message} Write --format {name}"
+    return error.format_message()

@@ -1,0 +1,87 @@
+"""What people type first: the words, the line that answers them, and the exit code."""
+
+import json
+import logging
+
+import pytest
+
+from hf_lineage import LineageError, Options, __version__, check, compare, extract, inspect
+from tests.models import EXAMPLES, tiny_llama
+from tests.running import lineage
+
+HELP = " (--help shows the usage)"
+TYPED = {
+    "check FT BASE": (
+        "Got unexpected extra argument (BASE); a base is named by an option, `hf-lineage check FT --base BASE`, and "
+        f"two models are compared, whatever they declare, by `hf-lineage compare BASE FT`{HELP}"
+    ),
+    "check FT --base A B": (
+        "Got unexpected extra argument (B); a base is named by an option, `hf-lineage check FT --base A --base B`, "
+        f"and two models are compared, whatever they declare, by `hf-lineage compare B FT`{HELP}"
+    ),
+    "check FT --json": f"No such option '--json'. Write --format json{HELP}",
+    "compare A B --html": f"No such option '--html'. Write --format html{HELP}",
+    "watch org --markdown": f"No such option '--markdown'. Write --format markdown{HELP}",
+    "identify FT --html": f"No such option '--html'. Did you mean '--help'?{HELP}",
+    "registry qwen3": "qwen3 is not in the registry; did you mean Qwen3ForCausalLM?",
+    "registry qwen3_moe": "qwen3_moe is not in the registry; did you mean Qwen3MoeForCausalLM?",
+    "registry LlamaForCasualLM": "LlamaForCasualLM is not in the registry; did you mean LlamaForCausalLM?",
+    "check FT --as qwen3": "--as qwen3 is no class of the registry; did you mean Qwen3ForCausalLM?",
+}
+"""What was typed, and the line on standard error; the exit code is 2, and nothing is on standard output."""
+RELATED, UNRELATED, BASE = (
+    EXAMPLES / name for name in ("fern/llama-finetune-a", "otter/llama-independent", "acme/llama-base")
+)
+
+
+@pytest.mark.parametrize("typed", TYPED)
+def test_what_no_command_has_is_answered_by_what_to_write(typed):
+    assert lineage(*typed.split()).error == TYPED[typed]
+
+
+@pytest.mark.parametrize("typed", ["version", "-v", "-V", "--version"])
+def test_the_version_is_told_however_it_is_asked_for(typed):
+    outcome = lineage(typed)
+    assert (outcome.code, outcome.out, outcome.err) == (0, f"hf-lineage, version {__version__}\n", "")
+
+
+def test_help_is_a_word_as_well():
+    assert lineage("help") == lineage("--help")
+
+
+@pytest.mark.parametrize(("model", "code"), [(RELATED, 0), (UNRELATED, 1)])
+@pytest.mark.parametrize("quiet", ["-q", "--quiet"])
+def test_a_quiet_check_says_its_verdict_by_the_exit_code_alone(model, code, quiet):
+    outcome = lineage("check", model, "--base", BASE, quiet)
+    assert (outcome.code, outcome.out, outcome.err) == (code, "", "")
+
+
+def test_a_quiet_comparison_still_writes_files_and_errors(tmp_path):
+    outcome = lineage("compare", BASE, RELATED, "-q", "-o", tmp_path / "a.json", "--format", "json")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["verdict"] == "RELATED"
+    assert "gone is neither a folder nor a Hub name" in lineage("check", tmp_path / "gone", "-q").error
+
+
+def test_a_quiet_check_keeps_warnings_back_and_a_later_one_does_not(monkeypatch, caplog):
+    def warn_and_check(*arguments, **named):
+        logging.getLogger("hf_lineage").warning("something happened")
+        return check(*arguments, **named)
+
+    monkeypatch.setattr("hf_lineage.checking.api.check", warn_and_check)
+    for quiet, warnings in ((["-q"], []), ([], ["something happened"])):
+        assert lineage("check", RELATED, "--base", BASE, *quiet).code == 0
+        assert caplog.messages == warnings
+
+
+@pytest.mark.parametrize("function", [check, compare, extract, inspect])
+def test_an_option_as_an_argument_of_python_names_the_record_it_belongs_in(function, tmp_path):
+    model = tiny_llama(tmp_path / "model")
+    others = (model,) if function is compare else ()
+    with pytest.raises(LineageError) as raised:
+        function(model, *others, alpha=0.001)
+    line = f"alpha is a field of hf_lineage.Options; write {function.__name__}(..., options=Options(alpha=0.001))"
+    assert str(raised.value) == line
+    assert function(model, *others, options=Options(alpha=0.001, permutations=999)) is not None
+    with pytest.raises(TypeError, match="nose"):
+        function(model, nose=1)
