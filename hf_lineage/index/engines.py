@@ -56,10 +56,10 @@ def local(
         nonlocal pool
         with _uninterrupted():
             try:
-                return pool.submit(task, job)
+                return pool.submit(_at_work, task, job)
             except BrokenProcessPool:
                 pool = _pool(work, going)
-                return pool.submit(task, job)
+                return pool.submit(_at_work, task, job)
 
     def finished(waiting: Mapping[Any, Job]) -> Iterator[tuple[Any, Outcome]]:
         for done in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -69,7 +69,7 @@ def local(
     try:
         yield from _as_done(jobs, work.workers, submit, finished)
     finally:
-        held.close()  # ends the workers, whatever they are reading
+        held.close()  # ends the workers that are at work; those that are idle end with the pool
         pool.shutdown(cancel_futures=True)
         going.close()
 
@@ -170,6 +170,7 @@ def _prepare_child(rate: float | None, going: Connection) -> None:
     """Prepare a process that ends with the one that started it, however that ends, or when that closes the pipe."""
     from tqdm import tqdm
 
+    _ANSWERING.acquire()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tqdm.set_lock(threading.RLock())  # its own is shared by processes, and left behind by one that is ended
     _prepare(rate)
@@ -179,8 +180,23 @@ def _prepare_child(rate: float | None, going: Connection) -> None:
 
 
 def _end_with(sentinel: int, going: Connection) -> None:
-    connection.wait([sentinel, going])
-    os._exit(1)
+    if sentinel in connection.wait([sentinel, going]):
+        os._exit(1)
+    with _ANSWERING:
+        os._exit(1)
+
+
+_ANSWERING = threading.Lock()
+"""Held by a process that is not at work: it may be sending an outcome, for the rest of which the other would wait."""
+
+
+def _at_work(task: Callable[[Job], Outcome], job: Job) -> Outcome:
+    """The outcome of a job in a process that may be ended while the task runs, and only then."""
+    _ANSWERING.release()
+    try:
+        return task(job)
+    finally:
+        _ANSWERING.acquire()
 
 
 _PACED: list[float] = []
