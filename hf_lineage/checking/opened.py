@@ -93,7 +93,7 @@ def _instead(repo: RepoRef) -> str:
         if fitting := [one for one in factorizations() if one.name in fits]:
             name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
             return (
-                f"its names and shapes are those of {name}: `hf-lineage check {model} --as {name}` reads it so; "
+                f"its names and shapes are those of {name}: with `--as {name}` added it is read so; "
                 f"`hf-lineage registry --check {model}` shows what else fits"
             )
     return (

@@ -10,8 +10,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
+from urllib.request import getproxies
 
-from huggingface_hub import errors
+from huggingface_hub import constants, errors, get_token
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own alias of httpx2
 
 from hf_lineage.errors import BranchMovedError, LineageError, NetworkError, RepositoryError
@@ -70,7 +71,7 @@ READING = (
         "{name} is not in the cache, or not all of it that is needed, and HF_HUB_OFFLINE forbids any request; unset "
         "it, or download the model",
     ),
-    Row(errors.GatedRepoError, RepositoryError, "{name} is gated: ask for access on its page and set HF_TOKEN"),
+    Row(errors.GatedRepoError, RepositoryError, "{name} is gated: ask for access on its page{gate}"),
     Row(
         errors.RevisionNotFoundError,
         RepositoryError,
@@ -79,12 +80,12 @@ READING = (
     Row(
         errors.RepositoryNotFoundError,
         RepositoryError,
-        "{name} is not on the Hub, or is private: check the name, or set HF_TOKEN",
+        "{name} is not on the Hub, or is private: check the name, or {private}",
     ),
     Row(
         ANSWERED,
         NetworkError,
-        "{name} cannot be fetched from the Hub ({reason}); check the connection and try again",
+        "{name} cannot be fetched from the Hub{route} ({reason}); check the connection and try again",
         statuses={408, 429, *range(500, 600)},
     ),
     Row(ANSWERED, RepositoryError, "{name} cannot be got from the Hub ({reason}); check its name"),
@@ -92,7 +93,7 @@ READING = (
     Row(
         UNREACHABLE,
         NetworkError,
-        "{name} cannot be fetched from the Hub ({reason}); check the connection and try again",
+        "{name} cannot be fetched from the Hub{route} ({reason}); check the connection and try again",
     ),
 )
 WRITING = (
@@ -153,14 +154,33 @@ def cause(error: Exception) -> Exception:
 
 def _fields(name: str, error: Exception) -> dict[str, object]:
     """What a message may say of an error."""
+    known = _has_token()
     return {
         "name": name,
+        "route": _route(),
+        "gate": "; the account of your token has none" if known else " and set HF_TOKEN",
+        "private": "whether the account of your token may read it" if known else "set HF_TOKEN",
         "status": _status(error),
         "kind": type(error).__name__,
         "reason": first_line(error),
         "cause": first_line(error.__cause__ or error),
         "details": " ".join(str(error).split()),
     }
+
+
+def _has_token() -> bool:
+    try:
+        return get_token() is not None
+    except errors.OIDCError:
+        return False
+
+
+def _route() -> str:
+    """What the user put between this machine and the Hub: another endpoint, proxies; passwords in them are not told."""
+    endpoint = constants.ENDPOINT.rpartition("@")[2]
+    other = [f"HF_ENDPOINT {endpoint}"] if constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT else []
+    proxies = [f"{scheme.upper()}_PROXY" for scheme in ("http", "https", "all") if scheme in getproxies()]
+    return f" by {' and '.join((*other, *proxies))}" if other or proxies else ""
 
 
 def _status(error: Exception) -> int | None:

@@ -60,3 +60,11 @@ def test_matrices_that_a_quantizer_has_turned_are_turned_back(form, tmp_path):
         np.testing.assert_allclose(found.read(name), plain.read(name), atol=0.2)
     verdicts = [compare(str(base), str(one), Options(order_seed=0)).rows[0].verdict.name for one in (child, other)]
     assert verdicts == ["RELATED", "UNRELATED"]
+
+
+def test_the_hint_at_a_class_to_read_it_as_keeps_what_was_typed(tmp_path):
+    """A whole command would drop the base that was named."""
+    edit_json(tiny_llama(tmp_path / "model") / "config.json", architectures=["OursForCausalLM"])
+    (row,) = compare(tiny_llama(tmp_path / "base"), tmp_path / "model").rows
+    assert "with `--as LlamaForCausalLM` added it is read so" in row.verdict.reason
+    assert "hf-lineage check" not in row.verdict.reason

@@ -30,7 +30,10 @@ def sharded(tmp_path):
     ("files", "message"),
     [
         ([], "org/model holds no weights (model.safetensors or model.safetensors.index.json)"),
-        (["adapter_config.json", "adapter_model.safetensors"], "holds only a LoRA adapter; merge it into its base"),
+        (
+            ["adapter_config.json", "adapter_model.safetensors"],
+            "LoRA adapter and no layers of its own; `hf-lineage check` judges",
+        ),
         (["one.safetensors", "two.safetensors"], "it is not clear which file is the model, one.safetensors, two.safet"),
     ],
 )

@@ -34,12 +34,13 @@ def printed(result):
     return [shlex.split(command)[1:] for command in re.findall(r"`(hf-lineage [^`]+)`", result.sentences)]
 
 
-def test_the_message_prints_the_command_that_works(hub):
-    refused = lineage("check", "fern/child", "--local-hub", hub)
+def test_the_message_prints_the_option_and_the_command_that_work(hub):
+    typed = ("check", "fern/child", "--base", "acme/base", "--local-hub", hub)
+    refused = lineage(*typed)
     assert refused.code == 3
-    judged, surveyed = printed(refused)
-    assert judged[-2:] == ["--as", "LlamaForCausalLM"]
-    result = lineage(*judged, "--local-hub", hub)
+    assert "`--as LlamaForCausalLM`" in refused.sentences
+    (surveyed,) = printed(refused)
+    result = lineage(*typed, "--as", "LlamaForCausalLM")
     assert (result.code, result.rows[0][-1]) == (0, "RELATED")
     assert AS in result.sentences
     assert "code of the repository's own" in result.sentences
@@ -88,8 +89,8 @@ def test_names_that_fit_nothing_are_told_to_write_a_draft(hub):
 
 def test_a_hostile_name_of_a_model_is_quoted(hub):
     folder = (hub / "fern/child").rename(hub / "fern/x; touch y")
-    judged = printed(lineage("check", folder, "--local-hub", hub))[0]
-    assert judged[1].replace(" ", "") == str(folder).replace(" ", "")  # a line may end inside a long path
+    surveyed = printed(lineage("check", folder, "--local-hub", hub))[0]
+    assert surveyed[2].replace(" ", "") == str(folder).replace(" ", "")  # a line may end inside a long path
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.server.client import cached, connect
 
 ALWAYS = 10**6
 CDN = {
-    "slow": (faults.slow(0.5), "fern/child cannot be fetched from the Hub (model.safetensors: "),
+    "slow": (faults.slow(0.5), " (model.safetensors: "),
     "429": (faults.too_many(), "(model.safetensors: 429 Too Many Requests); check the connection and try again"),
     "503": (faults.unavailable, "(model.safetensors: 503 Service Unavailable); check the connection and try again"),
     "expired": (faults.expired, "(model.safetensors: 403, though its address is new)"),

@@ -175,3 +175,31 @@ def test_what_is_none_of_the_clients_errors_passes(request_, error):
 def test_an_error_of_an_upload_alone_means_nothing_while_reading():
     with pytest.raises(RuntimeError, match="ours"), translation.translated("m", "reading"):
         raise RuntimeError("ours")
+
+
+def told(error):
+    with pytest.raises(LineageError) as raised, translation.translated("m", "reading"):
+        raise error
+    return str(raised.value)
+
+
+def test_an_endpoint_and_a_proxy_of_the_user_are_named_and_no_password(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://me:secret@mirror.example")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy.example")
+    assert told(ConnectionError("cut")) == (
+        "m cannot be fetched from the Hub by HF_ENDPOINT mirror.example and HTTPS_PROXY (cut); check the connection "
+        "and try again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (answered(403, errors.GatedRepoError), "gated: ask for access on its page; the account of your token has none"),
+        (answered(401, errors.RepositoryNotFoundError), "check the name, or whether the account of your token may"),
+    ],
+)
+def test_who_has_a_token_is_not_told_to_set_one(monkeypatch, error, line):
+    monkeypatch.setenv("HF_TOKEN", "hf_x")
+    assert line in told(error)
+    assert "HF_TOKEN" not in told(error)

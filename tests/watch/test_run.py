@@ -174,7 +174,7 @@ def test_a_repository_without_a_model_is_undecided_and_no_error(hub, ledger, tmp
 
 def test_a_hub_that_never_answers_is_one_line(hub, ledger):
     hub.plan(faults.hung_up, times=ALWAYS)
-    assert watch(ledger).error.startswith("fern cannot be fetched from the Hub (")
+    assert watch(ledger).error.startswith("fern cannot be fetched from the Hub by HF_ENDPOINT ")
     assert not ledger.exists()
 
 
