@@ -137,7 +137,7 @@ class TestWhatIsCheckedOut:
         assert not counts(checkout / "proposed", started(tmp_path, "push", ours))
 
     def test_the_policy_that_would_be_read_is_the_one_that_has_to_be_ours(self, checkout, tmp_path, monkeypatch):
-        """A name is searched in the local hub first, into which the workflow has downloaded models."""
+        """A path is one, whatever a local hub holds under the same name: the workflow has downloaded models into it."""
         for folder, policy in (("org/model", OURS), ("hub/org/model", THEIRS)):
             (checkout / folder).mkdir(parents=True)
             (checkout / folder / "lineage.yaml").write_text(policy)
@@ -145,7 +145,8 @@ class TestWhatIsCheckedOut:
         environ = started(tmp_path, "push", commit(checkout))
         monkeypatch.chdir(checkout)
         assert counts("org/model", environ)
-        assert not counts("org/model", environ | {"LINEAGE_LOCAL_HUB": "hub"})
+        assert counts("org/model", environ | {"LINEAGE_LOCAL_HUB": "hub"})
+        assert not counts("hub/org/model", environ | {"LINEAGE_LOCAL_HUB": "hub"})
 
     def test_a_folder_of_a_proposal_that_git_would_take_for_a_repository_is_none(self, checkout, ours, tmp_path):
         """Nothing keeps a commit from holding `HEAD`, `config`, `objects` and `refs`; ours is the one in its HEAD."""

@@ -24,7 +24,8 @@ def test_annotate_writes_the_reports_of_its_check_as_well(hub, tmp_path):
     assert json.loads((tmp_path / "report.json").read_text())["claims"][0]["verified"]
 
 
-def test_a_folder_is_shown_under_the_name_that_the_user_gives_it(hub):
+def test_a_folder_is_shown_under_the_name_that_the_user_gives_it(hub, monkeypatch):
+    monkeypatch.chdir(hub)
     folder = hub / "fern/child"
     outcome = lineage("check", folder, "--local-hub", hub, "--as-name", "fern/public", "--format", "markdown")
     assert outcome.out.startswith("### Lineage of fern/public\n")
@@ -32,7 +33,7 @@ def test_a_folder_is_shown_under_the_name_that_the_user_gives_it(hub):
     assert str(hub) not in outcome.out
     told = json.loads(lineage("compare", hub / "acme/base", folder, "--as-name", "fern/public", "--format", "json").out)
     assert (told["model"], told["as_name"]) == (str(folder), "fern/public")
-    assert told["command"].startswith("hf-lineage compare ./base fern/public")
+    assert told["command"].startswith("hf-lineage compare ./acme/base fern/public")
 
 
 @pytest.mark.parametrize("name", ["public", "./fern/public", "a/b@main", "a b/c", "https://huggingface.co/a/b"])
