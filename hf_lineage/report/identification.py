@@ -50,16 +50,19 @@ def _sentences(result: Identification) -> Iterator[str]:
         yield from _unsearched(result)
         return
     yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
-    first, ancestor = result.related[0], result.ancestor
+    ancestor = result.ancestor
+    nearest = min(result.related, key=lambda one: one.distance)
+    yield f"Nearest known relative: {_named(nearest.entry)} (distance {nearest.distance:.3f})"
     through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
     if through:
-        named = " and ".join(f"{_named(one.entry)} ({one.along**2:.0%})" for one in through)
+        named = " and ".join(f"{one.along**2:.0%} is also in {_named(one.entry)}" for one in through)
+        between = "them" if through[1:] else "that model"
         yield (
-            f"Nearest known relative: {named}; by that share it differs from {_named(ancestor.entry)} as these do. "
-            "Who came first cannot be told from weights"
+            f"Of its difference from {_named(ancestor.entry)} {named}: it may come from there through {between}, or the "
+            "other way round. Who came first cannot be told from weights"
         )
     else:
-        yield f"Nearest known relative: {_named(first.entry)}; no other known model lies between the two"
+        yield f"No other known model lies between it and {_named(ancestor.entry)}"
     if result.parents:
         yield _merged(result)
     yield from _unsearched(result)

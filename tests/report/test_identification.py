@@ -28,7 +28,15 @@ def test_a_table_of_eighty_columns_names_the_nearest_first(merge):
 def test_where_nobody_lies_between_two_models_it_says_so(merge):
     alone = replace(merge, related=(merge.ancestor,))
     shown = " ".join(identification.text([alone]).split())
-    assert "Nearest known relative: acme/llama-base; no other known model lies between the two" in shown
+    assert f"Nearest known relative: acme/llama-base (distance {merge.ancestor.distance:.3f})" in shown
+    assert "No other known model lies between it and acme/llama-base" in shown
+
+
+def test_the_nearest_is_the_one_at_the_least_distance_whatever_comes_first(merge):
+    sibling = replace(merge.related[0], along=0.2, distance=0.203)
+    base = replace(merge.ancestor, distance=0.221)
+    shown = " ".join(identification.text([replace(merge, related=(base, sibling), ancestor=base)]).split())
+    assert f"Nearest known relative: {sibling.entry.model} (distance 0.203)" in shown
 
 
 def test_nothing_found_is_told_with_the_size_of_the_index(merge):
