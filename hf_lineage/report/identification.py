@@ -58,8 +58,8 @@ def _sentences(result: Identification) -> Iterator[str]:
         named = " and ".join(f"{one.along**2:.0%} is also in {_named(one.entry)}" for one in through)
         between = "them" if through[1:] else "that model"
         yield (
-            f"Of its difference from {_named(ancestor.entry)} {named}: it may come from there through {between}, or the "
-            "other way round. Who came first cannot be told from weights"
+            f"Of its difference from {_named(ancestor.entry)} {named}: it may come from there through {between}, or "
+            "the other way round. Who came first cannot be told from weights"
         )
     else:
         yield f"No other known model lies between it and {_named(ancestor.entry)}"
