@@ -149,7 +149,7 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
                 fed_by=fed_by,
                 router=router,
                 correction=correction,
-                scores=_scores(matrices, layer),
+                scores=SCORES[matrices.scores],
                 table=_first(matrices.table, layer),
                 expert=expert,
                 biases={name: bias for name, bias in _biases(added, layer) if bias != correction},
@@ -158,13 +158,6 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
                 routed_by=as_names(matrices.routed),
                 grouped_by=matrices.grouped or (),
             )
-
-
-def _scores(matrices: MatrixSet, layer: Layer) -> Scores:
-    """What the correction that a layer has is added to."""
-    if isinstance(matrices.scores, str):
-        return SCORES[matrices.scores]
-    return next((SCORES[scores] for name, scores in matrices.scores.items() if layer.find(name)), SIGMOID)
 
 
 def _variances(norms: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, str]]:

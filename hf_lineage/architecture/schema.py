@@ -9,7 +9,6 @@ import msgspec
 
 Names = str | tuple[str, ...]
 Norms = str | tuple[str | None, ...]
-ScoresName = Literal["sigmoid", "logits", "sqrtsoftplus", "softmax"]
 Stacks = Names | dict[str, Names]
 """The same for every stack of layers or, by the name of a stack, for each."""
 Name = TypeVar("Name", str, str | None)
@@ -59,9 +58,8 @@ class MatrixSet(_Strict, frozen=True, kw_only=True):
     """What makes the routing logits of the experts, (experts, width); of several names the first on disk."""
     correction: Norms = ()
     """What is added to each expert's score before the experts are chosen; null: there may be none."""
-    scores: ScoresName | dict[str, ScoresName] = "sigmoid"
-    """What the correction is added to, as a function of the logits; by the name of the correction where several are
-    listed, sigmoid for all others."""
+    scores: Literal["sigmoid", "logits", "sqrtsoftplus", "softmax"] = "sigmoid"
+    """What the correction is added to, as a function of the logits."""
     table: Norms = ()
     """A table of the experts of each token of the vocabulary, which chooses in place of scores; null: there may be
     none."""

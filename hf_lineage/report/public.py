@@ -80,7 +80,8 @@ def reachable(path: str, start: Path | None) -> str:
     ('../base', '/path/to/base')
     """
     relative = "" if start is None else os.path.relpath(path, start)
-    if not relative or PurePath(relative).parts.count("..") > NEAR:
+    up = PurePath(relative).parts.count("..")
+    if start is None or up > NEAR or up >= len(start.absolute().parts) - 1 > 0:
         return f"{TO_FILL_IN}/{Path(path).absolute().name or Path(path).resolve().name}"
     return relative if relative.startswith(".") else f"./{relative}"
 
