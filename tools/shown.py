@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -126,7 +127,8 @@ def tree_block() -> str:
     return (
         "```console\n"
         + _ran(f"hf-lineage tree {' '.join(MODELS)} --local-hub {HUB}").replace(
-            f" {' '.join(MODELS)} --local-hub {HUB}", " acme/* fern/* heron/* magpie/* moss/* otter/*"
+            f" {' '.join(MODELS)} --local-hub {HUB}",
+            " \\\n    ".join(["", *textwrap.wrap(" ".join(MODELS), 90, break_on_hyphens=False)]),
         )
         + "\n```"
     )
