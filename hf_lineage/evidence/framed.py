@@ -27,6 +27,9 @@ TOKEN, RESIDUAL, PROCRUSTES = "token", "residual", "procrustes"
 units fit those of the base best."""
 HEAVIEST, OF_BASE = 64, 1024
 """By so many units of a layer that write most, and as many of the base, layers are paired."""
+HALF, MORE = 0.5, 8
+"""So many times as many units are looked up where the share of the first is above one half, and its interval is not.
+Both intervals are above one half by chance with a probability of 1 % together."""
 SORTED = "the hidden units of both models are sorted by size, so that independent ones would stand in a like order"
 
 
@@ -166,10 +169,25 @@ def _tested(
 def _inherited(
     bases: Sequence[UnitRows], others: Sequence[UnitRows], partners: Sequence[int], weights: Vector, seed: int
 ) -> Inherited:
+    """The share by a few units, or by more where these leave it open whether it is more than one half."""
+    count = to_draw(len(others))
+    few = _looked_up(bases, others, partners, weights, f"units in a frame {seed}", count)
+    if not few.interval[0] <= HALF < few.share:
+        return few
+    return _looked_up(bases, others, partners, weights, f"more units in a frame {seed}", MORE * count)
+
+
+def _looked_up(
+    bases: Sequence[UnitRows],
+    others: Sequence[UnitRows],
+    partners: Sequence[int],
+    weights: Vector,
+    purpose: str,
+    count: int,
+) -> Inherited:
     drawn, shares, errors = [], [], []
     for number, (rows, partner) in enumerate(zip(others, partners, strict=True)):
-        stream = random_stream(f"units in a frame {seed} {number}")
-        layer, left, error = _layer(bases[partner], rows, to_draw(len(others)), stream)
+        layer, left, error = _layer(bases[partner], rows, count, random_stream(f"{purpose} {number}"))
         drawn.append(layer)
         shares.append(left * layer.share)
         errors.append(error)

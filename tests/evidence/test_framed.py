@@ -62,6 +62,17 @@ def test_a_few_layers_bound_the_share_of_those_that_were_not_read():
     assert 0.5 < unread.least < 0.6
 
 
+@pytest.mark.parametrize(("own", "least"), [(0.9, 0.5), (1.2, 0.0)], ids=["more than a half", "less"])
+def test_where_a_few_units_leave_open_whether_it_is_more_than_half_more_are_looked_up(own, least):
+    base, others = model(1, units=600), model(2, units=600)
+    mixed = {number: beside(base[number], others[number], own) for number in base}
+    framed = compared(base, mixed)
+    assert framed.inherited.share == pytest.approx(1 / (1 + own), abs=0.04)
+    assert framed.least > least
+    looked_up = {len(layer.units) for layer in framed.inherited.drawn}
+    assert looked_up == ({1200} if least else {256})
+
+
 def test_copies_that_write_a_millionth_are_no_descent():
     base, own = model(1), model(2)
     framed = compared(base, {number: beside(own[number], base[number], 1e-6) for number in own})
