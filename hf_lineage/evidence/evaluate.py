@@ -23,12 +23,13 @@ CHANCE = 0.1
 
 
 SHARED_BASIS = (
-    "the coordinates of both have one meaning, by an embedding that was copied, one initialisation, or training on "
-    "hidden states of the base; the weights do not tell which"
+    "the coordinates of both have one meaning, as a copied embedding, one initialisation, much training since, a blend "
+    "with another model, or training on hidden states of the base leaves it; the weights do not tell which"
 )
 """What may be so where hardly a unit is inherited: a student of hidden states reached scores of .13, with p at .001."""
 ALIKE_IN_ALL = (
-    "about alike in all layers, as one initialisation leaves it, or much training since; the weights do not tell which"
+    "about alike in all layers, as one initialisation, much training since, or a blend with another model leaves it; "
+    "the weights do not tell which"
 )
 IDLE = (
     "what the layers of the {} write is less than a thousandth of the stream that they write into, so that they do not "

@@ -98,16 +98,17 @@ KINDS = {
     Kind.BASIS_ONLY: Shown(
         tone="part",
         headline="Shares an embedding or a start, and no layers, with",
-        says="The two models give their coordinates the same meaning, as after a copied embedding, one initialisation, "
-        "or training on the hidden states of the other; which of these it was, the weights do not tell. The hidden "
-        "units of this model are not those of the base.",
+        says="The two models give their coordinates the same meaning, as a copied embedding, one initialisation, much "
+        "training since, a blend with another model, or training on hidden states leaves it; which of these it was, "
+        "the weights do not tell. The hidden units of this model are not those of the base.",
         says_not=f"It does not say that any layer comes from the base. {NO_WRONG}",
         rule=Rule(
             "related-by-basis",
             "warning",
             "The model shares an embedding or a start with the base it declares, and no layers.",
-            "The two models are not independent, but the hidden units of the one are not those of the other. An "
-            "embedding that was copied, one initialisation, or training on hidden states of the base can do that.",
+            "The two models are not independent, but the hidden units of the one are not those of the other. A "
+            "copied embedding, one initialisation, much training since, a blend with another model, or training on "
+            "hidden states of the base can do that.",
         ),
     ),
     Kind.UNMEASURED: Shown(

@@ -1,17 +1,21 @@
-"""Two models of one initialisation that were trained apart: what is measured is said, and no cause that was not."""
+"""Models that began alike, and blends: what is measured is said, and no cause that was not."""
+
+import shutil
 
 import pytest
+from safetensors.torch import load_file
 
 from hf_lineage import Options, compare
 from tests import models
-from tests.models import fine_tuned, tiny_llama
+from tests.models import EXAMPLES, fine_tuned, spoil, tiny_llama
 
 EVEN = (
-    "about alike in all layers, as one initialisation leaves it, or much training since; the weights do not tell which"
+    "about alike in all layers, as one initialisation, much training since, or a blend with another model leaves it; "
+    "the weights do not tell which"
 )
 BASIS = (
-    "the coordinates of both have one meaning, by an embedding that was copied, one initialisation, or training on "
-    "hidden states of the base; the weights do not tell which"
+    "the coordinates of both have one meaning, as a copied embedding, one initialisation, much training since, a blend "
+    "with another model, or training on hidden states of the base leaves it; the weights do not tell which"
 )
 
 
@@ -33,5 +37,24 @@ def test_of_models_that_began_alike_no_cause_is_named_as_the_only_one(tmp_path, 
     start = tiny_llama(tmp_path / "start", layers=6, width=96)
     one, other = (fine_tuned(start, tmp_path / str(seed), noise, seed) for seed in (1, 2))
     verdict = compare(str(one), str(other), Options(order_seed=1, permutations=999)).rows[0].verdict
+    assert verdict.words == words
+    assert verdict.reason.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("share", "words", "said"), [(0.45, "RELATED in part", EVEN), (0.4, "RELATED by the basis only", BASIS)]
+)
+def test_of_a_blend_with_another_model_it_is_said_that_it_may_be_one(tmp_path, share, words, said):
+    base, other = (EXAMPLES / name for name in ("acme/llama-base", "otter/llama-independent"))
+    shutil.copytree(base, tmp_path / "blend", ignore=shutil.ignore_patterns("README.md"))
+    strange = load_file(other / "model.safetensors")
+
+    def blend(tensors):
+        for name, tensor in tensors.items():
+            mixed = share * tensor.float() + (1 - share) * strange[name].float()
+            tensors[name] = mixed.to(tensor.dtype)
+
+    spoil(tmp_path / "blend", blend)
+    verdict = compare(str(base), str(tmp_path / "blend"), Options(order_seed=1, permutations=999)).rows[0].verdict
     assert verdict.words == words
     assert verdict.reason.endswith(said)
