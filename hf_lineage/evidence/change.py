@@ -115,8 +115,8 @@ def _rank(values: Vector, variance: Matrix, difference: Matrix, digits: int) -> 
     whole, for these are summed in float32.
     """
     rank, edge, whole, once = 0, 0.0, variance, spacing(difference, digits) ** 2 / np.float32(12)
-    for _ in range(2):
-        whole = variance + once * np.float32(2 + (rank if digits == DIGITS["F32"] else 0))
+    for _ in range(2 if digits == DIGITS["F32"] else 1):
+        whole = variance + once * np.float32(2 + rank)
         edge = MARGIN * float(np.sqrt(whole.sum(axis=0).max()) + np.sqrt(whole.sum(axis=1).max()))
         rank = int(np.sum(values > edge))
     beside, expected = float((values[rank:] ** 2).sum()), float(whole.sum()) * (1 - rank / len(values))

@@ -128,22 +128,21 @@ class Derivation:
     def _remainder(self) -> Iterator[tuple[Means, str]]:
         """What was done beside quantization and pruning."""
         explained = bool(self.bits or self.stored_bits or self.zeros)
-        some = self._some
         if not self.changed:
             if not explained:
                 yield Means.UNCHANGED, "weights unchanged"
         elif self.rank is not None:
-            exact = f"{self.rank} in {some}, as a merged LoRA adapter leaves it"
-            least = f"at least {self.rank} in {some}, of which rounding hides the rest"
+            exact = f"{self.rank} in {self._some}, as a merged LoRA adapter leaves it"
+            least = f"at least {self.rank} in {self._some}, of which rounding hides the rest"
             yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
         elif all(change.rank is None and not change.equal for change in self.changed) and self._is_clear:
             about = "about " if self.bits else ""
             yield (
                 Means.DENSE,
-                f"{some} changed in full (by {about}{self.size:.1%} of their size), as by fine-tuning or a merge",
+                f"{self._some} changed in full (by {about}{self.size:.1%} of their size), as by fine-tuning or a merge",
             )
         elif not explained or not all(change.equal or change.rank == 0 for change in self.changed):
-            yield Means.UNCLEAR, f"{some} changed in a way that is unclear"
+            yield Means.UNCLEAR, f"{self._some} changed in a way that is unclear"
 
     @property
     def _some(self) -> str:

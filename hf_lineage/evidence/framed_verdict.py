@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluate import CHANCE, IDLE, named
-from hf_lineage.evidence.framed import PROCRUSTES, RESIDUAL, TOKEN, Framed
+from hf_lineage.evidence.framed import HALF, PROCRUSTES, RESIDUAL, TOKEN, Framed
 from hf_lineage.evidence.verdict import Inconclusive, Kind, Related, Unrelated, Verdict
 
 CALIBRATION = "benchmarks/results/ours-frames.json"
@@ -38,7 +38,7 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
         return Inconclusive(IDLE.format("candidate"), framed=framed)
     if p_value is not None and p_value <= criteria.alpha:
         return replace(_exact(framed, criteria), framed=framed)
-    if framed.frame.name != RESIDUAL and framed.least > max(0.5, criteria.min_share):
+    if framed.frame.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):
         reason = (
             f"{share:.0%} of what its units write is inherited, though not in the order of the base: {UNDONE}, and "
             f"units were moved; of {PAIRS:,} pairs of independent models none has more than {LARGEST:.0%}"

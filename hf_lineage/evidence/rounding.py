@@ -89,13 +89,13 @@ def find_grid(matrix: Matrix, digits: int) -> Grid | None:
 
     `digits` are the binary digits with which they were stored.
     """
-    return _even(matrix, digits, BITS) or _on_table(matrix) or _even(matrix, digits, FINER)
+    groupings = [(groups, groups.some) for groups in _groupings(matrix)]
+    return _even(groupings, digits, BITS) or _on_table(matrix) or _even(groupings, digits, FINER)
 
 
-def _even(matrix: Matrix, digits: int, among: Sequence[int]) -> Grid | None:
-    """A grid of equal steps, with so many bits as are among these."""
-    for groups in _groupings(matrix):
-        some = groups.some
+def _even(groupings: Sequence[tuple[_Groups, _Groups]], digits: int, among: Sequence[int]) -> Grid | None:
+    """A grid of equal steps, with so many bits as are among these; of each grouping all numbers are given, and some."""
+    for groups, some in groupings:
         for bits, scheme in itertools.product(among, SCHEMES):
             if _on_grid(some.numbers, *scheme(some, bits), digits):
                 step, _ = scheme(groups, bits)

@@ -1,6 +1,7 @@
 """Commands: what makes a report again, as words of a shell that are typed in the working directory.
 
-Paths are relative. Of one that leads far away only the last part is told, behind `/path/to`, for the reader to fill in.
+Paths are relative. Of one that leads far away, or over the root of the machine, only the last part is told, behind
+`/path/to`, for the reader to fill in.
 """
 
 from __future__ import annotations

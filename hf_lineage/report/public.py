@@ -74,16 +74,17 @@ def written(name: str, start: Path | None) -> str:
 
 
 def reachable(path: str, start: Path | None) -> str:
-    """Return a path as it is written in the folder `start`; of one that is far from it, its last part alone.
+    """Return a path as it is written in the folder `start`; its last part alone where the way leads far, or over /.
 
     >>> reachable("/home/me/base", Path("/home/me/model")), reachable("/data/base", Path("/home/me/model"))
     ('../base', '/path/to/base')
     """
-    relative = "" if start is None else os.path.relpath(path, start)
-    up = PurePath(relative).parts.count("..")
-    if start is None or up > NEAR or up >= len(start.absolute().parts) - 1 > 0:
-        return f"{TO_FILL_IN}/{Path(path).absolute().name or Path(path).resolve().name}"
-    return relative if relative.startswith(".") else f"./{relative}"
+    if start is not None:
+        relative = os.path.relpath(path, start)
+        up, depth = PurePath(relative).parts.count(".."), len(start.absolute().parts) - 1
+        if up <= NEAR and (up < depth or not depth):
+            return relative if relative.startswith(".") else f"./{relative}"
+    return f"{TO_FILL_IN}/{Path(path).absolute().name or Path(path).resolve().name}"
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
