@@ -17,7 +17,7 @@ from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import Decode, TensorInfo, as_stored
+from hf_lineage.checkpoint.tensor import ByRows, Decode, TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files.gguf_header import GgufTensor
 from hf_lineage.files.gguf_package import gguf
@@ -116,7 +116,7 @@ def _parts(tensor: GgufTensor, file: Path, stamp: Stamp | None) -> Iterator[tupl
 
 def _tensors(tensor: GgufTensor, parts: Mapping[str, StoredTensor]) -> dict[str, TensorInfo]:
     """A tensor as it is loaded and, of a stack, each expert by itself."""
-    refusal, decode = "", as_stored if tensor.kind in PLAIN else partial(_decoded, tensor.kind)
+    refusal, decode = "", as_stored if tensor.kind in PLAIN else ByRows(partial(_decoded, tensor.kind))
     itemsize = 0 if tensor.kind in PLAIN else 4
     if not _decodes(tensor.kind):
         refusal = f"is stored as {_kind(tensor.kind)}, which the installed package gguf does not decode"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.stored import StoredRows, StoredTensor, unreadable
-from hf_lineage.checkpoint.tensor import TensorInfo, as_stored
+from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
 from hf_lineage.errors import NothingToCompare
 
 WHOLE = frozenset({"I64", "I32", "I16", "U8"})
@@ -84,11 +84,13 @@ class Checkpoint:
             piece.prefetch()
 
     def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
-        """Return rows of one stored matrix, one piece below the other; raise as `read` does."""
+        """Return rows of one matrix, one piece below the other; raise as `read` does."""
         try:
-            return np.concatenate([piece.read(Memory()) for piece in pieces])
+            rows = np.concatenate([piece.read(Memory()) for piece in pieces])
         except OSError as error:
             raise unreadable(name, error) from None
+        decode = self.tensors[name].decode
+        return decode([rows]) if isinstance(decode, ByRows) else rows
 
     def wait(self, *names: str) -> None:
         """Return when these tensors are on this disk."""
@@ -102,9 +104,15 @@ class Checkpoint:
 
         Of a file on the Hub they can be read after `wait`.
         """
+        stored = self.single_rows(name) if self.tensors[name].decode is as_stored else None
+        return None if stored is None else StoredRows(name, stored)
+
+    def single_rows(self, name: str) -> StoredTensor | None:
+        """Return the stored form of a matrix of which `read_pieces` can read some rows alone; None for any other."""
         tensor = self.tensors[name]
-        plain = tensor.decode is as_stored and not tensor.refusal and len(tensor.shape) == 2 and tensor.numbers
-        return StoredRows(name, self.stored[tensor.parts[0]]) if plain else None
+        alone = tensor.decode is as_stored or isinstance(tensor.decode, ByRows)
+        matrix = not tensor.refusal and len(tensor.shape) == 2 and tensor.numbers
+        return self.stored[tensor.parts[0]] if alone and matrix else None
 
     def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
         """Return one tensor, its parts read into the free part of `memory`, or into new memory.

@@ -20,6 +20,17 @@ def as_stored(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return whole
 
 
+@dataclass(frozen=True)
+class ByRows:
+    """A function that decodes each row of a matrix from that row of its only part, so that some can be had alone."""
+
+    decode: Decode
+
+    def __call__(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return the rows of the only part, decoded."""
+        return self.decode(parts)
+
+
 def constant(value: float) -> TensorInfo:
     """Return a tensor of one number that no file stores as one."""
     return TensorInfo((1,), (), lambda _: np.array([value], np.float32), itemsize=4)

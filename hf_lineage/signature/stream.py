@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hf_lineage.architecture.layout import Layout
 from hf_lineage.architecture.lookup import setting
@@ -25,9 +26,10 @@ from hf_lineage.architecture.paths import PATHS
 from hf_lineage.architecture.schema import BRANCH_ROLES, as_names
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.checkpoint.numbers import single
-from hf_lineage.signature.drawn_parts import ROWS_READ, Draw, bounded
+from hf_lineage.signature.drawn_parts import MOST_DECODED, ROWS_READ, Draw, bounded
 from hf_lineage.signature.recipe import Vector
 from hf_lineage.signature.unmeasured import Unmeasured
+from hf_lineage.signature.writing import LARGEST
 
 USUAL = 0.75
 """The quantile of the sizes of token rows that counts as the size of the embedding: neither a few loud tokens that are
@@ -80,14 +82,21 @@ class Stream:
             return math.sqrt(self.layout.width)
         names = (f"{name}.weight" for name in as_names(factorization.embedding))
         name = next((name for name in names if name in tensors), None)
-        rows = None if name is None else self.checkpoint.rows(name)
-        if name is None or rows is None or rows.shape[1] != self.layout.width:
+        if name is None or tensors[name].shape[1:] != (self.layout.width,):
             return 0.0
-        pieces = [rows.tensor.rows(run) for run in self._draw.runs(name, len(rows), ROWS_READ)]
-        self.checkpoint.prefetch_pieces(pieces, gap=0)
-        read = single(self.checkpoint.read_pieces(name, pieces)).astype(np.float64)
-        sizes = np.linalg.norm(read[np.isfinite(read).all(axis=1)], axis=1)
+        read = self._some_rows(name)
+        sizes = np.where(np.isfinite(read).all(axis=1), np.linalg.norm(read, axis=1), LARGEST)
         return bounded(float(np.quantile(sizes, USUAL)) * self._scale) if len(sizes) else 0.0
+
+    def _some_rows(self, name: str) -> NDArray[np.float64]:
+        """A few rows of a table, or all of one that has to be decoded as a whole; none if that is too large."""
+        stored, tensor = self.checkpoint.single_rows(name), self.checkpoint.tensors[name]
+        if stored is None:
+            whole = not tensor.refusal and tensor.numbers <= MOST_DECODED
+            return single(self.checkpoint.read(name)).astype(np.float64) if whole else np.zeros((0, self.layout.width))
+        pieces = [stored.rows(run) for run in self._draw.runs(name, stored.shape[0], ROWS_READ)]
+        self.checkpoint.prefetch_pieces(pieces, gap=0)
+        return single(self.checkpoint.read_pieces(name, pieces)).astype(np.float64)
 
     @property
     def _scale(self) -> float:

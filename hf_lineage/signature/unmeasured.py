@@ -81,7 +81,11 @@ class Unmeasured:
         tensor = self.checkpoint.tensors[name]
         if tensor.refusal or not tensor.numbers or INDEX.search(name):
             return False
-        return tensor.decode is as_stored or (decoded and tensor.numbers <= MOST_DECODED)
+        return self._in_part(name) or (decoded and tensor.numbers <= MOST_DECODED)
+
+    def _in_part(self, name: str) -> bool:
+        """Whether some of its numbers can be had alone."""
+        return self.checkpoint.tensors[name].decode is as_stored or self.checkpoint.single_rows(name) is not None
 
     def _together(self, names: Iterable[str]) -> float:
         return sum((max(0.0, self._gain(name)) for name in names), start=0.0)
@@ -89,8 +93,8 @@ class Unmeasured:
     def _gain(self, name: str) -> float:
         """The logarithm of about the factor by which it multiplies the root mean square of what it is given."""
         tensor = self.checkpoint.tensors[name]
-        plain = tensor.decode is as_stored
-        read = self.checkpoint.read_pieces(name, self._pieces(name)) if plain else self.checkpoint.read(name)
+        pieces = self._pieces(name) if self._in_part(name) else []
+        read = self.checkpoint.read_pieces(name, pieces) if pieces else self.checkpoint.read(name)
         numbers = single(read).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             squares = float(np.square(numbers).mean()) * math.prod(tensor.shape[1:])
@@ -99,9 +103,12 @@ class Unmeasured:
     def _pieces(self, name: str) -> list[StoredTensor]:
         """A whole vector, some consecutive numbers of a matrix, or all from which one is decoded."""
         stored = [self.checkpoint.stored[part] for part in self.checkpoint.tensors[name].parts]
-        if self.checkpoint.tensors[name].decode is not as_stored:
+        if not self._in_part(name):
             return stored
         (whole,) = stored
+        if self.checkpoint.tensors[name].decode is not as_stored:
+            start = self.draw.number(name, max(whole.shape[0] - ROWS_READ, 0) + 1)
+            return [whole.rows(slice(start, start + ROWS_READ))]
         count = max(ROWS_READ * whole.shape[-1], AT_ONCE) if len(whole.shape) > 1 else whole.numbers
         start = self.draw.number(name, max(whole.numbers - count, 0) + 1)
         return [replace(whole, shape=(whole.numbers,)).rows(slice(start, start + count))]

@@ -15,6 +15,7 @@ from tests import forgeries
 from tests.decoys import made
 from tests.forgeries import LOUD, ROWS
 from tests.forging.outputs import SAME, moved, run
+from tests.gguf_models import KINDS, write
 from tests.models import EXAMPLES
 
 BASE, INDEPENDENT = "acme/llama-base", "otter/llama-independent"
@@ -51,6 +52,15 @@ def test_weights_of_the_base_that_do_nothing_verify_nothing(tmp_path, row):
     folder = pair.write(forgery.tensors, **forgery.settings)
     assert moved(outputs(folder, row.of), without) < SAME
     assert [verdict.verified for verdict in judged(pair.a, folder)] == [False, False]
+
+
+@pytest.mark.parametrize("kind", ["F16", "Q8_0", "Q4_0"])
+def test_layers_of_the_base_that_drown_verify_nothing_in_a_converted_file_either(tmp_path, kind):
+    edited(tmp_path / "drowned", INDEPENDENT, forgeries.drowned(1e4), BASE)
+    file = write(tmp_path / "drowned", tmp_path / "drowned.gguf", kind=getattr(KINDS, kind))
+    for seed in range(4):
+        (row,) = compare(str(EXAMPLES / BASE), str(file), Options(order_seed=seed)).rows
+        assert (row.verdict.name, row.verdict.verified) == ("INCONCLUSIVE", False)
 
 
 INSERTED = {

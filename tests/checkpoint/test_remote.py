@@ -158,7 +158,7 @@ def test_pieces_that_lie_close_together_come_with_one_request(online, monkeypatc
         online.forget()
         pieces = [stored.rows(slice(row, row + 1)) for row in (6, 2, 4)]
         assert stored.rows(slice(0, 1)).size < 1000
-        rows = checkpoint.read_pieces("up", pieces)
+        rows = checkpoint.read_pieces("model.layers.0.mlp.up_proj.weight", pieces)
         assert len(online.parts) == requests
         np.testing.assert_array_equal(rows, checkpoint.read("model.layers.0.mlp.up_proj.weight")[[6, 2, 4]])
 

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
+from hf_lineage.checking.naming import locate
 from hf_lineage.checking.opened import headers
 from hf_lineage.checking.reading import stream_of
 from hf_lineage.hub.reference import resolve
+from hf_lineage.signature.writing import LARGEST
 from tests.decoys import made
-from tests.models import WEIGHTS, tiny_llama
+from tests.gguf_models import KINDS, write
+from tests.models import EXAMPLES, WEIGHTS, tiny_llama
 
 LLAMA, GPT2, GEMMA, GRANITE, BERT, BLOOM, DEEPSEEK, MIXTRAL = (
     "LlamaForCausalLM",
@@ -35,6 +38,22 @@ def scaled(folder, name, size):
     assert chosen
     save_file({key: value * (size if key in chosen else 1) for key, value in tensors.items()}, folder / WEIGHTS)
     return folder
+
+
+@pytest.mark.parametrize("kind", ["F16", "Q8_0", "Q4_0"])
+def test_a_converted_file_has_the_stream_of_the_model_it_was_made_from(tmp_path, kind):
+    """Rows that have to be decoded are read alone as others are."""
+    base = EXAMPLES / "acme/llama-base"
+    file = write(base, tmp_path / "model.gguf", kind=getattr(KINDS, kind))
+    plain, converted = (headers(locate(str(name))) for name in (base, file))
+    layers = range(6)
+    one, other = (stream_of(model, 0).joins("mlp", layers)[:, :2] for model in (plain, converted))
+    assert other == pytest.approx(one, rel=0.02)
+    assert one.min() > 0
+
+
+def test_an_embedding_that_is_not_finite_is_as_loud_as_can_be(tmp_path):
+    assert streams(scaled(made(LLAMA, {}, tmp_path).a, "embed_tokens", np.inf))[0] == LARGEST
 
 
 def test_attention_that_is_louder_is_seen_to_be(tmp_path):
