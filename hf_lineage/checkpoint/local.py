@@ -84,13 +84,17 @@ class Checkpoint:
             piece.prefetch()
 
     def read_pieces(self, name: str, pieces: Iterable[StoredTensor]) -> NDArray[Any]:
-        """Return rows of one matrix, one piece below the other; raise as `read` does."""
+        """Return rows of one matrix, one piece below the other; of several parts each piece comes once from each.
+
+        Raise as `read` does.
+        """
+        tensor = self.tensors[name]
         try:
-            rows = np.concatenate([piece.read(Memory()) for piece in pieces])
+            read = [piece.read(Memory()) for piece in pieces]
         except OSError as error:
             raise unreadable(name, error) from None
-        decode = self.tensors[name].decode
-        return decode([rows]) if isinstance(decode, ByRows) else rows
+        each = len(tensor.parts)
+        return np.concatenate([tensor.decode(read[at : at + each]) for at in range(0, len(read), each)])
 
     def wait(self, *names: str) -> None:
         """Return when these tensors are on this disk."""
@@ -104,15 +108,15 @@ class Checkpoint:
 
         Of a file on the Hub they can be read after `wait`.
         """
-        stored = self.single_rows(name) if self.tensors[name].decode is as_stored else None
-        return None if stored is None else StoredRows(name, stored)
+        parts = self.row_parts(name) if self.tensors[name].decode is as_stored else ()
+        return StoredRows(name, parts[0]) if parts else None
 
-    def single_rows(self, name: str) -> StoredTensor | None:
-        """Return the stored form of a matrix of which `read_pieces` can read some rows alone; None for any other."""
+    def row_parts(self, name: str) -> tuple[StoredTensor, ...]:
+        """Return the parts of a matrix of which `read_pieces` can read some rows alone; none for any other."""
         tensor = self.tensors[name]
         alone = tensor.decode is as_stored or isinstance(tensor.decode, ByRows)
         matrix = not tensor.refusal and len(tensor.shape) == 2 and tensor.numbers
-        return self.stored[tensor.parts[0]] if alone and matrix else None
+        return tuple(self.stored[part] for part in tensor.parts) if alone and matrix else ()
 
     def read(self, name: str, memory: Memory | None = None) -> NDArray[Any]:
         """Return one tensor, its parts read into the free part of `memory`, or into new memory.

@@ -22,12 +22,12 @@ def as_stored(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class ByRows:
-    """A function that decodes each row of a matrix from that row of its only part, so that some can be had alone."""
+    """A function that decodes each row of a matrix from that row of all its parts, so that some can be had alone."""
 
     decode: Decode
 
     def __call__(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Return the rows of the only part, decoded."""
+        """Return as many rows as the parts have, decoded."""
         return self.decode(parts)
 
 

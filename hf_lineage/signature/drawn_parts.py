@@ -120,14 +120,14 @@ class Draw:
     def pieces(self, lines: Lines) -> tuple[list[StoredTensor], slice]:
         """The rows of a stored matrix that are read, and which part of the other axis; no rows of one to be decoded."""
         name = lines.slot.tensor
-        stored = self.checkpoint.single_rows(name)
-        if stored is None:
+        parts = self.checkpoint.row_parts(name)
+        if not parts:
             return [], slice(None)
         if self._by_columns(lines):
-            run = self.run(name, stored.shape[0])
-            return [stored.rows(run)], run
+            run = self.run(name, parts[0].shape[0])
+            return [part.rows(run) for part in parts], run
         runs = np.split(lines.numbers, np.flatnonzero(np.diff(lines.numbers) > 1) + 1)
-        return [stored.rows(slice(int(run[0]), int(run[-1]) + 1)) for run in runs], slice(None)
+        return [part.rows(slice(int(run[0]), int(run[-1]) + 1)) for run in runs for part in parts], slice(None)
 
     def length(self, norm: str) -> float:
         """The size of what a norm gives out: that of its gain."""
@@ -178,7 +178,7 @@ class Draw:
         """Whether a matrix is read that has to be decoded as a whole: all of a set, or none."""
         name, attention = lines.slot.tensor, "value" in lines.of.slots
         tensor, writer = self.checkpoint.tensors[name], lines.of.slots["output" if attention else "down"].tensor
-        if self.checkpoint.single_rows(name) is not None or tensor.refusal or math.prod(tensor.shape) > MOST_DECODED:
+        if self.checkpoint.row_parts(name) or tensor.refusal or math.prod(tensor.shape) > MOST_DECODED:
             return False
         return not self.number(f"{writer} decoded", DECODED_EVERY)
 

@@ -90,11 +90,12 @@ class Stream:
 
     def _some_rows(self, name: str) -> NDArray[np.float64]:
         """A few rows of a table, or all of one that has to be decoded as a whole; none if that is too large."""
-        stored, tensor = self.checkpoint.single_rows(name), self.checkpoint.tensors[name]
-        if stored is None:
+        parts, tensor = self.checkpoint.row_parts(name), self.checkpoint.tensors[name]
+        if not parts:
             whole = not tensor.refusal and tensor.numbers <= MOST_DECODED
             return single(self.checkpoint.read(name)).astype(np.float64) if whole else np.zeros((0, self.layout.width))
-        pieces = [stored.rows(run) for run in self._draw.runs(name, stored.shape[0], ROWS_READ)]
+        runs = self._draw.runs(name, tensor.shape[0], ROWS_READ)
+        pieces = [part.rows(run) for run in runs for part in parts]
         self.checkpoint.prefetch_pieces(pieces, gap=0)
         return single(self.checkpoint.read_pieces(name, pieces)).astype(np.float64)
 

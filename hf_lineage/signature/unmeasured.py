@@ -85,7 +85,7 @@ class Unmeasured:
 
     def _in_part(self, name: str) -> bool:
         """Whether some of its numbers can be had alone."""
-        return self.checkpoint.tensors[name].decode is as_stored or self.checkpoint.single_rows(name) is not None
+        return self.checkpoint.tensors[name].decode is as_stored or bool(self.checkpoint.row_parts(name))
 
     def _together(self, names: Iterable[str]) -> float:
         return sum((max(0.0, self._gain(name)) for name in names), start=0.0)
@@ -103,12 +103,11 @@ class Unmeasured:
     def _pieces(self, name: str) -> list[StoredTensor]:
         """A whole vector, some consecutive numbers of a matrix, or all from which one is decoded."""
         stored = [self.checkpoint.stored[part] for part in self.checkpoint.tensors[name].parts]
-        if not self._in_part(name):
-            return stored
-        (whole,) = stored
         if self.checkpoint.tensors[name].decode is not as_stored:
-            start = self.draw.number(name, max(whole.shape[0] - ROWS_READ, 0) + 1)
-            return [whole.rows(slice(start, start + ROWS_READ))]
+            rows = self.checkpoint.row_parts(name)
+            start = self.draw.number(name, max(stored[0].shape[0] - ROWS_READ, 0) + 1) if rows else 0
+            return [part.rows(slice(start, start + ROWS_READ)) for part in rows] or stored
+        (whole,) = stored
         count = max(ROWS_READ * whole.shape[-1], AT_ONCE) if len(whole.shape) > 1 else whole.numbers
         start = self.draw.number(name, max(whole.numbers - count, 0) + 1)
         return [replace(whole, shape=(whole.numbers,)).rows(slice(start, start + count))]

@@ -8,7 +8,9 @@ from hf_lineage.checking.naming import locate
 from hf_lineage.checking.opened import headers
 from hf_lineage.checking.reading import stream_of
 from hf_lineage.hub.reference import resolve
+from hf_lineage.signature import drawn_parts, stream
 from hf_lineage.signature.writing import LARGEST
+from tests.checkpoint.formats.test_mlx import released
 from tests.decoys import made
 from tests.gguf_models import KINDS, write
 from tests.models import EXAMPLES, WEIGHTS, tiny_llama
@@ -48,6 +50,18 @@ def test_a_converted_file_has_the_stream_of_the_model_it_was_made_from(tmp_path,
     plain, converted = (headers(locate(str(name))) for name in (base, file))
     layers = range(6)
     one, other = (stream_of(model, 0).joins("mlp", layers)[:, :2] for model in (plain, converted))
+    assert other == pytest.approx(one, rel=0.02)
+    assert one.min() > 0
+
+
+def test_rows_of_several_parts_are_read_alone_as_well(tmp_path, monkeypatch):
+    """Those of MLX, however large the matrix is."""
+    for module in (stream, drawn_parts):
+        monkeypatch.setattr(module, "MOST_DECODED", 0)
+    base = tiny_llama(tmp_path / "base", layers=4, width=64)
+    packed = released(base, tmp_path / "packed", bits=8)
+    assert headers(resolve(str(packed))).checkpoint.rows("model.embed_tokens.weight") is None
+    one, other = (stream_of(headers(resolve(str(name))), 0).joins("mlp", range(4))[:, :2] for name in (base, packed))
     assert other == pytest.approx(one, rel=0.02)
     assert one.min() > 0
 

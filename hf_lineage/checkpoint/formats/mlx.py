@@ -17,7 +17,7 @@ from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, settings
 from hf_lineage.checkpoint.formats.packing import WORD, across
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import ByRows, TensorInfo
 from hf_lineage.errors import NothingToCompare, printable
 
 KEY, SIZE = "quantization", "group_size"
@@ -46,13 +46,16 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     for end in (".scales", ".biases"):
         module.shape(end, FLOATS, (out, groups))
     names = module.names(".weight", ".scales", ".biases")
-    decode = functools.partial(decoded, Grid((out, groups * size), (1, size)), bits, names[1:])
-    return TensorInfo((out, groups * size), names, decode, itemsize=4)
+    decode = functools.partial(decoded, groups * size, size, bits, names[1:])
+    return TensorInfo((out, groups * size), names, ByRows(decode), itemsize=4)
 
 
-def decoded(grid: Grid, bits: int, names: Sequence[str], parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-    """Return the matrix (out, in)."""
+def decoded(
+    columns: int, size: int, bits: int, names: Sequence[str], parts: Sequence[NDArray[Any]]
+) -> NDArray[np.float32]:
+    """Return as many rows (out, in) as the parts have."""
     packed, scales, biases = parts
+    grid = Grid((len(packed), columns), (1, size))
     whole = grid.decoded(across(packed, bits), finite(names[0], scales))
     grouped = whole.reshape(*grid.cells, grid.block[1])
     grouped += finite(names[1], biases)[..., None]
