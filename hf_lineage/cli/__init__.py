@@ -16,6 +16,7 @@ from hf_lineage.cli import (
     annotating,
     building,
     completing,
+    examining,
     growing,
     indexing,
     judging,
@@ -71,7 +72,7 @@ def cli() -> None:
 COMMANDS = (
     *(judging.check, judging.compare, annotating.annotate, watching.watch),
     *(indexing.identify, growing.tree, indexing.index),
-    *(models.extract, models.inspect, models.registry, completing.completion),
+    *(models.extract, models.inspect, models.registry, completing.completion, examining.doctor),
 )
 for command in (building.build, publishing.push, publishing.pull):
     indexing.index.add_command(command)

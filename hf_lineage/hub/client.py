@@ -161,6 +161,23 @@ def send(name: str, question: Callable[[], Answer]) -> Answer:
         return question()
 
 
+def asked_once(name: str, path: str, timeout: float, read: Callable[[Any], Answer]) -> Answer:
+    """Return what is read of the JSON by which the Hub answers one request at a path of it within so many seconds.
+
+    Raise as `ask` does.
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
+
+    from hf_lineage.hub.translation import translated
+
+    address = f"{constants.ENDPOINT}{path}"
+    with translated(name, "reading"), translated_messages():
+        answer = get_session().get(address, headers=headers(address), timeout=timeout)
+        hf_raise_for_status(answer)
+        return read(answer.json())
+
+
 def text(value: object) -> str:
     """Return a value of an answer, which has to be text; raise TypeError, as the client does, if it is not."""
     if not isinstance(value, str):

@@ -157,7 +157,7 @@ def _fields(name: str, error: Exception) -> dict[str, object]:
     known = _has_token()
     return {
         "name": name,
-        "route": _route(),
+        "route": route(),
         "gate": "; the account of your token has none" if known else " and set HF_TOKEN",
         "private": "whether the account of your token may read it" if known else "set HF_TOKEN",
         "status": _status(error),
@@ -175,8 +175,8 @@ def _has_token() -> bool:
         return False
 
 
-def _route() -> str:
-    """What the user put between this machine and the Hub: another endpoint, proxies; passwords in them are not told."""
+def route() -> str:
+    """Return what the user put between this machine and the Hub, endpoint and proxies; no password is told."""
     endpoint = constants.ENDPOINT.rpartition("@")[2]
     other = [f"HF_ENDPOINT {endpoint}"] if constants.ENDPOINT != constants._HF_DEFAULT_ENDPOINT else []
     proxies = [f"{scheme.upper()}_PROXY" for scheme in ("http", "https", "all") if scheme in getproxies()]

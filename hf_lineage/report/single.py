@@ -1,8 +1,10 @@
-"""Reports that judge no claim: the inspection of one model, and the registry."""
+"""Reports that judge no claim: the inspection of one model, the registry, and what checks depend on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -10,9 +12,10 @@ import msgspec
 from hf_lineage.architecture.lookup import factorizations, listing, similar
 from hf_lineage.architecture.schema import Factorization
 from hf_lineage.checking.inspection import Inspection, Pairing
+from hf_lineage.checking.surroundings import Finding
 from hf_lineage.errors import RegistryError, printable
-from hf_lineage.report.encoding import indented
-from hf_lineage.report.text import bar, table, wrapped
+from hf_lineage.report.encoding import encode, indented
+from hf_lineage.report.text import WIDTH, bar, table, wrapped
 
 
 def inspection_text(inspection: Inspection) -> str:
@@ -74,8 +77,27 @@ def registry_json(architecture: str | None) -> str:
     return indented([_known(factorization) for factorization in matches])
 
 
+def surroundings_text(findings: Sequence[Finding]) -> str:
+    """Return a line for each finding, or more where it is long."""
+    states, names = (max(map(len, column)) + 2 for column in zip(*((f.state, f.about) for f in findings), strict=True))
+    heads = [f"{finding.state:{states}}{finding.about:{names}}" for finding in findings]
+    return "".join(
+        textwrap.fill(
+            head + printable(finding.sentence), WIDTH, subsequent_indent=" " * len(head), break_on_hyphens=False
+        )
+        + "\n"
+        for head, finding in zip(heads, findings, strict=True)
+    )
+
+
+def surroundings_json(findings: Sequence[Finding]) -> str:
+    """Return the findings as JSON."""
+    return encode([asdict(finding) for finding in findings])
+
+
 INSPECTIONS: dict[str, Callable[[Inspection], str]] = {"text": inspection_text, "json": inspection_json}
 REGISTRIES: dict[str, Callable[[str | None], str]] = {"text": registry_text, "json": registry_json}
+SURROUNDINGS: dict[str, Callable[[Sequence[Finding]], str]] = {"text": surroundings_text, "json": surroundings_json}
 
 
 def _find(architecture: str) -> list[Factorization]:

@@ -1,0 +1,30 @@
+"""The command that examines what the others depend on: doctor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hf_lineage.cli.grouping import Result, take
+from hf_lineage.cli.kinds import format_option
+from hf_lineage.cli.shared import ERROR, OUTPUT, with_examples, with_options
+
+EPILOG = with_examples(
+    "One request is made to the Hub, and a second one where there is a token; no token is shown. "
+    "Exit codes: 0 nothing stands in the way of checks, 2 something does, or usage error, 130 interrupted.",
+    "hf-lineage doctor",
+    "hf-lineage doctor --format json",
+)
+
+
+@click.command(epilog=EPILOG)
+@with_options(format_option("text", "json"), OUTPUT)
+def doctor(**settings: Any) -> int:
+    """Show versions, extras, caches, the account and whether the Hub can be reached, each with what to do about it."""
+    from hf_lineage.checking.surroundings import State, surroundings
+    from hf_lineage.report.single import SURROUNDINGS
+
+    result, findings = take(Result, settings), tuple(surroundings())
+    result.write(SURROUNDINGS, findings)
+    return ERROR if any(finding.state is State.WRONG for finding in findings) else 0
