@@ -80,13 +80,10 @@ def registry_json(architecture: str | None) -> str:
 def surroundings_text(findings: Sequence[Finding]) -> str:
     """Return a line for each finding, or more where it is long."""
     states, names = (max(map(len, column)) + 2 for column in zip(*((f.state, f.about) for f in findings), strict=True))
-    heads = [f"{finding.state:{states}}{finding.about:{names}}" for finding in findings]
-    return "".join(
-        textwrap.fill(
-            head + printable(finding.sentence), WIDTH, subsequent_indent=" " * len(head), break_on_hyphens=False
-        )
-        + "\n"
-        for head, finding in zip(heads, findings, strict=True)
+    indent = " " * (states + names)
+    lines = (f"{f.state:{states}}{f.about:{names}}{printable(f.sentence)}" for f in findings)
+    return (
+        "\n".join(textwrap.fill(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False) for line in lines) + "\n"
     )
 
 
