@@ -53,6 +53,7 @@ def everything(tmp_path_factory):
     torch.set_num_threads(threads)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", READ)
 def test_an_item_holds_for_what_is_there_and_names_every_commit(everything, name):
     hub, held, rows = everything
@@ -61,6 +62,7 @@ def test_an_item_holds_for_what_is_there_and_names_every_commit(everything, name
     assert commits == {(model, hub.commit(model, "main")) for model in READ[name] - UNREAD}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", READ)
 def test_a_model_that_is_not_to_be_had_is_a_row_without_a_figure(everything, name):
     _, _, rows = everything
@@ -69,12 +71,14 @@ def test_a_model_that_is_not_to_be_had_is_a_row_without_a_figure(everything, nam
     assert all(row.note for row in rows[name] if row.ours is None)
 
 
+@pytest.mark.long
 def test_every_way_in_which_a_suspect_cannot_be_judged_has_its_reason(everything):
     rows = {row.name: row for row in everything[2]["tab:real-llm-baselines"]}
     assert {name for name, row in rows.items() if row.ours is None} == set(REASONS)
     assert all(re.match(reason, rows[name].note) for name, reason in REASONS.items())
 
 
+@pytest.mark.long
 def test_nothing_large_is_fetched_of_what_cannot_be_judged(everything):
     hub, _, _ = everything
     assert hub.moved(public.PICKLED) == 0
@@ -83,12 +87,14 @@ def test_nothing_large_is_fetched_of_what_cannot_be_judged(everything):
     assert not hub.twice()
 
 
+@pytest.mark.long
 def test_the_score_is_that_of_the_folders(everything):
     rows = {row.name: row.ours for row in everything[2]["tab:real-llm-baselines"]}
     base, suspect = EXAMPLES / "acme/llama-base", EXAMPLES / "moss/llama-continued"
     assert rows["CodeLlama-7B: score"] == pytest.approx(lineage(base, suspect), abs=1e-4)
 
 
+@pytest.mark.long
 def test_the_papers_cosine_stands_beside_the_one_that_it_is(everything):
     rows = {row.name: row.paper for row in everything[2]["tab:laundering-llm"]}
     assert rows["LLaMA-2 7B, Chat: cosine lost"] == 0.993

@@ -17,7 +17,8 @@ SLOW = {
     *("app:cifar-resnet", "fig:gpt2-benchmark", "fig:gpt2-methods", "fig:gpt2-pairing", "fig:gpt2-trace"),
     *("fig:mechanism-triad", "ours:adapters", "ours:disguises", "ours:experts", "ours:merges", "ours:power"),
     *("ours:reshaped", "ours:rivals", "ours:robust", "ours:sketch", "ours:verdict", "tab:baselines"),
-    *("tab:factorization", "tab:gpt2-survival", "tab:laundering", "tab:laundering-gapz", "tab:vision-speech"),
+    *("tab:centering-ablation", "tab:factorization", "tab:gpt2-survival", "tab:laundering"),
+    *("tab:laundering-gapz", "tab:vision-speech"),
 }
 """What takes more than five seconds, and what is made of the same models."""
 ITEMS = [

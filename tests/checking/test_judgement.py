@@ -134,7 +134,7 @@ def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(
 def test_whoever_copies_the_layers_that_were_read_first_of_old_is_not_verified(models, tmp_path):
     base, _, other = models
     forged = with_layers(base, other, tmp_path / "forged", (0, 8, 16, 24))
-    for seed in range(10):
+    for seed in range(3):
         row = judged(base, forged, replace(QUICK, order_seed=seed))
         assert not row.verdict.verified
     whole = judged(base, forged, FULL).verdict

@@ -9,6 +9,7 @@ from hf_lineage.errors import CheckpointError, NetworkError, RepositoryError
 from hf_lineage.hub import client as client
 from hf_lineage.hub import ranges
 from hf_lineage.hub.reference import resolve
+from tests.long import first_of
 from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
 from tests.running import lineage
 from tests.server import faults, serving
@@ -72,7 +73,7 @@ def test_what_goes_wrong_once_changes_nothing(hub, waited, tmp_path, name, skip)
 
 
 @pytest.mark.parametrize("name", CDN)
-@pytest.mark.parametrize("skip", [0, 3], ids=["header", "tensor"])
+@pytest.mark.parametrize("skip", first_of({"tensor": 3, "header": 0}))
 def test_what_goes_wrong_for_good_is_one_line(hub, waited, tmp_path, name, skip):
     fault, message = CDN[name]
     hub.plan(fault, "cdn/fern", times=ALWAYS, skip=skip)
@@ -84,7 +85,9 @@ def test_what_goes_wrong_for_good_is_one_line(hub, waited, tmp_path, name, skip)
     assert lineage("check", "fern/child").code == 0
 
 
-@pytest.mark.parametrize("fault", [faults.hung_up, faults.dropped, faults.unavailable], ids=["hung up", "cut", "503"])
+@pytest.mark.parametrize(
+    "fault", first_of({"cut": faults.dropped, "hung up": faults.hung_up, "503": faults.unavailable})
+)
 def test_a_connection_cut_in_any_request_leaves_no_wrong_result_and_no_broken_cache(
     hub, waited, tmp_path, fault, monkeypatch
 ):

@@ -91,6 +91,7 @@ def independent(rng, size=48, layers=3):
     return rng.normal(size=(layers, size, size)).astype(np.float32)
 
 
+@pytest.mark.long
 def test_the_test_stays_exact_for_the_most_alike_of_many(signatures):
     """Of 300 sets of 40 independent models the nearest by its key is tested, on the other half of the coordinates."""
     from hf_lineage.evidence.evaluate import evaluate

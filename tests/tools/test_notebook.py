@@ -10,6 +10,7 @@ def committed():
     return notebook.read()
 
 
+@pytest.mark.long
 def test_run_today_it_gives_what_is_committed(committed):
     pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
