@@ -182,7 +182,7 @@ def _suggest(model: str, folder: Path | None, local_hub: Path | None, result: Re
         click.echo(
             f"Wrote {printable(file)}, which nothing proves; --registry {there} reads models by it. "
             "Decide its lines with a ? first: until it says `exchangeable: true`, a check rests on the order of hidden "
-            "units. Where transformers has the class, "
+            "units alone. Where transformers has the class, "
             f"`hf-lineage registry {shlex.join(proving)}` proves it.",
             err=True,
         )

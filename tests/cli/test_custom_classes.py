@@ -12,7 +12,7 @@ from hf_lineage import Options, check
 from hf_lineage.architecture.lookup import registry_root
 from hf_lineage.errors import OptionError
 from tests.conformance import tiny_model
-from tests.models import card, edit_json, family, spoil, tiny_llama
+from tests.models import card, edit_json, family, fine_tuned, spoil, tiny_llama
 from tests.running import lineage
 
 AS = "read as LlamaForCausalLM (--as) in place of YiForCausalLM; that it computes the same is not proved"
@@ -74,6 +74,22 @@ def test_a_draft_is_usable_at_once_and_decides_once_its_open_line_is_decided(hub
         assert "read by yiforcausallm.yaml of --registry, an unproved factorization" in result.sentences
     again = lineage("registry", "--check", "fern/child", "--write", drafts, "--local-hub", hub)
     assert (again.code, "exists and may have been edited" in again.error) == (2, True)
+
+
+def test_of_an_untouched_draft_is_told_what_a_check_by_it_rests_on(tmp_path):
+    """The paths are INCONCLUSIVE, and the order of hidden units decides all the same."""
+    base = tiny_llama(tmp_path / "base", layers=4, width=64)
+    child, other = fine_tuned(base, tmp_path / "child"), tiny_llama(tmp_path / "other", seed=5, layers=4, width=64)
+    for folder in (base, child, other):
+        edit_json(folder / "config.json", architectures=["OddForCausalLM"], model_type="odd")
+    written = lineage("registry", "--check", base, "--write", tmp_path / "drafts")
+    for text in (written.out, (tmp_path / "drafts/oddforcausallm.yaml").read_text()):
+        assert "until then a check rests on the\n#   order of hidden units alone" in text
+        assert "until then a check is INCONCLUSIVE" not in text
+    assert "a check rests on the order of hidden units alone" in written.err
+    for model, code, word in ((child, 0, "RELATED"), (other, 1, "UNRELATED")):
+        judged = lineage("check", model, "--base", base, "--registry", tmp_path / "drafts")
+        assert (judged.code, judged.rows[0][-1], judged.rows[-1][-1]) == (code, "INCONCLUSIVE", word)
 
 
 def test_names_that_fit_nothing_are_told_to_write_a_draft(hub):
