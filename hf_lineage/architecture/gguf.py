@@ -14,7 +14,7 @@ from hf_lineage.architecture.lookup import registry_root
 from hf_lineage.architecture.named import Named, Undo
 from hf_lineage.architecture.schema import Factorization, Setting, as_names, as_sets, as_stacks, prefixes
 from hf_lineage.architecture.tables import read_table
-from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.errors import ONE_FILE, NothingToCompare, printable
 from hf_lineage.files.gguf_package import gguf
 
 EMBEDDING = "token_embd.weight"
@@ -62,7 +62,7 @@ def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     kind = metadata.get(TYPE, "model")
     if kind != "model":
         raise NothingToCompare(
-            f"the GGUF file is of the type {printable(str(kind), 50)}, not a model; name one with --file"
+            f"the GGUF file is of the type {printable(str(kind), 50)}, not a model; name one {ONE_FILE}"
         )
     named, entry = _architecture(metadata)
     values = {key: metadata.get(f"{named}.{source}") for key, source in _table().settings.items()}

@@ -76,7 +76,7 @@ def open_adapter(repo: RepoRef) -> Found:
 def judge_adapter(adapter: Found, claim: Claim, options: Options) -> Row:
     """Return the row of one claim: an error of the base becomes its verdict, one of the adapter is raised."""
     if claim.problem:
-        return Row(claim, Unverifiable(claim.problem))
+        return Row(claim, Unverifiable(f"{claim.problem}{claim.remedy}"))
     if isinstance(adapter, Verdict):
         return Row(claim, adapter)
     source = attempt(lambda: whole_base(claim, options.local_hub), *VERDICTS)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hf_lineage.checking.clock import now
 from hf_lineage.checking.failures import attempt
 from hf_lineage.checking.judged import Report as Report
+from hf_lineage.checking.meant import with_folders
 from hf_lineage.checking.merged import beside, judge_sum
 from hf_lineage.checking.model import OpenedModel, open_model
 from hf_lineage.checking.naming import Model, locate, located, named, one, several, unambiguous, weights
@@ -208,14 +209,14 @@ def _declared(source: RepoRef | Signature, adapters: Adapters) -> Claims:
     if isinstance(source, Signature):
         return Claims((), ())
     if adapters.places and not source.subfolder:
-        return declared_by(adapters, source)
+        return with_folders(declared_by(adapters, source), source)
     claims = read_claims(replace(source, subfolder=""))
     if source.subfolder and not claims.claims:
         claims = read_claims(source)
     if not claims.claims and not parts_of(source).models:
         with contextlib.suppress(NothingToCompare):
             model_config(source)
-    return claims
+    return with_folders(claims, source)
 
 
 def _subfolder(source: RepoRef | Signature) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import only, part_of
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
-from hf_lineage.files.folders import is_file, is_folder
+from hf_lineage.files.folders import is_file, is_folder, typed
 from hf_lineage.files.places import refuse_within
 from hf_lineage.hub.converted import nameable
 from hf_lineage.hub.local import spelled
@@ -50,10 +50,9 @@ def named(model: Model) -> str:
     """
     if isinstance(model, str):
         return model
-    path = os.fspath(model) if isinstance(model, os.PathLike) else None
-    if not isinstance(path, str):
+    if not isinstance(model, os.PathLike) or not isinstance(os.fspath(model), str):
         raise OptionError(f"a model is named by text or by a path, not by {printable(repr(model), 100)}")
-    return path if Path(path).is_absolute() or path.startswith(".") else f"./{path}"
+    return typed(model)
 
 
 def several(models: Model | Sequence[Model]) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -82,7 +81,6 @@ def _instead(repo: RepoRef) -> str:
     """What a user can do with a class that the registry does not list, with the command that would work."""
     from hf_lineage.architecture.drafting.suggestion import survey
 
-    model = shlex.quote(repo.name)
     with contextlib.suppress(LineageError, OSError):
         shapes, config = open_header(repo)
         suggestion = survey(repo.name, shapes if len(shapes) <= MOST_SURVEYED else {}, config)
@@ -94,11 +92,11 @@ def _instead(repo: RepoRef) -> str:
             name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
             return (
                 f"its names and shapes are those of {name}: with `--as {name}` added it is read so; "
-                f"`hf-lineage registry --check {model}` shows what else fits"
+                f"`hf-lineage registry --check {repo.typed}` shows what else fits"
             )
     return (
-        f"`hf-lineage registry --check {model} --write DIR` drafts a factorization, and `hf-lineage check {model} "
-        "--registry DIR` reads the model by it"
+        f"`hf-lineage registry --check {repo.typed} --write DIR` drafts a factorization, and with `--registry DIR` "
+        "added the model is read by it"
     )
 
 

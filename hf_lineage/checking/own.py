@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,14 +49,15 @@ def prove(folder: Path, model: str, options: Options | None = None) -> Proof:
     without the extra `prove`, RegistryError if the folder lists no class of the model, NothingToCompare if
     transformers has no such class.
     """
-    config = model_config(one(model, options or Options()))
+    repo = one(model, options or Options())
+    config = model_config(repo)
     named = config.get("architectures")
     classes = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
     candidates = [(name, own) for name in classes for own in own_factorizations(folder, name)]
     if not candidates:
         raise RegistryError(
             f"{folder} has no factorization for {', '.join(classes) or 'a model without `architectures`'}; "
-            f"`hf-lineage registry --check {shlex.quote(model)} --write DIR` drafts one"
+            f"`hf-lineage registry --check {repo.typed} --write DIR` drafts one"
         )
     architecture, factorization = fitting(config, candidates)
     try:

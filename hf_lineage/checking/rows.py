@@ -18,7 +18,7 @@ from hf_lineage.checking.reading import Downloads
 from hf_lineage.checking.readings import judged_every_way
 from hf_lineage.claims.licence import Licence
 from hf_lineage.claims.sources import Claim
-from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.errors import NetworkError, NothingToCompare, RepositoryError, printable
 from hf_lineage.evidence import verdict
 from hf_lineage.evidence.derivation import Derivation
 from hf_lineage.evidence.evaluate import judge_merge
@@ -112,7 +112,7 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
     `part` is the folder in which the candidate is.
     """
     if claim.problem:
-        return Row(claim, verdict.Unverifiable(claim.problem))
+        return Row(claim, verdict.Unverifiable(f"{claim.problem}{claim.remedy}"))
     usual = candidate()
     if isinstance(usual, verdict.Verdict):
         return Row(claim, usual)
@@ -184,7 +184,10 @@ def base_of(claim: Claim, local_hub: Path | None, part: str = "") -> RepoRef | S
 def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
     """Return the repository of a base, of which a folder may be meant; otherwise as `base_of`."""
     named = claim.sources == NAMED
-    return locate(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False)
+    try:
+        return locate(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False)
+    except (RepositoryError, NetworkError) as error:
+        raise type(error)(f"{error}{claim.remedy}") from None
 
 
 def judge_parts(

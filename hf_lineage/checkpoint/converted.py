@@ -10,7 +10,7 @@ from hf_lineage.checkpoint.gguf import open_gguf
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.onnx import files_of_onnx, files_of_pair, open_onnx, open_pair
 from hf_lineage.checkpoint.unusual import NO_WEIGHTS, WEIGHT_FILES
-from hf_lineage.errors import printable
+from hf_lineage.errors import ONE_FILE, printable
 from hf_lineage.hub.converted import CTRANSLATE2, ONNX, Converted
 from hf_lineage.hub.gguf_files import SUFFIX as GGUF
 from hf_lineage.hub.gguf_files import offered
@@ -55,7 +55,7 @@ def notes_on(repo: RepoRef, model: Converted) -> tuple[str, ...]:
     unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
     if not unread:
         return remarks
-    how = "which --file names" if repo.file else f"{form.how}; --file names another"
+    how = "as it was named" if repo.file else f"{form.how}; name another {ONE_FILE}"
     return (*remarks, f"{shown} was read, {how}; {len(unread)} more files may hold weights too")
 
 

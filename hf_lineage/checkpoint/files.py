@@ -167,7 +167,7 @@ def other_format(repo: RepoRef) -> str | None:
     """Return what a repository without usable weights holds instead and what to do about it; None if unknown."""
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
-        return f"{repo} holds only a LoRA adapter and no layers of its own; `hf-lineage check` judges it on its base"
+        return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` judges it on its base"
     pickled = next((name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)), None)
     if pickled:
         return (

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, printable
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -61,7 +61,7 @@ def unusual(repo: RepoRef) -> Layout | None:
     if len(groups) > 1 or beside:
         raise NothingToCompare(
             f"{repo}: it is not clear which file is the model, {_listed([*files, *beside])}; transformers loads none "
-            "of them, name the right one model.safetensors, or a file of another library with --file"
+            f"of them, name the right one model.safetensors, or a file of another library {ONE_FILE}"
         )
     (((_, count), group),) = groups.items()
     if count and set(group) != set(range(1, count + 1)):

@@ -5,6 +5,7 @@ To read another file that declares bases, add an entry to the table SOURCES; no 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ import yaml
 
 from hf_lineage.claims.card import front_matter, opens, parted
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
-from hf_lineage.claims.names import NO_VALUE, WORD, Name, names_in, understood
+from hf_lineage.claims.names import NO_VALUE, PATH, WORD, Name, names_in, understood
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub.gguf_files import SUFFIX, gguf_files, head
@@ -42,6 +43,16 @@ class Claim:
     sources: tuple[str, ...]
     problem: str = ""
     """Why the claim cannot be followed; empty if it can."""
+    folder: str = ""
+    """A folder of this machine that may be meant, as it is typed; it is never read for that. Empty if none is known."""
+
+    @property
+    def remedy(self) -> str:
+        """What to add where the claim leads nowhere, as the end of a sentence."""
+        if not self.folder:
+            return "; name the base with --base" if self.problem == PATH else ""
+        folder = shlex.quote(self.folder)
+        return f"; if the folder {folder} is meant, it is compared with `--base {folder}` added"
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,7 @@ def _weighed(repo: RepoRef, declared: Declared, counting: int | None, unread: Se
     notes = list(unread)
     for source, name in ((source, name) for source, names in declared.items() for name in names):
         key, shown = name.base.casefold(), f"{source.file} declares {name.base}"
-        if name.problem and (source.rank != rank or name.problem == WORD or rank == LAST):
+        if name.problem and key not in claims and (source.rank != rank or name.problem == WORD or rank == LAST):
             notes += [f"{shown}, which is left out: {name.problem}"] if source.rank < LAST or counting is None else []
             continue
         known = claims if source.rank == rank or key in claims else besides

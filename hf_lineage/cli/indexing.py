@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -162,7 +163,7 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.hub.reference import RepoRef
     from hf_lineage.index import by_weights
     from hf_lineage.index import identify as searching
-    from hf_lineage.report import identification
+    from hf_lineage.report import command, identification
 
     source = only(source)
     signature, criteria = open_model(source, options).signature(), Criteria(alpha=options.alpha)
@@ -171,16 +172,18 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     if most.by_weights and not related and isinstance(source, RepoRef):
         read = by_weights.by_weights(source, catalogue, options, most.by_weights)
         related = any(one.related for one in read.tested)
-    return identification.FORMATS, (results, read), related
+    against = partial(command.against, source, options) if isinstance(source, RepoRef) else None
+    return identification.FORMATS, (results, read, against), related
 
 
 def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:
     """What is identified of a repository of adapters."""
     from hf_lineage.index.known_weights import identify_adapters
-    from hf_lineage.report import adapter_bases
+    from hf_lineage.report import adapter_bases, command
 
     results = identify_adapters(source, adapters, catalogue, options, top)
-    return adapter_bases.FORMATS, (results,), any(one.related for result in results for one in result.tested)
+    against = partial(command.against, source, options)
+    return adapter_bases.FORMATS, (results, against), any(one.related for result in results for one in result.tested)
 
 
 def tell(notes: Iterable[str]) -> None:

@@ -178,11 +178,12 @@ def _suggest(model: str, folder: Path | None, local_hub: Path | None, result: Re
     result.write(SUGGESTIONS, suggestion)
     if folder and file:
         there = shlex.quote(str(folder))
+        proving = ["--prove", str(folder), model, *(["--local-hub", str(local_hub)] if local_hub else [])]
         click.echo(
             f"Wrote {printable(file)}, which nothing proves; --registry {there} reads models by it. "
             "Decide its lines with a ? first: until it says `exchangeable: true`, a check rests on the order of hidden "
-            "units. Where transformers has the class, "
-            f"`hf-lineage registry --prove {there} {shlex.quote(model)}` proves it.",
+            "units alone. Where transformers has the class, "
+            f"`hf-lineage registry {shlex.join(proving)}` proves it.",
             err=True,
         )
     return 0 if suggestion.fits else UNDECIDED

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from urllib.parse import urlsplit
 
 from hf_lineage.checking import clock
 from hf_lineage.errors import OptionError, printable
@@ -11,6 +13,9 @@ from hf_lineage.errors import OptionError, printable
 STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
 WHOLE_NUMBERS = ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT")
 """Variables of which the client of the Hub makes a number when it is imported, and fails for want of one."""
+
+
+ENDPOINT, PROTOCOLS = "HF_ENDPOINT", ("http", "https")
 
 
 def fill_closed_streams() -> None:
@@ -35,3 +40,10 @@ def refuse_unusable_variables() -> None:
             int(value)
         except ValueError:
             raise OptionError(f"{name} must be a whole number of seconds, not {printable(value, 100)!r}") from None
+    value = os.environ.get(ENDPOINT, "https://huggingface.co")
+    with contextlib.suppress(ValueError):  # of a port that is none
+        address = urlsplit(value)
+        if address.scheme in PROTOCOLS and address.hostname and address.port != 0:
+            return
+    shown = printable(value.rpartition("@")[2], 100)
+    raise OptionError(f"{ENDPOINT} must be the address of a Hub such as https://huggingface.co, not {shown!r}")

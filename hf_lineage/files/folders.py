@@ -24,6 +24,16 @@ def is_folder(path: str) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - see above
 
 
+def typed(path: str | os.PathLike[str]) -> str:
+    """Return a path as it is typed, so that it can be no name on the Hub.
+
+    >>> typed("base"), typed("../base"), typed("/home/me/base")
+    ('./base', '../base', '/home/me/base')
+    """
+    text = os.fspath(path)
+    return text if Path(text).is_absolute() or text.startswith(".") else f"./{text}"
+
+
 def of_this_user_alone(file: Path) -> bool:
     """Return whether a plain file belongs to this user and nobody else can write to it; False if there is none.
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO, NamedTuple, TypeVar
 
-from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, printable
+from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.files.ctranslate2_header import Ctranslate2Error
 from hf_lineage.files.onnx_header import OnnxError
 from hf_lineage.files.regular import open_regular
@@ -59,7 +59,7 @@ def converted(repo: RepoRef) -> Converted | None:
             by_library[library] = Converted(form, files)
     if len(by_library) > 1:
         shown = ", ".join(printable(model.files[0], 100) for model in by_library.values())
-        raise NothingToCompare(f"{repo} holds models for several libraries ({shown}); name one with --file")
+        raise NothingToCompare(f"{repo} holds models for several libraries ({shown}); name one {ONE_FILE}")
     return next(iter(by_library.values()), None)
 
 
@@ -112,7 +112,7 @@ def _onnx(repo: RepoRef) -> tuple[str, ...]:
     chosen = next((stem for stem in STEMS if stem in by_stem), next(iter(by_stem), ""))
     if len(by_stem) > 1 and (chosen not in STEMS or ENCODER in by_stem):
         shown = printable(", ".join(sorted(file for files in by_stem.values() for file in files)[:10]), 500)
-        raise NothingToCompare(f"{repo} holds several models as ONNX ({shown}); name one with --file")
+        raise NothingToCompare(f"{repo} holds several models as ONNX ({shown}); name one {ONE_FILE}")
     return tuple(by_stem.get(chosen, ()))
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, printable
+from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.files.gguf_header import GgufError, GgufHeader, parse, texts
 from hf_lineage.files.regular import open_regular
 from hf_lineage.files.tensor_file import OPEN_FILES, Stamp
@@ -63,7 +63,7 @@ def gguf_files(repo: RepoRef) -> tuple[str, ...]:
     stems = sorted({_stem(file) for file in models})
     if len(stems) > 1:
         raise NothingToCompare(
-            f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one with --file"
+            f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}"
         )
     return _parts(repo, max(models, key=_precision), files)
 

@@ -46,6 +46,8 @@ def since(author: str, moment: datetime | None) -> Listing:
     """
     from huggingface_hub import HfApi
 
+    from hf_lineage.hub.translation import access
+
     if hub_name(author) != author or "/" in author:
         raise RepositoryError(f"{printable(author, 200)} is no name of an account on the Hub; check it")
 
@@ -62,7 +64,7 @@ def since(author: str, moment: datetime | None) -> Listing:
                 problems.append(str(error))
         if not seen:
             raise RepositoryError(
-                f"{author} has no models on the Hub, or none in public; check the name, or set HF_TOKEN"
+                f"{author} has no models on the Hub, or none in public; check the name, or {access()}"
             )
         return Listing(tuple(releases), tuple(problems))
 

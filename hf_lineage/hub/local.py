@@ -5,7 +5,27 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hf_lineage.files.folders import is_folder
+from hf_lineage.errors import RepositoryError
+from hf_lineage.files.folders import inside, is_folder
+from hf_lineage.files.places import refuse_within
+
+
+def held(local_hub: Path, name: str | None, revision: str | None) -> Path | None:
+    """Return the folder in a local hub that the name of a model means; None if there is none.
+
+    Raise RepositoryError for what is no local hub, for a revision, which it does not have, and for a link out of it.
+    """
+    if not is_folder(str(local_hub)):
+        raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
+    refuse_within(local_hub)
+    here = name and spelled(local_hub, name)
+    if not here:
+        return None
+    if revision:
+        raise RepositoryError(f"{name}@{revision}: a local hub has no revisions; leave @{revision} out")
+    if inside(local_hub / here, local_hub) is None:
+        raise RepositoryError(f"{name} is a link that leaves the local hub, which is not followed; give its folder")
+    return local_hub / here
 
 
 def spelled(local_hub: Path, name: str) -> str | None:

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedReader
@@ -15,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
-from hf_lineage.files.folders import inside, is_file, is_folder
+from hf_lineage.files.folders import inside, is_file, is_folder, typed
 from hf_lineage.files.places import refuse_within
 from hf_lineage.files.regular import open_regular
 from hf_lineage.hub import client
-from hf_lineage.hub.local import spelled
+from hf_lineage.hub.local import held
 
 LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
 """Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million."""
@@ -57,6 +58,16 @@ class RepoRef:
         part = tuple(filter(None, (self.subfolder, self.file)))
         place = (self.renamed or self.remote, self.commit or "") if self.remote else (str(self.folder.resolve()),)
         return *place, *part
+
+    @property
+    def typed(self) -> str:
+        """What names it in a command, as words of a shell: its name, with the local hub that has it, or its folder."""
+        if self.remote is not None:
+            return shlex.quote(self.name)
+        place = self.folder / self.subfolder
+        if str(place).casefold().endswith(f"{os.sep}{self.name}".casefold()):
+            return shlex.join([self.name, "--local-hub", str(place.parents[self.name.count("/")])])
+        return shlex.quote(typed(place))
 
     def within(self, file: str) -> str:
         """Return the name of a file as seen from the repository itself, of which this may be a folder."""
@@ -217,34 +228,17 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     Raise RepositoryError if there is no such repository, OptionError where a cache lies in such a folder.
     """
     named = _HUB_NAME.fullmatch(model)
-    if local_repo := _in_local_hub(model, named, local_hub):
-        return local_repo
+    name, revision = (named["name"], named["revision"]) if named else (None, None)
+    if local_hub is not None and (folder := held(local_hub, name, revision)):
+        return RepoRef(model, folder)
     if folders and is_folder(model):
         refuse_within(Path(model))
         return RepoRef(model, Path(model))
     if folders and is_file(model):
         raise RepositoryError(f"{model} is a file; give the folder that holds config.json and the weights")
-    if named is None:
+    if name is None:
         why = "is neither a folder nor a Hub name" if folders else "is no Hub name"
         instead = "" if folders else "; only --base may name a folder"
         raise RepositoryError(f"{printable(model, 200)} {why} such as org/model or org/model@revision{instead}")
-    name = named["name"]
-    downloaded, commit = client.snapshot(name, named["revision"], SMALL_FILES)
+    downloaded, commit = client.snapshot(name, revision, SMALL_FILES)
     return RepoRef(model, downloaded, commit, remote=name, renamed=client.renamed(name, commit))
-
-
-def _in_local_hub(model: str, named: re.Match[str] | None, local_hub: Path | None) -> RepoRef | None:
-    """The folder of this name in the local hub, None if there is none."""
-    if local_hub is None:
-        return None
-    if not is_folder(str(local_hub)):
-        raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
-    refuse_within(local_hub)
-    name = named and spelled(local_hub, named["name"])
-    if named is None or name is None:
-        return None
-    if named["revision"]:
-        raise RepositoryError(f"{model}: a local hub has no revisions; leave @{named['revision']} out")
-    if inside(local_hub / name, local_hub) is None:
-        raise RepositoryError(f"{model} is a link that leaves the local hub, which is not followed; give its folder")
-    return RepoRef(model, local_hub / name)

@@ -57,11 +57,16 @@ EITHER = (
         "id-token: write`, make it a trusted publisher on the Hub, or unset HF_OIDC_RESOURCE",
     ),
     Row(errors.HFValidationError, RepositoryError, "{name} cannot be got from the Hub ({reason}); check its name"),
-    Row(httpx.InvalidURL, NetworkError, "{name}: the Hub has no valid address ({reason}); check HF_ENDPOINT"),
+    Row(
+        (httpx.InvalidURL, httpx.UnsupportedProtocol),
+        NetworkError,
+        "{name}: the Hub has no valid address ({reason}); check HF_ENDPOINT",
+    ),
     Row(
         MALFORMED,
         NetworkError,
-        "{name}: the answer is not one that the Hub gives ({kind}: {reason}); check HF_ENDPOINT, or run again later",
+        "{name}: the answer is not one that the Hub gives ({kind}: {reason}); check HF_ENDPOINT and proxies, or "
+        "run again later",
     ),
 )
 READING = (
@@ -81,6 +86,12 @@ READING = (
         errors.RepositoryNotFoundError,
         RepositoryError,
         "{name} is not on the Hub, or is private: check the name, or {private}",
+    ),
+    Row(
+        ANSWERED,
+        RepositoryError,
+        "{name}: the Hub does not accept the token ({reason}); log in again, or correct HF_TOKEN",
+        statuses={401},
     ),
     Row(
         ANSWERED,
@@ -115,7 +126,7 @@ WRITING = (
         "the account may not write there; check the permissions of HF_TOKEN",
         statuses={401, 403, 404},
     ),
-    Row(ANSWERED, NetworkError, "{name}: the Hub answers {status} ({reason}); run again later"),
+    Row(ANSWERED, NetworkError, "{name}: the Hub answers {status}{route} ({reason}); run again later"),
     Row(
         ValueError,
         RepositoryError,
@@ -125,7 +136,7 @@ WRITING = (
     *EITHER,
     # The client raises this for every upload that fails.
     Row(RuntimeError, NetworkError, "{name}: the upload failed ({cause}); run again"),
-    Row(UNREACHABLE, NetworkError, "{name}: the Hub cannot be reached ({reason}); run again"),
+    Row(UNREACHABLE, NetworkError, "{name}: the Hub cannot be reached{route} ({reason}); run again"),
 )
 TABLE: Mapping[Request, tuple[Row, ...]] = {"reading": READING, "writing": WRITING}
 """For each kind of request its rows, of which the first that holds decides."""
@@ -154,18 +165,22 @@ def cause(error: Exception) -> Exception:
 
 def _fields(name: str, error: Exception) -> dict[str, object]:
     """What a message may say of an error."""
-    known = _has_token()
     return {
         "name": name,
         "route": route(),
-        "gate": "; the account of your token has none" if known else " and set HF_TOKEN",
-        "private": "whether the account of your token may read it" if known else "set HF_TOKEN",
+        "gate": "; the account of your token has none" if _has_token() else " and set HF_TOKEN",
+        "private": access(),
         "status": _status(error),
         "kind": type(error).__name__,
         "reason": first_line(error),
         "cause": first_line(error.__cause__ or error),
         "details": " ".join(str(error).split()),
     }
+
+
+def access() -> str:
+    """Return what else to check where the name of a model or an account is right: it may be private."""
+    return "whether the account of your token may read it" if _has_token() else "set HF_TOKEN"
 
 
 def _has_token() -> bool:
@@ -189,4 +204,4 @@ def _status(error: Exception) -> int | None:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error, without the query of any address in it: that may hold a secret signature."""
-    return re.sub(r"\?[^\s']*", "", str(error)).partition("\n")[0] or type(error).__name__
+    return re.sub(r"\?[^\s']*", "", str(error).strip()).partition("\n")[0] or type(error).__name__

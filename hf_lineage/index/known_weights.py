@@ -20,14 +20,16 @@ from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.checking.several import Adapters
 from hf_lineage.claims.sources import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
-from hf_lineage.evidence.verdict import Related, Verdict
-from hf_lineage.hub.reference import RepoRef, resolve
+from hf_lineage.evidence.verdict import Related, Unreadable, Unverifiable, Verdict
+from hf_lineage.hub.local import spelled
+from hf_lineage.hub.reference import RepoRef, hub_name, resolve
 from hf_lineage.index.catalogue import Catalogue
 from hf_lineage.index.key import similarities
 from hf_lineage.index.known import Known
 from hf_lineage.index.relatives import plain
 from hf_lineage.index.shards import Entry
 
+FOLDER = "it is in the index as a folder, and no folder that an index names is opened"
 NEAR = 0.5
 """The cosine of two keys from which one model stands for the other: on the example models an adapter shows z = 12.2 on
 a descendant of its base at .62, and 13.1 on the base itself."""
@@ -54,6 +56,16 @@ class Judged:
     def verdict(self) -> Verdict:
         """The verdict on the two."""
         return self.row.verdict
+
+    @property
+    def tested(self) -> bool:
+        """Whether the weights of the two were compared."""
+        return not isinstance(self.verdict, Unverifiable | Unreadable)
+
+    @property
+    def left(self) -> int:
+        """How many models of the group nothing is known of for that."""
+        return 0 if self.tested else 1 + len(self.group.near)
 
     @property
     def related(self) -> bool:
@@ -119,11 +131,16 @@ def widths_of(adapter: Adapter) -> set[int]:
 def grouped(known: Known, most: int, first: Collection[str] = ()) -> tuple[list[Group], int, int]:
     """Return groups of known models along one path, how many such models there are, and how many are in no group.
 
-    Models of the names in `first`, without their commits, stand for a group before all others.
+    Models of the names in `first`, without their commits, stand for a group before all others, and folders after them.
     """
     everything = known.entries()
     rows = {(one.model, one.commit): row for row, one in enumerate(everything)}  # one may be there twice
-    order = sorted(rows.values(), key=lambda row: (plain(everything[row].model) not in first, everything[row]))
+
+    def place(row: int) -> tuple[bool, bool, Entry]:
+        one = everything[row]
+        return plain(one.model) not in first, not one.commit, one
+
+    order = sorted(rows.values(), key=place)
     groups: list[Group] = []
     left, keys = np.array(order, np.int64), known.keys
     while len(left) and len(groups) < most:
@@ -154,13 +171,13 @@ def for_several(options: Options, tests: int) -> Options:
 def located(entry: Entry, local_hub: Path | None) -> RepoRef:
     """Return the repository of a model of an index; RepositoryError if there is none.
 
-    The name is one on the Hub, as every name that the user did not type: an index may come from somebody else.
+    The name is one on the Hub, as every name that the user did not type: an index may come from somebody else. Without
+    a commit it was a folder, which only the local hub may have.
     """
     name = entry.model.partition("@")[0]
-    try:
-        return resolve(f"{name}@{entry.commit}" if entry.commit else name, local_hub, folders=False)
-    except RepositoryError as error:
-        raise RepositoryError(f"{error}; a folder is tested by `check --base ./folder`") from None
+    if not entry.commit and not (local_hub and hub_name(name) and spelled(local_hub, name)):
+        raise RepositoryError(FOLDER)
+    return resolve(f"{name}@{entry.commit}" if entry.commit else name, local_hub, folders=False)
 
 
 def declared_in(repos: Iterable[RepoRef]) -> set[str]:

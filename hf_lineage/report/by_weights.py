@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hf_lineage.errors import printable
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.index.by_weights import ByWeights
 from hf_lineage.index.known_weights import Judged
 from hf_lineage.report import known_weights, wording
+from hf_lineage.report.known_weights import Against
 from hf_lineage.report.text import folded, table, wrapped
 
 COLUMNS = ("Read as a whole", "Width", "Near it", "Inherited", "p", "Verdict")
 
 
-def text(result: ByWeights) -> str:
+def text(result: ByWeights, against: Against | None = None) -> str:
     """Return the models that were read as a table, and the sentences that belong to it."""
     shown = table(COLUMNS, (folded(_cells(result, one)) for one in result.tested), numeric=(1, 2, 3, 4))
-    return "\n".join([*([shown] if result.tested else []), *map(wrapped, _sentences(result))]) + "\n"
+    return "\n".join([*([shown] if result.tested else []), *map(wrapped, _sentences(result, against))]) + "\n"
 
 
 def _cells(result: ByWeights, one: Judged) -> tuple[str, ...]:
@@ -39,26 +39,31 @@ def corrected(result: ByWeights, one: Judged) -> float | None:
     return None if p_value is None else min(1.0, p_value * result.tests)
 
 
-def _sentences(result: ByWeights) -> Iterator[str]:
+def _sentences(result: ByWeights, against: Against | None) -> Iterator[str]:
     for one in result.tested:
         if one.verdict.reason:
-            yield f"{known_weights.named(one.group.entry)}: {printable(one.verdict.reason)}"
+            yield f"{known_weights.named(one.group.entry)}: {known_weights.reason(one, against)}"
         if one.related and (near := known_weights.untested(one.group)):
             yield f"{near}; what was not tested may be nearer"
+    tested = sum(one.tested for one in result.tested)
     yield (
-        f"{len(result.tested)} of {result.fitting} models of the index, of any width, were tested against their "
-        f"weights, each for those near it, and p is corrected for them; {result.untested} were neither tested nor near "
-        "one that was"
+        f"{tested} of {result.fitting} models of the index, of any width, were tested "
+        f"against their weights, each for those near it, and p is corrected for {result.tests}; {_left(result)} were "
+        "neither tested nor near one that was"
     )
     if any(one.verdict.kind is Kind.CALIBRATED for one in result.tested):
         yield "RELATED, calibrated rests on a threshold, which nothing corrects for the number that were tested"
+
+
+def _left(result: ByWeights) -> int:
+    return result.untested + sum(one.left for one in result.tested)
 
 
 def values(result: ByWeights) -> dict[str, Any]:
     """Return the same as plain values."""
     return {
         "fitting": result.fitting,
-        "untested": result.untested,
+        "untested": _left(result),
         "tested": [
             {
                 **known_weights.values(one),

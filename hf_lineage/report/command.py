@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage.checking.api import Report
@@ -15,6 +16,7 @@ from hf_lineage.checking.naming import named
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import NAMED, Row
 from hf_lineage.errors import printable
+from hf_lineage.hub.reference import RepoRef
 from hf_lineage.report import numbers, public
 
 _BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share", "evidence")
@@ -28,6 +30,12 @@ def command(model: str, commit: str | None, row: Row, options: Options, write: W
     if not row.claim.problem:
         words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
     return printable(shlex.join([*words, *_options(options, write)]))
+
+
+def against(model: RepoRef, options: Options, base: str) -> str:
+    """Return the command that checks a model against a base, both as they are named."""
+    words = ["--base", base, *_options(replace(options, subfolder=""), str)]
+    return printable(f"hf-lineage check {model.typed} {shlex.join(words)}")
 
 
 def of_claim(report: Report, row: Row) -> str:

@@ -14,15 +14,16 @@ from hf_lineage.index.identify import Identification, Relative
 from hf_lineage.index.shards import Entry
 from hf_lineage.report import by_weights, wording
 from hf_lineage.report.encoding import indented
+from hf_lineage.report.known_weights import Against
 from hf_lineage.report.text import folded, table, wrapped
 
 SCHEMA_VERSION = 2
 COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
 
 
-def text(results: Sequence[Identification], read: ByWeights | None = None) -> str:
+def text(results: Sequence[Identification], read: ByWeights | None = None, against: Against | None = None) -> str:
     """Return the relatives of a model as a table for each path, then those that were `read`, and the sentences."""
-    return "".join(_text(result) for result in results) + ("" if read is None else by_weights.text(read))
+    return "".join(_text(result) for result in results) + ("" if read is None else by_weights.text(read, against))
 
 
 def _text(result: Identification) -> str:
@@ -72,7 +73,7 @@ def _named(entry: Entry) -> str:
     return printable(entry.model, 200)
 
 
-def json(results: Sequence[Identification], read: ByWeights | None = None) -> str:
+def json(results: Sequence[Identification], read: ByWeights | None = None, _against: Against | None = None) -> str:
     """Return the same as JSON."""
     tested = None if read is None else by_weights.values(read)
     paths = [_values(result) for result in results]
@@ -161,5 +162,8 @@ def list_json(entries: Sequence[Entry]) -> str:
     return indented({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in entries]})
 
 
-FORMATS: Mapping[str, Callable[[Sequence[Identification], ByWeights | None], str]] = {"text": text, "json": json}
+FORMATS: Mapping[str, Callable[[Sequence[Identification], ByWeights | None, Against | None], str]] = {
+    "text": text,
+    "json": json,
+}
 LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {"text": list_text, "json": list_json}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hf_lineage.errors import printable
-from hf_lineage.index.known_weights import Group, Judged
+from hf_lineage.index.known_weights import FOLDER, Group, Judged
 from hf_lineage.index.shards import Entry
 
+Against = Callable[[str], str]
+"""The command that tests what was asked about against a base."""
 SHOWN = 5
 """Models near one that was tested that are named."""
 
@@ -24,6 +27,13 @@ def untested(group: Group) -> str:
     more = f" and {len(group.near) - SHOWN} more" if len(group.near) > SHOWN else ""
     verbs = "is near it by its keys, and was" if len(group.near) == 1 else "are near it by their keys, and were"
     return f"{', '.join(map(named, group.near[:SHOWN]))}{more} {verbs} not tested"
+
+
+def reason(judged: Judged, against: Against | None) -> str:
+    """Return why there is nothing more to say of one, with the command that tests a folder; empty if there is."""
+    model = judged.group.entry.model
+    tests = f"; `{against(model)}` tests it" if against and judged.verdict.reason == FOLDER else ""
+    return f"{printable(judged.verdict.reason)}{tests}"
 
 
 def values(judged: Judged) -> dict[str, Any]:

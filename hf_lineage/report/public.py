@@ -48,7 +48,8 @@ def names(report: Report) -> dict[str, str]:
     options = report.options
     folders = (options.local_hub, options.registry, options.trust)
     bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
-    typed = [report.model, *bases, *options.nulls, *report.called]
+    meant = (row.claim.folder for row in report.rows)
+    typed = [report.model, *bases, *meant, *options.nulls, *report.called]
     typed += [str(folder) for folder in folders if folder is not None]
     private = {name: short for name in typed if (short := shortened(name)) != name}
     on_hub = report.source is not None and report.source.remote is not None

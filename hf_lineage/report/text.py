@@ -22,6 +22,7 @@ from hf_lineage.report.kinds import KINDS, TONES
 
 WIDTH = 80
 BAR = 20
+COMMAND, UNBROKEN = re.compile(r"`[^`]+`"), "\N{NO-BREAK SPACE}"
 _COLOURS = {
     # A cell may be folded after a verdict's first words, and only the first of all is coloured.
     rf"{kind.word}(?={re.escape(kind.words.removeprefix(kind.word)[:3])})": TONES[
@@ -35,7 +36,7 @@ LONGEST_VERDICT = 15
 
 
 def render(report: Report, explain: bool = False) -> str:
-    """Return the report as plain text, no line over 80 columns."""
+    """Return the report as plain text, no line over 80 columns but for a command."""
     at = f" @ {report.commit}" if report.commit else ""
     lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
     if report.rows:
@@ -76,8 +77,11 @@ def folded(line: Sequence[str], longest: int = LONGEST_VERDICT) -> tuple[str, ..
 
 
 def wrapped(paragraph: str) -> str:
-    """Return a paragraph in lines of at most 80 columns."""
-    return textwrap.fill(paragraph, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    """Return a paragraph in lines of at most 80 columns; a command in backticks is on one line, to be copied."""
+    whole = COMMAND.sub(lambda command: command[0].replace(" ", UNBROKEN), paragraph)
+    fits = max(map(len, COMMAND.findall(whole)), default=0) < WIDTH
+    lines = textwrap.fill(whole, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=fits)
+    return lines.replace(UNBROKEN, " ")
 
 
 def colour(text: str) -> str:

@@ -154,7 +154,7 @@ def test_a_repository_of_graphs_is_checked_by_the_most_precise_one(graphs, tmp_p
     assert (plain.code, "RELATED" in plain.out) == (0, True)
     assert "onnx/model.onnx was read, by its name the most precise" in " ".join(plain.out.split())
     chosen = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_quantized.onnx")
-    assert "onnx/model_quantized.onnx was read, which --file names" in " ".join(chosen.out.split())
+    assert "onnx/model_quantized.onnx was read, as it was named" in " ".join(chosen.out.split())
     missing = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_q4.onnx")
     assert (missing.code, "has no file onnx/model_q4.onnx" in missing.error) == (2, True)
 

@@ -20,11 +20,12 @@ def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     told = GRAPH.format("model.onnx")
     assert files_beside(RepoRef("org/model", tmp_path)) == (
         told,
-        "model.onnx was read, by its name the most precise of the ONNX files that can be read; --file names another; "
+        "model.onnx was read, by its name the most precise of the ONNX files that can be read; name another by its "
+        "path, or with --file for the model that is judged; "
         "1 more files may hold weights too",
     )
     named = RepoRef("org/model", tmp_path, file="model_q4.onnx")
-    assert files_beside(named)[1].startswith("model_q4.onnx was read, which --file names; 1 more")
+    assert files_beside(named)[1].startswith("model_q4.onnx was read, as it was named; 1 more")
     (tmp_path / "model_q4.onnx").unlink()
     assert files_beside(RepoRef("org/model", tmp_path)) == (told,)
 
@@ -35,5 +36,6 @@ def test_of_ctranslate2_nothing_is_told_where_there_is_nothing_else(tmp_path):
     assert files_beside(repo) == ()
     (tmp_path / "tf_model.h5").write_bytes(b"")
     assert files_beside(RepoRef("org/model", tmp_path)) == (
-        "model.bin was read, which CTranslate2 loads; --file names another; 1 more files may hold weights too",
+        "model.bin was read, which CTranslate2 loads; name another by its path, or with --file for the model that is "
+        "judged; 1 more files may hold weights too",
     )

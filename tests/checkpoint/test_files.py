@@ -32,7 +32,7 @@ def sharded(tmp_path):
         ([], "org/model holds no weights (model.safetensors or model.safetensors.index.json)"),
         (
             ["adapter_config.json", "adapter_model.safetensors"],
-            "LoRA adapter and no layers of its own; `hf-lineage check` judges",
+            "org/model holds only a LoRA adapter; `hf-lineage check /",
         ),
         (["one.safetensors", "two.safetensors"], "it is not clear which file is the model, one.safetensors, two.safet"),
     ],

@@ -12,7 +12,7 @@ from hf_lineage import Options, check
 from hf_lineage.architecture.lookup import registry_root
 from hf_lineage.errors import OptionError
 from tests.conformance import tiny_model
-from tests.models import card, edit_json, family, spoil, tiny_llama
+from tests.models import card, edit_json, family, fine_tuned, spoil, tiny_llama
 from tests.running import lineage
 
 AS = "read as LlamaForCausalLM (--as) in place of YiForCausalLM; that it computes the same is not proved"
@@ -30,8 +30,8 @@ def hub(tmp_path):
 
 
 def printed(result):
-    """The commands that a result prints, with the arguments in place of what it leaves open."""
-    return [shlex.split(command)[1:] for command in re.findall(r"`(hf-lineage [^`]+)`", result.sentences)]
+    """The words of the commands that a result prints, each on one line, as it can be copied."""
+    return [shlex.split(command)[1:] for command in re.findall(r"`(hf-lineage [^`\n]+)`", result.out)]
 
 
 def test_the_message_prints_the_option_and_the_command_that_work(hub):
@@ -44,7 +44,7 @@ def test_the_message_prints_the_option_and_the_command_that_work(hub):
     assert (result.code, result.rows[0][-1]) == (0, "RELATED")
     assert AS in result.sentences
     assert "code of the repository's own" in result.sentences
-    assert "llama.yaml" in lineage(*surveyed, "--local-hub", hub).out
+    assert "llama.yaml" in lineage(*surveyed).out
 
 
 def test_an_independent_model_in_the_same_clothes_is_unrelated(hub):
@@ -76,21 +76,41 @@ def test_a_draft_is_usable_at_once_and_decides_once_its_open_line_is_decided(hub
     assert (again.code, "exists and may have been edited" in again.error) == (2, True)
 
 
+def test_of_an_untouched_draft_is_told_what_a_check_by_it_rests_on(tmp_path):
+    """The paths are INCONCLUSIVE, and the order of hidden units decides all the same."""
+    base = tiny_llama(tmp_path / "base", layers=4, width=64)
+    child, other = fine_tuned(base, tmp_path / "child"), tiny_llama(tmp_path / "other", seed=5, layers=4, width=64)
+    for folder in (base, child, other):
+        edit_json(folder / "config.json", architectures=["OddForCausalLM"], model_type="odd")
+    written = lineage("registry", "--check", base, "--write", tmp_path / "drafts")
+    for text in (written.out, (tmp_path / "drafts/oddforcausallm.yaml").read_text()):
+        assert "until then a check rests on the\n#   order of hidden units alone" in text
+        assert "until then a check is INCONCLUSIVE" not in text
+    assert "a check rests on the order of hidden units alone" in written.err
+    for model, code, word in ((child, 0, "RELATED"), (other, 1, "UNRELATED")):
+        judged = lineage("check", model, "--base", base, "--registry", tmp_path / "drafts")
+        assert (judged.code, judged.rows[0][-1], judged.rows[-1][-1]) == (code, "INCONCLUSIVE", word)
+
+
 def test_names_that_fit_nothing_are_told_to_write_a_draft(hub):
     def rename(tensors):
         for name in list(tensors):
             tensors[name.replace("mlp.up_proj", "mlp.linear_v")] = tensors.pop(name)
 
     spoil(hub / "fern/child", rename)
-    drafting, judging = printed(lineage("check", "fern/child", "--local-hub", hub))
-    assert drafting == ["registry", "--check", "fern/child", "--write", "DIR"]
-    assert judging == ["check", "fern/child", "--registry", "DIR"]
+    typed = ("check", "fern/child", "--base", "acme/base", "--local-hub", hub)
+    refused = lineage(*typed)
+    (drafting,) = printed(refused)
+    drafts = hub / "drafts"
+    assert lineage(*(drafts if word == "DIR" else word for word in drafting)).code == 3
+    assert "`--registry DIR` added" in refused.sentences
+    assert "read by yiforcausallm.yaml of --registry" in lineage(*typed, "--registry", drafts).sentences
 
 
 def test_a_hostile_name_of_a_model_is_quoted(hub):
     folder = (hub / "fern/child").rename(hub / "fern/x; touch y")
     surveyed = printed(lineage("check", folder, "--local-hub", hub))[0]
-    assert surveyed[2].replace(" ", "") == str(folder).replace(" ", "")  # a line may end inside a long path
+    assert surveyed[2] == str(folder)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +147,7 @@ def unlisted(tmp_path):
     """A model of a class that transformers has and the registry does not, and the folder of its draft."""
     folder, drafts = tmp_path / "hub/acme/unlisted", tmp_path / "my drafts"
     tiny_model("Qwen3VLMoeTextModel", {}).save_pretrained(folder)
-    written = lineage("registry", "--check", folder, "--write", drafts)
+    written = lineage("registry", "--check", "acme/unlisted", "--write", drafts, "--local-hub", tmp_path / "hub")
     (file,) = drafts.glob("*.yaml")
     file.write_text(file.read_text().replace("exchangeable: false", "exchangeable: true"))
     command = re.search(r"`hf-lineage (registry --prove [^`]+)`", written.err)[1]

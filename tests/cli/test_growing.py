@@ -1,6 +1,8 @@
 """tree and check --index: drawn from the command line, and what is wrong is one clear line."""
 
 import json
+import re
+import shlex
 
 import pytest
 
@@ -32,6 +34,13 @@ def test_a_model_that_cannot_be_read_is_told_and_the_others_are_drawn():
     assert (shown.code, shown.out.splitlines()[0]) == (2, "acme/gpt2-base")
     assert shown.err.startswith("acme/none: ")
     assert shown.err.count("\n") == 1
+
+
+def test_of_an_adapter_the_command_is_told_that_judges_it():
+    shown = lineage("tree", "acme/gpt2-base", "fern/llama-lora", *HUB)
+    (judging,) = re.findall(r"`hf-lineage ([^`]+)`", shown.err)
+    assert (shown.code, "merge" in shown.err) == (2, False)
+    assert lineage(*shlex.split(judging)).rows[0][0] == "acme/llama-base"
 
 
 def test_the_formats_of_the_command_are_those_of_the_table():

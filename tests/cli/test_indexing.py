@@ -1,6 +1,8 @@
 """index and identify: models are added, listed and found, and what is wrong is one clear line."""
 
 import json
+import re
+import shlex
 import shutil
 
 import pytest
@@ -170,7 +172,8 @@ def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open
     words = " ".join(shown.out.split())
     assert "Trained on acme/llama-base, or on a near relative of it: which one the trace does not tell" in words
     assert "fern/llama-finetune-a, fern/llama-finetune-b are near it by their keys, and were not tested" in words
-    assert "4 of 4 models in the index have a stream 96 wide, as the adapter needs; 2 were tested" in words
+    assert "4 of 4 models in the index have a stream 96 wide, as the adapter needs" in words
+    assert "each for those near it: 1; not tested: 1; p is corrected for 2" in words
     assert all(len(line) <= 80 for line in shown.out.splitlines())
 
 
@@ -179,7 +182,19 @@ def test_an_adapter_of_an_unknown_base_has_none(index):
     (adapter,) = json.loads(shown.out)["adapters"]
     assert (shown.code, [one["verdict"] for one in adapter["tested"]]) == (3, ["UNRELATED", "UNVERIFIABLE"])
     text = lineage("identify", "magpie/llama-lora-liar", "--index", index, *HUB).out
-    assert "No base was found: a model that is not in the index cannot be found" in " ".join(text.split())
+    assert "No base was found: one that was not tested may be it" in " ".join(text.split())
+
+
+def test_the_command_that_an_adapter_is_told_for_a_folder_of_the_index_tests_it(tmp_path, monkeypatch):
+    for name, copy in (("acme/llama-base", "base"), ("fern/llama-lora", "lora")):
+        shutil.copytree(EXAMPLES / name, tmp_path / copy)
+    monkeypatch.chdir(tmp_path)
+    lineage("index", "add", "./base", "--index", "index")
+    told = lineage("identify", "./lora", "--index", "index", "--as", "LlamaForCausalLM")
+    assert (told.code, "each for those near it: 0; not tested: 1" in told.sentences) == (3, True)
+    (command,) = re.findall(r"`hf-lineage ([^`\n]+)`", told.out)
+    assert command == "check ./lora --base ./base --as LlamaForCausalLM"
+    assert lineage(*shlex.split(command)).code == 0
 
 
 @pytest.fixture(scope="module")

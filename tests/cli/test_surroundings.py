@@ -50,6 +50,18 @@ def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_
             "~nouser/x names the home folder of a user who has none; set HF_LINEAGE_CACHE to a path",
         ),
         (
+            "HF_ENDPOINT", "bogus",
+            "HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not 'bogus'",
+        ),
+        (
+            "HF_ENDPOINT", "https://me:secret@hub:99999",
+            "HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not 'hub:99999'",
+        ),
+        (
+            "HF_ENDPOINT", "http://[1",
+            "HF_ENDPOINT must be the address of a Hub such as https://huggingface.co, not 'http://[1'",
+        ),
+        (
             "XDG_CONFIG_HOME", "~nouser/x",
             "~nouser/x names the home folder of a user who has none; set XDG_CONFIG_HOME to a path",
         ),

@@ -57,7 +57,8 @@ def test_several_models_are_refused_with_their_names(folder, names):
         converted(folder(*names))
     assert (
         str(caught.value)
-        == f"org/model holds several models as ONNX ({', '.join(sorted(names))}); name one with --file"
+        == f"org/model holds several models as ONNX ({', '.join(sorted(names))}); name one by its path, or with --file "
+        "for the model that is judged"
     )
 
 
@@ -68,7 +69,8 @@ def test_several_models_are_refused_with_their_names(folder, names):
 )
 def test_models_for_several_libraries_need_not_be_the_same(folder, names):
     with pytest.raises(
-        NothingToCompare, match=rf"for several libraries \(model\.gguf, {names[1]}\); name one with --file"
+        NothingToCompare,
+        match=rf"for several libraries \(model\.gguf, {names[1]}\); name one by its path, or with --file for",
     ):
         converted(folder(*names))
     assert converted(folder(*names, file="model.gguf")) == Converted("gguf", ("model.gguf",))

@@ -58,7 +58,8 @@ def test_several_models_are_refused_with_their_names(folder):
     with pytest.raises(NothingToCompare) as caught:
         gguf_files(folder("a-1b-Q8_0.gguf", "a-7b-Q8_0.gguf"))
     assert str(caught.value) == (
-        "org/model holds several models as GGUF (a-1b-Q8_0.gguf, a-7b-Q8_0.gguf); name one with --file"
+        "org/model holds several models as GGUF (a-1b-Q8_0.gguf, a-7b-Q8_0.gguf); name one by its path, or "
+        "with --file for the model that is judged"
     )
 
 

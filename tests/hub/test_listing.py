@@ -57,6 +57,15 @@ def test_an_author_whose_models_are_all_older_is_no_problem_and_one_without_any_
         listing.since("nobody", None)
 
 
+@pytest.mark.parametrize(
+    ("token", "remedy"), [("", "set HF_TOKEN"), ("hf_x", "whether the account of your token may read it")]
+)
+def test_who_has_a_token_is_not_told_to_set_one_for_an_account_without_models(hub, monkeypatch, token, remedy):
+    monkeypatch.setattr("hf_lineage.hub.translation.get_token", lambda: token or None)
+    with pytest.raises(RepositoryError, match=rf"or none in public; check the name, or {remedy}$"):
+        listing.since("nobody", None)
+
+
 def test_a_page_that_is_put_off_is_asked_for_again(hub):
     hub.plan(faults.too_many(retry_after=7), "GET hub/api/models", skip=1)
     assert len(listing.since("fern", None).releases) == 6

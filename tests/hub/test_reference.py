@@ -25,6 +25,16 @@ def test_a_local_hub_is_looked_into_before_anything_else(tmp_path, monkeypatch):
     assert str(resolve("org/model").folder) == "org/model"
 
 
+def test_a_command_names_a_model_so_that_it_is_met_again(tmp_path, monkeypatch):
+    (tmp_path / "my hub/Org/model").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    hub = tmp_path / "my hub"
+    assert resolve("org/model", hub).typed == f"org/model --local-hub '{hub}'"
+    assert resolve("my hub/Org/model").typed == "'./my hub/Org/model'"
+    assert resolve(str(hub)).typed == f"'{hub}'"
+    assert RepoRef("org/model@v1", tmp_path, "c0ffee", remote="org/model").typed == "org/model@v1"
+
+
 @pytest.mark.parametrize("name", ["gpt2", "org/model", "org/model@v1.0", "org/model@refs/pr/1", "0rg/_m.o-del"])
 def test_a_hub_name_may_have_an_organisation_and_a_revision(name, monkeypatch, tmp_path):
     asked = []

@@ -25,7 +25,7 @@ def because(error, cause):
 
 
 def malformed(reason):
-    return f"m: the answer is not one that the Hub gives ({reason}); check HF_ENDPOINT, or run again later"
+    return f"m: the answer is not one that the Hub gives ({reason}); check HF_ENDPOINT and proxies, or run again later"
 
 
 def unfetched(reason):
@@ -54,6 +54,7 @@ EITHER = [
     (errors.OIDCError("none here"), NetworkError, OIDC),
     (errors.HFValidationError("a@b"), RepositoryError, "m cannot be got from the Hub (a@b); check its name"),
     (httpx.InvalidURL("no port"), NetworkError, "m: the Hub has no valid address (no port); check HF_ENDPOINT"),
+    (httpx.UnsupportedProtocol("ftp"), NetworkError, "m: the Hub has no valid address (ftp); check HF_ENDPOINT"),
     (errors.FileMetadataError("no ETag"), NetworkError, malformed("FileMetadataError: no ETag")),
     (KeyError("sha"), NetworkError, malformed("KeyError: 'sha'")),
     (IndexError("none"), NetworkError, malformed("IndexError: none")),
@@ -78,6 +79,11 @@ READING = [
         answered(401, errors.RepositoryNotFoundError),
         RepositoryError,
         "m is not on the Hub, or is private: check the name, or set HF_TOKEN",
+    ),
+    (
+        answered(401),
+        RepositoryError,
+        f"m: the Hub does not accept the token (401 for url {CDN}); log in again, or correct HF_TOKEN",
     ),
     *(
         (answered(status), NetworkError, unfetched(f"{status} for url {CDN}"))
@@ -177,8 +183,8 @@ def test_an_error_of_an_upload_alone_means_nothing_while_reading():
         raise RuntimeError("ours")
 
 
-def told(error):
-    with pytest.raises(LineageError) as raised, translation.translated("m", "reading"):
+def told(error, request="reading"):
+    with pytest.raises(LineageError) as raised, translation.translated("m", request):
         raise error
     return str(raised.value)
 
@@ -190,6 +196,15 @@ def test_an_endpoint_and_a_proxy_of_the_user_are_named_and_no_password(monkeypat
         "m cannot be fetched from the Hub by HF_ENDPOINT mirror.example and HTTPS_PROXY (cut); check the connection "
         "and try again"
     )
+    assert told(ConnectionError("cut"), "writing") == (
+        "m: the Hub cannot be reached by HF_ENDPOINT mirror.example and HTTPS_PROXY (cut); run again"
+    )
+
+
+def test_a_reason_that_begins_with_empty_lines_is_told():
+    """The client puts them before what the Hub says of 403 and 429."""
+    refusal = errors.HfHubHTTPError("\n\n403 Forbidden: no.\nmore", response=httpx.Response(403, request=REQUEST))
+    assert told(refusal) == "m cannot be got from the Hub (403 Forbidden: no.); check its name"
 
 
 @pytest.mark.parametrize(

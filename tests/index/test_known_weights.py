@@ -10,7 +10,7 @@ from hf_lineage.checking.several import adapters_of
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.index.catalogue import Catalogue, entry_of
-from hf_lineage.index.known_weights import grouped, identify_adapters, located, widths_of
+from hf_lineage.index.known_weights import FOLDER, grouped, identify_adapters, located, widths_of
 from hf_lineage.index.shards import Entry
 from tests.index.conftest import KNOWN
 from tests.models import EXAMPLES
@@ -77,15 +77,25 @@ def test_a_model_that_is_gone_has_its_reason(signatures, tmp_path):
     catalogue = Catalogue(tmp_path)
     catalogue.add(replace(signatures["acme/llama-base"], model="/home/somebody/model"))
     (tested,) = asked(catalogue=catalogue).tested
-    assert tested.verdict.name == "UNVERIFIABLE"
-    assert "a folder is tested by `check --base ./folder`" in tested.verdict.reason
+    assert (tested.verdict.name, tested.tested, tested.left) == ("UNVERIFIABLE", False, 1)
+    assert tested.verdict.reason == FOLDER
 
 
-def test_a_name_of_an_index_is_never_a_folder(signatures, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["./acme/llama-base", "acme/llama-base", "llama-base", "/data/base"])
+def test_a_folder_that_an_index_names_is_never_opened_nor_asked_of_the_hub(name, signatures, monkeypatch):
     monkeypatch.chdir(EXAMPLES)
-    entry = replace(entry_of(signatures["acme/llama-base"], "mlp"), model="./acme/llama-base")
-    with pytest.raises(RepositoryError, match="no Hub name"):
+    monkeypatch.setattr("hf_lineage.hub.client.snapshot", lambda *_: pytest.fail("the Hub was asked"))
+    entry = replace(entry_of(signatures["acme/llama-base"], "mlp"), model=name)
+    with pytest.raises(RepositoryError, match="no folder that an index names is opened"):
         located(entry, None)
+
+
+def test_a_model_of_the_hub_stands_for_its_group_before_a_folder(signatures, tmp_path):
+    catalogue = Catalogue(tmp_path)
+    for name, commit in (("./a", None), ("z/base", "c0ffee" * 6 + "c0de")):
+        catalogue.add(replace(signatures["acme/llama-base"], model=name, commit=commit))
+    (group,), _, _ = grouped(catalogue.read().wide("mlp", {96}), 10)
+    assert group.entry.model == "z/base"
 
 
 def test_the_stream_is_the_side_that_all_matrices_have():

@@ -62,6 +62,13 @@ def test_a_paragraph_keeps_its_words_and_breaks_none_at_a_hyphen(words):
     assert all(line.startswith("  ") for line in lines[1:])
 
 
+@pytest.mark.parametrize("length", [10, 60, 200])
+def test_a_command_stands_on_one_line_so_that_it_can_be_copied(length):
+    command = f"`hf-lineage check ./{length * 'x'} --base ./base`"
+    lines = wrapped(f"{'word ' * 10}{command} reads it.").splitlines()
+    assert any(command in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
