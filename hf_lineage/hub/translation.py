@@ -100,7 +100,7 @@ LISTING = (
     Row(
         errors.OfflineModeIsEnabled,
         NetworkError,
-        "{name}: what changed cannot be listed, because HF_HUB_OFFLINE forbids any request; unset it",
+        "{name} cannot be looked up on the Hub, because HF_HUB_OFFLINE forbids any request; unset it",
     ),
     *READING[1:],
 )

@@ -84,7 +84,7 @@ def test_offline_nothing_is_listed_and_nobody_is_told_to_download_an_author(hub,
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     for asked in (lambda: listing.since("fern", None), lambda: listing.current("fern/m1")):
         with pytest.raises(
-            NetworkError, match=r"fern.*: what changed cannot be listed, because HF_HUB_OFFLINE forbids"
+            NetworkError, match=r"fern.* cannot be looked up on the Hub, because HF_HUB_OFFLINE forbids"
         ):
             asked()
 

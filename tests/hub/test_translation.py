@@ -134,7 +134,7 @@ WRITING = [
     (OSError("cut"), NetworkError, "m: the Hub cannot be reached (cut); run again"),
     *EITHER,
 ]
-UNLISTED = "m: what changed cannot be listed, because HF_HUB_OFFLINE forbids any request; unset it"
+UNLISTED = "m cannot be looked up on the Hub, because HF_HUB_OFFLINE forbids any request; unset it"
 LISTING = [(errors.OfflineModeIsEnabled("off"), NetworkError, UNLISTED), *READING[1:]]
 EXAMPLES = {"reading": READING, "listing": LISTING, "writing": WRITING}
 
