@@ -89,7 +89,7 @@ screenshots: $(VENV)/.test ## take the pictures of reports in docs/ anew; needs 
 	@$(BIN)/python -m tests.screenshots
 
 bench: $(VENV)/.bench ## reproduce the paper; measure speed, memory and what is moved over a network
-	@$(BIN)/python -m benchmarks.paper --scale lite
+	@$(BIN)/python -m benchmarks.paper --all --write
 	@$(BIN)/python -m benchmarks.counts
 	@$(BIN)/python -m benchmarks.network
 	@$(BIN)/python -m benchmarks.unrelated

@@ -1,11 +1,11 @@
-"""Run experiments: `python -m benchmarks.paper tab:survival --scale lite`."""
+"""Run experiments: `python -m benchmarks.paper tab:survival --scale lite`; without an item it lists them."""
 
 from __future__ import annotations
 
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -23,7 +23,9 @@ INTERRUPTED = 130
 
 
 @click.command()
-@click.argument("items", nargs=-1)
+@click.argument("items", nargs=-1, metavar="ITEM...")
+@click.option("--list", "listed", is_flag=True, help="List the items and run none, as without any item.")
+@click.option("--all", "everything", is_flag=True, help="Run every item: ten minutes and more at the scale lite.")
 @click.option("--scale", type=click.Choice(SCALES), default="lite", show_default=True)
 @click.option("--online", is_flag=True, help="Let experiments fetch public checkpoints.")
 @click.option(
@@ -31,26 +33,57 @@ INTERRUPTED = 130
     default=Path(tempfile.gettempdir()) / "hf-lineage-paper", help="What was trained and scored before is found here.",
 )  # fmt: skip
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Where results are written.")
-def main(items: Sequence[str], scale: str, online: bool, scratch: Path, output: Path | None) -> None:
-    """Reproduce ITEMS of the paper, named by their labels, all of them if there are none named.
+@click.option(
+    "--write", is_flag=True, help="Write over the committed results; otherwise they go to the scratch folder."
+)
+def main(
+    items: Sequence[str],
+    listed: bool,
+    everything: bool,
+    scale: str,
+    online: bool,
+    scratch: Path,
+    output: Path | None,
+    write: bool,
+) -> None:
+    """Reproduce ITEMS of the paper, named by their labels.
 
-    Results go to benchmarks/results: of the scale lite into it, of paper and of public checkpoints into folders of
-    their own; those of smoke go to the scratch folder. A run that is stopped goes on where it was.
+    With --write results go to benchmarks/results: of the scale lite into it, of paper and of public checkpoints into
+    folders of their own. A run that is stopped goes on where it was.
     """
-    torch.set_num_threads(1)  # sums come out the same however many cores there are
+    torch.set_num_threads(1)  # torch's sums come out the same however many cores there are
     experiments = found()
+    if listed or not (items or everything):
+        return click.echo(listing(experiments))
+    if write and (output or scale == "smoke"):
+        raise click.UsageError("--write is for benchmarks/results: leave out --output, and --scale smoke")
     unknown = sorted(set(items) - set(experiments))
     if unknown:
         raise click.UsageError(f"no item {unknown[0]}; there are {', '.join(sorted(experiments))}")
-    lite = RESULTS / "online" if online else RESULTS
-    folder = output or {"smoke": scratch / "smoke", "lite": lite, "paper": RESULTS / "paper"}[scale]
-    bench = Bench(scale, Cache(scratch), folder / "figures", online)
+    place = {"smoke": "smoke", "lite": "online" if online else "", "paper": "paper"}[scale]
+    folder = output or (RESULTS if write else scratch / "results") / place
+    bench = Bench(scale, Cache(scratch, tell), folder / "figures", online)
+    chosen, failed = list(experiments if everything else items), False
     try:
-        failed = [item for item in items or experiments if not reproduced(item, experiments[item], bench, folder)]
+        for number, item in enumerate(chosen, start=1):
+            click.echo(f"{item}, {number} of {len(chosen)}", err=True)
+            failed |= not reproduced(item, experiments[item], bench, folder)
     except KeyboardInterrupt:
         click.echo("benchmarks: interrupted; the same command goes on from here", err=True)
         sys.exit(INTERRUPTED)
-    sys.exit(bool(failed))
+    click.echo(f"The results are in {folder}", err=True)
+    sys.exit(failed)
+
+
+def listing(experiments: Mapping[str, Sequence[Experiment]]) -> str:
+    """Return the labels of all items with what is measured for each, a line each."""
+    return "\n".join(f"{item:26}{'; '.join(one.title for one in some)}" for item, some in sorted(experiments.items()))
+
+
+def tell(what: str, seconds: float) -> None:
+    """Say what was made or scored, so that a run of many minutes is not silent; what took no time is not told."""
+    if seconds >= 1:
+        click.echo(f"  {what}: {seconds:.0f} seconds", err=True)
 
 
 def reproduced(item: str, experiments: Sequence[Experiment], bench: Bench, folder: Path) -> bool:

@@ -21,7 +21,7 @@ from hf_lineage.files.folders import is_folder, link_on_the_way
 from hf_lineage.hub import client, commits
 from hf_lineage.hub.commits import SAME
 from hf_lineage.hub.reference import RepoRef, hub_name
-from hf_lineage.report import record
+from hf_lineage.report import digests, record
 
 FILES = (record.FILE, CARD)
 """In the order in which they are written."""
@@ -115,7 +115,7 @@ def annotate(
     if repair:
         _refuse_repair(repair, names.get(model, model), names)
         card.with_base(text, repair.base, repair.relation)
-    report = check_source(model, source, bases, options)
+    report = digests.pinned(check_source(model, source, bases, options))
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name one with --base")
     offline.refuse_to_forget(old, report)

@@ -112,6 +112,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
         traffic={part.name: done} if done else {},
         base_origin=WEIGHTS,
         model_origin=WEIGHTS,
+        base_folder=base.described.repo if part.remote is None else None,
         licence=stated(source),
         notes=(
             adapter.described,

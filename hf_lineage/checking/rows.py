@@ -10,7 +10,7 @@ from pathlib import Path
 from hf_lineage.checking.ancestors import Step, reach, through
 from hf_lineage.checking.derivation import derived
 from hf_lineage.checking.failures import VERDICTS, attempt
-from hf_lineage.checking.model import OpenedModel, open_model
+from hf_lineage.checking.model import FromWeights, OpenedModel, open_model
 from hf_lineage.checking.naming import locate
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.parts import CONFIG, Parts, counterpart, part_of, unchanged
@@ -63,6 +63,8 @@ class Row:
 
     derivation: Derivation | None = None
     """How the model was made from the base, as its weights show it; None where that was not measured."""
+    base_folder: RepoRef | None = None
+    """The base that was compared, if it is a folder; None for one on the Hub, and for a signature."""
     licence: Licence | None = None
     """What the card of the base states; None where it states nothing, or was not read."""
     waiver: Waiver | None = None
@@ -172,8 +174,13 @@ def judge_pair(
         model_origin=opened_candidate.origin if opened_candidate else None,
         notes=notes,
         derivation=derived(base, other, outcome, options.order_seed or 0),
+        base_folder=_folder(opened_base),
         licence=opened_base.licence if opened_base else None,
     )
+
+
+def _folder(base: OpenedModel | None) -> RepoRef | None:
+    return base.opened.described.repo if isinstance(base, FromWeights) and base.local else None
 
 
 def base_of(claim: Claim, local_hub: Path | None, part: str = "") -> RepoRef | Signature:

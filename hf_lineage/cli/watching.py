@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from hf_lineage.watch.run import Scope
 
 EPILOG = with_examples(
-    "AUTHOR is an organisation or a user of the Hub, or a single model as org/model. The oldest change is checked "
+    "AUTHOR is an organisation or a user of the Hub, or a single model as org/model; a local hub is searched for bases "
+    "alone, since nothing in it has a date or a commit. The oldest change is checked "
     "first, and each model is recorded in the ledger before the next one is read: a run may be stopped at any "
     "time, and the next run continues. Exit codes: 0 every new claim RELATED, or none made; 1 one UNRELATED; 2 usage "
     "or input error, or a model that could not be read; 3 undecided; 130 interrupted.",
@@ -108,6 +109,7 @@ def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
     result, files, scope = take(Result, settings), take(Files, settings), take(Since, settings).of(names)
     governed = governing.policy_in(settings.pop("policy"), settings.pop("fail_on"))
     options = make_options(**settings)
+    _tell_of_local(names, options.local_hub)
     if dry_run:
         plan = watching.plan(scope, read(files.ledger))
         result.write(rendering.FORMATS, rendering.planned(plan))
@@ -119,6 +121,14 @@ def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
         click.echo(f"hf-lineage: the tree is without {printable(problem)}", err=True)
     result.write(rendering.FORMATS, rendering.results(run), coloured=True)
     return int(run.exit_code)
+
+
+def _tell_of_local(names: tuple[str, ...], local_hub: Path | None) -> None:
+    from hf_lineage.hub.local import spelled
+
+    for name in names:
+        if local_hub and spelled(local_hub, name):
+            click.echo(f"hf-lineage: {name} is watched on the Hub; {local_hub} is searched for bases alone", err=True)
 
 
 def _write_issues(texts: dict[str, str], folder: Path) -> None:

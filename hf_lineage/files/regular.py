@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from io import BufferedReader
@@ -10,6 +11,7 @@ from pathlib import Path
 
 AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 """What keeps the opening of a pipe from waiting for its other end; of a regular file it changes nothing."""
+_DIGESTS: dict[tuple[int, ...], str] = {}
 
 
 def open_regular(file: Path) -> BufferedReader:
@@ -19,6 +21,15 @@ def open_regular(file: Path) -> BufferedReader:
         stream.close()
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(file))
     return stream
+
+
+def sha256(stream: BufferedReader) -> str:
+    """Return the SHA-256 of an opened file in hexadecimal, as this process has read it before if it did not change."""
+    about = os.fstat(stream.fileno())
+    state = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    if state not in _DIGESTS:
+        _DIGESTS[state] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return _DIGESTS[state]
 
 
 def _at_once(file: str, flags: int) -> int:

@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from hf_lineage.errors import NetworkError, RepositoryError, printable
@@ -136,8 +136,13 @@ def headers(address: str) -> dict[str, str]:
     return build_hf_headers(token=None if is_hub else False, library_name="hf-lineage")
 
 
-def ask(name: str, question: Callable[[], Answer], stopped: threading.Event | None = None) -> Answer:
-    """Return the answer to a request about a repository, repeated after temporary failures.
+def ask(
+    name: str,
+    question: Callable[[], Answer],
+    stopped: threading.Event | None = None,
+    request: Literal["reading", "listing"] = "reading",
+) -> Answer:
+    """Return the answer to a request about a repository or an account, repeated after temporary failures.
 
     Setting `stopped` ends a wait between two requests.
 
@@ -146,7 +151,7 @@ def ask(name: str, question: Callable[[], Answer], stopped: threading.Event | No
     """
     from hf_lineage.hub.translation import translated
 
-    with translated(name, "reading"), translated_messages():
+    with translated(name, request), translated_messages():
         return _repeated(name, question, stopped)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from hf_lineage.errors import NetworkError, RepositoryError, printable
 from hf_lineage.hub import client
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 MOST_LISTED = 50_000
 """Models of one author: fifty pages of the Hub."""
 _WANTED: Any = ["sha", "lastModified"]
+_QUERY = {"sort": "lastModified", "expand": _WANTED}
 
 
 @dataclass(frozen=True)
@@ -44,38 +48,55 @@ def since(author: str, moment: datetime | None) -> Listing:
     the author has no models or too many, or can be none by the name, NetworkError if the Hub cannot be reached or its
     answer has another form.
     """
-    from huggingface_hub import HfApi
-
     from hf_lineage.hub.translation import access
 
     if hub_name(author) != author or "/" in author:
         raise RepositoryError(f"{printable(author, 200)} is no name of an account on the Hub; check it")
 
-    def listed() -> Listing:
-        releases, problems, seen = [], [], 0
-        for seen, info in enumerate(HfApi().list_models(author=author, sort="last_modified", expand=_WANTED), 1):
-            if moment is not None and info.last_modified is not None and info.last_modified < moment:
-                break
-            if seen > MOST_LISTED:
-                raise RepositoryError(f"{author} has more than {MOST_LISTED} models that changed; give a later --since")
-            try:
-                releases.append(_release(author, info))
-            except NetworkError as error:
-                problems.append(str(error))
-        if not seen:
-            raise RepositoryError(
-                f"{author} has no models on the Hub, or none in public; check the name, or {access()}"
-            )
-        return Listing(tuple(releases), tuple(problems))
-
-    return client.ask(author, listed)
+    releases, problems, seen = [], [], 0
+    for seen, info in enumerate(_latest(author), 1):
+        if moment is not None and info.last_modified is not None and info.last_modified < moment:
+            break
+        if seen > MOST_LISTED:
+            raise RepositoryError(f"{author} has more than {MOST_LISTED} models that changed; give a later --since")
+        try:
+            releases.append(_release(author, info))
+        except NetworkError as error:
+            problems.append(str(error))
+    if not seen:
+        raise RepositoryError(f"{author} has no models on the Hub, or none in public; check the name, or {access()}")
+    return Listing(tuple(releases), tuple(problems))
 
 
 def current(model: str) -> Release:
     """Return a model as it stands on the Hub now; raise as `since` does."""
     from huggingface_hub import HfApi
 
-    return client.ask(model, lambda: _release(model, HfApi().model_info(model, expand=_WANTED)))
+    return client.ask(model, lambda: _release(model, HfApi().model_info(model, expand=_WANTED)), request="listing")
+
+
+def _latest(author: str) -> Iterator[ModelInfo]:
+    """The models of an author, the latest first, page by page.
+
+    The client's own `list_models` is silent for 25 seconds where there is no network.
+    """
+    from huggingface_hub import constants
+
+    address = f"{constants.ENDPOINT}/api/models?{urlencode({'author': author} | _QUERY, doseq=True)}"
+    while address:
+        models, address = client.ask(author, partial(_page, address), request="listing")
+        yield from models
+
+
+def _page(address: str) -> tuple[list[ModelInfo], str]:
+    """The models of one page, and the address of the next one, if there is one."""
+    from huggingface_hub import ModelInfo
+    from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
+
+    answer = get_session().get(address, headers=client.headers(address))
+    hf_raise_for_status(answer)
+    models = [ModelInfo(**model) for model in answer.json()]  # type: ignore[no-untyped-call]
+    return models, answer.links.get("next", {}).get("url", "")
 
 
 def _release(watched: str, info: ModelInfo) -> Release:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import json
 import os
 import re
@@ -18,7 +17,7 @@ from typing import Any
 from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
 from hf_lineage.files.folders import inside, is_file, is_folder, typed
 from hf_lineage.files.places import refuse_within
-from hf_lineage.files.regular import open_regular
+from hf_lineage.files.regular import open_regular, sha256
 from hf_lineage.hub import client
 from hf_lineage.hub.local import held
 
@@ -149,7 +148,7 @@ class RepoRef:
             return self._digests[self.within(file)]
         self.fetch(file)
         with self._opened(file) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+            return sha256(stream)
 
     def read_text(self, file: str, largest: int = LARGEST_SMALL_FILE) -> str | None:
         """Return a small text file, None if there is none; raise CheckpointError if it is unreadable or too large."""

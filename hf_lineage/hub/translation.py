@@ -17,7 +17,7 @@ from huggingface_hub.utils import httpx  # type: ignore[attr-defined]  # its own
 
 from hf_lineage.errors import BranchMovedError, LineageError, NetworkError, RepositoryError
 
-Request = Literal["reading", "writing"]
+Request = Literal["reading", "listing", "writing"]
 ANSWERED = (errors.HfHubHTTPError, httpx.HTTPStatusError)
 """Errors that have an answer of the Hub, and so a status."""
 UNREACHABLE = (OSError, httpx.HTTPError)
@@ -107,6 +107,14 @@ READING = (
         "{name} cannot be fetched from the Hub{route} ({reason}); check the connection and try again",
     ),
 )
+LISTING = (
+    Row(
+        errors.OfflineModeIsEnabled,
+        NetworkError,
+        "{name} cannot be looked up on the Hub, because HF_HUB_OFFLINE forbids any request; unset it",
+    ),
+    *READING[1:],
+)
 WRITING = (
     Row(
         errors.OfflineModeIsEnabled,
@@ -138,7 +146,7 @@ WRITING = (
     Row(RuntimeError, NetworkError, "{name}: the upload failed ({cause}); run again"),
     Row(UNREACHABLE, NetworkError, "{name}: the Hub cannot be reached{route} ({reason}); run again"),
 )
-TABLE: Mapping[Request, tuple[Row, ...]] = {"reading": READING, "writing": WRITING}
+TABLE: Mapping[Request, tuple[Row, ...]] = {"reading": READING, "listing": LISTING, "writing": WRITING}
 """For each kind of request its rows, of which the first that holds decides."""
 
 

@@ -48,7 +48,7 @@ def gather(models: Sequence[str], options: Options, progress: Progress = iter, *
         except LineageError as error:
             problems.append(f"{model}: {error}")
             continue
-        members.setdefault(member.name, (member, opened))
+        members.setdefault(member.folder or member.name, (member, opened))
     readable = members.values()
     return Gathered(tuple(one for one, _ in readable), tuple(opened for _, opened in readable), tuple(problems))
 
@@ -59,7 +59,8 @@ def _member(model: str, options: Options, on_hub: bool) -> tuple[Member, OpenedM
         return Member(source.model, source), None
     opened = open_model(only(source), options)
     claims = read_claims(replace(source, subfolder="")).claims
-    return Member(source.name, opened.signature(), claims), opened
+    folder = "" if source.remote else str(source.folder.resolve())
+    return Member(source.name, opened.signature(), claims, folder), opened
 
 
 def indexed(catalogue: Catalogue, path: str) -> Gathered:

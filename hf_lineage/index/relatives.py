@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.comparison import scores
@@ -23,6 +25,8 @@ class Member:
     name: str
     signature: Signature
     claims: tuple[Claim, ...] = ()
+    folder: str = ""
+    """Its real path on this machine; empty for what is not a folder of the user's own."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,18 @@ def declarations(members: Sequence[Member]) -> Iterator[Declared]:
             base = places.get(plain(claim.base))
             if base != child:
                 yield Declared(child, base, claim)
+
+
+def in_folders(tests: PairTests, declared: Sequence[Declared]) -> Iterator[Declared]:
+    """Yield the same claims; one that names no model is joined to the folder at that path, if the weights agree.
+
+    A declared name means no folder of this machine, so that such a folder bears a claim out and contradicts none.
+    """
+    folders = {member.folder: at for at, member in enumerate(tests.members) if member.folder}
+    for one in declared:
+        at = folders.get(os.path.normpath(Path.cwd() / one.claim.base)) if one.base is None else None
+        verdict = None if at in (None, one.child) else tests.verdict(at, one.child)
+        yield replace(one, base=at) if verdict and verdict.kind in (*FAMILY, Kind.IN_PART) else one
 
 
 def plain(name: str) -> str:

@@ -12,7 +12,7 @@ from hf_lineage.evidence.derivation import Derivation, Means
 from hf_lineage.evidence.differences import TWIN, Merge, aligned, along, combined, distances, merges, products
 from hf_lineage.evidence.joining import Links, joined, simplified
 from hf_lineage.evidence.verdict import Kind, Verdict
-from hf_lineage.index.relatives import FAMILY, Declared, Member, PairTests, declarations, families_of, plain
+from hf_lineage.index.relatives import FAMILY, Declared, Member, PairTests, declarations, families_of, in_folders, plain
 from hf_lineage.index.rooting import Arc, crossed, oriented, root_of
 from hf_lineage.signature.recipe import Array, Vector
 
@@ -86,7 +86,7 @@ def criteria(path: str) -> Criteria:
 def grow(members: Sequence[Member], path: str, criteria: Criteria, seen: Seen = unseen) -> Tree:
     """Return the tree of some models, along one path that all their signatures have."""
     tests = PairTests(members, path, criteria)
-    declared = list(declarations(members))
+    declared = list(in_folders(tests, list(declarations(members))))
     home = families_of(tests, declared)
     edges: list[Edge] = []
     families: list[tuple[str, ...]] = []

@@ -6,7 +6,7 @@ The pedigree names only ancestors that the weights bear out; what became of ever
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,12 @@ from hf_lineage import __version__
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.clock import moment
 from hf_lineage.checking.rows import Row
-from hf_lineage.checkpoint import weight_files
 from hf_lineage.claims.licence import Licence
-from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.hub.reference import RepoRef, hub_name
+from hf_lineage.errors import printable
+from hf_lineage.hub.reference import hub_name
 from hf_lineage.report import json, units, wording
 from hf_lineage.report.ancestry import NAMESPACE, ancestors, confidence
+from hf_lineage.report.digests import digests
 from hf_lineage.report.encoding import encode
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ def _model(report: Report) -> Component:
     component.properties.update(_properties(report))
     if verified:
         component.pedigree = Pedigree(ancestors=verified, notes=wording.MEANING)
-    if report.source:
-        component.components.update(_files(report.source))
+    component.components.update(_files("", digests(report.source)))
     return component
 
 
@@ -81,6 +80,7 @@ def _ancestor(row: Row) -> Component:
     shown = named or PurePath(row.claim.base).name or row.claim.base
     component = _component(shown, named if row.base_commit else None, row.base_commit, _about(row))
     component.licenses.update(_licences(row.licence))
+    component.components.update(_files(f"{_about(row)} ", digests(row.base_folder)))
     level = confidence(row)
     component.evidence = None if level is None else _evidence(row, level)
     return component
@@ -144,6 +144,7 @@ def _properties(report: Report) -> Iterator[Property]:
         facts = {
             "base": printable(row.claim.base, 200),
             "base-commit": row.base_commit,
+            "base-files": ", ".join(f"{file} sha256:{sha256}" for file, sha256 in digests(row.base_folder).items()),
             "relation": row.claim.relation,
             "declared-in": ", ".join(row.claim.sources),
             "verdict": row.verdict.name,
@@ -163,16 +164,12 @@ def _properties(report: Report) -> Iterator[Property]:
                 yield Property(name=f"hf-lineage:claim:{number}:{name}", value=value)
 
 
-def _files(repo: RepoRef) -> Iterator[Component]:
-    """The files that hold the weights, none where there are none, with their SHA-256."""
+def _files(of: str, files: Mapping[str, str]) -> Iterator[Component]:
+    """The files that hold the weights of a model, with their SHA-256."""
     from cyclonedx.model import HashAlgorithm, HashType
     from cyclonedx.model.component import Component, ComponentType
 
-    try:
-        files = weight_files(repo)
-    except NothingToCompare:
-        return
-    for file in files:
-        digest = HashType(alg=HashAlgorithm.SHA_256, content=repo.sha256(file))
-        ref = str(uuid.uuid5(NAMESPACE, f"file {file}"))
-        yield Component(type=ComponentType.FILE, name=printable(file, 200), bom_ref=ref, hashes=[digest])
+    for file, sha256 in files.items():
+        digest = HashType(alg=HashAlgorithm.SHA_256, content=sha256)
+        ref = str(uuid.uuid5(NAMESPACE, f"{of}file {file}"))
+        yield Component(type=ComponentType.FILE, name=file, bom_ref=ref, hashes=[digest])

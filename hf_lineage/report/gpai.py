@@ -12,10 +12,9 @@ from hf_lineage import __version__
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.clock import moment, stamp
 from hf_lineage.checking.rows import Row
-from hf_lineage.checkpoint import weight_files
-from hf_lineage.errors import NothingToCompare
-from hf_lineage.report import wording
+from hf_lineage.report import licences, wording
 from hf_lineage.report.ancestry import ancestors
+from hf_lineage.report.digests import digests
 from hf_lineage.report.markdown import escaped, table
 
 FORM = "https://digital-strategy.ec.europa.eu/en/policies/ai-code-practice"
@@ -53,14 +52,8 @@ def render(report: Report, explain: bool = False) -> str:
 
 def _authenticity(report: Report) -> Iterator[str]:
     """The digests of the files that hold the weights."""
-    try:
-        files = weight_files(report.source) if report.source else ()
-    except NothingToCompare:
-        files = ()
-    if not report.source or not files:
-        yield NO_FILES
-        return
-    yield table(("File", "SHA-256"), [(file, report.source.sha256(file)) for file in sorted(files)])
+    files = digests(report.source)
+    yield table(("File", "SHA-256"), files.items()) if files else NO_FILES
 
 
 def _dependencies(report: Report) -> Iterator[str]:
@@ -70,6 +63,9 @@ def _dependencies(report: Report) -> Iterator[str]:
         yield "\n".join(_entry(row) for row in verified)
     else:
         yield NO_DEPENDENCY
+    files = [(row.claim.base, *entry) for row in verified for entry in digests(row.base_folder).items()]
+    if files:
+        yield table(("Base", "File", "SHA-256"), files)
     if others := [row for row in report.rows if not row.verdict.verified]:
         yield "Declared, and not verified:"
         yield "\n".join(f"- {escaped(wording.outcome(row))}" for row in others)
@@ -85,4 +81,4 @@ def _entry(row: Row) -> str:
 def _licences(report: Report) -> Iterator[str]:
     """What the cards of the model and of its verified bases state."""
     stated = [(report.model, report.licence), *((row.claim.base, row.licence) for row in ancestors(report))]
-    yield table(("Model", "License, as its card states it"), [(name, str(one or "none")) for name, one in stated])
+    yield table(("Model", "License, as its card states it"), [(name, licences.shown(one)) for name, one in stated])

@@ -13,6 +13,7 @@ from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.hub.reference import SMALL_FILES, RepoRef
 from hf_lineage.report import json
+from hf_lineage.report.digests import pinned
 from hf_lineage.report.encoding import encode
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -43,7 +44,8 @@ def subjects(report: Report) -> list[dict[str, Any]]:
 def predicate(report: Report) -> dict[str, Any]:
     """Return what is said about the subjects: the JSON report, and the files beside the weights that it rests on."""
     repo = _repository(report)
-    return json.document(report) | {"inputs": _described(repo, (file for file in SMALL_FILES if repo.has(file)))}
+    inputs = _described(repo, (file for file in SMALL_FILES if repo.has(file)))
+    return json.document(pinned(report)) | {"inputs": inputs}
 
 
 def render_predicate(report: Report, explain: bool = False) -> str:

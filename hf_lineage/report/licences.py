@@ -20,7 +20,7 @@ def of_pair(report: Report, row: Row) -> tuple[str, str] | None:
     """Return the licences of a model and of a verified base as they are shown; None where neither card states one."""
     if not row.verdict.verified or (report.licence is None and row.licence is None):
         return None
-    return _shown(report.licence), _shown(row.licence)
+    return shown(report.licence), shown(row.licence)
 
 
 def differ(report: Report, row: Row) -> bool:
@@ -53,5 +53,6 @@ def values(licence: Licence | None) -> dict[str, Any] | None:
     return {"license": licence.identifier or None, "name": licence.name or None, "link": licence.link or None}
 
 
-def _shown(licence: Licence | None) -> str:
+def shown(licence: Licence | None) -> str:
+    """Return a licence as a card states it; that none is stated is no licence called none."""
     return "none stated" if licence is None else str(licence)

@@ -17,12 +17,12 @@ from hf_lineage import __version__
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.clock import moment, stamp
 from hf_lineage.checking.rows import Row
-from hf_lineage.checkpoint import weight_files
 from hf_lineage.claims.licence import Licence
-from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.hub.reference import RepoRef, hub_name
+from hf_lineage.errors import printable
+from hf_lineage.hub.reference import hub_name
 from hf_lineage.report import wording
 from hf_lineage.report.ancestry import NAMESPACE, ancestors
+from hf_lineage.report.digests import digests
 from hf_lineage.report.encoding import encode
 from hf_lineage.report.licence_ids import expression
 
@@ -99,8 +99,7 @@ def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
     remote = report.source.remote if report.source else None
     shown = report.source.folder.resolve().name if report.source and not remote else report.model
     yield from _package(at, _Package("model", hub_name(report.model) or shown, remote, report.commit, report.licence))
-    if report.source:
-        yield from _files(at, report.source)
+    yield from _files(at, "model", digests(report.source))
     bases = {id(row): f"base-{number}" for number, row in enumerate(ancestors(report), start=1)}
     for row in ancestors(report):
         yield from _ancestor(at, row, bases[id(row)])
@@ -124,6 +123,7 @@ def _ancestor(at: _Namespace, row: Row, key: str) -> Iterator[Element]:
         **{"from": at("model"), "to": [at(key)]},
         comment=wording.outcome(row),
     )
+    yield from _files(at, key, digests(row.base_folder))
 
 
 def _package(at: _Namespace, package: _Package) -> Iterator[Element]:
@@ -158,15 +158,12 @@ def _place(at: _Namespace, package: _Package) -> Mapping[str, Any]:
     return place
 
 
-def _files(at: _Namespace, repo: RepoRef) -> Iterator[Element]:
-    """The files that hold the weights, none where there are none, with their SHA-256."""
-    try:
-        files = weight_files(repo)
-    except NothingToCompare:
-        return
-    names = [f"file-{number}" for number in range(1, len(files) + 1)]
-    for name, file in zip(names, files, strict=True):
-        digest = {"type": "Hash", "algorithm": "sha256", "hashValue": repo.sha256(file)}
-        yield at.element("software_File", name, name=printable(file, 200), verifiedUsing=[digest])
-    ends = {"from": at("model"), "to": list(map(at, names))}
-    yield at.element("Relationship", "contents", relationshipType="contains", **ends)
+def _files(at: _Namespace, package: str, files: Mapping[str, str]) -> Iterator[Element]:
+    """The files that hold the weights of a package, none where there are none, with their SHA-256."""
+    names = [f"{package}-file-{number}" for number in range(1, len(files) + 1)]
+    for name, (file, sha256) in zip(names, files.items(), strict=True):
+        digest = {"type": "Hash", "algorithm": "sha256", "hashValue": sha256}
+        yield at.element("software_File", name, name=file, verifiedUsing=[digest])
+    if names:
+        ends = {"from": at(package), "to": list(map(at, names))}
+        yield at.element("Relationship", f"{package}-contents", relationshipType="contains", **ends)

@@ -6,9 +6,11 @@ import io
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.containers import Lines
 from rich.table import Table
 from rich.text import Text
 
@@ -64,10 +66,27 @@ def table(
         firm = number == len(columns) - 1 or number in whole
         grid.add_column(column, justify="right" if number in numeric else "left", overflow="fold", no_wrap=firm)
     for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))
+        grid.add_row(*map(_Cell, row))
     page = io.StringIO()
     Console(file=page, width=WIDTH, color_system=None, legacy_windows=False, force_jupyter=False).print(grid)
     return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
+
+
+class _Cell(Text):
+    """A cell of which a long name is broken after a mark inside it, and within a word only where there is none."""
+
+    def wrap(self, console: Console, width: int, *, no_wrap: bool | None = None, **how: Any) -> Lines:
+        broken = self.plain if no_wrap else re.sub(r"\S+", lambda name: _broken(name[0], width), self.plain)
+        return Text(broken).wrap(console, width, no_wrap=no_wrap, **how)
+
+
+def _broken(name: str, width: int) -> str:
+    lines = [""]
+    for piece in re.split(r"(?<=[/_-])", name):
+        if lines[-1] and len(lines[-1] + piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
 
 
 def folded(line: Sequence[str], longest: int = LONGEST_VERDICT) -> tuple[str, ...]:

@@ -135,12 +135,17 @@ def writing(file: Path) -> Iterator[Ledger]:
         raise LedgerError(f"{file} is in use by another run of watch; wait for it, or name another --ledger") from None
     except OSError as error:
         raise LedgerError(f"{file} cannot be locked: {error.strerror or error}; name another --ledger") from None
-    with held:
-        book = read(file)
-        if file.exists():
-            with _writable(file, "name another --ledger"), appending(file) as stream:
-                stream.truncate(book.size)
-        yield book
+    with held as lock:
+        try:
+            book = read(file)
+            if file.exists():
+                with _writable(file, "name another --ledger"), appending(file) as stream:
+                    stream.truncate(book.size)
+            yield book
+        finally:
+            # While it is held: who opened it meanwhile finds it gone, and makes another one.
+            with contextlib.suppress(OSError):
+                Path(lock.lock_file).unlink()
 
 
 def read(file: Path) -> Ledger:

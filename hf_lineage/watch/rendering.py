@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -99,7 +99,7 @@ def outcome(entry: Entry) -> ExitCode:
 def planned(plan: Plan) -> Page:
     """Return the page of a plan."""
     rows = [(release.model, release.commit[:12], f"{release.changed:%Y-%m-%d %H:%M}") for release in plan.releases]
-    total = f"{len(plan.releases)} models would be checked.{_besides(plan)}"
+    total = f"Models to check: {len(plan.releases)}.{_besides(plan)}"
     document = {"to_check": plan.releases, "known": plan.known, "left": plan.left, "problems": plan.problems}
     return Page(("Model", "Commit", "Changed"), *_shown(rows, plan.problems, total), document)
 
@@ -110,13 +110,17 @@ def results(run: Run) -> Page:
     checked.sort(key=lambda pair: (-SEVERITY.index(pair[1].code), pair[0]))
     rows = [(model, result.base, *result.figures, result.words) for model, result in checked]
     reasons = dict.fromkeys(_about(model, result.reason) for model, result in checked if result.reason)
-    counts = Counter(_WORDS[result.code] for _, result in checked)
-    silent = sum(not (entry.error or entry.claims) for entry in run.entries)
-    counted = ", ".join(f"{counts[word]} {word}" for word in _WORDS.values())
-    total = f"{len(run.entries)} models are new: {counted}; {silent} declare nothing.{_besides(run)}"
+    besides = {
+        "without a claim": sum(not (entry.error or entry.claims) for entry in run.entries),
+        "in error": sum(bool(entry.error) for entry in run.entries),
+    }
+    judged = Counter(_WORDS[result.code] for entry in run.entries if entry.claims for result in _results(entry, run))
+    counts = {word: judged[word] for word in _WORDS.values()}
+    total = f"New models: {len(run.entries)} ({_told(besides)}). Claims: {_told(counts)}.{_besides(run)}"
     document = {
         "exit_code": int(run.exit_code),
-        "counts": {word: counts[word] for word in _WORDS.values()},
+        "models": {"new": len(run.entries)} | besides,
+        "counts": counts,
         "entries": run.entries,
         "known": run.known,
         "left": run.left,
@@ -218,13 +222,17 @@ def _code(recorded: int | None, kind: Kind | None) -> ExitCode:
     return kind.exit_code if kind else ExitCode.ERROR
 
 
+def _told(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {word}" for word, number in counts.items())
+
+
 def _about(model: str, reason: str) -> str:
     return printable(reason if reason.startswith(model) else f"{model}: {reason}", 500)
 
 
 def _besides(what: Plan | Run) -> str:
-    recorded = f" {what.known} more are in the ledger already." if what.known else ""
-    return recorded + (f" {what.left} are left for the next run." if what.left else "")
+    recorded = f" Models that are in the ledger already: {what.known}." if what.known else ""
+    return recorded + (f" Models that are left for the next run: {what.left}." if what.left else "")
 
 
 def _shown(

@@ -161,6 +161,15 @@ def test_no_scores_have_a_wider_gap_than_their_auroc_allows():
             assert metrics.auroc(related, unrelated) >= metrics.least_auroc(gap) - 1e-9
 
 
+def test_the_cache_tells_what_it_makes_and_nothing_of_what_it_has(tmp_path):
+    told = []
+    cache = Cache(tmp_path, lambda what, seconds: told.append((what, seconds >= 0)))
+    for _ in range(2):
+        cache.kept("things", "a", list)
+        cache.kept_folder("folders", "b", lambda folder: (folder / "x").touch())
+    assert told == [("things", True), ("folders", True)]
+
+
 def test_the_cache_keeps_values_by_what_they_depend_on(tmp_path):
     cache, made = Cache(tmp_path), []
 

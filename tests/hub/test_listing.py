@@ -1,12 +1,15 @@
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from huggingface_hub import constants
 
 from hf_lineage.errors import NetworkError, RepositoryError
 from hf_lineage.hub import listing
 from tests.server import faults, serving
 from tests.server.client import connect
-from tests.server.hub import BEGINNING
+from tests.server.hub import BEGINNING, Hub
 
 ALWAYS = 10**6
 LATER = "2026-11-30T00:00:00.000Z"
@@ -76,6 +79,22 @@ def test_a_hub_that_is_gone_is_the_networks_fault(hub):
     hub.plan(faults.hung_up, times=ALWAYS)
     for asked in (lambda: listing.since("fern", None), lambda: listing.current("fern/m1")):
         with pytest.raises(NetworkError, match="cannot be fetched from the Hub"):
+            asked()
+
+
+def test_without_a_network_the_list_is_given_up_at_once(tmp_path, monkeypatch):
+    waited = connect(cast(Hub, SimpleNamespace(url="http://127.0.0.1:9")), tmp_path, monkeypatch)
+    with pytest.raises(NetworkError, match="fern cannot be fetched from the Hub by HF_ENDPOINT"):
+        listing.since("fern", None)
+    assert waited == []
+
+
+def test_offline_nothing_is_listed_and_nobody_is_told_to_download_an_author(hub, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    for asked in (lambda: listing.since("fern", None), lambda: listing.current("fern/m1")):
+        with pytest.raises(
+            NetworkError, match=r"fern.* cannot be looked up on the Hub, because HF_HUB_OFFLINE forbids"
+        ):
             asked()
 
 

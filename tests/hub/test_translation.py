@@ -140,7 +140,9 @@ WRITING = [
     (OSError("cut"), NetworkError, "m: the Hub cannot be reached (cut); run again"),
     *EITHER,
 ]
-EXAMPLES = {"reading": READING, "writing": WRITING}
+UNLISTED = "m cannot be looked up on the Hub, because HF_HUB_OFFLINE forbids any request; unset it"
+LISTING = [(errors.OfflineModeIsEnabled("off"), NetworkError, UNLISTED), *READING[1:]]
+EXAMPLES = {"reading": READING, "listing": LISTING, "writing": WRITING}
 
 
 @pytest.mark.parametrize(

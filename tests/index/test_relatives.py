@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.index.relatives import Member, PairTests, declarations, families_of
+from hf_lineage.index.relatives import Member, PairTests, declarations, families_of, in_folders
 
 NAMES = ("acme/gpt2-base", "fern/gpt2-finetune-a", "acme/llama-base", "otter/llama-independent")
 
@@ -37,3 +37,15 @@ def test_a_claim_is_joined_to_its_base_in_any_case_and_never_to_itself(tests):
         (1, 0, "ACME/gpt2-base"),
         (1, None, "org/gone"),
     ]
+
+
+def test_a_declared_name_is_joined_to_the_folder_of_that_name_only_where_the_weights_agree(tests, monkeypatch):
+    monkeypatch.chdir("/")
+    claims = tuple(Claim(base, None, ("README.md",)) for base in ("base", "./other", "child", "org/gone"))
+    folders = ("/base", "/child", "/elsewhere", "/other")
+    members = [replace(one, folder=folder) for one, folder in zip(tests.members, folders, strict=True)]
+    members[1] = replace(members[1], claims=claims)
+    joined = in_folders(replace(tests, members=members), list(declarations(members)))
+    assert [(one.claim.base, one.base) for one in joined] == [
+        ("base", 0), ("./other", None), ("child", None), ("org/gone", None)
+    ]  # fmt: skip

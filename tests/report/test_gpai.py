@@ -54,6 +54,12 @@ def test_licences_are_those_that_the_cards_state():
     assert text.splitlines()[2:4] == ["| org/model | mit |", r"| org/base | other \(gemma\) |"]
 
 
+def test_a_licence_that_no_card_states_is_not_called_none():
+    base = replace(row("org/base", mlp=measured()), licence=Licence("none"))
+    text = field(rendered(report(base)), "License")
+    assert text.splitlines()[2:4] == ["| org/model | none stated |", "| org/base | none |"]
+
+
 def test_the_day_is_that_of_the_check(every_kind):
     assert "Checked on 2026-11-18 by hf-lineage" in rendered(every_kind)
 

@@ -94,7 +94,7 @@ def test_the_weights_have_their_digest(every_kind, folder):
     (file,) = typed(rendered(every_kind), "software_File")
     digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     assert file["verifiedUsing"] == [{"type": "Hash", "algorithm": "sha256", "hashValue": digest}]
-    assert relations(rendered(every_kind), "contains") == [("model", "file-1")]
+    assert relations(rendered(every_kind), "contains") == [("model", "model-file-1")]
 
 
 def test_each_model_has_one_declared_and_one_concluded_licence():

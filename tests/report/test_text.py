@@ -29,6 +29,15 @@ def test_figures_stand_on_the_right_and_a_path_is_never_broken():
     assert any(" value_output " in line for line in text.splitlines())
 
 
+def test_a_long_name_is_broken_after_a_mark_inside_it_and_within_a_word_only_where_there_is_none():
+    names = ("meta-llama/Llama-3.1-8B-Instruct-Abliterated", "mistralai/Mistral-7B-v0.3", "x" * 40, "0.900", "RELATED")
+    assert table("abcde", [names]).splitlines()[3:] == [
+        " meta-llama/Llama-    mistralai/Mistral-   xxxxxxxxxxxxxxxxxxxx  0.900  RELATED",
+        " 3.1-8B-Instruct-     7B-v0.3              xxxxxxxxxxxxxxxxxxxx",
+        " Abliterated",
+    ]
+
+
 def test_a_table_is_text_in_a_notebook_as_well(monkeypatch):
     """There the library that draws it would print it into the cell."""
     usual = table(("A", "B"), [("x", "y")])

@@ -144,6 +144,18 @@ def test_who_holds_a_ledger_holds_it_alone(file):
         assert book.lines == 3
 
 
+def test_nothing_but_the_ledger_is_left_behind_and_who_waited_at_its_lock_makes_another(file):
+    assert list(file.parent.iterdir()) == [file]
+    with ledger.writing(file):
+        waiting = os.open(f"{file}.lock", os.O_RDWR)
+    assert os.fstat(waiting).st_nlink == 0
+    os.close(waiting)
+    file.write_bytes(b"damaged\n")
+    with pytest.raises(LedgerError), ledger.writing(file):
+        pass
+    assert list(file.parent.iterdir()) == [file]
+
+
 def test_what_is_not_a_regular_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with (

@@ -52,7 +52,9 @@ def test_slack_shows_a_contradicted_model_with_its_address():
     said = message("slack", LIAR)
     header, total, model, context = said["blocks"]
     assert header["text"]["text"] == messages.TITLE
-    assert total["text"]["text"].startswith("1 models are new: 0 RELATED, 1 UNRELATED,")
+    assert total["text"]["text"].startswith(
+        "New models: 1 (0 without a claim, 0 in error). Claims: 0 RELATED, 1 UNRELATED,"
+    )
     assert model["text"]["text"] == "<https://huggingface.co/fern/li_ar|fern/li_ar>"
     assert [field["text"] for field in model["fields"]] == [
         "Verdict: UNRELATED", "Declared base: acme/base", "Score: 0.012", "Inherited: 0%", "p: 0.457"
@@ -124,7 +126,7 @@ def test_a_message_has_no_direction_changes_or_control_characters(form):
 
 @pytest.mark.parametrize("form", ["slack", "discord"])
 def test_a_run_without_news_and_a_plan_are_messages_too(form):
-    assert "0 models are new" in json.dumps(message(form))
+    assert "New models" in json.dumps(message(form))
     plan = Plan((Release("fern", "fern/child", "a" * 40, NOON),), 0, 0, ())
     assert "fern/child" in FORMATS[form](planned(plan))
 

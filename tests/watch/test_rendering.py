@@ -70,13 +70,13 @@ def test_text_fits_eighty_columns_and_says_the_worst_first():
     assert max(map(len, text.splitlines())) <= 80
     lines = [line.split() for line in text.splitlines() if line.startswith(" fern/")]
     assert [(line[0][:10], line[-1]) for line in lines] == [
-        ("fern/gated", "ERROR"), ("fern/bad", "UNRELATED"), ("fern/xxxxx", "UNVERIFIABLE"), ("fern/good", "RELATED")
+        ("fern/gated", "ERROR"), ("fern/bad", "UNRELATED"), ("fern/", "UNVERIFIABLE"), ("fern/good", "RELATED")
     ]  # fmt: skip
     sentences = " ".join(text.split())
     assert "fern/gated is gated: ask for access fern/" in sentences
     assert sentences.endswith(
-        "nobody has no models 4 models are new: 1 RELATED, 1 UNRELATED, 1 undecided, 1 in error; 0 declare nothing. "
-        "2 more are in the ledger already. 1 are left for the next run."
+        "nobody has no models New models: 4 (0 without a claim, 1 in error). Claims: 1 RELATED, 1 UNRELATED, "
+        "1 undecided, 0 in error. Models that are in the ledger already: 2. Models that are left for the next run: 1."
     )
 
 
@@ -91,13 +91,24 @@ def test_kind_and_share_stand_in_the_table_and_count(kind, lines):
     assert max(map(len, text.splitlines())) <= 80
     assert all(any(shown.endswith(line) for shown in text.splitlines()) for line in lines)
     assert " 17% " in text
-    assert ("1 undecided" in text) is bool(code)
+    assert ("1 undecided" in " ".join(text.split())) is bool(code)
 
 
 def test_a_run_without_news_is_a_sentence():
     assert FORMATS["text"](results(EMPTY)) == (
-        "0 models are new: 0 RELATED, 0 UNRELATED, 0 undecided, 0 in error; 0 declare\n  nothing.\n"
+        "New models: 0 (0 without a claim, 0 in error). Claims: 0 RELATED, 0 UNRELATED, 0\n  undecided, 0 in error.\n"
     )
+
+
+def test_claims_are_not_counted_as_models():
+    several = entry(claims=(claim(), claim(base="a/b"), claim(base="c/d", verdict="UNREADABLE")))
+    run = replace(EMPTY, entries=(several, entry("fern/silent"), entry("fern/gone", error="gone")))
+    assert " ".join(results(run).sentences[-1].split()) == (
+        "New models: 3 (1 without a claim, 1 in error). Claims: 2 RELATED, 0 UNRELATED, 0 undecided, 1 in error."
+    )
+    document = json.loads(FORMATS["json"](results(run)))
+    assert document["models"] == {"new": 3, "without a claim": 1, "in error": 1}
+    assert document["counts"] == {"RELATED": 2, "UNRELATED": 0, "undecided": 0, "in error": 1}
 
 
 def test_markdown_stays_under_a_mebibyte_whatever_there_is_and_says_what_it_hides():

@@ -16,7 +16,9 @@ def test_all_that_an_author_published_is_checked_the_oldest_first_and_a_liar_is_
         ("fern/liar", "acme/base", "UNRELATED"),
         ("fern/child", "acme/base", "RELATED"),
     ]
-    assert "3 models are new: 1 RELATED, 1 UNRELATED, 0 undecided, 0 in error; 1 declare nothing." in result.sentences
+    assert (
+        "New models: 3 (1 without a claim, 0 in error). Claims: 1 RELATED, 1 UNRELATED, 0 undecided" in result.sentences
+    )
     assert models(ledger) == EVERY
 
 
@@ -66,8 +68,8 @@ def test_a_second_run_checks_what_is_new_and_nothing_else(hub, ledger, tmp_path)
     again = watch(ledger)
     assert (again.code, again.out) == (
         0,
-        "0 models are new: 0 RELATED, 0 UNRELATED, 0 undecided, 0 in error; 0 declare\n"
-        "  nothing. 1 more are in the ledger already.\n",
+        "New models: 0 (0 without a claim, 0 in error). Claims: 0 RELATED, 0 UNRELATED, 0\n"
+        "  undecided, 0 in error. Models that are in the ledger already: 1.\n",
     )
     assert hub.requests == ["GET /api/models"]
     hub.publish("fern/new", card(fine_tuned(tmp_path / "base", tmp_path / "new", seed=3), "acme/base"))
@@ -94,7 +96,7 @@ def test_a_change_without_a_commit_is_none(hub, ledger):
 def test_a_limit_takes_the_oldest_and_leaves_the_rest_for_the_next_run(hub, ledger):
     result = watch(ledger, "fern", "--limit", "2")
     assert models(ledger) == ["fern/plain", "fern/child"]
-    assert "1 are left for the next run" in result.sentences
+    assert "Models that are left for the next run: 1." in result.sentences
     assert watch(ledger, "fern", "--limit", "2").code == 1
     assert models(ledger) == EVERY
 
@@ -157,7 +159,7 @@ def test_a_hub_that_is_gone_stops_the_run_and_what_was_done_is_kept(hub, ledger)
     result = watch(ledger)
     assert (result.code, models(ledger)) == (2, ["fern/plain", "fern/child"])
     assert "fern/liar cannot be fetched from the Hub" in result.sentences
-    assert "1 are left for the next run" in result.sentences
+    assert "Models that are left for the next run: 1." in result.sentences
     hub.faults.clear()
     assert watch(ledger).code == 1
     assert models(ledger) == EVERY
@@ -265,4 +267,6 @@ def test_what_would_be_wrong_with_every_model_is_one_line_and_no_entry(hub, ledg
 def test_bases_may_be_in_a_local_hub_and_watched_models_are_those_of_the_hub(hub, ledger, tmp_path):
     tiny_llama(tmp_path / "here/acme/base", seed=1)
     tiny_llama(tmp_path / "here/fern/liar", seed=3)
-    assert watch(ledger, "fern/liar", "--local-hub", tmp_path / "here").code == 0
+    result = watch(ledger, "fern/liar", "--local-hub", tmp_path / "here")
+    assert result.code == 0
+    assert result.err == f"hf-lineage: fern/liar is watched on the Hub; {tmp_path}/here is searched for bases alone\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ class Cache:
     """A folder of values: tensors, numbers, texts, and lists and mappings of them, nothing that could run."""
 
     folder: Path
+    tell: Callable[[str, float], None] = lambda *_: None
+    """Is told what was made, and in how many seconds."""
 
     def kept(self, what: str, depends: object, make: Callable[[], T]) -> T:
         """Return what `make` returns, from the folder if it is there.
@@ -31,7 +34,7 @@ class Cache:
         if file.exists():
             value: T = torch.load(file, weights_only=True)
             return value
-        value = make()
+        value = self._made(what, make)
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(".part")
         torch.save(value, part)
@@ -45,9 +48,15 @@ class Cache:
             part = folder.with_suffix(".part")
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(parents=True)
-            make(part)
+            self._made(what, lambda: make(part))
             part.replace(folder)
         return folder
+
+    def _made(self, what: str, make: Callable[[], T]) -> T:
+        start = time.monotonic()
+        value = make()
+        self.tell(what, time.monotonic() - start)
+        return value
 
 
 def key(depends: object) -> str:
