@@ -44,6 +44,15 @@ def installation(extra: str) -> str:
     return f"pip install 'hf-lineage[{extra}] @ git+https://github.com/hf-lineage/hf-lineage'"
 
 
+def remedy(error: Exception, usual: str) -> str:
+    """Return what to do where a file could be neither read nor written: `usual`, unless a limit stood in the way.
+
+    A limit on the size of files stops reading as well, which copies headers into files without a name.
+    """
+    limited = isinstance(error, OSError) and error.errno == errno.EFBIG
+    return "raise the limit on the size of files (ulimit -f)" if limited else usual
+
+
 class LineageError(Exception):
     """Base of all errors raised on purpose; `str(error)` is one printable line."""
 
@@ -109,7 +118,8 @@ def told(error: BaseException) -> str:
     elif isinstance(error, ImportError):
         why = f"a package that is needed cannot be imported ({message or kind}); install hf-lineage again"
     elif isinstance(error, OSError) and error.errno in NO_ROOM:
-        why = f"what is to be written finds no room ({message}); make room, or write it to another place"
+        what = remedy(error, "make room, or write it to another place")
+        why = f"what is to be written finds no room ({message}); {what}"
     elif isinstance(error, OSError):
         why = message or kind
     else:

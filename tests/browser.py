@@ -20,6 +20,7 @@ FLAGS = (
 )
 NAMES = ("google-chrome", "chromium", "chromium-browser")
 MISSING = "there is no chromedriver; on Debian: apt-get install chromium chromium-driver"
+_SHOWN = "document.querySelectorAll('{}').forEach(e => e.style.visibility = '{}')"
 
 
 def driver_path() -> str | None:
@@ -60,8 +61,18 @@ class Browser:
 
     def sheets(self) -> int:
         """Return how many sheets of A4 the page takes on paper, after it was opened with the medium `print`."""
-        printed = self.driver.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
-        return len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"])))
+        return len(re.findall(rb"/Type\s*/Page\b", self._printed()))
+
+    def sheets_of(self, selector: str) -> list[int]:
+        """Return the numbers of the sheets on which there is text of an element: nothing else is printed for it."""
+        self.run(f"document.body.style.visibility = 'hidden'; {_SHOWN.format(selector, 'visible')}")
+        found = [sheet for sheet in range(1, self.sheets() + 1) if b"/Font" in self._printed(pageRanges=str(sheet))]
+        self.run(f"document.body.style.visibility = ''; {_SHOWN.format(selector, '')}")
+        return found
+
+    def _printed(self, **chosen: Any) -> bytes:
+        paper = {"paperWidth": 8.27, "paperHeight": 11.69}
+        return base64.b64decode(self.driver.execute_cdp_cmd("Page.printToPDF", paper | chosen)["data"])
 
     def picture(self, selector: str = "html", height: float = float("inf")) -> bytes:
         """Return what an element looks like as a PNG, the whole of it or its first pixels."""

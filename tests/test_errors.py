@@ -65,6 +65,10 @@ def test_letters_and_numbers_of_every_language_stay_what_they_are(text):
             OSError(28, "No space left on device"),
             "what is to be written finds no room ([Errno 28] No space left on device); make room, or write",
         ),
+        (
+            OSError(27, "File too large"),
+            "what is to be written finds no room ([Errno 27] File too large); raise the limit on the size of files",
+        ),
         (OSError(5, "Input/output error"), "[Errno 5] Input/output error"),
         (OSError(), "OSError"),
         (MemoryError(), "not enough memory; try --max-memory"),

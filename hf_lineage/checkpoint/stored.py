@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.numbers import DTYPES, without_smallest
-from hf_lineage.errors import CheckpointError
+from hf_lineage.errors import CheckpointError, remedy
 from hf_lineage.files.regular import open_regular
 from hf_lineage.files.tensor_file import HeaderLengthError, Stamp, opened_header, read_into
 
@@ -133,6 +133,8 @@ def header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
             ) from None
         raise CheckpointError(f"{shown}: {error}; it is truncated or no safetensors file, download it again") from None
     except OSError as error:
-        raise CheckpointError(f"{shown} cannot be read: {error.strerror or error}; check its permissions") from None
+        raise CheckpointError(
+            f"{shown} cannot be read: {error.strerror or error}; {remedy(error, 'check its permissions')}"
+        ) from None
     except (safetensors.SafetensorError, ValueError, OverflowError) as error:
         raise CheckpointError(f"{shown} is damaged: {error}; download it again") from None

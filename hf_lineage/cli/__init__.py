@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import traceback
@@ -124,6 +125,8 @@ def _told(error: BaseException) -> str:
         return f"{error.format_message()} (--help shows the usage)"
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return "interrupted"
+    if isinstance(error, OSError) and error.errno == errno.EBADF:
+        return "standard output is closed, so the result cannot be printed; leave it open, or name a file with -o"
     if isinstance(error, UnicodeEncodeError):
         return f"a name or the report cannot be written as {error.encoding}; try PYTHONIOENCODING=utf-8"
     return told(error)

@@ -10,7 +10,11 @@ from urllib.parse import urlsplit
 from hf_lineage.checking import clock
 from hf_lineage.errors import OptionError, printable
 
-STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
+STREAMS = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}
+"""By name, in the order of their numbers, how each is used, and how the null device is opened where it is closed.
+
+Messages may be lost, so they are written there; a report may not, so that writing it fails.
+"""
 WHOLE_NUMBERS = ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT")
 """Variables of which the client of the Hub makes a number when it is imported, and fails for want of one."""
 
@@ -23,12 +27,12 @@ def fill_closed_streams() -> None:
 
     Otherwise the next file that is opened takes its number, and what is printed lands there; and progress bars fail.
     """
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) < len(STREAMS):
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
-    for number, (name, mode) in enumerate(STREAMS.items()):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    for number, (name, (mode, flags)) in enumerate(STREAMS.items()):
+        with contextlib.suppress(OSError):
+            os.fstat(number)
+            continue
+        os.set_inheritable(os.open(os.devnull, flags), True)  # it takes the lowest number that is free
+        setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def refuse_unusable_variables() -> None:

@@ -19,7 +19,7 @@ from io import BufferedRandom
 from pathlib import Path
 from typing import IO
 
-from hf_lineage.errors import SignatureError
+from hf_lineage.errors import SignatureError, remedy
 from hf_lineage.files.folders import link_on_the_way
 from hf_lineage.files.regular import AT_ONCE
 
@@ -180,7 +180,9 @@ def _failing(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SignatureError(f"{file} cannot be written: {error.strerror or error}; name another file") from None
+        raise SignatureError(
+            f"{file} cannot be written: {error.strerror or error}; {remedy(error, 'name another file')}"
+        ) from None
 
 
 def _is_stream(file: Path) -> bool:

@@ -17,7 +17,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hf_lineage.errors import CheckpointError, NetworkError
+from hf_lineage.errors import CheckpointError, NetworkError, remedy
 from hf_lineage.files.tensor_file import OPEN_FILES
 from hf_lineage.hub import client
 from hf_lineage.hub.reference import RepoRef
@@ -192,5 +192,6 @@ class RangedFile:
 
     def _disk_error(self, error: OSError) -> NetworkError:
         return NetworkError(
-            f"{self}: {error.strerror or error}, on the disk of the cache; make room, or set HF_HOME to another disk"
+            f"{self}: {error.strerror or error}, on the disk of the cache; "
+            f"{remedy(error, 'make room, or set HF_HOME to another disk')}"
         )

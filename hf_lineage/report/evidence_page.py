@@ -40,7 +40,10 @@ TRACE = (
     "If the adapter belonged to an independent model, permuting the rows of what it adds would change nothing. z tells "
     "how far the rows as they are lie above the permuted ones, in standard deviations; p how often these reach as far."
 )
-HINTS = ("; --budget full reads them all", "; --recompute reads them again", "; --recompute reads them")
+HINTS = (
+    *("; --budget full reads them all", "; --recompute reads them again", "; --recompute reads them"),
+    "; where that is you, add --policy own",
+)
 """What reports tell those who run the command, and a page does not."""
 
 

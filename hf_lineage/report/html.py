@@ -11,10 +11,10 @@ from hf_lineage.checking.clock import moment
 from hf_lineage.errors import printable
 from hf_lineage.report import advice, command, family, limits, merge, wording
 from hf_lineage.report.claim_page import commit_of_base, commit_of_model, folded_claim, whole_claim
-from hf_lineage.report.evidence_page import CAPTIONS, View
+from hf_lineage.report.evidence_page import CAPTIONS, View, without_hint
 from hf_lineage.report.markup import Markup, identifier, joined, tag
 from hf_lineage.report.overview import overview
-from hf_lineage.report.page import code, document, time_of
+from hf_lineage.report.page import code, document, time_of, whole
 from hf_lineage.report.public import GIVEN, public
 
 LONG = 80
@@ -42,7 +42,8 @@ def _header(report: Report) -> Markup:
 
 def _main(report: Report, explain: bool, repeat: str) -> Iterator[Markup]:
     several = len(report.rows) > 1
-    yield from _remarks(report)
+    if not report.rows:
+        yield _undeclared()
     if several:
         yield overview(report.rows, family.figure(report))
     yield merge.section(report.rows)
@@ -50,6 +51,7 @@ def _main(report: Report, explain: bool, repeat: str) -> Iterator[Markup]:
     yield from (folded_claim(report, view) if several else whole_claim(report, view) for view in views)
     if several and any(row.verdict.evidence for row in report.rows):
         yield _captions()
+    yield _remarks(report)
     yield _limits(report)
     yield _made(report, repeat)
 
@@ -62,17 +64,18 @@ def _verdicts(report: Report) -> str:
     return ", ".join(dict.fromkeys(row.verdict.words for row in report.rows)) or "Nothing declared"
 
 
-def _remarks(report: Report) -> Iterator[Markup]:
-    """What concerns no single claim: nothing declared, files that disagree."""
-    if not report.rows:
-        files = "No base stands in README.md, adapter_config.json or mergekit_config.yml"
-        heading = tag("h2", "Nothing is declared")
-        steps = tag("ul", *(tag("li", sentence) for sentence in advice.UNDECLARED), class_="advice")
-        yield tag("section", heading, tag("p", f"{files}."), tag("h3", "What to do next"), steps)
-    for conflict in report.conflicts:
-        yield tag("p", tag("strong", "Conflicting claims: "), printable(conflict), class_="remark")
-    for note in report.notes:
-        yield tag("p", printable(note), class_="remark")
+def _undeclared() -> Markup:
+    files = "No base stands in README.md, adapter_config.json or mergekit_config.yml"
+    heading = tag("h2", "Nothing is declared")
+    steps = tag("ul", *(tag("li", sentence) for sentence in advice.UNDECLARED), class_="advice")
+    return tag("section", heading, tag("p", f"{files}."), tag("h3", "What to do next"), steps)
+
+
+def _remarks(report: Report) -> Markup:
+    """What concerns no single claim, below the verdicts."""
+    remarks = [tag("li", whole(without_hint(remark))) for remark in wording.remarks(report)]
+    points = tag("ul", *remarks, class_="remarks")
+    return tag("section", tag("h2", "Remarks on the whole model"), points) if remarks else Markup("")
 
 
 def _captions() -> Markup:

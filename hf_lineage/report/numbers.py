@@ -69,6 +69,30 @@ def corrections(evidence: Evidence) -> str:
     return " and ".join(over_paths + over_tests)
 
 
+def p_explained(evidence: Evidence) -> str:
+    """Return in plain words how the p-value came about, as a sentence behind others; empty where nothing is to tell."""
+    null, tries = evidence.permutation, len(evidence.permutation.scores)
+    if evidence.first is not null:
+        return ""
+    least = f"the least that {tries} permutations can show" if null.p_value * (tries + 1) < 2 else ""
+    why = " and ".join(_further_tests(evidence))
+    if not why or evidence.p_value == 1:
+        return f" It is {least}." if least else ""
+    times = f"{evidence.p_value / null.p_value:.3g}"
+    grown = "doubled" if times == "2" else f"multiplied by {times}"
+    return f" This test alone gives {null.p_value:.3g}{least and f', {least}'}; it is {grown}, because {why}."
+
+
+def _further_tests(evidence: Evidence) -> Iterator[str]:
+    """Why p is larger than that of one test, in plain words."""
+    if evidence.permutation.p_over_paths != evidence.permutation.p_value:
+        yield "several paths are tested"
+    if evidence.analyses > 1:
+        yield f"reading may stop after each of {evidence.analyses} tests"
+    if evidence.further:
+        yield "a second test, of the hidden units, may follow"
+
+
 def layer_rows(evidence: Evidence) -> Iterator[tuple[int, int, float, float | None, float, float]]:
     """Yield for each pair of layers: both numbers, their cosine, the partner's inherited share, both concentrations."""
     comparison = evidence.comparison

@@ -8,7 +8,7 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.rows import Row
 from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.report import wording
+from hf_lineage.report import numbers, wording
 from hf_lineage.report.bars import score_bar, share_bar
 from hf_lineage.report.markup import Markup, tag
 
@@ -25,12 +25,6 @@ def tiles(report: Report, row: Row) -> Markup:
         return Markup("")
     evidence = row.verdict.evidence[path]
     score, share, p_value = figures(row)
-    tries = len(evidence.permutation.scores)
-    least = (
-        f" It is the least that {tries} permutations can show."
-        if evidence.permutation.p_value * (tries + 1) < 2
-        else ""
-    )
     null = evidence.permutation
     low, high = null.range
     around = (
@@ -39,7 +33,7 @@ def tiles(report: Report, row: Row) -> Markup:
     )
     inherited = evidence.inherited
     bar = share_bar(inherited.share, inherited.interval) if inherited else ""
-    by_chance = f"How often independent models would score as high by chance.{least}"
+    by_chance = f"How often independent models would score as high by chance.{numbers.p_explained(evidence)}"
     shown = (
         ("Score", score, score_bar(null), around),
         ("Inherited", share, bar, _share_means(report, evidence)),

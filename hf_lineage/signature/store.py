@@ -12,7 +12,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save
 
-from hf_lineage.errors import OptionError, SignatureError
+from hf_lineage.errors import OptionError, SignatureError, remedy
 from hf_lineage.files.atomic import write_output
 from hf_lineage.files.tensor_file import opened_header
 from hf_lineage.signature.header import (
@@ -95,7 +95,8 @@ def load_signature(file: str | PathLike[str]) -> Signature:
             if (stored := places.get(f"{path}.{READERS}")) is not None:
                 arrays[path][READERS] = read(file, stored, stamp)
     except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
-        raise SignatureError(f"{file} cannot be read as a signature: {error}; extract it again") from None
+        what = remedy(error, "extract it again")
+        raise SignatureError(f"{file} cannot be read as a signature: {error}; {what}") from None
     if not all(map(_usable, arrays.values())):
         raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
     fields = {name: getattr(metadata, name) for name in Signature.__dataclass_fields__ if name != "paths"}

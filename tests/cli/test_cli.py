@@ -14,6 +14,8 @@ from hf_lineage.watch.rendering import FORMATS
 from tests.models import WEIGHTS, tiny_gpt2
 from tests.running import check, lineage
 
+RAISE_IT = "raise the limit on the size of files (ulimit -f)"
+
 
 def test_the_report_is_one_table(hub, monkeypatch):
     monkeypatch.chdir(hub)
@@ -213,8 +215,23 @@ class TestOutput:
             outcome = check(hub, "-o", hub / "report")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert outcome.error == f"{hub}/report cannot be written: File too large; name another file"
+        assert outcome.error == f"{hub}/report cannot be written: File too large; {RAISE_IT}"
         assert sorted(hub.iterdir()) == [hub / "acme", hub / "fern"]
+
+    def test_a_limit_on_files_is_named_where_it_stops_reading(self, hub):
+        """Of the header of a file a copy is made that is as large as the file."""
+        assert lineage("extract", hub / "acme/base", "-o", hub / "signature").code == 0
+        weights, limits = hub / "fern/child" / WEIGHTS, resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+        try:
+            model, base = (
+                lineage("check", hub / "fern/child"),
+                lineage("compare", hub / "signature", hub / "fern/child"),
+            )
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert model.error == f"{weights} cannot be read: File too large; {RAISE_IT}"
+        assert base.error == (f"{hub}/signature cannot be read as a signature: [Errno 27] File too large; {RAISE_IT}")
 
     def test_a_name_may_be_as_long_as_the_file_system_allows(self, hub):
         assert check(hub, "-o", hub / ("x" * 255)).code == 0

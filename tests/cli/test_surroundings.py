@@ -11,6 +11,8 @@ from tests.github import ROOT
 from tests.models import tiny_llama
 from tests.running import COMMAND, environment, process
 
+CLOSED = "hf-lineage: standard output is closed, so the result cannot be printed; leave it open, or name a file with -o"
+
 
 def closed(arguments, redirected, **changes):
     """Run the command line with some of its streams closed."""
@@ -20,7 +22,7 @@ def closed(arguments, redirected, **changes):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("redirected", ["2>&-", "2>&- <&-", ">&- 2>&-", ">&-"])
+@pytest.mark.parametrize("redirected", ["2>&-", "2>&- <&-"])
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_closed_stream_changes_no_verdict(hub, redirected, code):
     if code:
@@ -28,8 +30,17 @@ def test_a_closed_stream_changes_no_verdict(hub, redirected, code):
     arguments = ["check", hub / "fern/child", "--local-hub", hub]
     open_ones = process(*arguments)
     done = closed(arguments, redirected)
-    assert (done.returncode, done.stderr) == (code, "")
-    assert done.stdout == ("" if redirected.startswith(">&-") else open_ones.out)
+    assert (done.returncode, done.stderr, done.stdout) == (code, "", open_ones.out)
+
+
+@pytest.mark.parametrize(("redirected", "told"), [(">&-", f"{CLOSED}\n"), (">&- 2>&-", ""), (">&- <&-", f"{CLOSED}\n")])
+def test_a_report_that_cannot_be_printed_is_an_error_and_no_verdict(hub, redirected, told):
+    done = closed(["check", hub / "fern/child", "--local-hub", hub], redirected)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+
+
+def test_who_asked_for_no_report_needs_no_standard_output(hub):
+    assert closed(["check", hub / "fern/child", "--local-hub", hub, "--quiet"], ">&-").returncode == 0
 
 
 def test_what_is_printed_never_lands_in_a_file_that_took_the_number_of_a_closed_stream(hub, tmp_path):

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import itertools
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -69,6 +70,19 @@ def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again()
         "A low score is no proof of independence against every attacker",
     ):
         assert words in shown.text
+
+
+def test_the_verdict_stands_above_all_that_concerns_no_single_claim():
+    claimed = report(row(mlp=measured()), conflicts=("README.md declares a/b; adapter_config.json declares c/d",))
+    unread = "lineage.yaml of the model was not read, because its publisher wrote it"
+    found = replace(claimed, notes=(f"{unread}; where that is you, add --policy own",))
+    verdict, _, below = Page(FORMATS["html"](found, False)).text.partition("Evidence along the path")
+    assert "RELATED Shares weights with org/base" in verdict
+    assert "lineage.yaml" not in verdict
+    assert "Conflicting" not in verdict
+    conflict = "Conflicting claims: README.md declares a/b; adapter_config.json declares c/d."
+    assert f"Remarks on the whole model {conflict} {unread}. Limits" in below
+    assert "--policy" not in below
 
 
 def test_the_command_finds_a_local_hub_again():

@@ -8,6 +8,7 @@ from PIL import Image, ImageColor
 from hf_lineage.report import FORMATS
 from hf_lineage.report.heatmap import VIRIDIS
 from tests import axe, example_pages
+from tests.long import first_of
 from tests.pages import hostile_report
 from tests.whole import SCROLLED, UNFOLD, WAYS, assert_names_are_text, assert_whole
 
@@ -149,6 +150,26 @@ def test_on_paper_every_number_is_there(window, pages):
 def test_a_page_takes_few_sheets_of_paper(window, pages, name, most):
     window.open(pages[name], media="print")
     assert 0 < window.sheets() <= most
+
+
+@pytest.mark.parametrize("name", first_of({name: name for name in ("related", "five-claims")}))
+def test_no_sheet_of_paper_holds_the_last_sentences_alone(window, pages, name):
+    window.open(pages[name], media="print")
+    assert window.sheets_of("footer") == window.sheets_of(".made h2")
+
+
+def test_on_paper_a_table_is_whole_and_stands_below_its_heading(window, pages):
+    window.open(pages["related"], media="print")
+    parts = [window.sheets_of(f"details {part}") for part in ("summary", "thead", "tbody")]
+    assert parts == [parts[0][:1]] * 3
+
+
+def test_a_table_that_is_longer_than_a_sheet_begins_below_its_heading_all_the_same(window, pages):
+    window.open(pages["related"], media="print")
+    window.run("const rows = document.querySelector('details tbody'), once = rows.innerHTML; rows.innerHTML = "
+               "once.repeat(20); rows.firstElementChild.id = 'first'")  # fmt: skip
+    assert window.sheets_of("details summary") == window.sheets_of("#first")
+    assert window.sheets_of("details thead") == window.sheets_of("details tbody")
 
 
 @pytest.mark.parametrize("width", [400, 1280])

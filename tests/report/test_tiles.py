@@ -8,6 +8,7 @@ import pytest
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.rows import Row
 from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.empirical_null import EmpiricalNull
 from hf_lineage.evidence.verdict import Unverifiable
 from hf_lineage.report.tiles import figures, tiles
 from tests.pages import measured, report, row
@@ -73,6 +74,46 @@ def test_an_interval_without_width_is_one_number():
 def test_the_least_p_value_that_permutations_can_show_is_called_so(score, least):
     found = shown(row(mlp=measured(score=score, p=0.001 if least else 0.5)))
     assert ("It is the least that 999 permutations can show." in found["p-value"][1]) is least
+
+
+def doubled(evidence, **more):
+    """The same, with p as it is after a test of the hidden units was reckoned with."""
+    return replace(evidence, p_value=min(1.0, 2 * evidence.permutation.p_value), further=1, **more)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "sentence"),
+    [
+        (
+            doubled(measured()),
+            "This test alone gives 0.001, the least that 999 permutations can show; it is doubled, because a second "
+            "test, of the hidden units, may follow.",
+        ),
+        (
+            replace(measured(p=0.003), analyses=3),
+            "This test alone gives 0.001, the least that 999 permutations can show; it is multiplied by 3, because "
+            "reading may stop after each of 3 tests.",
+        ),
+        (doubled(measured(score=-0.02)), "How often independent models would score as high by chance."),
+    ],
+    ids=["a second test", "interim analyses", "no figure is above 1"],
+)
+def test_a_p_value_that_is_larger_than_that_of_one_test_says_why(evidence, sentence):
+    assert shown(row(mlp=evidence))["p-value"][1].endswith(sentence)
+
+
+def test_several_paths_are_a_reason_as_well():
+    evidence = measured(p=0.002)
+    null = replace(evidence.permutation, by_maximum=0.002)
+    found = shown(row(mlp=replace(evidence, nulls=(null,))))
+    assert found["p-value"][1].endswith("it is doubled, because several paths are tested.")
+
+
+def test_where_another_null_decides_nothing_is_said_of_permutations():
+    known = EmpiricalNull({f"org/{number}": number / 1000 for number in range(9)}, "independent models", alpha=0.2)
+    evidence = measured(empirical=known)
+    deciding = replace(evidence, nulls=(known, evidence.permutation))
+    assert shown(row(mlp=deciding))["p-value"][1] == "How often independent models would score as high by chance."
 
 
 def test_layers_are_counted_out_of_all_only_where_more_could_have_been_read():
