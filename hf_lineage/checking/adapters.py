@@ -21,7 +21,7 @@ from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import interim
-from hf_lineage.evidence.adapter_verdict import clear, judge_trace, tested
+from hf_lineage.evidence.adapter_verdict import clear, judge_trace, measure_trace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unrelated, Unverifiable, Verdict
 from hf_lineage.hub.reference import RepoRef
@@ -196,7 +196,7 @@ def _tested(
     for read in stops:
         chosen = [place for place in testable if place.layer in order[:read]]
         blocks = list(partners.blocks(base, products, chosen))
-        measured = replace(tested(blocks, criteria), calibrated=calibrated)
+        measured = replace(measure_trace(blocks, criteria), calibrated=calibrated)
         outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
         if clear(outcome):
             break

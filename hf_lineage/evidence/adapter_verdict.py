@@ -23,7 +23,7 @@ FIRST, MOST = 1_999, 9_999
 """Permutations that are drawn at first, at least, and where these leave it open, for each interim analysis."""
 
 
-def tested(blocks: Sequence[Block], criteria: Criteria) -> Trace:
+def measure_trace(blocks: Sequence[Block], criteria: Criteria) -> Trace:
     """Return the test over some blocks, with as many permutations as its p-value needs."""
     first, most = (criteria.tests * (number + 1) - 1 for number in (FIRST, MOST))
     first = max(first, criteria.permutations_at_first)
