@@ -118,7 +118,7 @@ def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_i
     folder = change(trained(HUB / OTHER, tmp_path / "lora"), grafted(layers))
     row = judged(BASE, folder)
     assert (row.verdict.words, row.verdict.trace.p_value) == (words, 0.0005)
-    assert row.verdict.trace.z_of("up") > 30
+    assert row.verdict.trace.z_of("up") > 20
     assert row.verdict.verified is ("weakly" not in words)
 
 
@@ -130,7 +130,7 @@ def copied(rank):
             left, sizes, right = torch.linalg.svd(tensor.float(), full_matrices=False)
             module = f"base_model.model.{name.removesuffix('.weight')}"
             factors[f"{module}.lora_A.weight"] = right[:rank].contiguous()
-            factors[f"{module}.lora_B.weight"] = left[:, :rank] * sizes[:rank]
+            factors[f"{module}.lora_B.weight"] = (left[:, :rank] * sizes[:rank]).contiguous()
     return factors
 
 
