@@ -8,7 +8,7 @@ from hf_lineage.report import wording
 from hf_lineage.report.text import colour, folded, table
 
 HUB = Path(__file__).with_name("hub")
-COLUMNS = ("Model", "Declares", "Score", "Inherited", "p", "Verdict")
+COLUMNS = ("Model", "Declares", "Score", "Inherits", "p", "Verdict")
 
 
 def verdicts() -> str:

@@ -14,7 +14,7 @@ from hf_lineage.evidence.verdict import Evidence
 LAYERS = 4
 
 
-def trace(observed=2.0, directions=100.0, analyses=1, layers=(0, 1), size=0.05):
+def trace(observed=4.0, directions=16.0, analyses=1, layers=(0, 1), size=0.05):
     """The test of an adapter of two projections in two layers, with 999 permutations between 0 and 1."""
     roles = tuple(role for role in ("value", "down") for _ in layers)
     column = np.concatenate([[observed], np.random.default_rng(0).permutation(np.linspace(0, 1, 999))])

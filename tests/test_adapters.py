@@ -1,5 +1,6 @@
 """LoRA adapters on the command line: hostile ones, forged ones, and every way in which a verdict on one is shown."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.adapters import change, pair, written
-from tests.models import tiny_llama
+from hf_lineage.hub.reference import ADAPTER_CONFIG
+from tests.adapters import change, pair, trained, written
+from tests.models import edit_json, tiny_llama
 from tests.running import lineage
 from tests.watching import entries, watch
 
@@ -99,6 +101,44 @@ def test_the_owner_of_the_weights_can_forge_a_trace_and_security_says_so(tmp_pat
     ended = lineage("compare", HUB / "otter/llama-independent", written(tmp_path / "x", factors))
     assert (ended.code, "the adapter carries the trace of this base" in " ".join(ended.out.split())) == (0, True)
     assert "forge a trace" in Path("SECURITY.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def weak(tmp_path_factory):
+    """A LoRA of one direction in each value projection, trained on the base that it declares."""
+    folder = tmp_path_factory.mktemp("weak") / "lora"
+    trained(HUB / "acme/llama-base", folder, r=1, target_modules=["v_proj"])
+    edit_json(folder / ADAPTER_CONFIG, base_model_name_or_path="acme/llama-base")
+    return folder
+
+
+def test_a_weak_trace_is_undecided_unless_it_is_accepted_and_no_format_calls_it_verified(weak):
+    checked = ("check", weak, "--local-hub", HUB, "--format", "json")
+    for options, code in (((), 3), (("--accept", "part"), 3), (("--accept", "weak"), 0)):
+        ended = lineage(*checked, *options)
+        (claim,) = json.loads(ended.out)["claims"]
+        assert (ended.code, claim["exit_code"]) == (code, code)
+        assert (claim["verdict"], claim["kind"], claim["verified"]) == ("RELATED", "weak", False)
+        assert claim["adapter"]["p_value"] <= 0.001
+        assert claim["adapter"]["effect"] < claim["adapter"]["least_effect"]
+
+
+def test_a_policy_accepts_a_weak_trace_until_a_day(weak, tmp_path):
+    entry = "{base: acme/llama-base, verdict: weak, reason: a rank of one, expires: 2999-01-01}"
+    (tmp_path / "p.yaml").write_text(f"accepted: [{entry}]\n", encoding="utf-8")
+    ended = lineage("check", weak, "--local-hub", HUB, "--policy", tmp_path / "p.yaml")
+    assert (ended.code, "RELATED by trace, weakly" in " ".join(ended.out.split())) == (0, True)
+
+
+def test_the_section_of_a_card_says_that_a_trace_is_weak_and_gives_a_command_that_says_so_too(weak, tmp_path):
+    folder = shutil.copytree(weak, tmp_path / "x")
+    assert lineage("annotate", folder, "--local-hub", HUB, "--write", "--accept", "weak").code == 0
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "RELATED by trace, weakly" in card
+    assert "(verified)" not in card
+    (claim,) = json.loads((folder / "lineage" / "claims.json").read_text(encoding="utf-8"))["claims"]
+    assert (claim["kind"], claim["verified"]) == ("weak", False)
+    assert claim["command"].endswith("--accept weak")
 
 
 @pytest.mark.parametrize("model", ["fern/llama-dora", "magpie/llama-lora-liar"])

@@ -21,8 +21,7 @@ from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import interim
-from hf_lineage.evidence.adapter_trace import trace
-from hf_lineage.evidence.adapter_verdict import clear, judge_trace
+from hf_lineage.evidence.adapter_verdict import clear, judge_trace, measure_trace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unrelated, Unverifiable, Verdict
 from hf_lineage.hub.reference import RepoRef
@@ -187,13 +186,18 @@ def _tested(
     few = len(layers) > 2 * FEW and options.budget != "full"
     order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
     stops = (FEW, len(layers)) if few else (len(layers),)
-    criteria = Criteria(options.alpha, permutations=options.permutations, seed=options.seed, analyses=len(stops))
+    criteria = Criteria(
+        options.alpha,
+        accept=options.accept,
+        permutations=options.permutations,
+        seed=options.seed,
+        analyses=len(stops),
+    )
     calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated
     for read in stops:
         chosen = [place for place in testable if place.layer in order[:read]]
         blocks = list(partners.blocks(base, products, chosen))
-        measured = trace(blocks, criteria.permutations_at_first, criteria.seed, criteria.analyses)
-        measured = replace(measured, calibrated=calibrated)
+        measured = replace(measure_trace(blocks, criteria), calibrated=calibrated)
         outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
         if clear(outcome):
             break

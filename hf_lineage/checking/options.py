@@ -44,7 +44,7 @@ class Options(Sources, Procedure, Spec):
     nulls: Names = Names()
     """Models known to be independent of the base, or names of published nulls."""
     accept: Names = Names()
-    """Kinds of RELATED that are accepted though they verify no claim: part, basis."""
+    """Kinds of RELATED that are accepted though they verify no claim: part, basis, weak."""
     signatures: Names = Names()
     """Repositories on the Hub to search for signatures of bases, besides their own."""
     trust: OptionalPath = OptionalPath()

@@ -145,7 +145,7 @@ TEST = (
         "--accept",
         multiple=True,
         type=click.Choice(ACCEPTABLE),
-        help="Return 0 for RELATED in part, or for RELATED by the basis only, as well; repeatable.",
+        help="Return 0 for RELATED in part, by the basis only, or by trace weakly, as well; repeatable.",
     ),
     click.option(
         "--evidence",

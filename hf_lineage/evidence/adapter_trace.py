@@ -88,6 +88,8 @@ class Trace:
     """How many interim analyses there are, for which p is corrected (Bonferroni)."""
     calibrated: bool = True
     """Whether the power was measured on adapters like this one."""
+    spent: float = 0.0
+    """What p is raised by because fewer permutations could have ended the test."""
 
     @property
     def permutations(self) -> int:
@@ -96,14 +98,39 @@ class Trace:
 
     def power(self, alpha: float) -> float:
         """Return the probability of p <= alpha, at least, if the adapter was trained on this base, as calibrated."""
-        if not self.calibrated:
-            return 0.0
+        return NormalDist().cdf(self.predicted - self.critical(alpha)) if self.calibrated else 0.0
+
+    def effect_of(self, alpha: float, power: float) -> float:
+        """Return the effect with which a test has this probability of p <= alpha."""
+        return self.critical(alpha) + NormalDist().inv_cdf(power)
+
+    def critical(self, alpha: float) -> float:
+        """Return the effect from which on p <= alpha, were the statistics those of a normal law."""
         several = len(self.by_role) > 1  # the sum over all roles is one more statistic
-        critical = -NormalDist().inv_cdf(alpha / (len(self.by_role) + several) / self.analyses)
+        return -NormalDist().inv_cdf(alpha / (len(self.by_role) + several) / self.analyses)
+
+    @functools.cached_property
+    def predicted(self) -> float:
+        """The least effect of an adapter of this rank and size in these matrices, trained on this base."""
         left = np.clip((FADED - self.sizes) / (FADED - WHOLE), 0.0, 1.0)
         shown = self.directions * left**2
         reached = np.array([LEAST[role] * np.sqrt(shown[self._of(role)].sum()) for role in self.by_role])
-        return NormalDist().cdf(max(reached.max(), reached.sum() / np.sqrt(len(reached))) - critical)
+        return float(max(reached.max(), reached.sum() / np.sqrt(len(reached))))
+
+    @functools.cached_property
+    def effect(self) -> float:
+        """How many standard deviations of its permutations the adapter lies above their mean, as in half its matrices.
+
+        It is that of the projection with the largest, or of all together. A projection counts for no more than the
+        median of its matrices gives: whoever leaves a trace in a few of them, among many without, gains nothing.
+        """
+        each = np.array([self._effect_of(role) for role in self.by_role])
+        total = _above(np.sum(list(self.by_role.values()), axis=0))
+        return float(max(each.max(), min(total, each.sum() / np.sqrt(len(each)))))
+
+    def _effect_of(self, role: str) -> float:
+        zs = self.z_of_blocks[self._of(role)]
+        return min(self.z_of(role), float(np.quantile(zs, 0.5, method="lower") * np.sqrt(len(zs))))
 
     @functools.cached_property
     def by_role(self) -> Mapping[str, Vector]:
@@ -123,7 +150,7 @@ class Trace:
         each = np.array(list(self.by_role.values()))
         total = each.sum(axis=0)
         largest = np.maximum(each.max(axis=0), Scale.of(total).standardised(total))
-        return min(1.0, self.analyses * _p_value(largest))
+        return min(1.0, self.analyses * _p_value(largest) + self.spent)
 
     def p_of(self, role: str) -> float:
         """Return the p-value of one role by itself, which is corrected for nothing."""
@@ -133,7 +160,7 @@ class Trace:
         """Return how many standard deviations of its permutations one role lies above their mean."""
         return _above(self.ratios[:, self._of(role)].sum(axis=1))
 
-    @property
+    @functools.cached_property
     def z_of_blocks(self) -> Vector:
         """(b,): the same for every block; a picture of where the trace is, not a test."""
         return np.array([_above(column) for column in self.ratios.T])

@@ -12,7 +12,7 @@ Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
 Admitted = Literal["any", "exact"]
 ADMITTED: tuple[Admitted, ...] = get_args(Admitted)
-ACCEPTABLE = ("part", "basis")
+ACCEPTABLE = ("part", "basis", "weak")
 """Kinds of RELATED that a user may accept."""
 FAIL_ON = ("unrelated", "undecided", "never")
 """What makes a check fail: UNRELATED or a damaged base; also what is not verified or accepted; or nothing."""
@@ -33,7 +33,7 @@ class Procedure:
     min_share: float = 0.5
     """A claim is verified only if more than this share of what the model's units write is inherited."""
     accept: Names = Names()
-    """Kinds of RELATED that are accepted though they verify no claim: part, basis."""
+    """Kinds of RELATED that are accepted though they verify no claim: part, basis, weak."""
     evidence: Admitted = field(default="any", kw_only=True)
     """`exact`: what rests on a threshold from independent models alone, RELATED calibrated, is not accepted."""
     order_seed: int | None = None
@@ -42,7 +42,7 @@ class Procedure:
     def __post_init__(self) -> None:
         unaccepted = [kind for kind in self.accept if kind not in ACCEPTABLE]
         if unaccepted:
-            raise OptionError(f"accept must be {' or '.join(ACCEPTABLE)}, not {unaccepted[0]}")
+            raise OptionError(f"accept must be one of {', '.join(ACCEPTABLE)}, not {unaccepted[0]}")
         if self.evidence not in ADMITTED:
             raise OptionError(f"evidence must be {' or '.join(ADMITTED)}, not {self.evidence}")
         if not 0 < self.min_share < 1:

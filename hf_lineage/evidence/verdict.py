@@ -108,6 +108,7 @@ class Kind(Enum):
     RELATED = "related", "RELATED", "RELATED", ExitCode.RELATED
     ADAPTER = "adapter", "RELATED", "RELATED by trace", ExitCode.RELATED
     CALIBRATED = "calibrated", "RELATED", "RELATED, calibrated", ExitCode.UNDECIDED
+    WEAK = "weak", "RELATED", "RELATED by trace, weakly", ExitCode.UNDECIDED
     IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED
     BASIS_ONLY = "basis", "RELATED", "RELATED by the basis only", ExitCode.UNDECIDED
     UNMEASURED = "unmeasured", "RELATED", "RELATED, share not measured", ExitCode.UNDECIDED
@@ -195,7 +196,7 @@ class Verdict(ABC):
     def verified(self) -> bool:
         """Whether the claim is verified: RELATED by the exact test, and more than the required share is inherited.
 
-        An adapter that was not merged inherits no units; its own exact test verifies its claim.
+        An adapter that was not merged inherits no units; its own exact test and the size of its trace verify its claim.
         """
         return self.kind in (Kind.RELATED, Kind.ADAPTER)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from hf_lineage.checking.adapted import ROWS
 from hf_lineage.evidence.adapter_trace import Trace
+from hf_lineage.evidence.adapter_verdict import least_effect
 from hf_lineage.evidence.evaluate import named
 
 COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
@@ -58,6 +59,8 @@ def values(trace: Trace, alpha: float) -> dict[str, Any]:
     return {
         "p_value": trace.p_value,
         "power": trace.power(alpha),
+        "effect": trace.effect,
+        "least_effect": least_effect(trace, alpha),
         "permutations": trace.permutations,
         "seed": trace.seed,
         "analyses": trace.analyses,

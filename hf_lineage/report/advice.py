@@ -28,6 +28,10 @@ NEXT = {
         "Ask the publisher what was done to the residual stream: it was rotated, reordered or changed in width, as for "
         "quantization, pruning or a merge.",
     ),
+    Kind.WEAK: (
+        "Treat the declared base as likely, and not as proved: among many adapters of other models a few fit as well.",
+        "Ask the publisher for an earlier checkpoint of the training: the trace fades while the weights move.",
+    ),
     Kind.IN_PART: (
         "Do not file this model as one made from the base as a whole. What is known of the base concerns the layers "
         "that come from it.",

@@ -80,6 +80,21 @@ KINDS = {
             "through the tokens that both know. The message says how much.",
         ),
     ),
+    Kind.WEAK: Shown(
+        tone="part",
+        headline="Carries a weak trace of",
+        says="What this adapter adds to the weights fits those of this base better than an adapter of an independent "
+        "model is likely to, as if it was trained on this base or on a near relative of it. It does so by less, or in "
+        "fewer of its matrices, than is asked for: among many adapters of other models a few fit as well by chance.",
+        says_not=f"It does not say that the adapter was trained on this base. {NO_WRONG}",
+        rule=Rule(
+            "related-adapter-weakly",
+            "warning",
+            "The adapter shows only a weak trace of the base it declares.",
+            "What the adapter adds fits the weights of the base better than chance, but not as clearly as a verified "
+            "claim asks for. The message says by how much.",
+        ),
+    ),
     Kind.IN_PART: Shown(
         tone="part",
         headline="Shares some weights with",
@@ -209,7 +224,7 @@ KINDS = {
 NUMBERED = (
     *(Kind.RELATED, Kind.UNRELATED, Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE),
     *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.UNMEASURED, Kind.ADAPTER, Kind.INDIRECT),
-    Kind.CALIBRATED,
+    *(Kind.CALIBRATED, Kind.WEAK),
 )
 """The order of the rules in SARIF; new ones come at the end, so that their numbers stay."""
 TONES = {"good": 32, "part": 33, "bad": 31, "open": 33}

@@ -26,7 +26,7 @@ from tests.github import action as action_yml
         ),
         ({"MODEL": "a/b", "BUDGET": "no\n::error::x"}, r"budget must be .*not no\\n:\\x3aerror:\\x3ax"),
         ({"MODEL": "./a/b"}, r"the input model must be a Hub name such as org/model, not \./a/b; see local-path"),
-        ({"MODEL": "a/b", "ACCEPT": "unmeasured"}, "accept must be one of part, basis, not unmeasured"),
+        ({"MODEL": "a/b", "ACCEPT": "unmeasured"}, "accept must be one of part, basis, weak, not unmeasured"),
         ({"MODEL": "a/b", "VERSION": "9.9.9"}, f"this is hf-lineage {__version__}, not 9.9.9"),
     ],
 )
@@ -39,7 +39,7 @@ def test_they_mean_what_action_yml_says():
     inputs = read_inputs(
         {
             "LINEAGE_MODEL": "org/model", "LINEAGE_REVISION": "v1", "LINEAGE_BASE": "a/b, c/d\ne/f a/b",
-            "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_ACCEPT": "part, basis",
+            "LINEAGE_FORMATS": "json,sarif junit\n", "LINEAGE_ACCEPT": "part, basis, weak",
             "LINEAGE_FAIL_ON": "undecided", "LINEAGE_TOKEN": "hf_x",
             "LINEAGE_VERSION": f"v{__version__}", "LINEAGE_LOCAL_HUB": "hub", "RUNNER_TEMP": "/temp",
         }
@@ -49,7 +49,7 @@ def test_they_mean_what_action_yml_says():
     )  # fmt: skip
     assert inputs.fail_on == "undecided"
     assert (inputs.card, inputs.token, str(inputs.options.local_hub)) == ("never", "hf_x", "hub")
-    assert inputs.options.accept == ("part", "basis")
+    assert inputs.options.accept == ("part", "basis", "weak")
 
 
 def test_the_defaults_are_those_of_the_command():

@@ -120,7 +120,7 @@ def test_the_interval_of_a_rate_draws_whole_bases_and_not_pairs():
     family, configuration = adapters.Family("Llama", 32), ours_adapters.CONFIGURATIONS[0]
     low, high = (trace(observed=observed) for observed in (-1.0, 2.0))
     pairs = [
-        traces.Pair(family, configuration, 1, own, base, "UNRELATED", high if own == 0 else low)
+        traces.Pair(family, configuration, 1, own, base, "UNRELATED", False, high if own == 0 else low)
         for own in range(10)
         for base in range(10)
         if own != base
@@ -135,7 +135,8 @@ def test_there_are_as_many_bases_and_false_pairs_as_the_claim_needs():
     rows = committed("ours:adapters")
     pairs = rows["false pairs rejected at 0.01"].note.split(" pairs")[0]
     found = [row.note.partition(" of ")[2].partition(";")[0] for name, row in rows.items() if name.endswith(": found")]
-    assert int(pairs) >= 1000
+    assert int(pairs) >= 1300
+    assert rows[ours_adapters.WRONG].number <= 2
     assert sum(map(int, found)) >= 15 * 4 * 3
 
 
@@ -195,6 +196,7 @@ def test_the_pools_hold_no_pair_twice_and_no_relatives_among_strangers():
 WRONG = [
     ("ours:adapters", ours_adapters.FOUND, 0.99),
     ("ours:adapters", ours_adapters.PREDICTED, 0.9),
+    ("ours:adapters", ours_adapters.WRONG, 3),
     ("ours:adapters", "false pairs rejected at 0.01: lower end", 0.02),
     ("ours:adapters", "false pairs rejected at 0.05: lower end", 0.06),
     ("ours:adapters", ours_adapters.SPREAD, 0.001),

@@ -44,6 +44,7 @@ def test_the_words_of_every_verdict():
         "RELATED",
         "RELATED by trace",
         "RELATED, calibrated",
+        "RELATED by trace, weakly",
         "RELATED in part",
         "RELATED by the basis only",
         "RELATED, share not measured",

@@ -17,6 +17,9 @@ from hf_lineage.report import FORMATS, adapter, record
 from hf_lineage.report.json import SCHEMA
 from tests.example_evidence import trace
 
+WEAK = 2.0
+"""A statistic that no permutation reaches, and yet less than is predicted of such an adapter."""
+
 
 def shown(name, *traces, explain=False):
     return FORMATS[name](report(*traces), explain)
@@ -33,8 +36,8 @@ def report(*traces, layers=2):
 
 def test_each_projection_has_a_line():
     assert list(adapter.cells(trace())) == [
-        ("value", "dimensions of value heads", "2", "5.2", "0.001"),
-        ("down", "residual coordinates", "2", "5.2", "0.001"),
+        ("value", "dimensions of value heads", "2", "12.1", "0.001"),
+        ("down", "residual coordinates", "2", "12.1", "0.001"),
     ]
 
 
@@ -42,18 +45,18 @@ def test_each_layer_has_a_line_with_what_it_has():
     one = trace()
     half = type(one)(("value", "down"), (0, 3), one.ratios[:, :2], one.directions[:2], one.sizes[:2], 0)
     assert adapter.layer_columns(half) == ("Layer", "z of value", "z of down")
-    assert list(adapter.layer_cells(half)) == [("0", "5.2", "-"), ("3", "-", "5.2")]
+    assert list(adapter.layer_cells(half)) == [("0", "12.1", "-"), ("3", "-", "12.1")]
 
 
 def test_experts_of_one_layer_are_averaged():
     one = trace(layers=(5, 5))
-    assert list(adapter.layer_cells(one)) == [("5", "5.2", "5.2")]
+    assert list(adapter.layer_cells(one)) == [("5", "12.1", "12.1")]
     assert next(adapter.cells(one))[2] == "1"
 
 
 def test_the_sentences_say_how_it_was_tested():
     assert list(adapter.sentences(trace(), 2)) == [
-        "trace by projection: value z 5.2 (p 0.001), down z 5.2 (p 0.001); p = 0.001 from 999 permutations, the "
+        "trace by projection: value z 12.1 (p 0.001), down z 12.1 (p 0.001); p = 0.001 from 999 permutations, the "
         "largest of all statistics and their sum under the same permutations",
         "what the adapter adds is 0.05 times as large as the weights",
     ]
@@ -68,11 +71,14 @@ def test_a_test_of_a_few_layers_says_which_and_of_how_many():
 
 
 def test_the_values_are_those_of_the_schema():
-    document = json.loads(shown("json", trace(), trace(0.5), trace(0.5, size=float("inf"))))
+    document = json.loads(shown("json", trace(), trace(0.5), trace(0.5, size=float("inf")), trace(WEAK)))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
-    related, unrelated, open_one = document["claims"]
+    related, unrelated, open_one, weak = document["claims"]
     assert (related["kind"], related["verified"], related["paths"]) == ("adapter", True, [])
     assert (related["adapter"]["p_value"], related["adapter"]["permutations"]) == (0.001, 999)
+    assert (related["adapter"]["effect"], related["adapter"]["least_effect"]) == pytest.approx((12.1, 9.2), abs=0.05)
+    assert (weak["verdict"], weak["kind"], weak["verified"], weak["exit_code"]) == ("RELATED", "weak", False, 3)
+    assert weak["adapter"]["effect"] < weak["adapter"]["least_effect"]
     value, down = related["adapter"]["projections"]
     assert (value["projection"], value["permuted"]) == ("value", "dimensions of value heads")
     assert [layer["layer"] for layer in down["layers"]] == [0, 1]
@@ -85,7 +91,7 @@ def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
     text = " ".join(shown(name, trace()).split())
     assert "RELATED by trace" in text
     assert "0.001" in text
-    assert "value z 5.2" in text.lower()
+    assert "value z 12.1" in text.lower()
 
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html"])
@@ -107,6 +113,30 @@ def test_a_badge_an_alert_and_a_test_case_have_the_p_value():
     assert "score" not in result["properties"]
     case = ET.fromstring(shown("junit", trace())).find(".//testcase/system-out")
     assert case.text.startswith("acme/base is RELATED by trace (p = 0.001)")
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "junit", "badge", "github"])
+def test_a_weak_trace_is_called_so_in_every_format_for_people(name):
+    assert "RELATED by trace, weakly" in " ".join(shown(name, trace(WEAK)).split())
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "junit"])
+def test_the_reason_says_what_a_weak_trace_lacks(name):
+    assert "the effect is 5.2 standard deviations, and 9.2 at least verify" in " ".join(
+        shown(name, trace(WEAK)).split()
+    )
+
+
+def test_an_alert_says_that_the_trace_is_weak():
+    (result,) = json.loads(shown("sarif", trace(WEAK)))["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("lineage/related-adapter-weakly", "warning")
+
+
+def test_the_record_beside_a_card_has_a_weak_trace_and_reads_it_again():
+    recorded = record.build(report(trace(WEAK)), None, datetime.date(2026, 11, 22), {})
+    (claim,) = recorded.claims
+    assert (claim.verified, claim.kind, claim.words) == (False, "weak", "RELATED by trace, weakly")
+    assert record.decode(record.encode(recorded)) == recorded
 
 
 def test_the_record_beside_a_card_has_the_p_value():

@@ -28,6 +28,7 @@ class Pair:
     """The base that the adapter was trained on, and that beside which it is tested."""
     base: int
     verdict: str
+    verified: bool
     trace: Trace
 
     @property
@@ -45,7 +46,7 @@ def tested(
     (row,) = compare(str(workshop.base(family, base)), str(adapter), options).rows
     if row.verdict.trace is None:
         raise ValueError(f"{family.name}, {configuration.name}: {row.verdict.reason}")
-    return Pair(family, configuration, steps, own, base, row.verdict.name, row.verdict.trace)
+    return Pair(family, configuration, steps, own, base, row.verdict.name, row.verdict.verified, row.verdict.trace)
 
 
 @dataclass(frozen=True)
