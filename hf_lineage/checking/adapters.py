@@ -212,6 +212,6 @@ def _untested(adapter: Adapter, base: Opened, places: adapted.Places) -> tuple[s
     if not attention or not adapted.is_rotary(base):
         return ()
     return (
-        f"{adapter.repo}: {' and '.join(attention)} are not tested: where positions are rotary, the dimensions of "
-        "a head are not exchangeable",
+        f"{adapter.repo}: the matrices of {' and '.join(attention)} are not tested: where positions are rotary, the "
+        "dimensions of a head are not exchangeable",
     )

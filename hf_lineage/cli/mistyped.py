@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from hf_lineage.errors import printable
+from hf_lineage.files.folders import is_folder, typed
 
 SYNONYMS = {"version": "--version", "help": "--help"}
 """Words that other programs have as commands."""
@@ -36,9 +37,10 @@ class OneModel(click.Command):
 
 
 def _of_bases(model: str, bases: Sequence[str], extra: Sequence[str]) -> str:
-    options = [word for base in (*bases, *extra) for word in ("--base", base)]
-    checked = shlex.join(["hf-lineage", "check", model, *options])
-    compared = shlex.join(["hf-lineage", "compare", extra[0], model])
+    own, second, *named = (typed(name) if is_folder(name) else name for name in (model, extra[0], *bases, *extra))
+    options = [word for base in named for word in ("--base", base)]
+    checked = shlex.join(["hf-lineage", "check", own, *options])
+    compared = shlex.join(["hf-lineage", "compare", second, own])
     return printable(
         f"Got unexpected extra argument ({' '.join(extra)}); a base is named by an option, `{checked}`, "
         f"and two models are compared, whatever they declare, by `{compared}`"

@@ -69,7 +69,8 @@ class Combined:
     weights: Vector
     """(n,): what each relative gave; what all of them do not give is the ancestor's."""
     errors: Vector
-    """(n,): half the widths of 99 % intervals, from layers left out one at a time; not finite for a single layer."""
+    """(n,): half the widths of 99 % intervals, from layers left out one at a time, and the part that is not explained,
+    which the products of a merge may hide of what it is; not finite for a single layer."""
     explained: float
     """The part of the squared difference from the ancestor that the combination explains."""
 
@@ -78,7 +79,8 @@ def combined(model: Array, ancestor: Array, relatives: Sequence[Array]) -> Combi
     """Return the combination of aligned sketches (L, d, k) that is nearest to a model, by least squares.
 
     Products of merged matrices are no merged products. But near the ancestor they are to first order, so that the
-    weights are those of the merge up to the size of the differences.
+    weights are those of the merge up to the size of the differences. What is of second order is explained by no
+    weights, nearly all of it: merges of models that moved by 5 % to 100 % have weights that are wrong by less.
     """
     everything = [model, ancestor, *relatives]
     common = np.logical_and.reduce([sketch.any(axis=(1, 2)) for sketch in everything])
@@ -89,7 +91,8 @@ def combined(model: Array, ancestor: Array, relatives: Sequence[Array]) -> Combi
     left_out = [_weights(total - gram) for gram in grams]
     residual = np.append(-weights, 1.0)
     left = residual @ total @ residual / total[-1, -1] if total[-1, -1] > 0 else 1.0
-    return Combined(weights, jackknife(left_out), 1.0 - max(0.0, float(left)))
+    explained = 1.0 - max(0.0, float(left))
+    return Combined(weights, jackknife(left_out) + (1.0 - explained), explained)
 
 
 def _weights(gram: Vector) -> Vector:

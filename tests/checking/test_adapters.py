@@ -44,8 +44,8 @@ def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
     assert row.notes == (
         f"{adapter}: a LoRA adapter of rank 4 on 42 matrices (down_proj, gate_proj, up_proj, k_proj, o_proj, q_proj, "
         "v_proj)",
-        f"{adapter}: query and key are not tested: where positions are rotary, the dimensions of a head are not "
-        "exchangeable",
+        f"{adapter}: the matrices of query and key are not tested: where positions are rotary, the dimensions of "
+        "a head are not exchangeable",
     )
 
 
@@ -138,7 +138,9 @@ def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits
     row = judged(BASE, written(tmp_path / "lora", copied(8), r=8))
     assert row.verdict.words == "RELATED by trace"
     assert judged(OTHER, tmp_path / "lora").verdict.trace.p_value > 0.01
-    assert "the largest singular vectors of the base's own matrices" in Path("docs/limits.md").read_text(encoding="utf-8")
+    assert "the largest singular vectors of the base's own matrices" in Path("docs/limits.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize(("rank", "scale"), [(1, 1e3), (8, 1e3), (96, 1e3), (96, 1e-3)])

@@ -39,6 +39,16 @@ def test_what_no_command_has_is_answered_by_what_to_write(typed):
     assert lineage(*typed.split()).error == TYPED[typed]
 
 
+def test_a_folder_is_named_as_one_in_the_command_that_is_to_be_written(tmp_path, monkeypatch):
+    for name in ("ft", "base"):
+        tiny_llama(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    error = lineage("check", "ft", "base").error
+    assert "`hf-lineage check ./ft --base ./base`" in error
+    assert lineage("check", "./ft", "--base", "./base").code == 0
+    assert "`hf-lineage compare ./base ./ft`" in error
+
+
 @pytest.mark.parametrize("typed", ["version", "-v", "-V", "--version"])
 def test_the_version_is_told_however_it_is_asked_for(typed):
     outcome = lineage(typed)
