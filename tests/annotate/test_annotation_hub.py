@@ -191,7 +191,7 @@ class TestWrite:
         ("trouble", "message"),
         [
             ({"refusal": 403}, "the Hub refuses the change (403): there is no such branch, pull requests are switched"),
-            ({"refusal": 500}, "the Hub answers 500 ("),
+            ({"refusal": 500}, "the Hub answers 500 by HF_ENDPOINT http"),
             (
                 {"invalid": '"base_model" is odd'},
                 'the Hub refuses README.md: Invalid metadata in README.md. - "base_model"',
