@@ -44,6 +44,12 @@ ADDING = with_examples(
 SHOWING = with_examples(
     f"Exit codes: 0 the index was read, {CODES}", "hf-lineage index list", "hf-lineage index list --format json"
 )
+REMOVING = with_examples(
+    "MODEL is a model as `index list` shows it: at every commit, or as org/name@commit at that one. What came from an "
+    f"index on the Hub is there again after the next pull. Exit codes: 0 all were removed, {CODES}",
+    "hf-lineage index remove org/model ./folder",
+    "hf-lineage index remove org/model@0123abc --index ./index",
+)
 IDENTIFYING = with_examples(
     f"MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 a relative was "
     f"found, 3 none was, {CODES}",
@@ -99,6 +105,22 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
         shown = printable(added.model, 200)
         click.echo(printable(outcome) if added.problem else f"{shown}: {outcome}", err=bool(added.problem))
     return ERROR if failed else 0
+
+
+@index.command(epilog=REMOVING)
+@click.argument("models", nargs=-1, type=MODEL, required=True, metavar="MODEL...")
+@with_options(FOLDER)
+def remove(models: tuple[str, ...], folder: Path | None) -> int:
+    """Take models out of the index, all of them or none."""
+    from hf_lineage.index import removing
+    from hf_lineage.index.catalogue import Catalogue, default_folder
+
+    catalogue = Catalogue(folder or default_folder())
+    removing.remove(models, catalogue)
+    for model in models:
+        click.echo(f"{printable(model, 200)}: removed")
+    tell(catalogue.passed.notes)
+    return 0
 
 
 @index.command("list", epilog=SHOWING)
