@@ -13,6 +13,7 @@ import click
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.grouping import Result, take
 from hf_lineage.cli.kinds import count_option, format_option, unlinked
+from hf_lineage.cli.quiet import remark
 from hf_lineage.cli.shared import (
     ERROR,
     OUTPUT,
@@ -119,7 +120,7 @@ def remove(models: tuple[str, ...], folder: Path | None) -> int:
     removing.remove(models, catalogue)
     for model in models:
         click.echo(f"{printable(model, 200)}: removed")
-    tell(catalogue.passed.notes)
+    remark(catalogue.passed.notes)
     return 0
 
 
@@ -133,7 +134,7 @@ def list_(index: str | None, **settings: Any) -> int:
     catalogue = publishing.opened(index)
     entries = sorted(set(catalogue.read().entries()))
     take(Result, settings).write(identification.LISTS, entries)
-    tell(catalogue.passed.notes)
+    remark(catalogue.passed.notes)
     return 0
 
 
@@ -173,7 +174,7 @@ def identify(model: str, index: str | None, **settings: Any) -> int:
     else:
         formats, results, related = _of_model(source, catalogue, options, most)
     result.write(formats, *results, coloured=True)
-    tell(catalogue.passed.notes)
+    remark(catalogue.passed.notes)
     return 0 if related else UNDECIDED
 
 
@@ -218,8 +219,9 @@ def progress(doing: str) -> Callable[[Sequence[Item]], Iterable[Item]]:
     """Return what shows, on a terminal, how many models are done."""
 
     def shown(models: Sequence[Item]) -> Iterable[Item]:
+        from huggingface_hub.utils.tqdm import are_progress_bars_disabled
         from tqdm import tqdm
 
-        return tqdm(models, desc=doing, unit="model", disable=None, leave=False)
+        return tqdm(models, desc=doing, unit="model", disable=are_progress_bars_disabled() or None, leave=False)
 
     return shown
