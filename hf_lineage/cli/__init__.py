@@ -26,6 +26,7 @@ from hf_lineage.cli import (
     publishing,
     watching,
 )
+from hf_lineage.cli.quiet import QUIET
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
 from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
 from hf_lineage.errors import printable, told
@@ -78,11 +79,11 @@ COMMANDS = (
 for command in (building.build, publishing.push, publishing.pull):
     indexing.index.add_command(command)
 for command in indexing.index.commands.values():
-    DEBUG(command)
+    QUIET(DEBUG(command))
 for command in COMMANDS:
     # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
     command.context_settings.update(HELP)
-    cli.add_command(DEBUG(command))
+    cli.add_command(DEBUG(command) if isinstance(command, click.Group) else QUIET(DEBUG(command)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

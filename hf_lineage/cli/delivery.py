@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,29 +82,6 @@ def _public_name(_context: click.Context, _option: click.Parameter, name: str | 
     return name
 
 
-def _silenced(context: click.Context, _option: click.Parameter, wanted: bool) -> bool:
-    """Keep warnings and progress bars back until the command ends."""
-    if wanted:
-        context.with_resource(_silence())
-    return wanted
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    from huggingface_hub.utils.tqdm import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
-
-    threshold, shown = logging.root.manager.disable, not are_progress_bars_disabled()
-    logging.disable(logging.WARNING)
-    if shown:
-        disable_progress_bars()
-    try:
-        yield
-    finally:
-        logging.disable(threshold)
-        if shown:
-            enable_progress_bars()
-
-
 AS_NAME = click.option(
     "--as-name",
     callback=_public_name,
@@ -124,13 +98,6 @@ REPORT = (
         "--explain",
         is_flag=True,
         help="Add the numbers of every layer, the null distributions, and the limits of the method.",
-    ),
-    click.option(
-        "-q",
-        "--quiet",
-        is_flag=True,
-        callback=_silenced,
-        help="Print nothing but errors: the exit code tells. Files are written as ever.",
     ),
 )
 
@@ -174,7 +141,6 @@ class Delivery:
     plot: Path | None
     as_name: str | None
     explain: bool
-    quiet: bool
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> Delivery:
@@ -199,7 +165,7 @@ class Delivery:
 
             save(report, self.plot)
         write_reports(report, self.reports)
-        self._show(renderer(self.form)(report, self.explain))
+        write(renderer(self.form)(report, self.explain), self.output, coloured=self.form == "text")
         return int(report.status)
 
     def deliver_beside(self, controlled: Controlled) -> int:
@@ -208,9 +174,5 @@ class Delivery:
 
         for form, file in self.reports:
             write(beside(form)(controlled, True), file)
-        self._show(beside(self.form)(controlled, self.explain))
+        write(beside(self.form)(controlled, self.explain), self.output, coloured=self.form == "text")
         return int(controlled.exit_code)
-
-    def _show(self, text: str) -> None:
-        if self.output is not None or not self.quiet:
-            write(text, self.output, coloured=self.form == "text")

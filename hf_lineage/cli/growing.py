@@ -10,6 +10,7 @@ from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.grouping import Result, take
 from hf_lineage.cli.indexing import AUTHORS, INDEX, progress, tell
 from hf_lineage.cli.kinds import format_option
+from hf_lineage.cli.quiet import remark
 from hf_lineage.cli.shared import ERROR, OUTPUT, READING, make_options, with_examples, with_options
 
 FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
@@ -38,7 +39,7 @@ def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, *
     if index is not None:
         catalogue = publishing.opened(index)
         gathered = gathering.together(gathered, gathering.indexed(catalogue, options.paths[0]))
-        tell(catalogue.passed.notes)
+        remark(catalogue.passed.notes)
     tell(gathered.problems)
     drawn = growing.grow(gathered.members, options.paths[0], growing.criteria(options.paths[0]), gathered.seen)
     result.write(WRITERS, drawn)

@@ -13,6 +13,7 @@ import click
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.grouping import Result, take
 from hf_lineage.cli.kinds import count_option, format_option, unlinked
+from hf_lineage.cli.quiet import remark
 from hf_lineage.cli.shared import (
     ERROR,
     OUTPUT,
@@ -43,6 +44,12 @@ ADDING = with_examples(
 )
 SHOWING = with_examples(
     f"Exit codes: 0 the index was read, {CODES}", "hf-lineage index list", "hf-lineage index list --format json"
+)
+REMOVING = with_examples(
+    "MODEL is a model as `index list` shows it: at every commit, or as org/name@commit at that one. What came from an "
+    f"index on the Hub is there again after the next pull. Exit codes: 0 all were removed, {CODES}",
+    "hf-lineage index remove org/model ./folder",
+    "hf-lineage index remove org/model@0123abc --index ./index",
 )
 IDENTIFYING = with_examples(
     f"MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 a relative was "
@@ -101,6 +108,22 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
     return ERROR if failed else 0
 
 
+@index.command(epilog=REMOVING)
+@click.argument("models", nargs=-1, type=MODEL, required=True, metavar="MODEL...")
+@with_options(FOLDER)
+def remove(models: tuple[str, ...], folder: Path | None) -> int:
+    """Take models out of the index, all of them or none."""
+    from hf_lineage.index import removing
+    from hf_lineage.index.catalogue import Catalogue, default_folder
+
+    catalogue = Catalogue(folder or default_folder())
+    removing.remove(models, catalogue)
+    for model in models:
+        click.echo(f"{printable(model, 200)}: removed")
+    remark(catalogue.passed.notes)
+    return 0
+
+
 @index.command("list", epilog=SHOWING)
 @with_options(INDEX, FORM, OUTPUT)
 def list_(index: str | None, **settings: Any) -> int:
@@ -111,7 +134,7 @@ def list_(index: str | None, **settings: Any) -> int:
     catalogue = publishing.opened(index)
     entries = sorted(set(catalogue.read().entries()))
     take(Result, settings).write(identification.LISTS, entries)
-    tell(catalogue.passed.notes)
+    remark(catalogue.passed.notes)
     return 0
 
 
@@ -151,7 +174,7 @@ def identify(model: str, index: str | None, **settings: Any) -> int:
     else:
         formats, results, related = _of_model(source, catalogue, options, most)
     result.write(formats, *results, coloured=True)
-    tell(catalogue.passed.notes)
+    remark(catalogue.passed.notes)
     return 0 if related else UNDECIDED
 
 
@@ -196,8 +219,9 @@ def progress(doing: str) -> Callable[[Sequence[Item]], Iterable[Item]]:
     """Return what shows, on a terminal, how many models are done."""
 
     def shown(models: Sequence[Item]) -> Iterable[Item]:
+        from huggingface_hub.utils.tqdm import are_progress_bars_disabled
         from tqdm import tqdm
 
-        return tqdm(models, desc=doing, unit="model", disable=None, leave=False)
+        return tqdm(models, desc=doing, unit="model", disable=are_progress_bars_disabled() or None, leave=False)
 
     return shown

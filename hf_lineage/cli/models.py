@@ -12,6 +12,7 @@ import click
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.grouping import Result, take
 from hf_lineage.cli.kinds import format_option
+from hf_lineage.cli.quiet import remark
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     CLASSES,
@@ -179,11 +180,11 @@ def _suggest(model: str, folder: Path | None, local_hub: Path | None, result: Re
     if folder and file:
         there = shlex.quote(str(folder))
         proving = ["--prove", str(folder), model, *(["--local-hub", str(local_hub)] if local_hub else [])]
-        click.echo(
+        note = (
             f"Wrote {printable(file)}, which nothing proves; --registry {there} reads models by it. "
             "Decide its lines with a ? first: until it says `exchangeable: true`, a check rests on the order of hidden "
             "units alone. Where transformers has the class, "
-            f"`hf-lineage registry {shlex.join(proving)}` proves it.",
-            err=True,
+            f"`hf-lineage registry {shlex.join(proving)}` proves it."
         )
+        remark([note])
     return 0 if suggestion.fits else UNDECIDED

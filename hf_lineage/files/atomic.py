@@ -106,6 +106,13 @@ def write_atomically(file: Path, content: bytes, permissions: int | None = None)
         _replace(folder, file.name, content, permissions)
 
 
+def remove_file(file: Path) -> None:
+    """Remove a file, or a link of its name, if there is one; raise SignatureError if a link leads to its folder."""
+    with _failing(file), contextlib.suppress(FileNotFoundError), opened_folder(file.parent) as folder:
+        folder.refuse_link()
+        folder.remove(file.name)
+
+
 def write_output(file: Path, content: bytes) -> None:
     """Write a result where the user wants it: into a device or a pipe that they name, else as `write_atomically`.
 

@@ -69,7 +69,7 @@ class Catalogue:
         file = self.folder / signature_file(record.entry)
         make_folder(file.parent)
         write_atomically(file, record.signature)
-        self._write(shards.encoded([record.entry], record.key[None]), record.entry.identity)
+        self.write_keys(shards.encoded([record.entry], record.key[None]), record.entry.identity)
         if len(small := list(self._small())) > MANY:
             self._join(small)
         return record.entry
@@ -79,7 +79,7 @@ class Catalogue:
 
         If reading them raises, nothing is written.
         """
-        known = {one for _, groups in self._all(IDENTIFYING) for rows in groups for one in identities(rows)}
+        known = {one for _, groups in self.by_file(IDENTIFYING) for rows in groups for one in identities(rows)}
         return merged(batches, known, self.folder / KEYS, ENDING)
 
     def commits(self, labels: Mapping[str, str]) -> dict[str, frozenset[str]]:
@@ -104,7 +104,7 @@ class Catalogue:
 
     def read(self) -> Known:
         """Return every model and its key; files that cannot be read are passed over."""
-        return Known(tuple(rows for _, groups in self._all() for rows in groups))
+        return Known(tuple(rows for _, groups in self.by_file() for rows in groups))
 
     def tested(self, entry: Entry) -> Signature | None:
         """Return the signature of a model of the index; None where it cannot be had, which is noted.
@@ -159,13 +159,14 @@ class Catalogue:
             return
         known = Known(tuple(rows for groups in read.values() for rows in groups))
         content = shards.content(shards.sorted_rows(known.table()))
-        joined = self._write(content, hashlib.sha256(content).hexdigest()[:32])
+        joined = self.write_keys(content, hashlib.sha256(content).hexdigest()[:32])
         for file in read:
             if file != joined:
                 with contextlib.suppress(OSError):
                     file.unlink()
 
-    def _all(self, columns: Sequence[str] = (*NAMES, "key")) -> Iterator[tuple[Path, list[Any]]]:
+    def by_file(self, columns: Sequence[str] = (*NAMES, "key")) -> Iterator[tuple[Path, list[Any]]]:
+        """Return the files of keys that can be read, each with some of its columns as groups of rows."""
         shards.libraries()
         files = list(self.files())
         return self._read(files, columns) if files else iter(())
@@ -173,7 +174,6 @@ class Catalogue:
     def _read(
         self, files: Iterable[Path], columns: Sequence[str] = (*NAMES, "key")
     ) -> Iterator[tuple[Path, list[Any]]]:
-        """Yield those files that can be read, each with some of its columns as groups of rows."""
         left = MOST_ROWS
         with Reader() as reader:
             for file in files:
@@ -190,7 +190,8 @@ class Catalogue:
                     return
                 yield file, groups
 
-    def _write(self, content: bytes, name: str) -> Path:
+    def write_keys(self, content: bytes, name: str) -> Path:
+        """Write a file of keys, and return it."""
         file = self.folder / KEYS / f"{name}{ENDING}"
         make_folder(file.parent)
         write_atomically(file, content)

@@ -17,6 +17,7 @@ from tests.quantizing import repacked
 from tests.running import lineage, process
 
 HUB = ("--local-hub", EXAMPLES)
+GPT2 = ("acme/gpt2-base", "fern/gpt2-finetune-a")
 PARENTS = ("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "acme/gpt2-base")
 
 
@@ -164,6 +165,18 @@ def test_what_each_parent_gave_to_a_merge_is_told(index):
     shares = {one["model"]: one["share"] for one in path["as_merge"]["parents"]}
     assert shares == {name: pytest.approx(0.5, abs=0.01) for name in PARENTS[1:3]}
     assert path["as_merge"]["explained"] > 0.98
+
+
+def test_models_are_removed_by_the_names_that_the_list_shows(tmp_path):
+    there = ("--index", tmp_path / "index")
+    lineage("index", "add", *GPT2, *there, *HUB)
+    refused = lineage("index", "remove", GPT2[0], "acme/gone", *there).error
+    assert refused.startswith("acme/gone is not in the index, so nothing was removed; `hf-lineage index list --index ")
+    removed = lineage("index", "remove", GPT2[0], *there)
+    assert (removed.code, removed.out, removed.err) == (0, f"{GPT2[0]}: removed\n", "")
+    (listed,) = json.loads(lineage("index", "list", *there, "--format", "json").out)["models"]
+    assert listed["model"] == GPT2[1]
+    assert "does not exist, so there is no index" in lineage("index", "remove", "a/b", "--index", tmp_path / "no").error
 
 
 def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open(index):

@@ -20,7 +20,6 @@ def delivery(**changes):
         "plot": None,
         "as_name": None,
         "explain": False,
-        "quiet": False,
     }
     return Delivery(**plain | changes)
 

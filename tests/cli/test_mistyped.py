@@ -1,12 +1,9 @@
 """What people type first: the words, the line that answers them, and the exit code."""
 
-import json
-import logging
-
 import pytest
 
 from hf_lineage import LineageError, Options, __version__, check, compare, extract, inspect
-from tests.models import EXAMPLES, tiny_llama
+from tests.models import tiny_llama
 from tests.running import lineage
 
 HELP = " (--help shows the usage)"
@@ -29,9 +26,6 @@ TYPED = {
     "check FT --as qwen3": "--as qwen3 is no class of the registry; did you mean Qwen3ForCausalLM?",
 }
 """What was typed, and the line on standard error; the exit code is 2, and nothing is on standard output."""
-RELATED, UNRELATED, BASE = (
-    EXAMPLES / name for name in ("fern/llama-finetune-a", "otter/llama-independent", "acme/llama-base")
-)
 
 
 @pytest.mark.parametrize("typed", TYPED)
@@ -57,31 +51,6 @@ def test_the_version_is_told_however_it_is_asked_for(typed):
 
 def test_help_is_a_word_as_well():
     assert lineage("help") == lineage("--help")
-
-
-@pytest.mark.parametrize(("model", "code"), [(RELATED, 0), (UNRELATED, 1)])
-@pytest.mark.parametrize("quiet", ["-q", "--quiet"])
-def test_a_quiet_check_says_its_verdict_by_the_exit_code_alone(model, code, quiet):
-    outcome = lineage("check", model, "--base", BASE, quiet)
-    assert (outcome.code, outcome.out, outcome.err) == (code, "", "")
-
-
-def test_a_quiet_comparison_still_writes_files_and_errors(tmp_path):
-    outcome = lineage("compare", BASE, RELATED, "-q", "-o", tmp_path / "a.json", "--format", "json")
-    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
-    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["verdict"] == "RELATED"
-    assert "gone is neither a folder nor a Hub name" in lineage("check", tmp_path / "gone", "-q").error
-
-
-def test_a_quiet_check_keeps_warnings_back_and_a_later_one_does_not(monkeypatch, caplog):
-    def warn_and_check(*arguments, **named):
-        logging.getLogger("hf_lineage").warning("something happened")
-        return check(*arguments, **named)
-
-    monkeypatch.setattr("hf_lineage.checking.api.check", warn_and_check)
-    for quiet, warnings in ((["-q"], []), ([], ["something happened"])):
-        assert lineage("check", RELATED, "--base", BASE, *quiet).code == 0
-        assert caplog.messages == warnings
 
 
 @pytest.mark.parametrize("function", [check, compare, extract, inspect])

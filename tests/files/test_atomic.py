@@ -13,7 +13,7 @@ import pytest
 
 from hf_lineage.errors import SignatureError
 from hf_lineage.files import atomic
-from hf_lineage.files.atomic import STALE, appending, write_atomically, write_output
+from hf_lineage.files.atomic import STALE, appending, remove_file, write_atomically, write_output
 
 
 def test_nothing_is_left_behind_when_a_file_cannot_be_written(tmp_path):
@@ -266,6 +266,21 @@ class TestAppending:
             pass
         assert (tmp_path / "there").read_bytes() == b"old"
         assert not (tmp_path / "missing").exists()
+
+
+def test_a_file_is_removed_a_link_alone_and_nothing_behind_a_link(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "there/file")
+    (tmp_path / "folder").symlink_to(tmp_path / "there")
+    remove_file(tmp_path / "link")
+    remove_file(tmp_path / "gone")
+    with pytest.raises(SignatureError, match="is a link, which is not followed"):
+        remove_file(tmp_path / "folder/file")
+    assert [path.name for path in tmp_path.rglob("*") if path.name in ("link", "file")] == ["file"]
+    remove_file(tmp_path / "there/file")
+    assert not (tmp_path / "there/file").exists()
 
 
 def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypatch):
