@@ -20,6 +20,8 @@ FLAGS = (
 )
 NAMES = ("google-chrome", "chromium", "chromium-browser")
 MISSING = "there is no chromedriver; on Debian: apt-get install chromium chromium-driver"
+PAPER = {"A4": (8.27, 11.69), "Letter": (8.5, 11)}
+"""Width and height in inches."""
 _SHOWN = "document.querySelectorAll('{}').forEach(e => e.style.visibility = '{}')"
 
 
@@ -59,20 +61,21 @@ class Browser:
         # The browser's own start page may still ask for its icons.
         return [each["request"]["url"] for each in sent if not each["documentURL"].startswith("chrome:")]
 
-    def sheets(self) -> int:
-        """Return how many sheets of A4 the page takes on paper, after it was opened with the medium `print`."""
-        return len(re.findall(rb"/Type\s*/Page\b", self._printed()))
+    def sheets(self, paper: str = "A4") -> int:
+        """Return how many sheets the page takes on paper, after it was opened with the medium `print`."""
+        return len(re.findall(rb"/Type\s*/Page\b", self._printed(paper)))
 
-    def sheets_of(self, selector: str) -> list[int]:
+    def sheets_of(self, selector: str, paper: str = "A4") -> list[int]:
         """Return the numbers of the sheets on which there is text of an element: nothing else is printed for it."""
         self.run(f"document.body.style.visibility = 'hidden'; {_SHOWN.format(selector, 'visible')}")
-        found = [sheet for sheet in range(1, self.sheets() + 1) if b"/Font" in self._printed(pageRanges=str(sheet))]
+        every = range(1, self.sheets(paper) + 1)
+        found = [sheet for sheet in every if b"/Font" in self._printed(paper, pageRanges=str(sheet))]
         self.run(f"document.body.style.visibility = ''; {_SHOWN.format(selector, '')}")
         return found
 
-    def _printed(self, **chosen: Any) -> bytes:
-        paper = {"paperWidth": 8.27, "paperHeight": 11.69}
-        return base64.b64decode(self.driver.execute_cdp_cmd("Page.printToPDF", paper | chosen)["data"])
+    def _printed(self, paper: str, **chosen: Any) -> bytes:
+        size = dict(zip(("paperWidth", "paperHeight"), PAPER[paper], strict=True))
+        return base64.b64decode(self.driver.execute_cdp_cmd("Page.printToPDF", size | chosen)["data"])
 
     def picture(self, selector: str = "html", height: float = float("inf")) -> bytes:
         """Return what an element looks like as a PNG, the whole of it or its first pixels."""

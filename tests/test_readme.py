@@ -16,6 +16,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 FILES = sorted({README, *PAGES.rglob("*.md"), *(file for file, _ in BLOCKS.values())})
 LONGEST = 200
 """Lines of README.md."""
+BINARY = {".safetensors", ".gguf", ".onnx", ".png"}
 ELSEWHERE = {"formats"}
 """Blocks that take minutes, which a test of their own samples: tests/tools/test_stored.py."""
 
@@ -53,8 +54,10 @@ def test_the_readme_is_short_and_tells_how_to_set_up():
 
 def test_until_a_release_no_line_installs_what_bears_our_name_on_the_package_index():
     """The name is nobody's there: whoever registers it is installed."""
-    shown = [*FILES, *(ROOT / "hf_lineage").rglob("*.py")]
-    named = re.compile(r"(pip|uv|pipx) install (--\S+ )*['\"]?hf-lineage(\[[\w{}.]+\])?(?!\[| @ git\+https)")
+    examples = [file for file in (ROOT / "examples").rglob("*") if file.is_file() and file.suffix not in BINARY]
+    shown = [*FILES, *examples, ROOT / "action.yml", *(ROOT / "hf_lineage").rglob("*.py")]
+    installed = r"(pip|uv|pipx) install (--\S+ )*['\"]?hf-lineage(\[[\w{}.]+\])?(?!\[| @ (git\+)?https)"
+    named = re.compile(rf"{installed}|hf-lineage(\[\w+\])?[=~>]=")
     lines = [(file.name, line) for file in shown for line in file.read_text(encoding="utf-8").splitlines()]
     assert [(name, line) for name, line in lines if named.search(line) and "do not run that" not in line] == []
 

@@ -31,6 +31,8 @@ COMMANDS = (
     "hf-lineage check otter/llama-independent --base acme/llama-base --local-hub examples/hub",
 )
 HUB = "examples/hub"
+CONTINUED = " \\\n    "
+"""How a command goes on in the next line."""
 BESIDE = (
     "hf-lineage compare acme/llama-base fern/llama-merge-a-b --controls otter/llama-independent magpie/llama-liar "
     "--relatives moss/llama-continued --local-hub examples/hub"
@@ -119,7 +121,7 @@ def _identified(known: Sequence[str], models: Sequence[str]) -> str:
         added = f"hf-lineage index add {' '.join(known)} --index {index} --local-hub {HUB}"
         asked = [f"hf-lineage identify {model} --index {index} --local-hub {HUB}" for model in models]
         printed = "\n".join(map(_ran, (added, *asked)))
-    return "```console\n" + printed.replace(f" --index {index} --local-hub {HUB}", "") + "\n```"
+    return "```console\n" + printed.replace(f" --index {index} ", f"{CONTINUED}--index ./index ") + "\n```"
 
 
 def tree_block() -> str:
@@ -128,7 +130,7 @@ def tree_block() -> str:
         "```console\n"
         + _ran(f"hf-lineage tree {' '.join(MODELS)} --local-hub {HUB}").replace(
             f" {' '.join(MODELS)} --local-hub {HUB}",
-            " \\\n    ".join(["", *textwrap.wrap(" ".join(MODELS), 90, break_on_hyphens=False)]),
+            CONTINUED.join(["", *textwrap.wrap(" ".join(MODELS), 90, break_on_hyphens=False), f"--local-hub {HUB}"]),
         )
         + "\n```"
     )

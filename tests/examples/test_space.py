@@ -171,8 +171,11 @@ class TestFiles:
 
     def test_what_it_installs_is_pinned_to_what_it_is_tested_with(self, file):
         front = yaml.safe_load((file.parent / "README.md").read_text("utf-8").split("---\n")[1])
-        pins = dict(line.split("==") for line in file.read_text("utf-8").splitlines() if not line.startswith("#"))
-        assert pins.pop("hf-lineage") == __version__
+        lines = [line for line in file.read_text("utf-8").splitlines() if not line.startswith("#")]
+        pins = dict(line.split("==") for line in lines if "==" in line)
+        assert [line for line in lines if "==" not in line] == [
+            f"hf-lineage @ https://github.com/hf-lineage/hf-lineage/archive/refs/tags/v{__version__}.tar.gz"
+        ]
         assert front["sdk_version"] == PINS["gradio"]
         assert pins == {name: PINS[name] for name in pins}
 

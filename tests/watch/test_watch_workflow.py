@@ -77,7 +77,7 @@ def test_what_users_copy_is_what_runs_here_but_for_what_is_installed():
     assert steps.pop(0)["uses"].startswith("actions/checkout@")
     commands = [each["jobs"]["check"]["steps"][1].pop("run") for each in (own, example)]
     assert own == example
-    assert "pip install hf-lineage==" in commands[1]
+    assert 'pip install "hf-lineage @ https://github.com/hf-lineage/hf-lineage/' in commands[1]
 
 
 def test_the_ledger_grows_from_night_to_night_on_a_branch_of_its_own(room):
