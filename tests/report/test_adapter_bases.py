@@ -20,10 +20,10 @@ def entry(name):
     return Entry(name, "c0ffee", "mlp", 96, 6, "robust")
 
 
-def bases(name="org/base", near=2):
+def bases(name="org/base", near=2, observed=4.0):
     tested = (
         Judged(Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))),
-               Row(CLAIM, judge_trace(trace(), Criteria()))),
+               Row(CLAIM, judge_trace(trace(observed), Criteria()))),
         Judged(Group(entry(f"x/{name}"), ()), Row(CLAIM, Unverifiable(f"{name} is gone"))),
     )  # fmt: skip
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
@@ -41,6 +41,12 @@ def test_a_base_is_told_with_those_near_it():
     assert "x/org/base: org/base is gone" in shown
     assert "9 of 20 models in the index have a stream 96 wide, as the adapter needs; 2 were tested" in shown
     assert "3 were not tested (--top)" in shown
+
+
+def test_nobody_is_told_to_have_trained_on_a_base_of_which_a_weak_trace_shows():
+    shown = words(bases(observed=2.0))
+    assert "org/base: a trace of this base shows, but weakly: the effect is 5.2 standard deviations" in shown
+    assert "Trained on" not in shown
 
 
 def test_many_near_it_are_counted():
