@@ -27,8 +27,10 @@ LARGEST_PAGE = 4 * 2**20
 LARGEST_CACHE = 2 * 2**30
 """Bytes of signatures that are kept, so that a base is not read again for every model that names it."""
 SECONDS = int(os.environ.get("LINEAGE_SECONDS", "300"))
-MEMORY, ADDRESSES, LARGEST_FILE = "4GiB", 16 * 2**20, 2**21
-"""What hf-lineage plans with, the KiB that its process may address, and the blocks of 512 bytes of a file it writes."""
+MEMORY, ADDRESSES, LARGEST_FILE = "4GiB", 16 * 2**20, LARGEST_MODEL // 512
+"""What hf-lineage plans with, the KiB that its process may address, and the blocks of 512 bytes of a file it writes.
+
+What is fetched of weights lies in a file that is as large as they are, and empty but for that."""
 LOCAL_HUB = os.environ.get("LINEAGE_LOCAL_HUB", "")
 """A folder of org/name folders in which models are looked up before the Hub, to try the Space without it."""
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "SSL_CERT_FILE", "HF_ENDPOINT", "HF_HUB_DISABLE_XET")

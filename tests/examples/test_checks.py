@@ -112,6 +112,13 @@ def test_the_process_sees_no_secret_and_has_a_folder_of_its_own(checks, hub, pro
     assert command.endswith("--base acme/llama-base -- fern/llama-finetune-a")
 
 
+def test_weights_as_large_as_any_that_are_checked_have_a_file(checks, hub, program):
+    """As `hf_lineage.hub.ranges` makes one; the whole of it is never written."""
+    program(f'truncate -s {checks.LARGEST_MODEL} weights && echo "hf-lineage: the file is there" >&2; exit 2')
+    with pytest.raises(checks.Refused, match=r"^the file is there$"):
+        checks.page(checks.Request("acme/llama-base"))
+
+
 def test_a_check_that_takes_too_long_is_ended(checks, hub, program, monkeypatch):
     monkeypatch.setattr(checks, "SECONDS", 0.2)
     program("exec sleep 60")
