@@ -47,7 +47,7 @@ def _sentences(result: AdapterBases, against: Against | None) -> Iterator[str]:
         return
     for one in result.tested:
         named = known_weights.named(one.group.entry)
-        if one.related:
+        if one.verdict.verified:
             near = known_weights.untested(one.group)
             others = f"; {near}" if near else ""
             yield f"Trained on {named}, or on a near relative of it: which one the trace does not tell{others}"

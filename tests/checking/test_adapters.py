@@ -138,7 +138,9 @@ def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits
     row = judged(BASE, written(tmp_path / "lora", copied(8), r=8))
     assert row.verdict.words == "RELATED by trace"
     assert judged(OTHER, tmp_path / "lora").verdict.trace.p_value > 0.01
-    assert "the largest singular vectors of the base's own matrices" in Path("docs/limits.md").read_text(encoding="utf-8")
+    assert "the largest singular vectors of the base's own matrices" in Path("docs/limits.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize(("rank", "scale"), [(1, 1e3), (8, 1e3), (96, 1e3), (96, 1e-3)])

@@ -21,10 +21,10 @@ def entry(name):
     return Entry(name, "c0ffee", "mlp", 96, 6, "robust")
 
 
-def bases(name="org/base", near=2):
+def bases(name="org/base", near=2, observed=4.0):
     tested = (
         Judged(Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))),
-               Row(CLAIM, judge_trace(trace(), Criteria()))),
+               Row(CLAIM, judge_trace(trace(observed), Criteria()))),
         Judged(Group(entry(f"x/{name}"), ()), Row(CLAIM, Unverifiable(f"{name} is gone"))),
     )  # fmt: skip
     return AdapterBases(name, None, "", f"{name}: a LoRA adapter", (96,), tested, tests=2, fitting=9, untested=3, of=20)
@@ -51,6 +51,12 @@ def test_folders_of_an_index_were_not_tested_and_each_has_the_command_that_tests
     assert "no folder that an index names is opened; `hf-lineage check ./lora --base ./base` tests it" in shown
     assert "each for those near it: 0; not tested: 2 No base was found: one that was not tested may be it" in shown
     assert json.loads(FORMATS["json"]([result], None))["adapters"][0]["untested"] == 2
+
+
+def test_nobody_is_told_to_have_trained_on_a_base_of_which_a_weak_trace_shows():
+    shown = words(bases(observed=2.0))
+    assert "org/base: a trace of this base shows, but weakly: the effect is 5.2 standard deviations" in shown
+    assert "Trained on" not in shown
 
 
 def test_many_near_it_are_counted():
