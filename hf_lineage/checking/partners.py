@@ -27,7 +27,7 @@ from hf_lineage.checking.opened import Opened
 from hf_lineage.checkpoint.lora import Lora, finite
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.errors import CheckpointError, printable
-from hf_lineage.evidence.adapter_trace import Block, block, compressed, product_rows
+from hf_lineage.evidence.adapter_blocks import Block, block, compressed, product_rows
 from hf_lineage.signature.matrices import Read, gain, oriented, reader, unpacked, writer
 from hf_lineage.signature.recipe import Array
 

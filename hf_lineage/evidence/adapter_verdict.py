@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hf_lineage.evidence.adapter_trace import Block, Trace, trace
+from hf_lineage.evidence.adapter_blocks import Block
+from hf_lineage.evidence.adapter_trace import Trace, trace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.interim import DOUBTFUL
 from hf_lineage.evidence.verdict import Inconclusive, Kind, Related, Unrelated, Verdict

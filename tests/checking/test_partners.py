@@ -8,7 +8,7 @@ import transformers
 from hf_lineage import compare
 from hf_lineage.checking import adapted, partners
 from hf_lineage.errors import CheckpointError
-from hf_lineage.evidence.adapter_trace import product_rows
+from hf_lineage.evidence.adapter_blocks import product_rows
 from tests.adapters import ATTENTION, MLP, everything, lora_of, opened_base, taught, teach
 from tests.models import HIDDEN, WIDTH, spoil, tiny_gpt2, tiny_llama
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.adapter_trace import Trace, block
+from hf_lineage.evidence import adapter_trace
+from hf_lineage.evidence.adapter_blocks import block
+from hf_lineage.evidence.adapter_trace import Trace
 from hf_lineage.evidence.adapter_verdict import FIRST, MOST, VERIFIED, clear, judge_trace, least_effect, measure_trace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import ExitCode, Kind
@@ -120,11 +122,9 @@ def leaning(by, seed=0):
 
 def by_first_permutations(low, high, seeds=range(2000), analyses=1):
     """Blocks whose p by the first permutations lies between two bounds."""
-    from hf_lineage.evidence.adapter_trace import trace
-
     for seed in seeds:
         one = leaning(0.5, seed)
-        if low < trace([one], FIRST, 0, analyses).p_value <= high:
+        if low < adapter_trace.trace([one], FIRST, 0, analyses).p_value <= high:
             yield one
 
 
