@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage.hub.reference import ADAPTER_CONFIG
-from tests.adapters import change, pair, trained, written
+from tests.adapters import change, grafted, pair, trained, written
 from tests.models import edit_json, tiny_llama
 from tests.running import lineage
 from tests.watching import entries, watch
@@ -105,11 +105,10 @@ def test_the_owner_of_the_weights_can_forge_a_trace_and_security_says_so(tmp_pat
 
 @pytest.fixture(scope="module")
 def weak(tmp_path_factory):
-    """A LoRA of one direction in each value projection, trained on the base that it declares."""
-    folder = tmp_path_factory.mktemp("weak") / "lora"
-    trained(HUB / "acme/llama-base", folder, r=1, target_modules=["v_proj"])
+    """A LoRA of another base, one layer of which fits the base that it declares."""
+    folder = trained(HUB / "otter/llama-independent", tmp_path_factory.mktemp("weak") / "lora")
     edit_json(folder / ADAPTER_CONFIG, base_model_name_or_path="acme/llama-base")
-    return folder
+    return change(folder, grafted(HUB / "acme/llama-base/model.safetensors", [2]))
 
 
 def test_a_weak_trace_is_undecided_unless_it_is_accepted_and_no_format_calls_it_verified(weak):
@@ -124,7 +123,7 @@ def test_a_weak_trace_is_undecided_unless_it_is_accepted_and_no_format_calls_it_
 
 
 def test_a_policy_accepts_a_weak_trace_until_a_day(weak, tmp_path):
-    entry = "{base: acme/llama-base, verdict: weak, reason: a rank of one, expires: 2999-01-01}"
+    entry = "{base: acme/llama-base, verdict: weak, reason: one layer alone, expires: 2999-01-01}"
     (tmp_path / "p.yaml").write_text(f"accepted: [{entry}]\n", encoding="utf-8")
     ended = lineage("check", weak, "--local-hub", HUB, "--policy", tmp_path / "p.yaml")
     assert (ended.code, "RELATED by trace, weakly" in " ".join(ended.out.split())) == (0, True)

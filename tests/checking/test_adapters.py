@@ -13,7 +13,7 @@ from hf_lineage.checking.partners import MOST_TOKENS
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.verdict import ExitCode
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
-from tests.adapters import change, pair, trained, written
+from tests.adapters import change, grafted, pair, trained, written
 from tests.models import card, edit_json, spoil, tiny_llama
 
 HUB = Path("examples/hub")
@@ -85,37 +85,12 @@ def test_other_ways_to_train_a_lora_leave_the_trace_too(tmp_path, settings, kind
 WEIGHTS = HUB / BASE / "model.safetensors"
 
 
-def along(matrix, rank=4):
-    """The right singular vectors of a matrix of the base, each as long as its singular value."""
-    _, sizes, vectors = torch.linalg.svd(matrix, full_matrices=False)
-    return vectors[:rank].T * sizes[:rank]
-
-
-def grafted(layers):
-    """An edit of an adapter that puts what fits the base, by its weights alone, in place of some layers."""
-    weights = {name: tensor.float() for name, tensor in load_file(WEIGHTS).items()}
-
-    def edit(factors):
-        for layer in layers:
-            of = f"model.layers.{layer}.mlp"
-            down, readers = weights[f"{of}.down_proj.weight"], [weights[f"{of}.{role}_proj.weight"] for role in UNITS]
-            columns = {f"{of}.{role}_proj": along(down) for role in UNITS}
-            columns[f"model.layers.{layer}.self_attn.o_proj"] = along(torch.cat(readers))
-            for module, column in columns.items():
-                factors[f"base_model.model.{module}.lora_B.weight"] = column
-
-    return edit
-
-
-UNITS = ("gate", "up")
-
-
 @pytest.mark.parametrize(
     ("layers", "words"),
     [([2], "RELATED by trace, weakly"), ([1, 3, 4], "RELATED by trace, weakly"), ([1, 2, 3, 4], "RELATED by trace")],
 )
 def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_is(tmp_path, layers, words):
-    folder = change(trained(HUB / OTHER, tmp_path / "lora"), grafted(layers))
+    folder = change(trained(HUB / OTHER, tmp_path / "lora"), grafted(WEIGHTS, layers))
     row = judged(BASE, folder)
     assert (row.verdict.words, row.verdict.trace.p_value) == (words, 0.0005)
     assert row.verdict.trace.z_of("up") > 20
