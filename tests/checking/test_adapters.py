@@ -76,7 +76,7 @@ def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report
 )
 def test_other_ways_to_train_a_lora_leave_the_trace_too(tmp_path, settings, kind):
     folder = trained(HUB / BASE, tmp_path / "lora", **settings)
-    assert judged(BASE, folder).verdict.words == "RELATED by trace"
+    assert judged(BASE, folder).verdict.name == "RELATED"
     row = judged(OTHER, folder)
     assert row.verdict.trace.p_value > 0.01
     assert f" a {kind} adapter " in row.notes[0]
