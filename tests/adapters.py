@@ -16,7 +16,8 @@ from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
 from tests.models import HIDDEN, WIDTH
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-TEXT = Path(__file__).parents[1] / "README.md"
+TEXT = Path(__file__).parents[1] / "LICENSE"
+"""A text that does not change, so that no adapter does."""
 CONTEXT, BATCH = 48, 8
 
 
@@ -26,7 +27,7 @@ def windows() -> torch.Tensor:
 
 
 def trained(base: Path, folder: Path, steps: int = 8, seed: int = 0, **settings) -> Path:
-    """Train a LoRA on the bytes of the README and save it as peft does."""
+    """Train a LoRA on the bytes of a text and save it as peft does."""
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
     return taught(model, folder, steps, **{"target_modules": LINEAR, "task_type": "CAUSAL_LM"} | settings)
@@ -41,7 +42,7 @@ def taught(model, folder: Path, steps: int = 8, **settings) -> Path:
 
 
 def teach(model, steps: int, rate: float):
-    """Train what can be trained of a model: on the bytes of the README, or on classes of pictures or of texts."""
+    """Train what can be trained of a model: on the bytes of a text, or on classes of pictures or of texts."""
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=rate)
     size = getattr(model.config, "image_size", None)
     pictures = torch.randn(4 * BATCH, 3, size or 1, size or 1, generator=torch.Generator().manual_seed(0))

@@ -161,8 +161,8 @@ def test_what_actions_attest_takes_is_the_statement_in_parts(honest):
 def test_an_adapter_is_judged_as_on_the_command_line(tmp_path, ready):
     said = ("verdict", "kind", "p-value")
     for name, code, outputs_of_it in (
-        ("fern/llama-lora", 0, ("RELATED", "adapter", "0.001")),
-        ("magpie/llama-lora-liar", 1, ("UNRELATED", "", "0.806")),
+        ("fern/llama-lora", 0, ("RELATED", "adapter", "0.0005")),
+        ("magpie/llama-lora-liar", 1, ("UNRELATED", "", "0.8085")),
     ):
         (room := tmp_path / name.replace("/", "-")).mkdir()
         ran = run_action(room, ready, model=name, local_hub=str(HUB))

@@ -74,7 +74,7 @@ class TestDeclared:
         result = lineage("check", "./model", "--format", "json")
         (claim,) = json.loads(result.out)["claims"]
         assert (result.code, claim["base"], claim["verdict"]) == (3, declared, "UNVERIFIABLE")
-        assert claim["reason"] in (names.PATH, names.ELSEWHERE)
+        assert claim["reason"].startswith((names.PATH, names.ELSEWHERE))
 
     @pytest.mark.parametrize("name", [".", ".."])
     def test_dots_are_no_name_at_all(self, checkout, name):

@@ -5,7 +5,7 @@ import logging
 
 import click
 import pytest
-from huggingface_hub.utils.tqdm import are_progress_bars_disabled
+from huggingface_hub.utils.tqdm import are_progress_bars_disabled, enable_progress_bars
 
 from hf_lineage import check
 from hf_lineage.cli import cli
@@ -79,6 +79,7 @@ def test_a_file_is_written_and_what_is_said_of_it_is_not(tmp_path):
 
 
 def test_no_progress_is_shown_meanwhile(monkeypatch):
+    enable_progress_bars()  # which transformers switches off for whoever asks it to
     seen = []
 
     def watched(*_, **__):
