@@ -35,8 +35,6 @@ space: $(VENV)/.space ## run the Space of examples/space on this machine, with t
 # One thread a worker: the matrices are small, and workers that share cores only wait for each other. Where one case shows
 # what many others show again, those are marked `long`, and so is what takes very long.
 test test-long test-all: export OMP_NUM_THREADS = 1
-# One more than there are processors: some tests wait, for a network that fails or a process that starts.
-test test-long test-all: export PYTEST_XDIST_AUTO_NUM_WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 test: WHICH := -m 'not long'
 test-long: WHICH := -m long
 test test-long test-all: $(VENV)/.test $(VENV)/.space

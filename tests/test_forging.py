@@ -24,7 +24,6 @@ from hf_lineage.signature import branches, values
 from tests.forging.kinds import KINDS
 from tests.forging.outputs import AT_WORK, BROKEN, IDLE, moved, said_of, sound
 from tests.forging.search import classes, searched, subject
-from tests.long import first_of
 
 CLASSES = 34
 """Of so many factorizations a class is tried, with so many cases."""
@@ -42,7 +41,8 @@ def quiet(monkeypatch):
         logging.getLogger(log).setLevel(logging.NOTSET)
 
 
-@pytest.mark.parametrize("turn", first_of([0, 10, 20, 1, 11, 21]))
+@pytest.mark.long
+@pytest.mark.parametrize("turn", [0, 10, 20, 1, 11, 21])
 def test_no_forger_fools_a_verdict(turn):
     found, came = [], set()
     for listed, name in islice(classes(), turn, CLASSES * 5, 30):

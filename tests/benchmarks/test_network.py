@@ -1,3 +1,5 @@
+import pytest
+
 from benchmarks import network
 from benchmarks.shapes import Shape
 
@@ -11,6 +13,7 @@ def test_with_a_signature_of_the_base_a_check_moves_a_tenth_and_nothing_twice():
     assert 0 < (base.measured or 0) < 0.01
 
 
+@pytest.mark.long
 def test_over_a_slow_link_a_check_takes_at_least_what_the_link_takes():
     shape = Shape(8, 256, 4096, heads=4, groups=4, head_size=64, vocabulary=512)
     quick, full = network.over_a_link(shape, latency=0.01, rate=50e6)

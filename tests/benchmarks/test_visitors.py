@@ -7,13 +7,13 @@ import pytest
 
 from benchmarks import visitors
 from tests.examples import spaces
-from tests.long import first_of
 
 pytestmark = spaces.needed
 KINDS = {"receiver": 19, "Space": 13}
 
 
-@pytest.mark.parametrize("name", first_of(KINDS.keys()))
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(KINDS))
 def test_they_take_little_memory_and_no_disk_and_are_told_nothing(name):
     example = visitors.examples()[name]
     spaces.gradio()

@@ -76,6 +76,7 @@ def test_a_build_that_was_killed_and_goes_on_equals_one_that_was_not(hub, names,
     assert content(index) == content(whole)
 
 
+@pytest.mark.long
 def test_ray_gives_the_same_index(hub, names, whole, tmp_path):
     index = tmp_path / "index"
     few = tmp_path / "few.txt"
