@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ def run() -> dict[str, Any]:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    kernel = AsyncKernelManager(kernel_name="python3", transport="ipc")  # files of this user, and no port
-    NotebookClient(notebook, kernel, timeout=SLOWEST, resources={"metadata": {"path": ROOT}}).execute()
+    with tempfile.TemporaryDirectory() as room:  # sockets of this user, and no port
+        kernel = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(Path(room) / "kernel"))
+        NotebookClient(notebook, kernel, timeout=SLOWEST, resources={"metadata": {"path": ROOT}}).execute()
     return _lasting(json.loads(nbformat.writes(notebook)))
 
 

@@ -15,6 +15,7 @@ def test_run_today_it_gives_what_is_committed(committed):
     pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     today = notebook.run()
+    assert list(notebook.ROOT.glob("kernel*")) == []
     for now, before in zip(today["cells"], committed["cells"], strict=True):
         assert now == before, "run `make docs`"
     assert today == committed
