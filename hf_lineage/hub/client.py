@@ -172,15 +172,20 @@ def asked_once(name: str, path: str, timeout: float, read: Callable[[Any], Answe
     Raise as `ask` does.
     """
     from huggingface_hub import constants
-    from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
 
     from hf_lineage.hub.translation import translated
 
-    address = f"{constants.ENDPOINT}{path}"
     with translated(name, "reading"), translated_messages():
-        answer = get_session().get(address, headers=headers(address), timeout=timeout)
-        hf_raise_for_status(answer)
-        return read(answer.json())
+        return read(answered(f"{constants.ENDPOINT}{path}", timeout).json())
+
+
+def answered(address: str, timeout: float | None = None) -> Any:
+    """Return the answer to one request at an address; raise as the client does if it is a refusal, or none comes."""
+    from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
+
+    answer = get_session().get(address, headers=headers(address), timeout=timeout)
+    hf_raise_for_status(answer)
+    return answer
 
 
 def text(value: object) -> str:

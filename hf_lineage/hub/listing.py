@@ -91,10 +91,8 @@ def _latest(author: str) -> Iterator[ModelInfo]:
 def _page(address: str) -> tuple[list[ModelInfo], str]:
     """The models of one page, and the address of the next one, if there is one."""
     from huggingface_hub import ModelInfo
-    from huggingface_hub.utils import get_session, hf_raise_for_status  # type: ignore[attr-defined]
 
-    answer = get_session().get(address, headers=client.headers(address))
-    hf_raise_for_status(answer)
+    answer = client.answered(address)
     models = [ModelInfo(**model) for model in answer.json()]  # type: ignore[no-untyped-call]
     return models, answer.links.get("next", {}).get("url", "")
 
