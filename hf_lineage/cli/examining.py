@@ -22,9 +22,9 @@ EPILOG = with_examples(
 @with_options(format_option("text", "json"), OUTPUT)
 def doctor(**settings: Any) -> int:
     """Show versions, extras, caches, the account and whether the Hub can be reached, each with what to do about it."""
-    from hf_lineage.checking.surroundings import State, surroundings
-    from hf_lineage.report.single import SURROUNDINGS
+    from hf_lineage.checking.diagnosis import State, diagnosis
+    from hf_lineage.report.single import DIAGNOSES
 
-    result, findings = take(Result, settings), tuple(surroundings())
-    result.write(SURROUNDINGS, findings)
+    result, findings = take(Result, settings), tuple(diagnosis())
+    result.write(DIAGNOSES, findings)
     return ERROR if any(finding.state is State.WRONG for finding in findings) else 0

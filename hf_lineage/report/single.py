@@ -11,8 +11,8 @@ import msgspec
 
 from hf_lineage.architecture.lookup import factorizations, listing, similar
 from hf_lineage.architecture.schema import Factorization
+from hf_lineage.checking.diagnosis import Finding
 from hf_lineage.checking.inspection import Inspection, Pairing
-from hf_lineage.checking.surroundings import Finding
 from hf_lineage.errors import RegistryError, printable
 from hf_lineage.report.encoding import encode, indented
 from hf_lineage.report.text import WIDTH, bar, table, wrapped
@@ -77,7 +77,7 @@ def registry_json(architecture: str | None) -> str:
     return indented([_known(factorization) for factorization in matches])
 
 
-def surroundings_text(findings: Sequence[Finding]) -> str:
+def diagnosis_text(findings: Sequence[Finding]) -> str:
     """Return a line for each finding, or more where it is long."""
     states, names = (max(map(len, column)) + 2 for column in zip(*((f.state, f.about) for f in findings), strict=True))
     indent = " " * (states + names)
@@ -87,14 +87,14 @@ def surroundings_text(findings: Sequence[Finding]) -> str:
     )
 
 
-def surroundings_json(findings: Sequence[Finding]) -> str:
+def diagnosis_json(findings: Sequence[Finding]) -> str:
     """Return the findings as JSON."""
     return encode([asdict(finding) for finding in findings])
 
 
 INSPECTIONS: dict[str, Callable[[Inspection], str]] = {"text": inspection_text, "json": inspection_json}
 REGISTRIES: dict[str, Callable[[str | None], str]] = {"text": registry_text, "json": registry_json}
-SURROUNDINGS: dict[str, Callable[[Sequence[Finding]], str]] = {"text": surroundings_text, "json": surroundings_json}
+DIAGNOSES: dict[str, Callable[[Sequence[Finding]], str]] = {"text": diagnosis_text, "json": diagnosis_json}
 
 
 def _find(architecture: str) -> list[Factorization]:

@@ -1,4 +1,4 @@
-"""Surroundings: what a check depends on beside its models, each with what to do where it is not there."""
+"""Diagnosis: what a check depends on beside its models, each with what to do where it is not there."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Finding:
     sentence: str
 
 
-def surroundings() -> Iterator[Finding]:
+def diagnosis() -> Iterator[Finding]:
     """Find versions, extras, caches, the way to the Hub and the account, in this order."""
     versions = ", ".join(f"{package} {_version(package)}" for package in PACKAGES)
     yield Finding("versions", State.THERE, f"hf-lineage {__version__}, Python {platform.python_version()}, {versions}")

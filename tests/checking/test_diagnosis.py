@@ -6,15 +6,15 @@ import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session  # type: ignore[attr-defined]
 
-from hf_lineage.checking import surroundings as looked
-from hf_lineage.checking.surroundings import EXTRAS, State, surroundings
+from hf_lineage.checking import diagnosis as module
+from hf_lineage.checking.diagnosis import EXTRAS, State, diagnosis
 from hf_lineage.errors import installation
 from tests.server.client import connect_to_nothing
 
 
 def found(about):
     """What is found of one thing, the last that is said of it."""
-    finding = [finding for finding in surroundings() if finding.about == about][-1]
+    finding = [finding for finding in diagnosis() if finding.about == about][-1]
     return finding.state, finding.sentence
 
 
@@ -26,7 +26,7 @@ def test_the_extras_are_those_that_a_user_can_install():
 @pytest.mark.parametrize("name", EXTRAS)
 def test_an_extra_that_is_missing_names_the_command_that_installs_it_and_stands_in_no_way(monkeypatch, name):
     assert found(name)[0] is State.THERE
-    monkeypatch.setattr(looked, "find_spec", lambda package: None)
+    monkeypatch.setattr(module, "find_spec", lambda package: None)
     state, said = found(name)
     assert state is State.ABSENT
     assert said.endswith(f"run {installation(name)}")
