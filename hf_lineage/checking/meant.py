@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 from hf_lineage.claims.sources import Claim, Claims
 from hf_lineage.files.folders import is_file, is_folder, typed
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub.reference import RepoRef, hub_name
 
 
 def with_folders(claims: Claims, source: RepoRef) -> Claims:
@@ -35,5 +35,5 @@ def _places(base: str, model: Path) -> Iterator[Path]:
     if not path.is_absolute() and ".." not in path.parts:
         yield Path(base)
     last = re.split(r"[/\\]", base.rstrip("/\\"))[-1]
-    if last not in ("", ".", "..") and (last == base or not re.fullmatch(r"[\w.-]*\w[\w.-]*/[\w.-]+", base)):
+    if last not in ("", ".", "..") and (last == base or hub_name(base) is None):
         yield Path(os.path.realpath(model)).parent / last
