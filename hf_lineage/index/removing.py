@@ -53,7 +53,8 @@ def _meant(model: str, entries: Sequence[Entry], catalogue: Catalogue) -> Iterat
     chosen = [entry for entry in entries if _is_meant(model, entry)]
     if not chosen:
         listing = shlex.join(["hf-lineage", "index", "list", "--index", typed(catalogue.folder)])
-        why = f"is not in the index, so nothing was removed; `{listing}` shows what is"
+        unread = "".join(f"; {note}" for note in catalogue.passed.notes)
+        why = f"is not in the index, so nothing was removed; `{listing}` shows what is{unread}"
         raise OptionError(f"{printable(model, 200)} {why}")
     yield from chosen
 

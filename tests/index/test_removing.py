@@ -62,6 +62,15 @@ def test_where_one_is_not_in_the_index_nothing_is_removed(catalogue, model):
     assert left(catalogue) == EVERYTHING
 
 
+def test_where_a_part_of_the_index_is_damaged_the_error_says_that_the_model_may_be_in_it(catalogue):
+    for file in (catalogue.folder / "keys").iterdir():
+        file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(
+        OptionError, match=r"shows what is; [0-9]+ files of the index could not be read and were passed"
+    ):
+        remove(["org/model"], catalogue)
+
+
 def test_an_index_that_is_not_there_is_an_error_and_is_not_made(tmp_path):
     with pytest.raises(OptionError, match="does not exist, so there is no index; check --index"):
         remove(["org/model"], Catalogue(tmp_path / "none"))
