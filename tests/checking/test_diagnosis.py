@@ -9,6 +9,7 @@ from huggingface_hub.utils import close_session  # type: ignore[attr-defined]
 from hf_lineage.checking import diagnosis as module
 from hf_lineage.checking.diagnosis import EXTRAS, State, diagnosis
 from hf_lineage.errors import installation
+from tests.server.answers import json_answer
 from tests.server.client import connect_to_nothing
 
 
@@ -80,6 +81,13 @@ def test_a_hub_that_nobody_answers_for_is_wrong_and_one_that_nobody_may_ask_is_n
         State.ABSENT,
         "HF_HUB_OFFLINE forbids any request; to read more than the cache, unset it",
     )
+
+
+def test_an_answer_that_is_no_list_of_models_is_wrong(online):
+    online.plan(lambda right: json_answer({}), "/api/models")
+    state, sentence = found("Hub")
+    assert state is State.WRONG
+    assert "the answer is not one that the Hub gives" in sentence
 
 
 def test_a_server_that_is_no_hub_is_wrong(online, monkeypatch):
