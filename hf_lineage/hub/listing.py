@@ -78,14 +78,16 @@ def current(model: str) -> Release:
 def _latest(author: str) -> Iterator[ModelInfo]:
     """The models of an author, the latest first, page by page.
 
-    The client's own `list_models` is silent for 25 seconds where there is no network.
+    The client's own `list_models` is silent for 25 seconds where there is no network. A page without models is the
+    last, whatever it names as the next, so that the number of models bounds the requests.
     """
     from huggingface_hub import constants
 
     address = f"{constants.ENDPOINT}/api/models?{urlencode({'author': author} | _QUERY, doseq=True)}"
     while address:
-        models, address = client.ask(author, partial(_page, address), request="listing")
+        models, following = client.ask(author, partial(_page, address), request="listing")
         yield from models
+        address = following if models else ""
 
 
 def _page(address: str) -> tuple[list[ModelInfo], str]:

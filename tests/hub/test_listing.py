@@ -8,6 +8,7 @@ from huggingface_hub import constants
 from hf_lineage.errors import NetworkError, RepositoryError
 from hf_lineage.hub import listing
 from tests.server import faults, serving
+from tests.server.answers import Answer
 from tests.server.client import connect
 from tests.server.hub import BEGINNING, Hub
 
@@ -52,6 +53,14 @@ def test_no_more_pages_are_asked_for_than_it_takes_to_see_something_older(hub, m
     found = listing.since("fern", hour(moment))
     assert names(found) == [f"fern/m{number}" for number in range(6, moment - 1, -1)]
     assert pages(hub) == asked
+
+
+def test_a_page_without_models_is_the_last_whatever_it_names_as_the_next(hub):
+    endless = Answer(200, b"[]", {"Content-Type": "application/json", "Link": f'<{hub.url}/api/models>; rel="next"'})
+    hub.plan(lambda right: endless, "/api/models", times=1000)
+    with pytest.raises(RepositoryError, match="fern has no models on the Hub"):
+        listing.since("fern", None)
+    assert pages(hub) == 1
 
 
 def test_an_author_whose_models_are_all_older_is_no_problem_and_one_without_any_is(hub):
