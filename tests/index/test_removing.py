@@ -65,9 +65,7 @@ def test_where_one_is_not_in_the_index_nothing_is_removed(catalogue, model):
 def test_where_a_part_of_the_index_is_damaged_the_error_says_that_the_model_may_be_in_it(catalogue):
     for file in (catalogue.folder / "keys").iterdir():
         file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(
-        OptionError, match=r"shows what is; [0-9]+ files of the index could not be read and were passed"
-    ):
+    with pytest.raises(OptionError, match=r"shows what is; \d+ files of the index could not be read"):
         remove(["org/model"], catalogue)
 
 
