@@ -24,9 +24,9 @@ from benchmarks.shapes import ITEM_SIZES, SHAPES, Model, Shape
 from benchmarks.writing import INDEX, write_model
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.hub.ranges import HEAD
-from hf_lineage.signature.drawn_parts import PLACES, ROWS_READ
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.published import FOLDER
+from hf_lineage.signature.units.drawn_parts import PLACES, ROWS_READ
 from tests.server import Hub, faults, serving
 from tests.server.client import remote
 from tests.server.commits import Commits

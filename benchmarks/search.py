@@ -26,13 +26,13 @@ from rich.console import Console
 
 from benchmarks.machine import machine
 from benchmarks.results import Row, Target, show
-from hf_lineage.index import shards
-from hf_lineage.index.catalogue import KEYS, Catalogue
-from hf_lineage.index.identify import CHANCE
 from hf_lineage.index.key import BITS, halves, key_of, similarities
-from hf_lineage.index.shards import Entry
+from hf_lineage.index.search.identify import CHANCE
+from hf_lineage.index.storage import shards
+from hf_lineage.index.storage.catalogue import KEYS, Catalogue
+from hf_lineage.index.storage.shards import Entry
 from hf_lineage.signature.recipe import RECIPES, UNIT_SIGNS
-from hf_lineage.signature.store import encode, save_signature
+from hf_lineage.signature.sources.store import encode, save_signature
 from hf_lineage.signature.values import PathSignature, Signature, UnitCodes
 
 FILE = Path(__file__).with_name("results") / "search.json"

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.memory import Memory
-from hf_lineage.signature import devices
+from hf_lineage.signature.computing import devices
 
 Result = TypeVar("Result")
 

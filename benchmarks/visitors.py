@@ -26,7 +26,7 @@ import click
 
 from benchmarks.machine import machine
 from tests.examples import spaces
-from tests.running import environment
+from tests.invoking import environment
 
 ROOT = Path(__file__).parents[1]
 FILE = Path(__file__).with_name("results") / "visitors.json"

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from hf_lineage import Options, check
-from hf_lineage.report import wording
-from hf_lineage.report.text import colour, folded, table
+from hf_lineage.report.formats.text import colour, folded, table
+from hf_lineage.report.words import wording
 
 HUB = Path(__file__).with_name("hub")
 COLUMNS = ("Model", "Declares", "Score", "Inherits", "p", "Verdict")

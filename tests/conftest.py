@@ -7,10 +7,10 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.rows import Row
+from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.evaluation import judge
 from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unreadable, Unrelated, Unverifiable
 from hf_lineage.hub.reference import resolve
 from tests import hostile

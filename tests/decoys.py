@@ -23,8 +23,8 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.lookup import factorizations, lookup
-from hf_lineage.architecture.schema import Factorization, as_stacks
+from hf_lineage.architecture.registry.lookups import factorizations, lookup
+from hf_lineage.architecture.registry.schema import Factorization, as_stacks
 from hf_lineage.errors import LineageError
 from tests.conformance import required, tiny_model, variants
 from tests.models import WEIGHTS, edit_json, shard

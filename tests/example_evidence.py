@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from hf_lineage.evidence.adapter_trace import Trace
-from hf_lineage.evidence.comparison import Comparison
-from hf_lineage.evidence.empirical_null import EmpiricalNull
-from hf_lineage.evidence.inherited import Inherited
-from hf_lineage.evidence.permutation_null import PermutationNull
+from hf_lineage.evidence.adapters.gradient_alignment import Trace
+from hf_lineage.evidence.nulls.empirical import EmpiricalNull
+from hf_lineage.evidence.nulls.permutation import PermutationNull
+from hf_lineage.evidence.paths.comparison import Comparison
+from hf_lineage.evidence.units.inherited import Inherited
 from hf_lineage.evidence.verdict import Evidence
 
 LAYERS = 4

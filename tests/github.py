@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from tests.running import environment
+from tests.invoking import environment
 
 ROOT = Path(__file__).parents[1]
 SHELL = ("bash", "--noprofile", "--norc", "-eo", "pipefail")

@@ -15,7 +15,8 @@ import msgspec
 
 from hf_lineage import Options, __version__
 from hf_lineage.checking.api import Report, check
-from hf_lineage.report import json, record
+from hf_lineage.report.formats import json
+from hf_lineage.report.record import record
 from hf_lineage.watch import ledger
 
 DATA = Path(__file__).parent / "data"

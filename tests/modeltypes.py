@@ -11,7 +11,7 @@ import transformers
 from transformers.models.auto import modeling_auto
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-from hf_lineage.architecture.lookup import factorizations
+from hf_lineage.architecture.registry.lookups import factorizations
 
 TABLE = Path("registry/loading/model_types.json")
 

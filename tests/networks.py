@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import torch
 
+from hf_lineage.signature.computing.parallel import workers
 from hf_lineage.signature.extraction import empty, put
-from hf_lineage.signature.parallel import workers
+from hf_lineage.signature.products.residual import Block, Probes, summarise
+from hf_lineage.signature.products.term import Term
 from hf_lineage.signature.recipe import Recipe
-from hf_lineage.signature.residual import Block, Probes, summarise
-from hf_lineage.signature.term import Term
 from hf_lineage.signature.values import PathSignature
 
 WIDTH, HIDDEN, LAYERS, CLASSES = 24, 48, 4, 8

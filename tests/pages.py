@@ -4,13 +4,13 @@ import numpy as np
 
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.rows import Row
+from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.comparison import Comparison, assign
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.empirical_null import EmpiricalNull
-from hf_lineage.evidence.evaluate import judge
-from hf_lineage.evidence.permutation_null import PermutationNull
+from hf_lineage.evidence.evaluation import judge
+from hf_lineage.evidence.nulls.empirical import EmpiricalNull
+from hf_lineage.evidence.nulls.permutation import PermutationNull
+from hf_lineage.evidence.paths.comparison import Comparison, assign
 from hf_lineage.evidence.verdict import Evidence, Unverifiable
 from tests.example_evidence import inheriting, nulls
 

@@ -9,10 +9,10 @@ from PIL import Image
 from hf_lineage import Options
 from hf_lineage.checking.controls import compare_beside
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.index.gathering import gather
-from hf_lineage.index.tree import Tree, grow
-from hf_lineage.report import controls_page
-from hf_lineage.report.tree_page import svg
+from hf_lineage.index.building.model_list import gather
+from hf_lineage.index.tree.tree import Tree, grow
+from hf_lineage.report.controls import page as controls_page
+from hf_lineage.report.tree.page import svg
 from tests import example_pages
 from tests.browser import browser
 

@@ -23,10 +23,10 @@ from typing import Any
 import transformers
 from transformers.activations import ACT2CLS
 
-from hf_lineage.architecture.loading import ALIASES
-from hf_lineage.architecture.lookup import factorizations
-from hf_lineage.architecture.schema import Factorization
-from hf_lineage.architecture.settings import held
+from hf_lineage.architecture.loading.layers import ALIASES
+from hf_lineage.architecture.loading.settings import held
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.architecture.registry.schema import Factorization
 from tests.conformance import required, variants
 from tests.conformance.effects import ALIVE, BUILDS, DROWNED, FAILS, OFF, SAME, Tried, placed
 

@@ -7,9 +7,9 @@ from io import StringIO
 
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.published import FOLDER, file_name
-from hf_lineage.signature.store import load_signature
+from hf_lineage.signature.sources.store import load_signature
+from tests.invoking import lineage
 from tests.models import WEIGHTS
-from tests.running import lineage
 
 BASE, CHILD, STORE = "acme/base", "fern/child", "lib/signatures"
 FILE = f"{FOLDER}/{file_name(RECIPES['robust'], 'mlp')}"

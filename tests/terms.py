@@ -6,12 +6,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.signature.parallel import workers
+from hf_lineage.signature.computing.parallel import workers
+from hf_lineage.signature.products.residual import Probes
+from hf_lineage.signature.products.term import Term
 from hf_lineage.signature.recipe import RECIPES, Array
-from hf_lineage.signature.residual import Probes
-from hf_lineage.signature.survey import cap, survey
-from hf_lineage.signature.term import Term
-from hf_lineage.signature.units import Units
+from hf_lineage.signature.units.contributions import Units
+from hf_lineage.signature.units.statistics import cap, survey
 
 WIDTH = 10
 EXACT = replace(RECIPES["paper"], probes=None, coordinates=4)

@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 
 from hf_lineage.hub.reference import ADAPTER_CONFIG
 from tests.adapters import change, grafted, pair, trained, written
+from tests.invoking import lineage
 from tests.models import edit_json, tiny_llama
-from tests.running import lineage
 from tests.watching import entries, watch
 
 HUB = Path("examples/hub")

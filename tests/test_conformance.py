@@ -8,11 +8,11 @@ import pytest
 import torch
 import transformers
 
-from hf_lineage.architecture.lookup import factorizations
-from hf_lineage.architecture.schema import as_names
-from hf_lineage.checking.opened import described, opened
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.architecture.registry.schema import as_names
+from hf_lineage.checking.source.opening import described, opened
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.proving.names import names_said, names_unseen
+from hf_lineage.running.proof.names import names_said, names_unseen
 from tests.conformance import CLASSES, Specimen, faults, inactive, otherwise, required, specimen, variants
 from tests.long import LONG, first_of
 

@@ -9,10 +9,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.architecture.fit import turned
-from hf_lineage.architecture.lookup import factorizations
-from hf_lineage.checking.adapted import in_memory
-from hf_lineage.signature.matrices import unpacked
-from hf_lineage.signature.proving.inputs import runner, sample
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.checking.adapters.adapted import in_memory
+from hf_lineage.running.model.inputs import runner, sample
+from hf_lineage.signature.products.matrices import unpacked
 from tests.conformance import CLASSES, required, specimen, variants
 from tests.long import LONG
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests import ctranslate2_models, gguf_models, onnx_models
 from tests.example_pages import HUB
-from tests.running import lineage
+from tests.invoking import lineage
 from tests.server import Hub, serving
 from tests.server.client import connect, remote
 from tests.server.commits import Commits

@@ -15,12 +15,15 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.architecture import activity, routing
-from hf_lineage.architecture.lookup import listing
-from hf_lineage.architecture.world import World
-from hf_lineage.checking import opened
-from hf_lineage.evidence import framed, inherited
-from hf_lineage.signature import branches, values
+from hf_lineage.architecture.activity import expected as activity
+from hf_lineage.architecture.activity import router as routing
+from hf_lineage.architecture.loading.class_tensors import World
+from hf_lineage.architecture.registry.lookups import listing
+from hf_lineage.checking.source import opening as opened
+from hf_lineage.evidence.units import comparison as framed
+from hf_lineage.evidence.units import inherited
+from hf_lineage.signature import values
+from hf_lineage.signature.products import branches
 from tests.forging.kinds import KINDS
 from tests.forging.outputs import AT_WORK, BROKEN, IDLE, moved, said_of, sound
 from tests.forging.search import classes, searched, subject
@@ -78,7 +81,7 @@ def by_writes(patch: pytest.MonkeyPatch) -> None:
         writes = np.where(candidate.usable, candidate.writes, 0.0)
         return found and replace(found, weights=writes / max(writes.sum(), 1e-300))
 
-    patch.setattr("hf_lineage.evidence.measure.inherited_units", weighed)
+    patch.setattr("hf_lineage.evidence.paths.measurement.inherited_units", weighed)
 
 
 def unweighed(patch: pytest.MonkeyPatch) -> None:

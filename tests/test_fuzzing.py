@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.fuzzing.changes import json_file, safetensors_file, yaml_file
 from tests.fuzzing.readers import only_ours, parted, readers
+from tests.invoking import lineage
 from tests.models import WEIGHTS, family
-from tests.running import lineage
 
 NAMES = (
     *("header", "header, for a draft", "torch file", "old torch file", "gguf", "index"),

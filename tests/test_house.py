@@ -1,13 +1,19 @@
 """The house: a test file for every module, small files, short functions, and a listing that fits on a page."""
 
 import ast
+import functools
+import graphlib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "hf_lineage"
-MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES = 250, 40, 17
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
+LISTS = {".", "checkpoint/formats", "cli", "report/formats"}
+"""Folders that hold a list of like things."""
+OVERFULL = {"checking", "checkpoint", "report/page", "signature"}
+"""Folders that hold more than they may, and are next to be put in order."""
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
 HARNESS = (
@@ -17,19 +23,19 @@ ELSEWHERE = {
     "action/__main__.py": ENTRY,
     "cli/__main__.py": ENTRY,
     **{
-        f"signature/proving/{name}.py": HARNESS
+        f"running/{name}.py": HARNESS
         for name in [
-            "active",
-            "inputs",
-            "models",
-            "outcome",
-            "proof",
-            "rules",
+            "model/inputs",
+            "model/models",
+            "model/sizes",
+            "model/tiny_model",
+            "proof/active",
+            "proof/differences",
+            "proof/outcome",
+            "proof/rules",
             "run",
-            "specimen",
             "stream",
             "traffic",
-            "wanted",
         ]
     },
 }
@@ -41,7 +47,7 @@ OPENING = {
     "files/tensor_file.py": "fills a file that has no name",
     "cli/__init__.py": "opens the null device",
     "cli/surroundings.py": "opens the null device",
-    "index/decoding.py": "writes to its own standard output",
+    "index/storage/decoding.py": "writes to its own standard output",
     "action/runner.py": "appends to the files that the runner of GitHub names",
 }
 """Modules that open files by themselves, and what each does; all others ask the first two."""
@@ -123,8 +129,100 @@ def test_files_are_written_and_read_in_one_place_each():
     assert found == OPENING.keys()
 
 
-def test_the_listing_of_the_package_fits_on_a_page():
-    entries = sorted(path.name for path in PACKAGE.iterdir() if path.name != "__pycache__")
-    assert len(entries) <= MOST_ENTRIES, entries
-    assert [name for name in entries if name.endswith(".py")] == ["__init__.py", "errors.py"]
-    assert [name for name in entries if "." in name] == ["__init__.py", "errors.py", "py.typed"]
+def entries(folder):
+    """What a reader of a folder sees; its face, `__init__.py` with the list of names beside it, is one entry."""
+    return sorted({path.name.replace("__init__.pyi", "__init__.py") for path in folder.iterdir()} - {"__pycache__"})
+
+
+def test_the_listing_of_each_folder_fits_on_a_page():
+    folders = [PACKAGE, *(path for path in PACKAGE.rglob("*") if path.is_dir() and path.name != "__pycache__")]
+    counts = {folder.relative_to(PACKAGE).as_posix(): len(entries(folder)) for folder in folders}
+    full = {name for name, count in counts.items() if count > (MOST_OF_A_LIST if name in LISTS else MOST_ENTRIES)}
+    assert full == OVERFULL
+    assert [name for name in entries(PACKAGE) if "." in name] == ["__init__.py", "errors.py", "py.typed"]
+
+
+def dotted(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {dotted(path): path for path in PACKAGE.rglob("*.py")}
+FOLDERS = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+
+
+@functools.cache
+def imports(path):
+    """What a file imports of the package: (module, name, whether for types only) of `from module import name`."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    typing = [node for node in nodes if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    idle = {inner for node in typing for inner in ast.walk(node)}
+    return [
+        (node.module, alias.name, node in idle)
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hf_lineage")
+        for alias in node.names
+    ]
+
+
+def within(module, folder):
+    return f"{module}.".startswith(f"{folder}.")
+
+
+def test_what_stands_in_another_folder_is_imported_through_the_face_of_that_folder():
+    """Inside a folder, and in the folders below it, its modules are imported by themselves."""
+    past = [
+        f"{module} imports {name} from {source}"
+        for module, path in MODULES.items()
+        for source, name, _ in imports(path)
+        if source not in FOLDERS
+        and (folder := source.rpartition(".")[0]) != "hf_lineage"
+        and not within(module, folder)
+    ]
+    assert past == []
+
+
+def offered(folder):
+    """The names that a face offers, each with the module that it is taken from."""
+    stub = MODULES[folder].with_suffix(".pyi")
+    nodes = ast.parse(stub.read_text("utf-8")).body if stub.exists() else []
+    return {
+        alias.name: f"{folder}.{node.module or alias.name}"
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+@pytest.mark.parametrize("folder", sorted(FOLDERS - {"hf_lineage"}))
+def test_a_face_offers_what_other_folders_import_and_nothing_else(folder):
+    asked = {
+        name
+        for module, path in MODULES.items()
+        for source, name, _ in imports(path)
+        if source == folder and not within(module, folder) and f"{folder}.{name}" not in FOLDERS
+    }
+    own = {name for name in asked if name not in offered(folder) and name in MODULES[folder].read_text("utf-8")}
+    assert asked - own == offered(folder).keys()
+
+
+@pytest.mark.parametrize("folder", sorted(FOLDERS))
+def test_no_name_of_a_face_is_the_name_of_a_module_beside_it(folder):
+    """Whichever of the two is imported first would be what others get by that name."""
+    children = {path.stem for path in MODULES[folder].parent.iterdir()}
+    taken = [name for name, home in offered(folder).items() if name in children and home != f"{folder}.{name}"]
+    assert taken == []
+
+
+def test_there_is_no_circle_of_imports():
+    homes = {(folder, name): home for folder in FOLDERS for name, home in offered(folder).items()}
+
+    def home(source, name):
+        inner = f"{source}.{name}"
+        return inner if inner in MODULES else homes.get((source, name), source)
+
+    graph = {
+        module: {home(source, name) for source, name, typing in imports(path) if not typing}
+        for module, path in MODULES.items()
+    }
+    assert len(list(graphlib.TopologicalSorter(graph).static_order())) >= len(MODULES)

@@ -58,8 +58,8 @@ def test_it_checks_a_model_with_its_own_code_and_registry(unpacked):
 def test_it_holds_neither_tests_nor_examples(unpacked):
     assert {path.name.partition("-")[0] for path in unpacked.iterdir()} == {"hf_lineage"}
     assert (unpacked / "hf_lineage/py.typed").exists()
-    assert (unpacked / "hf_lineage/report/schema.json").exists()
-    assert (unpacked / "hf_lineage/report/page.css").exists()
+    assert (unpacked / "hf_lineage/report/formats/schema.json").exists()
+    assert (unpacked / "hf_lineage/report/page/page.css").exists()
 
 
 def test_the_source_is_small_and_holds_no_weights_of_the_examples(source):

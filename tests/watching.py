@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.invoking import Outcome, lineage
 from tests.models import card, fine_tuned, tiny_llama
-from tests.running import Outcome, lineage
 from tests.server import Hub, serving
 
 ALWAYS = 10**6

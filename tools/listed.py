@@ -11,13 +11,13 @@ from typing import Any
 import click
 import yaml
 
-from hf_lineage.architecture.drafting.coverage import coverage
-from hf_lineage.architecture.lookup import factorizations, registry_root
-from hf_lineage.architecture.schema import as_sets
-from hf_lineage.architecture.unsupported import unsupported
+from hf_lineage.architecture.drafting.class_coverage import coverage
+from hf_lineage.architecture.registry.lookups import factorizations, registry_root
+from hf_lineage.architecture.registry.schema import as_sets
+from hf_lineage.architecture.registry.unsupported_classes import unsupported
 from hf_lineage.cli import cli
 from hf_lineage.cli.shared import EXAMPLES
-from hf_lineage.report.coverage import counted
+from hf_lineage.report.single.coverage import counted
 from tools.tables import table
 
 ROOT = Path(__file__).parents[1]

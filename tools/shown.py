@@ -20,7 +20,7 @@ from transformers.utils import logging
 from hf_lineage import RECIPES, Options, compare
 from hf_lineage.cli import main
 from tests import laundering
-from tests.running import process
+from tests.invoking import process
 from tests.server import serving
 from tests.server.client import remote
 from tools.tables import table

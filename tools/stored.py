@@ -68,7 +68,7 @@ def _of_packed(pack: Any, settings: dict[str, Any]) -> tuple[float, float, str]:
 
 def _of_converted(name: str, store: Callable[[Path, Path], Any]) -> tuple[float, float, str]:
     from hf_lineage import Options, compare
-    from hf_lineage.checkpoint import open_checkpoint
+    from hf_lineage.checkpoint.opening import open_checkpoint
     from hf_lineage.hub.reference import RepoRef
     from tests.quantizing import BASE, INDEPENDENT
 

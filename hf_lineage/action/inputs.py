@@ -11,12 +11,11 @@ from typing import Literal, TypeVar
 
 from hf_lineage import __version__
 from hf_lineage.action.own_policy import is_own
-from hf_lineage.checking.naming import locate, named
-from hf_lineage.checking.options import Options
-from hf_lineage.checking.policies import OWN
+from hf_lineage.checking import OWN, Options
+from hf_lineage.checking.source import locate, named
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.evidence.procedure import ACCEPTABLE, BUDGETS, FAIL_ON
-from hf_lineage.hub.reference import hub_name
+from hf_lineage.evidence import ACCEPTABLE, BUDGETS, FAIL_ON
+from hf_lineage.hub import hub_name
 from hf_lineage.report import FORMATS, Format, renderer
 
 PREFIX = "LINEAGE_"

@@ -15,12 +15,11 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hf_lineage.checking.policies import FILE
+from hf_lineage.checking import FILE
 from hf_lineage.errors import LineageError
-from hf_lineage.files.folders import is_file
-from hf_lineage.files.regular import open_regular
-from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.values import Signature
+from hf_lineage.files import is_file, open_regular
+from hf_lineage.hub import RepoRef
+from hf_lineage.signature import Signature
 
 LARGEST = 2**24
 """Bytes of a policy, and of the file with the event that started the workflow; GitHub's are smaller."""

@@ -18,14 +18,14 @@ import click
 from hf_lineage import __version__
 from hf_lineage.action import runner
 from hf_lineage.action.inputs import Card, Inputs, read_inputs
-from hf_lineage.checking.naming import is_path, locate
-from hf_lineage.claims.sources import read_claims
+from hf_lineage.checking.source import is_path, locate
+from hf_lineage.claims import read_claims
 from hf_lineage.errors import LineageError, NoModelError, printable
-from hf_lineage.evidence.policy import status
-from hf_lineage.evidence.verdict import ExitCode, Unverifiable
-from hf_lineage.hub.reference import RepoRef, resolve
-from hf_lineage.report import markdown
-from hf_lineage.signature.values import Signature
+from hf_lineage.evidence import ExitCode, Unverifiable
+from hf_lineage.hub import RepoRef, resolve
+from hf_lineage.policy import status
+from hf_lineage.report.formats import markdown
+from hf_lineage.signature import Signature
 
 Environment = Mapping[str, str]
 SUFFIXES = {

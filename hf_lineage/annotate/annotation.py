@@ -10,18 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from hf_lineage.annotate import difference, offline, same, section
-from hf_lineage.checking.api import Report, check_source
-from hf_lineage.checking.naming import is_here, located, weights
-from hf_lineage.checking.options import Options
-from hf_lineage.claims import card
-from hf_lineage.claims.sources import CARD
+from hf_lineage.checking import Options, Report, check_source
+from hf_lineage.checking.source import is_here, located, weights
+from hf_lineage.claims import CARD, card
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
-from hf_lineage.files.atomic import make_folder, write_atomically
-from hf_lineage.files.folders import is_folder, link_on_the_way
-from hf_lineage.hub import client, commits
-from hf_lineage.hub.commits import SAME
-from hf_lineage.hub.reference import RepoRef, hub_name
-from hf_lineage.report import digests, record
+from hf_lineage.files import is_folder, link_on_the_way, make_folder, write_atomically
+from hf_lineage.hub import SAME, RepoRef, client, commits, hub_name
+from hf_lineage.report.formats import digests
+from hf_lineage.report.record import record
 
 FILES = (record.FILE, CARD)
 """In the order in which they are written."""

@@ -10,12 +10,11 @@ from dataclasses import replace
 
 import msgspec
 
-from hf_lineage.checking.api import Report
-from hf_lineage.checking.rows import Row
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
 from hf_lineage.errors import LineageError, printable
-from hf_lineage.evidence.verdict import Kind
-from hf_lineage.report import earlier_record, record
-from hf_lineage.report.earlier_record import Earlier, Told
+from hf_lineage.evidence import Kind
+from hf_lineage.report.record import Earlier, Told, earlier_record, record
 
 MEANT = {1: "RELATED took the exact test alone, whatever was inherited"}
 """By the version of a record's schema, what its verdicts meant then and do not mean now."""

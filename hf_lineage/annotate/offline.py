@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hf_lineage.checking.api import Report
+from hf_lineage.checking import Report
 from hf_lineage.errors import CardError, printable
-from hf_lineage.evidence.verdict import Unverifiable
+from hf_lineage.evidence import Unverifiable
 from hf_lineage.hub import client
 from hf_lineage.report.record import FILE, Record
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.checking.api import Report
-from hf_lineage.checking.rows import Row
-from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.report.merge_record import RecordedParent
-from hf_lineage.report.numbers import drawn
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
+from hf_lineage.evidence import Evidence
+from hf_lineage.report.findings import RecordedParent
 from hf_lineage.report.record import Inherited, PathEvidence, Record, RecordedClaim
+from hf_lineage.report.words import drawn
 
 ROUNDING = 0.011
 """The largest difference of two equal figures that were rounded to whole per cent."""

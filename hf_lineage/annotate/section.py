@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hf_lineage.report import merge, wording
-from hf_lineage.report.markdown import paragraph, table
+from hf_lineage.report.findings import merge
+from hf_lineage.report.formats import markdown_table, paragraph
 from hf_lineage.report.record import HERE, Record, RecordedClaim
+from hf_lineage.report.words import wording
 
 COLUMNS = ("Base", "Relation (as declared)", "Verdict", "Score", "Inherited", "p-value", "Commit of the base")
 SHARES = ("Parent of the merge", "Path", "Share", "By its recipe")
@@ -28,14 +29,14 @@ def render(record: Record) -> str:
 
 def _blocks(record: Record) -> Iterator[str]:
     yield "## Lineage"
-    yield table(COLUMNS, map(_cells, record.claims))
+    yield markdown_table(COLUMNS, map(_cells, record.claims))
     if any(claim.parent for claim in record.claims):
-        yield table(SHARES, (cells for claim in record.claims for cells in _shares(claim)))
+        yield markdown_table(SHARES, (cells for claim in record.claims for cells in _shares(claim)))
         yield SHARES_MEAN
     for claim in record.claims:
         if claim.reason:
             yield paragraph(f"{claim.base}: {claim.reason.removeprefix(f'{claim.base}: ')}")
-    yield table(("Checked", ""), _settings(record))
+    yield markdown_table(("Checked", ""), _settings(record))
     yield "\n".join(("Check it yourself:", "", "```console", *(f"$ {claim.command}" for claim in record.claims), "```"))
     inherited = INHERITED.format(max((claim.test.min_share for claim in record.claims), default=0.5))
     yield f"{inherited} {wording.MEANING} {NO_MORE}"

@@ -9,9 +9,8 @@ from typing import Any
 
 from hf_lineage.architecture.activity import activation
 from hf_lineage.architecture.layers import KERNEL, Shape
-from hf_lineage.architecture.lookup import Slot, setting
 from hf_lineage.architecture.matrix_sets import Heads, LayerSet
-from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture.registry import Factorization, Slot, setting
 from hf_lineage.errors import CheckpointError
 
 QUERIES = ("query", "gate")

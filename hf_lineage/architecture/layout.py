@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 
 from hf_lineage.architecture.fit import Fit
 from hf_lineage.architecture.layers import Layer, Shape, Stack, find_layers
-from hf_lineage.architecture.lookup import setting
 from hf_lineage.architecture.matrix_sets import LayerSet, find_sets
-from hf_lineage.architecture.paths import PATHS
-from hf_lineage.architecture.schema import BRANCH_ROLES, MOST_LAYERS, Factorization, as_stacks
+from hf_lineage.architecture.registry import BRANCH_ROLES, MOST_LAYERS, PATHS, Factorization, as_stacks, setting
 from hf_lineage.errors import CheckpointError, NothingToCompare
 
 T = TypeVar("T")

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from hf_lineage.architecture.curves import Activation
+from hf_lineage.architecture.activity import SCORES, SIGMOID, Activation, Scores
 from hf_lineage.architecture.layers import Layer
-from hf_lineage.architecture.lookup import Slot, slots
-from hf_lineage.architecture.schema import MatrixSet, Norms, Sets, Stacks, as_names, as_sets, as_stacks
-from hf_lineage.architecture.scores import SCORES, SIGMOID, Scores
+from hf_lineage.architecture.registry import MatrixSet, Norms, Sets, Slot, Stacks, as_names, as_sets, as_stacks, slots
 from hf_lineage.errors import CheckpointError
 
 BIASES = ("bias", "beta")

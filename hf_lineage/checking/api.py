@@ -9,30 +9,50 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.clock import now
-from hf_lineage.checking.failures import attempt
-from hf_lineage.checking.judged import Report as Report
-from hf_lineage.checking.meant import with_folders
-from hf_lineage.checking.merged import beside, judge_sum
-from hf_lineage.checking.model import OpenedModel, open_model
-from hf_lineage.checking.naming import Model, locate, located, named, one, several, unambiguous, weights
-from hf_lineage.checking.opened import described, headers, model_config
+from hf_lineage.checking.adapters import Adapters, adapters_of, declared_by, judge_all, judge_each_on
 from hf_lineage.checking.options import Options, takes_options
-from hf_lineage.checking.parts import counterpart, only, parts_of
-from hf_lineage.checking.relation import parts_notes, relation_notes
-from hf_lineage.checking.rows import NAMED, Row, as_merge, judge_claim, judge_pair, judge_parts, opened_once
-from hf_lineage.checking.several import Adapters, adapters_of, declared_by, judge_all, judge_each_on
-from hf_lineage.checking.shares import is_merge, with_shares
-from hf_lineage.claims.licence import stated
-from hf_lineage.claims.sources import Claim, Claims, read_claims
+from hf_lineage.checking.relation import beside, is_merge, judge_sum, parts_notes, relation_notes, with_shares
+from hf_lineage.checking.results import (
+    NAMED,
+    Row,
+    as_merge,
+    attempt,
+    judge_claim,
+    judge_pair,
+    judge_parts,
+    now,
+    opened_once,
+)
+from hf_lineage.checking.results import Report as Report
+from hf_lineage.checking.source import (
+    Model,
+    OpenedModel,
+    counterpart,
+    described,
+    headers,
+    locate,
+    located,
+    model_config,
+    named,
+    one,
+    only,
+    open_model,
+    parts_of,
+    several,
+    unambiguous,
+    weights,
+    with_folders,
+)
+from hf_lineage.claims import Claim, Claims, read_claims, stated
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import interim, verdict
-from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.values import Signature
+from hf_lineage.evidence import verdict
+from hf_lineage.evidence.nulls import interim_analyses as interim
+from hf_lineage.hub import RepoRef
+from hf_lineage.signature import Signature
 
 if TYPE_CHECKING:
     from hf_lineage.checking.inspection import Inspection
-    from hf_lineage.signature.sources.publishing import Published
+    from hf_lineage.signature.sources import Published
 
 
 @takes_options

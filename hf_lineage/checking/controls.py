@@ -11,16 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hf_lineage.checking.api import Report, comparing, ordered
-from hf_lineage.checking.failures import VERDICTS
-from hf_lineage.checking.naming import locate, located
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.parts import CONFIG, part_of
-from hf_lineage.checking.rows import NAMED, Row
-from hf_lineage.claims.sources import Claim, read_claims
+from hf_lineage.checking.results import NAMED, VERDICTS, Row
+from hf_lineage.checking.source import CONFIG, locate, located, part_of
+from hf_lineage.claims import Claim, read_claims
 from hf_lineage.errors import LineageError, OptionError, printable
-from hf_lineage.evidence.verdict import ExitCode, Unverifiable
-from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.values import Signature
+from hf_lineage.evidence import ExitCode, Unverifiable
+from hf_lineage.hub import RepoRef
+from hf_lineage.signature import Signature
 
 MOST = 50
 """Controls of one comparison."""

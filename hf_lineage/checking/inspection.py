@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture.layout import Layout
-from hf_lineage.checking.opened import Opened
+from hf_lineage.architecture import Layout
+from hf_lineage.checking.source import Opened
 from hf_lineage.checkpoint import Checkpoint
-from hf_lineage.evidence.comparison import assign
-from hf_lineage.signature.branches import terms
-from hf_lineage.signature.recipe import RECIPES, Array, Vector
-from hf_lineage.signature.term import Term
+from hf_lineage.evidence.paths import assign
+from hf_lineage.signature import RECIPES, Array, Vector
+from hf_lineage.signature.products import Term, terms
 
 PLAIN = RECIPES["paper"]
 ROOM = 2**29

@@ -8,15 +8,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from hf_lineage.architecture.choice import Choice
-from hf_lineage.architecture.lookup import listing, similar
-from hf_lineage.checking.settled import settle
+from hf_lineage.architecture.registry import Choice, listing, similar
+from hf_lineage.checking.option_types import settle
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.evidence.procedure import Procedure
+from hf_lineage.evidence import Procedure
 from hf_lineage.files import places
-from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.fields import Names, OptionalPath
-from hf_lineage.signature.options import Sources, Spec
+from hf_lineage.hub import RepoRef
+from hf_lineage.signature import Names, OptionalPath, Sources, Spec
 from hf_lineage.signature.sources import trust
 
 Given = ParamSpec("Given")

@@ -12,16 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import OptionError, printable
+from hf_lineage.evidence import ExitCode
 from hf_lineage.evidence.derivation import Means
-from hf_lineage.evidence.policy import Policy
-from hf_lineage.evidence.policy_file import LARGEST, parse
-from hf_lineage.evidence.verdict import ExitCode
-from hf_lineage.files.folders import is_file
-from hf_lineage.files.regular import open_regular
-from hf_lineage.hub.reference import RepoRef
-from hf_lineage.signature.values import Signature
+from hf_lineage.files import is_file, open_regular
+from hf_lineage.hub import RepoRef
+from hf_lineage.policy import LARGEST, Policy, parse
+from hf_lineage.signature import Signature
 
 FILE = "lineage.yaml"
 """The policy of a model repository, which is its owner's."""

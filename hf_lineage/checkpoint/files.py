@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hf_lineage.checkpoint.converted import files_read, notes_on
-from hf_lineage.checkpoint.unusual import NO_WEIGHTS, PICKLED, PICKLES, WEIGHT_FILES, Layout, unusual
+from hf_lineage.architecture.loading import of_diffusers
+from hf_lineage.checkpoint.foreign import (
+    NO_WEIGHTS,
+    PICKLED,
+    PICKLES,
+    WEIGHT_FILES,
+    Layout,
+    converted,
+    files_read,
+    notes_on,
+    unusual,
+)
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.hub.converted import converted
-from hf_lineage.hub.library import of_diffusers
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 DIFFUSERS = "diffusion_pytorch_"

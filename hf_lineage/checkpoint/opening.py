@@ -8,21 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hf_lineage.checkpoint.converted import open_converted
 from hf_lineage.checkpoint.files import located
+from hf_lineage.checkpoint.foreign import PICKLES, converted, open_converted, without_wrapper
+from hf_lineage.checkpoint.foreign.pickles import torch_header
 from hf_lineage.checkpoint.formats import first_read, tensors_of
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.numbers import DTYPES, WIDER
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.checkpoint.tensor import as_stored
-from hf_lineage.checkpoint.torch_file import torch_header
-from hf_lineage.checkpoint.unusual import PICKLES, unwrapped
 from hf_lineage.errors import CheckpointError, NothingToCompare
-from hf_lineage.files.tensor_file import LARGEST_HEADER
-from hf_lineage.hub.converted import converted
-from hf_lineage.hub.ranges import RangedFile
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.files import LARGEST_HEADER
+from hf_lineage.hub import RangedFile, RepoRef
 
 HALF = "float16"
 
@@ -44,7 +41,7 @@ def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> C
         raise CheckpointError(
             f"{repo}: its index names the tensor {lost[0]}, which no shard holds; download them again"
         )
-    return unwrapped(checkpoint)
+    return without_wrapper(checkpoint)
 
 
 def open_file(repo: RepoRef, file: str) -> Checkpoint:

@@ -16,9 +16,8 @@ from hf_lineage.checkpoint.held import Held
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.files.tensor_file import OPEN_FILES
-from hf_lineage.hub.ranges import LARGEST_RANGE, Downloads, RangedFile
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.files import OPEN_FILES
+from hf_lineage.hub import LARGEST_RANGE, Downloads, RangedFile, RepoRef
 
 if TYPE_CHECKING:
     from hf_lineage.checkpoint.memory import Memory

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.numbers import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
-from hf_lineage.files.regular import open_regular
-from hf_lineage.files.tensor_file import HeaderLengthError, Stamp, opened_header, read_into
+from hf_lineage.files import HeaderLengthError, Stamp, open_regular, opened_header, read_into
 
 LFS_POINTER = b"version "
 """The beginning of the text file that git writes in place of the weights where git-lfs is missing."""

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.checkpoint.foreign import converted
+from hf_lineage.checkpoint.foreign.gguf import head, tokens
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.hub.converted import converted
-from hf_lineage.hub.gguf_files import head, tokens
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub import RepoRef
 
 NUMBER, TEXT = "number", "text"
 """By what tokens are known to be the same: their number in files that are alike, or their text."""

@@ -13,7 +13,7 @@ from hf_lineage.claims.card import front_matter, parted
 from hf_lineage.claims.names import NO_VALUE
 from hf_lineage.errors import LineageError, printable
 from hf_lineage.files import plain_yaml
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub import RepoRef
 
 CARD = "README.md"
 LARGEST = plain_yaml.SHORT

@@ -12,13 +12,13 @@ from typing import Any
 
 import yaml
 
+from hf_lineage.checkpoint.foreign.gguf import SUFFIX, gguf_files, head
 from hf_lineage.claims.card import front_matter, opens, parted
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
 from hf_lineage.claims.names import NO_VALUE, PATH, WORD, Name, names_in, understood
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.files import plain_yaml
-from hf_lineage.hub.gguf_files import SUFFIX, gguf_files, head
-from hf_lineage.hub.reference import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef
+from hf_lineage.hub import ADAPTER_CONFIG, LARGEST_CONFIG, RepoRef
 
 CARD, MERGE_CONFIG, CONFIG = "README.md", "mergekit_config.yml", "config.json"
 GGUF = "GGUF metadata"

@@ -26,7 +26,7 @@ from hf_lineage.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from hf_lineage.annotate.annotation import Target
+    from hf_lineage.annotate import Target
 
 EPILOG = with_examples(
     "MODEL is org/name, org/name@branch, or a folder as ./name. Only a base from which more than half is inherited is "
@@ -80,7 +80,7 @@ def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **s
     asked = take(Asked, settings)
     asked.refuse()
     from hf_lineage.annotate import annotation
-    from hf_lineage.checking.naming import located
+    from hf_lineage.checking.source import located
 
     ready(*(form for form, _ in reports))
     repair = annotation.Repair(asked.bases[0], asked.relation) if asked.repair_base else None

@@ -55,9 +55,8 @@ def build(
     models: TextIO, engine: str, workers: int, rate: float | None, retry: bool, folder: Path | None, **settings: Any
 ) -> int:
     """Put the models of a list into the index, many at a time."""
-    from hf_lineage.index import building
-    from hf_lineage.index.catalogue import Catalogue, default_folder
-    from hf_lineage.index.engines import ENGINES, Work
+    from hf_lineage.index.building import ENGINES, Work, building
+    from hf_lineage.index.storage import Catalogue, default_folder
 
     names = building.listed(models.read(building.LARGEST_LIST + 1))
     options, catalogue = make_options(**settings), Catalogue(folder or default_folder())

@@ -12,12 +12,11 @@ from hf_lineage.cli.grouping import take
 from hf_lineage.cli.kinds import writable
 from hf_lineage.cli.shared import OUTPUT, write
 from hf_lineage.errors import NothingToCompare, OptionError, printable
-from hf_lineage.files.folders import is_file, is_folder
+from hf_lineage.files import is_file, is_folder
 from hf_lineage.report import FORMATS
 
 if TYPE_CHECKING:
-    from hf_lineage.checking.api import Report
-    from hf_lineage.checking.controls import Controlled
+    from hf_lineage.checking import Controlled, Report
 
 
 Reports = tuple[tuple[str, Path], ...]
@@ -27,7 +26,7 @@ Reports = tuple[tuple[str, Path], ...]
 def _drawable(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
     """Refuse another suffix, and a missing matplotlib, before any weights are read."""
     if file is not None:
-        from hf_lineage.report import plot
+        from hf_lineage.report.page import heatmap_plot as plot
 
         plot.ready(file)
     return writable(context, option, file)
@@ -75,7 +74,7 @@ REPORTS = click.option(
 def _public_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
     """Refuse what is no name on the Hub, as which readers would take it."""
     if name is not None:
-        from hf_lineage.hub.reference import hub_name
+        from hf_lineage.hub import hub_name
 
         if hub_name(name) != name or "/" not in name:
             raise click.BadParameter(f"{printable(name, 200)!r} is not org/name")
@@ -161,7 +160,7 @@ class Delivery:
         report = replace(report, as_name=self.as_name or "")
 
         if self.plot is not None:
-            from hf_lineage.report.plot import save
+            from hf_lineage.report.page import save
 
             save(report, self.plot)
         write_reports(report, self.reports)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from hf_lineage.cli.kinds import path_option
-from hf_lineage.evidence.procedure import FAIL_ON
+from hf_lineage.evidence import FAIL_ON
 
 if TYPE_CHECKING:
-    from hf_lineage.checking.api import Report
-    from hf_lineage.evidence.policy import Policy
-    from hf_lineage.hub.reference import RepoRef
-    from hf_lineage.signature.values import Signature
+    from hf_lineage.checking import Report
+    from hf_lineage.hub import RepoRef
+    from hf_lineage.policy import Policy
+    from hf_lineage.signature import Signature
 
 FILE = click.option(
     "--policy",
@@ -39,7 +39,7 @@ FAILS = click.option(
 
 def policy_of(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
     """Return the policy that the options name; `locate` returns the model. OptionError for one that is not valid."""
-    from hf_lineage.checking.policies import asked
+    from hf_lineage.checking import asked
 
     return asked(policy, fail_on, locate)
 
@@ -48,8 +48,8 @@ def policy_in(file: Path | None, fail_on: str | None) -> Policy:
     """Return the policy in a file, with what is to fail; OptionError if it is not valid."""
     from dataclasses import replace
 
-    from hf_lineage.checking.policies import read
-    from hf_lineage.evidence.policy import NO_POLICY
+    from hf_lineage.checking import read
+    from hf_lineage.policy import NO_POLICY
 
     chosen = NO_POLICY if file is None else read(file)
     return chosen if fail_on is None else replace(chosen, fail_on=fail_on)

@@ -27,8 +27,10 @@ GROWING = with_examples(
 @with_options(AUTHORS, INDEX, *READING, format_option(*FORMATS), OUTPUT)
 def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, **settings: Any) -> int:
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
-    from hf_lineage.index import building, gathering, publishing
-    from hf_lineage.index import tree as growing
+    from hf_lineage.index.building import building
+    from hf_lineage.index.building import model_list as gathering
+    from hf_lineage.index.publishing import publishing
+    from hf_lineage.index.tree import tree as growing
     from hf_lineage.report.tree import FORMATS as WRITERS
 
     result, options = take(Result, settings), make_options(**settings)

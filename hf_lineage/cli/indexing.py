@@ -24,14 +24,14 @@ from hf_lineage.cli.shared import (
     with_options,
 )
 from hf_lineage.errors import printable
-from hf_lineage.evidence.procedure import Procedure
+from hf_lineage.evidence import Procedure
 
 if TYPE_CHECKING:
-    from hf_lineage.checking.options import Options
-    from hf_lineage.checking.several import Adapters
-    from hf_lineage.hub.reference import RepoRef
-    from hf_lineage.index.catalogue import Catalogue
-    from hf_lineage.signature.values import Signature
+    from hf_lineage.checking import Options
+    from hf_lineage.checking.adapters import Adapters
+    from hf_lineage.hub import RepoRef
+    from hf_lineage.index.storage import Catalogue
+    from hf_lineage.signature import Signature
 
 Item = TypeVar("Item")
 CODES = "2 usage or input error, 130 interrupted."
@@ -92,8 +92,8 @@ def index() -> None:
 @with_options(AUTHORS, FOLDER, *READING)
 def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **settings: Any) -> int:
     """Put models into the index, each when it has been read."""
-    from hf_lineage.index import building
-    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.index.building import building
+    from hf_lineage.index.storage import Catalogue, default_folder
 
     if not models and not authors:
         raise click.UsageError("name a MODEL, or an account with --author")
@@ -113,8 +113,8 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
 @with_options(FOLDER)
 def remove(models: tuple[str, ...], folder: Path | None) -> int:
     """Take models out of the index, all of them or none."""
-    from hf_lineage.index import removing
-    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.index.building import removal as removing
+    from hf_lineage.index.storage import Catalogue, default_folder
 
     catalogue = Catalogue(folder or default_folder())
     removing.remove(models, catalogue)
@@ -128,8 +128,8 @@ def remove(models: tuple[str, ...], folder: Path | None) -> int:
 @with_options(INDEX, FORM, OUTPUT)
 def list_(index: str | None, **settings: Any) -> int:
     """List the models of the index."""
-    from hf_lineage.index import publishing
-    from hf_lineage.report import identification
+    from hf_lineage.index.publishing import publishing
+    from hf_lineage.report.single import identified as identification
 
     catalogue = publishing.opened(index)
     entries = sorted(set(catalogue.read().entries()))
@@ -160,10 +160,10 @@ class Most:
 @with_options(INDEX, *READING, FORM, OUTPUT)
 def identify(model: str, index: str | None, **settings: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
-    from hf_lineage.checking import several
-    from hf_lineage.checking.naming import located
-    from hf_lineage.hub.reference import RepoRef
-    from hf_lineage.index import publishing
+    from hf_lineage.checking.adapters import adapter_repository as several
+    from hf_lineage.checking.source import located
+    from hf_lineage.hub import RepoRef
+    from hf_lineage.index.publishing import publishing
 
     result, most = take(Result, settings), take(Most, settings)
     options = make_options(**settings)
@@ -180,13 +180,13 @@ def identify(model: str, index: str | None, **settings: Any) -> int:
 
 def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Options, most: Most) -> Identified:
     """What is identified of a model, among so many by keys and so many by weights."""
-    from hf_lineage.checking.model import open_model
-    from hf_lineage.checking.parts import only
-    from hf_lineage.evidence.criteria import Criteria
-    from hf_lineage.hub.reference import RepoRef
-    from hf_lineage.index import by_weights
-    from hf_lineage.index import identify as searching
-    from hf_lineage.report import command, identification
+    from hf_lineage.checking.source import only, open_model
+    from hf_lineage.evidence import Criteria
+    from hf_lineage.hub import RepoRef
+    from hf_lineage.index.search import identify as searching
+    from hf_lineage.index.search import pairwise_test as by_weights
+    from hf_lineage.report.single import identified as identification
+    from hf_lineage.report.words import commands as command
 
     source = only(source)
     signature, criteria = open_model(source, options).signature(), Criteria(alpha=options.alpha)
@@ -201,8 +201,9 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
 
 def _of_adapter(source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, top: int) -> Identified:
     """What is identified of a repository of adapters."""
-    from hf_lineage.index.known_weights import identify_adapters
-    from hf_lineage.report import adapter_bases, command
+    from hf_lineage.index.search import identify_adapters
+    from hf_lineage.report.single import bases as adapter_bases
+    from hf_lineage.report.words import commands as command
 
     results = identify_adapters(source, adapters, catalogue, options, top)
     against = partial(command.against, source, options)

@@ -93,12 +93,12 @@ def check(
 ) -> int:
     """Verify what MODEL declares about its base: one row for each claim."""
     from hf_lineage.checking import api
-    from hf_lineage.checking.naming import located
+    from hf_lineage.checking.source import located
 
     delivery, options, search = Delivery.of(settings), make_options(**settings), None
     delivery.refuse(model)
     if index is not None:
-        from hf_lineage.index import nearer
+        from hf_lineage.index.search import adoption as nearer
 
         search = nearer.searched(index)
     governed = governing.policy_of(policy, fail_on, lambda: located(model, options, on_hub))

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from hf_lineage.files import places
-from hf_lineage.files.folders import link_on_the_way
+from hf_lineage.files import link_on_the_way, places
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from hf_lineage.errors import printable
-from hf_lineage.files.folders import is_folder, typed
+from hf_lineage.files import is_folder, typed
 
 SYNONYMS = {"version": "--version", "help": "--help"}
 """Words that other programs have as commands."""

@@ -63,7 +63,7 @@ FORM = format_option("text", "json")
 def extract(model: str, push: bool, to: str | None, output: Path | None, **settings: Any) -> int:
     """Write the signature of MODEL, by default into NAME.lineage.safetensors in the working directory."""
     from hf_lineage.checking import api
-    from hf_lineage.signature import store
+    from hf_lineage.signature.sources import store
 
     if to and not push:
         raise click.UsageError("--to names the repository for --push; give both")
@@ -86,9 +86,8 @@ def extract(model: str, push: bool, to: str | None, output: Path | None, **setti
 @with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, LOCAL_HUB, FORM, OUTPUT)
 def inspect(model: str, **settings: Any) -> int:
     """Show the trace concentration and pairing accuracy of one MODEL, and which tensors are read."""
-    from hf_lineage.checking import api
-    from hf_lineage.checking.options import Options
-    from hf_lineage.report import single
+    from hf_lineage.checking import Options, api
+    from hf_lineage.report.single import single
 
     result = take(Result, settings)
     result.write(single.INSPECTIONS, api.inspect(model, Options(**settings)))
@@ -148,21 +147,21 @@ def registry(architecture: str | None, local_hub: Path | None, **settings: Any) 
     if asked.model is not None:
         return _suggest(asked.model, asked.folder, local_hub, result)
     if asked.coverage:
-        from hf_lineage.architecture.drafting.coverage import coverage
-        from hf_lineage.report.coverage import COVERAGES
+        from hf_lineage.architecture.drafting import coverage
+        from hf_lineage.report.single import COVERAGES
 
         result.write(COVERAGES, coverage())
     else:
-        from hf_lineage.report import single
+        from hf_lineage.report.single import single
 
         result.write(single.REGISTRIES, architecture)
     return 0
 
 
 def _prove(drafts: Path, model: str, local_hub: Path | None, result: Result) -> int:
-    from hf_lineage.checking import own
-    from hf_lineage.checking.options import Options
-    from hf_lineage.report.proof import PROOFS
+    from hf_lineage.checking import Options
+    from hf_lineage.checking import user_registry as own
+    from hf_lineage.report.single import PROOFS
 
     proof = own.prove(drafts, model, Options(local_hub=local_hub))
     result.write(PROOFS, proof)
@@ -170,9 +169,9 @@ def _prove(drafts: Path, model: str, local_hub: Path | None, result: Result) -> 
 
 
 def _suggest(model: str, folder: Path | None, local_hub: Path | None, result: Result) -> int:
-    from hf_lineage.checking import own
-    from hf_lineage.checking.options import Options
-    from hf_lineage.report.suggestion import SUGGESTIONS
+    from hf_lineage.checking import Options
+    from hf_lineage.checking import user_registry as own
+    from hf_lineage.report.single import SUGGESTIONS
 
     suggestion = own.suggest(model, Options(local_hub=local_hub))
     file = own.write_draft(suggestion, folder) if folder else None

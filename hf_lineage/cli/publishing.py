@@ -29,8 +29,8 @@ PULLING = with_examples(
 @with_options(FOLDER)
 def push(repo: str, private: bool, folder: Path | None) -> int:
     """Add the models of the index to a repository of data on the Hub, with a card."""
-    from hf_lineage.index import publishing
-    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.index.publishing import publishing
+    from hf_lineage.index.storage import Catalogue, default_folder
 
     catalogue = Catalogue(folder or default_folder())
     done = publishing.push(catalogue, repo, private)
@@ -54,8 +54,8 @@ def push(repo: str, private: bool, folder: Path | None) -> int:
 @with_options(FOLDER)
 def pull(repo: str, signatures: bool, folder: Path | None) -> int:
     """Put the models of an index on the Hub into the index here."""
-    from hf_lineage.index import publishing
-    from hf_lineage.index.catalogue import Catalogue, default_folder
+    from hf_lineage.index.publishing import publishing
+    from hf_lineage.index.storage import Catalogue, default_folder
 
     catalogue = Catalogue(folder or default_folder())
     done = publishing.pull(repo, catalogue, signatures)

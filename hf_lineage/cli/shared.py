@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hf_lineage.architecture.paths import ALL, PATHS
+from hf_lineage.architecture.registry import ALL, PATHS
 from hf_lineage.cli.kinds import Command, path_option, trusted, writable
-from hf_lineage.evidence.procedure import ACCEPTABLE, ADMITTED, BUDGETS, Procedure
+from hf_lineage.evidence import ACCEPTABLE, ADMITTED, BUDGETS, Procedure
 from hf_lineage.files import places
-from hf_lineage.signature.recipe_table import PARAMETERS
+from hf_lineage.signature import PARAMETERS
 
 if TYPE_CHECKING:
-    from hf_lineage.checking.options import Options
+    from hf_lineage.checking import Options
 
 ERROR, UNDECIDED, INTERRUPTED = 2, 3, 130
 
@@ -207,8 +207,8 @@ def make_options(recipe: str, paths: str, probes: int, exact: bool, audit: bool 
     """Return the Options of a command from the values of its command-line options."""
     from dataclasses import replace
 
-    from hf_lineage.checking.options import Options
-    from hf_lineage.signature.recipe import RECIPES
+    from hf_lineage.checking import Options
+    from hf_lineage.signature import RECIPES
 
     if audit:
         source = click.get_current_context().get_parameter_source
@@ -221,8 +221,8 @@ def make_options(recipe: str, paths: str, probes: int, exact: bool, audit: bool 
 
 def write(text: str, output: Path | None, coloured: bool = False) -> None:
     """Write a result to a file, or to standard output."""
-    from hf_lineage.files.atomic import write_output
-    from hf_lineage.report.text import colour
+    from hf_lineage.files import write_output
+    from hf_lineage.report.formats import colour
 
     if output is not None:
         write_output(output, text.encode())

@@ -7,7 +7,7 @@ import os
 import sys
 from urllib.parse import urlsplit
 
-from hf_lineage.checking import clock
+from hf_lineage.checking.results import clock
 from hf_lineage.errors import OptionError, printable
 
 STREAMS = {"stdin": ("r", os.O_RDONLY), "stdout": ("w", os.O_RDONLY), "stderr": ("w", os.O_WRONLY)}

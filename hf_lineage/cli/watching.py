@@ -25,7 +25,7 @@ from hf_lineage.cli.shared import (
 from hf_lineage.errors import printable
 
 if TYPE_CHECKING:
-    from hf_lineage.watch.run import Scope
+    from hf_lineage.watch import Scope
 
 EPILOG = with_examples(
     "AUTHOR is an organisation or a user of the Hub, or a single model as org/model; a local hub is searched for bases "
@@ -59,7 +59,7 @@ class Since:
 
     def of(self, names: tuple[str, ...]) -> Scope:
         """Return what that is of these accounts and models."""
-        from hf_lineage.watch.run import Scope
+        from hf_lineage.watch import Scope
 
         return Scope(names, self.since and self.since.replace(tzinfo=UTC), self.limit, self.again)
 
@@ -102,9 +102,8 @@ class Since:
 @with_options(governing.POLICY, governing.FAILS)
 def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
     """Check what AUTHORs changed on the Hub since the last run, and record it in a ledger."""
-    from hf_lineage.watch import contradicted, family, rendering
+    from hf_lineage.watch import contradicted, family, read, rendering
     from hf_lineage.watch import run as watching
-    from hf_lineage.watch.ledger import read
 
     result, files, scope = take(Result, settings), take(Files, settings), take(Since, settings).of(names)
     governed = governing.policy_in(settings.pop("policy"), settings.pop("fail_on"))
@@ -124,7 +123,7 @@ def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
 
 
 def _tell_of_local(names: tuple[str, ...], local_hub: Path | None) -> None:
-    from hf_lineage.hub.local import spelled
+    from hf_lineage.hub import spelled
 
     for name in names:
         if local_hub and spelled(local_hub, name):
@@ -132,7 +131,7 @@ def _tell_of_local(names: tuple[str, ...], local_hub: Path | None) -> None:
 
 
 def _write_issues(texts: dict[str, str], folder: Path) -> None:
-    from hf_lineage.files.atomic import make_folder, write_output
+    from hf_lineage.files import make_folder, write_output
 
     make_folder(folder)
     for name, text in texts.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hf_lineage.evidence.empirical_null import EmpiricalNull
+from hf_lineage.evidence.nulls import EmpiricalNull
 from hf_lineage.evidence.procedure import Procedure
 
 MINIMUM_EFFECT = 0.02

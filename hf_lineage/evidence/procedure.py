@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from hf_lineage.errors import OptionError
-from hf_lineage.signature.fields import Names
+from hf_lineage.signature import Names
 
 Budget = Literal["quick", "full"]
 BUDGETS: tuple[Budget, ...] = get_args(Budget)
@@ -14,7 +14,7 @@ Admitted = Literal["any", "exact"]
 ADMITTED: tuple[Admitted, ...] = get_args(Admitted)
 ACCEPTABLE = ("part", "basis", "weak")
 """Kinds of RELATED that a user may accept."""
-FAIL_ON = ("unrelated", "undecided", "never")
+FAIL_ON: tuple[str, ...] = ("unrelated", "undecided", "never")
 """What makes a check fail: UNRELATED or a damaged base; also what is not verified or accepted; or nothing."""
 
 

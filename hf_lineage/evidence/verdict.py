@@ -11,15 +11,12 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 from hf_lineage.errors import printable
-from hf_lineage.evidence.adapter_trace import Trace
-from hf_lineage.evidence.comparison import Comparison
-from hf_lineage.evidence.empirical_null import EmpiricalNull
-from hf_lineage.evidence.framed import Framed
-from hf_lineage.evidence.inherited import Inherited
-from hf_lineage.evidence.nulls import Null, deciding
-from hf_lineage.evidence.permutation_null import PermutationNull
-from hf_lineage.evidence.shares import Readers
-from hf_lineage.signature.values import Sampled
+from hf_lineage.evidence.adapters import Trace
+from hf_lineage.evidence.derivation import Readers
+from hf_lineage.evidence.nulls import EmpiricalNull, Null, PermutationNull, deciding
+from hf_lineage.evidence.paths import Comparison
+from hf_lineage.evidence.units import Framed, Inherited
+from hf_lineage.signature import Sampled
 
 
 class ExitCode(IntEnum):
@@ -102,7 +99,7 @@ class Evidence:
 class Kind(Enum):
     """Every kind of verdict; those of models that share ancestry come first, from the strongest to the weakest.
 
-    The table in `hf_lineage.report.kinds` adds how reports show each kind.
+    The table in `hf_lineage.report.words.kinds` adds how reports show each kind.
     """
 
     RELATED = "related", "RELATED", "RELATED", ExitCode.RELATED
@@ -120,7 +117,7 @@ class Kind(Enum):
     UNREADABLE = "unreadable", "UNREADABLE", "UNREADABLE", ExitCode.ERROR
 
     def __init__(self, identifier: str, word: str, words: str, exit_code: ExitCode) -> None:
-        self.identifier = identifier
+        self.identifier: str = identifier
         """For options and the key `kind` of reports; it distinguishes the kinds of RELATED."""
         self.word = word
         """For programs."""

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from hf_lineage.errors import RepositoryError
-from hf_lineage.files.folders import inside, is_folder
-from hf_lineage.files.places import refuse_within
+from hf_lineage.files import inside, is_folder, refuse_within
 
 
 def held(local_hub: Path, name: str | None, revision: str | None) -> Path | None:

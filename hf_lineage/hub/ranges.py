@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage.errors import CheckpointError, NetworkError, remedy
-from hf_lineage.files.tensor_file import OPEN_FILES
+from hf_lineage.files import OPEN_FILES
 from hf_lineage.hub import client
 from hf_lineage.hub.reference import RepoRef
 

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
-from hf_lineage.files.folders import inside, is_file, is_folder, typed
-from hf_lineage.files.places import refuse_within
-from hf_lineage.files.regular import open_regular, sha256
+from hf_lineage.files import inside, is_file, is_folder, open_regular, refuse_within, sha256, typed
 from hf_lineage.hub import client
 from hf_lineage.hub.local import held
 

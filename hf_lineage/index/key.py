@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.signature.recipe import Array, random_stream, signs
-from hf_lineage.signature.values import PathSignature, Signature
+from hf_lineage.signature import Array, PathSignature, Signature, random_stream, signs
 
 VERSION = 1
 """Raised when keys are made in another way; those of another version are not compared."""

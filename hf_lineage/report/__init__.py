@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from hf_lineage.errors import OptionError, installation, printable
 
 if TYPE_CHECKING:
-    from hf_lineage.checking.api import Report
-    from hf_lineage.checking.controls import Controlled
+    from hf_lineage.checking import Controlled, Report
 
 
 @dataclass(frozen=True)
@@ -47,30 +46,32 @@ class Format:
 
 
 FORMATS = {
-    "text": Format("hf_lineage.report.text"),
-    "json": Format("hf_lineage.report.json"),
-    "markdown": Format("hf_lineage.report.markdown"),
-    "html": Format("hf_lineage.report.html"),
-    "badge": Format("hf_lineage.report.badge"),
-    "sarif": Format("hf_lineage.report.sarif"),
-    "sarif-alerts": Format("hf_lineage.report.sarif", "alerts"),
-    "junit": Format("hf_lineage.report.junit"),
-    "codequality": Format("hf_lineage.report.codequality"),
-    "cyclonedx": Format("hf_lineage.report.cyclonedx", extra=Extra("cyclonedx", "cyclonedx", "cyclonedx-python-lib")),
-    "spdx": Format("hf_lineage.report.spdx"),
-    "gpai": Format("hf_lineage.report.gpai"),
-    "intoto": Format("hf_lineage.report.intoto"),
-    "intoto-predicate": Format("hf_lineage.report.intoto", "render_predicate"),
-    "checksums": Format("hf_lineage.report.intoto", "checksums"),
-    "github": Format("hf_lineage.report.github"),
+    "text": Format("hf_lineage.report.formats.text"),
+    "json": Format("hf_lineage.report.formats.json"),
+    "markdown": Format("hf_lineage.report.formats.markdown"),
+    "html": Format("hf_lineage.report.formats.html"),
+    "badge": Format("hf_lineage.report.formats.badge"),
+    "sarif": Format("hf_lineage.report.formats.sarif"),
+    "sarif-alerts": Format("hf_lineage.report.formats.sarif", "alerts"),
+    "junit": Format("hf_lineage.report.formats.junit"),
+    "codequality": Format("hf_lineage.report.formats.codequality"),
+    "cyclonedx": Format(
+        "hf_lineage.report.formats.cyclonedx", extra=Extra("cyclonedx", "cyclonedx", "cyclonedx-python-lib")
+    ),
+    "spdx": Format("hf_lineage.report.formats.spdx"),
+    "gpai": Format("hf_lineage.report.formats.gpai"),
+    "intoto": Format("hf_lineage.report.formats.intoto"),
+    "intoto-predicate": Format("hf_lineage.report.formats.intoto", "render_predicate"),
+    "checksums": Format("hf_lineage.report.formats.intoto", "checksums"),
+    "github": Format("hf_lineage.report.formats.github"),
 }
 """Name, as in `--format NAME` and `--report NAME=FILE`, -> format."""
 
 BESIDE = {
-    "text": Format("hf_lineage.report.controls", "text"),
-    "json": Format("hf_lineage.report.controls", "render_json"),
-    "markdown": Format("hf_lineage.report.controls", "render_markdown"),
-    "html": Format("hf_lineage.report.controls_page"),
+    "text": Format("hf_lineage.report.controls.text", "text"),
+    "json": Format("hf_lineage.report.controls.text", "render_json"),
+    "markdown": Format("hf_lineage.report.controls.text", "render_markdown"),
+    "html": Format("hf_lineage.report.controls.page"),
 }
 """The same of two models beside controls."""
 
@@ -97,7 +98,7 @@ def write_report(report: Report, form: str, file: Path) -> None:
 
     Raise NothingToCompare for a format that has nothing to say of it, OptionError where a package is missing.
     """
-    from hf_lineage.files.atomic import write_output
+    from hf_lineage.files import write_output
 
     write_output(file, renderer(form)(report, True).encode())
 

@@ -10,22 +10,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 from tqdm import tqdm
 
-from hf_lineage.architecture.layout import Layout
-from hf_lineage.checkpoint import Checkpoint
-from hf_lineage.checkpoint.memory import Memory
-from hf_lineage.checkpoint.stored import StoredRows
+from hf_lineage.architecture import Layout
+from hf_lineage.checkpoint import Checkpoint, Memory, StoredRows
 from hf_lineage.errors import NothingToCompare, OptionError
-from hf_lineage.signature import devices
-from hf_lineage.signature.branches import numbers_made, read_by_rows, tensors, terms
-from hf_lineage.signature.matrices import Matrix, Read
-from hf_lineage.signature.parallel import Share, alone, workers
+from hf_lineage.signature.computing import Share, alone, devices, workers
+from hf_lineage.signature.products import (
+    Block,
+    Matrix,
+    Probes,
+    Read,
+    Term,
+    numbers_made,
+    read_by_rows,
+    summarise,
+    tensors,
+    terms,
+)
 from hf_lineage.signature.recipe import READER_SUMS, Array, Recipe
-from hf_lineage.signature.residual import Block, Probes, summarise
-from hf_lineage.signature.term import Term
 from hf_lineage.signature.values import PathSignature, UnitCodes
-
-Branches = Mapping[str, Iterable[Term]]
-"""Path -> the terms of its branch in one layer."""
 
 COPIES = 2
 """Copies of a layer's matrices in memory: as stored, and with heads repeated or experts unstacked."""
@@ -102,8 +104,9 @@ class Extraction:
         width, numbers = self.width, self.layout.numbers(path)
         widths = tuple(map(self.dimension, numbers))
         unlike = widths if min(widths) < width else ()
-        size = min(self.recipe.coordinates, *widths)
-        return empty(len(numbers), (width, columns), size, unlike, readers=self.readers)
+        return empty(
+            len(numbers), (width, columns), min(self.recipe.coordinates, *widths), unlike, readers=self.readers
+        )
 
     @property
     def room(self) -> int:
@@ -135,8 +138,8 @@ class Extraction:
 
     def _loaded(
         self, layers: Iterator[int], placed: Sequence[devices.Device], share: Share
-    ) -> Iterator[tuple[int, Branches]]:
-        """Yield some layers, each with its branches on its device; meanwhile the system fetches the layer after it."""
+    ) -> Iterator[tuple[int, Mapping[str, Iterable[Term]]]]:
+        """Yield some layers, each with its terms by path on its device; meanwhile the layer after it is fetched."""
         memory = Memory()
         for layer in layers:
             self.checkpoint.prefetch(*self._names(layer, self.paths))
@@ -148,8 +151,7 @@ class Extraction:
 
     def _read(self, layer: int, memory: Memory, share: Share) -> dict[str, Matrix]:
         """The tensors of a layer by name, in `memory`, which the layer before it no longer needs."""
-        names = self._names(layer, self.paths)
-        rows = self._rows(layer)
+        names, rows = self._names(layer, self.paths), self._rows(layer)
         tensors: dict[str, Matrix] = {name: rows[name] for name in names if name in rows}
         whole = [name for name in names if name not in rows]
         memory.reuse(part.size for part in self.checkpoint.parts(whole).values())
@@ -205,8 +207,7 @@ def extract_paths(
     Raise NothingToCompare for a path that the model does not have, OptionError where the memory does not suffice.
     """
     wanted = tuple(paths)
-    absent = [path for path in wanted if path not in layout.paths]
-    if absent:
+    if absent := [path for path in wanted if path not in layout.paths]:
         raise NothingToCompare(f"{layout.factorization.name} has no path {absent[0]}; it has {', '.join(layout.paths)}")
     extraction = Extraction(checkpoint, layout, recipe, wanted, devices.budgets(max_memory), readers)
     if recipe.probes is not None or extraction.room >= extraction.width:

@@ -1,6 +1,6 @@
 """Fields of options that take what people write, and hold one kind of value: a path, or names.
 
-They are descriptors because a type checker then knows both kinds; `hf_lineage.checking.settled` turns one into the
+They are descriptors because a type checker then knows both kinds; `hf_lineage.checking.option_types` turns one into the
 other.
 """
 

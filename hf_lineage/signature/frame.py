@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hf_lineage.signature.arrays import Tensor
+    from hf_lineage.signature.computing import Tensor
 
 STREAM = "residual"
 """The frame that recipes name unless told otherwise."""

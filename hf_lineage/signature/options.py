@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hf_lineage.architecture.paths import ALL, PATHS
+from hf_lineage.architecture.registry import ALL, PATHS
 from hf_lineage.errors import OptionError
 from hf_lineage.signature.fields import Names, OptionalPath
 from hf_lineage.signature.recipe import RECIPES, Recipe

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hf_lineage.annotate.section import NO_MORE, NONE, figures, share
+from hf_lineage.annotate import NO_MORE, NONE, figures, share
 from hf_lineage.errors import printable
-from hf_lineage.report import wording
-from hf_lineage.report.markdown import escaped, paragraph, table
+from hf_lineage.report.formats import escaped, markdown_table, paragraph
+from hf_lineage.report.words import wording
 from hf_lineage.watch.ledger import Claim, Entry
 
 COLUMNS = ("Declared base", "At commit", "Declared in", "Score", "Inherited", "p")
@@ -38,7 +38,7 @@ def _issue(entry: Entry, contradicted: list[Claim]) -> Iterator[str]:
         f"{paragraph(entry.model)} declares a base, and its weights do not show that they come from it. It was checked "
         f"at commit {escaped(entry.commit)} on {entry.checked_at:%Y-%m-%d} by hf-lineage {escaped(entry.tool.version)}."
     )
-    yield table(COLUMNS, map(_cells, shown))
+    yield markdown_table(COLUMNS, map(_cells, shown))
     if hidden:
         yield f"The ledger has {hidden} more."
     yield "Check it yourself:"

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hf_lineage.checking.options import Options
-from hf_lineage.files.atomic import write_output
-from hf_lineage.index.building import Progress
-from hf_lineage.index.gathering import gather
+from hf_lineage.checking import Options
+from hf_lineage.files import write_output
+from hf_lineage.index.building import Progress, gather
 from hf_lineage.index.tree import criteria, grow
 from hf_lineage.report.tree import FORMATS
 from hf_lineage.watch.ledger import Entry

@@ -20,8 +20,7 @@ import msgspec
 
 from hf_lineage import __version__
 from hf_lineage.errors import LedgerError, printable
-from hf_lineage.files.atomic import appending
-from hf_lineage.files.regular import open_regular
+from hf_lineage.files import appending, open_regular
 from hf_lineage.watch import older_lines
 
 SCHEMA_VERSION = 2

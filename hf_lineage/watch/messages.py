@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hf_lineage.annotate.section import NONE
+from hf_lineage.annotate import NONE
 from hf_lineage.errors import printable
-from hf_lineage.report import wording
+from hf_lineage.report.words import wording
 from hf_lineage.watch.page import VERDICT, Page
 
 TITLE = "Lineage of what changed"

@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hf_lineage import __version__
-from hf_lineage.annotate.section import NONE, figures, share
+from hf_lineage.annotate import NONE, figures, share
 from hf_lineage.errors import printable
-from hf_lineage.evidence.policy import NO_POLICY, Policy, Waiver, status
-from hf_lineage.evidence.verdict import SEVERITY, ExitCode, Kind
-from hf_lineage.hub.listing import Release
-from hf_lineage.report import markdown as md
-from hf_lineage.report import text as txt
-from hf_lineage.report import wording
-from hf_lineage.report.encoding import indented
+from hf_lineage.evidence import SEVERITY, ExitCode, Kind
+from hf_lineage.hub import Release
+from hf_lineage.policy import NO_POLICY, Policy, Waiver, status
+from hf_lineage.report.formats import markdown as md
+from hf_lineage.report.formats import text as txt
+from hf_lineage.report.words import indented, wording
 from hf_lineage.watch import messages
 from hf_lineage.watch.ledger import SCHEMA_VERSION, Claim, Entry
 from hf_lineage.watch.page import ERROR, VERDICT, Page
@@ -143,7 +142,7 @@ def text(page: Page) -> str:
 
 def markdown(page: Page) -> str:
     """Return a page for a step summary."""
-    table = [md.table(page.columns, page.rows)] if page.rows else []
+    table = [md.markdown_table(page.columns, page.rows)] if page.rows else []
     blocks = (
         "### Lineage of what changed",
         *table,

@@ -10,19 +10,16 @@ from pathlib import Path
 
 import msgspec
 
-from hf_lineage.checking.api import check_source, without_model
-from hf_lineage.checking.naming import is_here, locate
-from hf_lineage.checking.options import Options
-from hf_lineage.claims.sources import read_claims
+from hf_lineage.checking import Options, check_source, without_model
+from hf_lineage.checking.source import is_here, locate
+from hf_lineage.claims import read_claims
 from hf_lineage.errors import CheckpointError, NetworkError, NoModelError, OptionError, RepositoryError, printable
-from hf_lineage.evidence.empirical_null import published_null
-from hf_lineage.evidence.policy import NO_POLICY, Policy
-from hf_lineage.evidence.verdict import ExitCode
-from hf_lineage.files.folders import is_folder
-from hf_lineage.hub import listing
-from hf_lineage.hub.listing import Listing, Release
-from hf_lineage.hub.reference import hub_name, resolve
-from hf_lineage.report import record
+from hf_lineage.evidence import ExitCode
+from hf_lineage.evidence.nulls import published_null
+from hf_lineage.files import is_folder
+from hf_lineage.hub import Listing, Release, hub_name, listing, resolve
+from hf_lineage.policy import NO_POLICY, Policy
+from hf_lineage.report.record import record
 from hf_lineage.watch import ledger
 from hf_lineage.watch.ledger import Claim, Entry, Ledger
 from hf_lineage.watch.rendering import Plan, Run, outcome

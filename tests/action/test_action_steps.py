@@ -13,11 +13,11 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
-from hf_lineage.report import json as own_json
+from hf_lineage.report.formats import json as own_json
 from tests import hostile
 from tests.github import ROOT, SHELL, action, commands, installed, run_action
+from tests.invoking import lineage
 from tests.models import WEIGHTS, family
-from tests.running import lineage
 
 HUB = ROOT / "examples" / "hub"
 EVERY = "text, json, markdown, sarif, junit, cyclonedx, intoto"
@@ -216,7 +216,7 @@ def test_a_bug_is_shown_where_the_runner_takes_nothing_for_a_command(tmp_path):
     ready = installed(tmp_path / "venv")
     (packages,) = (tmp_path / "venv").rglob("site-packages")
     (packages / "sitecustomize.py").write_text(
-        "import hf_lineage.report.text as text\n"
+        "import hf_lineage.report.formats.text as text\n"
         "def render(*arguments): raise KeyError('x\\n::error::owned\\n##[error]owned')\n"
         "text.render = render\n"
     )

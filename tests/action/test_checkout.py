@@ -18,8 +18,8 @@ from packaging.utils import canonicalize_name
 from tests import wheels
 from tests.cli.test_pre_commit import committed
 from tests.github import PYTHON, ROOT, run_action
+from tests.invoking import environment
 from tests.models import family
-from tests.running import environment
 
 MODULES = (
     *("venv", "pip", "ensurepip", "json", "site", "sitecustomize", "usercustomize", "runpy", "hatchling", "setup"),

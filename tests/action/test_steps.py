@@ -15,8 +15,8 @@ from hf_lineage.report import FORMATS
 from tests.action.events import commit, started
 from tests.github import ROOT, commands, outputs
 from tests.github import action as action_yml
+from tests.invoking import environment
 from tests.models import card, family, tiny_llama
-from tests.running import environment
 from tests.server import serving
 from tests.server.client import connect
 

@@ -10,11 +10,11 @@ import pytest
 
 from hf_lineage.annotate import annotation
 from hf_lineage.errors import OptionError, SignatureError
-from hf_lineage.report import record
+from hf_lineage.report.record import record
 from tests.cards import CARDS
+from tests.invoking import lineage
 from tests.long import first_of
 from tests.models import WEIGHTS, card, tiny_llama
-from tests.running import lineage
 
 
 def annotate(hub, *arguments, model="fern/child"):

@@ -5,8 +5,8 @@ from huggingface_hub import constants
 
 from hf_lineage.annotate import annotation
 from hf_lineage.errors import NetworkError, RepositoryError
+from tests.invoking import lineage
 from tests.models import card, fine_tuned, tiny_llama
-from tests.running import lineage
 from tests.server import serving
 from tests.server.client import connect
 from tests.server.commits import Commits

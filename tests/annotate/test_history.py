@@ -7,9 +7,9 @@ import pytest
 
 from hf_lineage import Options, check
 from hf_lineage.annotate import history
-from hf_lineage.report import record
+from hf_lineage.report.record import record
 from tests import goldens
-from tests.running import lineage
+from tests.invoking import lineage
 
 BASE = "acme/base"
 FIRST = {"schema_version": 1, "tool": {"name": "hf-lineage", "version": "0.0.1"}, "model": "fern/child"}

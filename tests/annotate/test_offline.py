@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.running import lineage
+from tests.invoking import lineage
 
 
 def files(hub):

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from hf_lineage.annotate.same import same_parent
-from hf_lineage.evidence.inherited import MOST
-from hf_lineage.report import record
-from hf_lineage.report.merge_record import RecordedParent, RecordedShare
+from hf_lineage.evidence.units.inherited import MOST
+from hf_lineage.report.findings.merge_record import RecordedParent, RecordedShare
+from hf_lineage.report.record import record
 from tests import models
+from tests.invoking import lineage
 from tests.models import card, fine_tuned, tiny_llama
-from tests.running import lineage
 
 LAYERS = 12
 RECORD = "fern/child/lineage/claims.json"

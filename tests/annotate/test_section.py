@@ -8,8 +8,8 @@ from markdown_it import MarkdownIt
 
 from hf_lineage.annotate import section
 from hf_lineage.claims import card
-from hf_lineage.report import record
-from hf_lineage.report.merge_record import RecordedParent, RecordedShare
+from hf_lineage.report.findings.merge_record import RecordedParent, RecordedShare
+from hf_lineage.report.record import record
 from tests import goldens
 from tests.hostile import NAMES
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage.architecture.fit import Fit, turned
-from hf_lineage.architecture.lookup import Slot
 from hf_lineage.architecture.matrix_sets import Heads, LayerSet
+from hf_lineage.architecture.registry.lookups import Slot
 from hf_lineage.errors import CheckpointError
 from tests.architecture.test_layout import HEADS, HIDDEN, PLAIN, SIZE, WIDTH, factorization
 

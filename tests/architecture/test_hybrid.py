@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from hf_lineage import Options, compare, extract, inspect
-from hf_lineage.checking.opened import headers
+from hf_lineage.checking.source.opening import headers
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.devices import budgets
+from hf_lineage.running.model.models import tiny_model
+from hf_lineage.signature.computing.devices import budgets
 from hf_lineage.signature.extraction import Extraction, Residuals
-from hf_lineage.signature.proving.models import tiny_model
-from hf_lineage.signature.store import load_signature, save_signature
+from hf_lineage.signature.sources.store import load_signature, save_signature
 
 KINDS = ["full_attention", "conv", "full_attention", "conv", "conv"]
 OPTIONS = Options(paths=("mlp", "value_output", "query_key"), permutations=299)

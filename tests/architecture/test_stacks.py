@@ -12,16 +12,16 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare, extract, inspect
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.lookup import factorizations, lookup
-from hf_lineage.architecture.schema import as_sets
-from hf_lineage.checking.opened import headers
-from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.architecture.registry.lookups import factorizations, lookup
+from hf_lineage.architecture.registry.schema import as_sets
+from hf_lineage.checking.source.opening import headers
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError
-from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.branches import terms
+from hf_lineage.signature.products.branches import terms
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.store import load_signature, save_signature
+from hf_lineage.signature.sources.store import load_signature, save_signature
 
 EXACT = replace(RECIPES["robust"], probes=None)
 RESNET: dict[str, Any] = {"embedding_size": 16, "hidden_sizes": [16, 24], "depths": [3, 4], "layer_type": "basic"}

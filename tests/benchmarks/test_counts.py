@@ -11,7 +11,7 @@ from benchmarks.isolated import isolated
 from benchmarks.shapes import Model
 from benchmarks.writing import write_model, write_signatures
 from hf_lineage.checkpoint.numbers import single
-from hf_lineage.evidence.permutation_null import permutation_null
+from hf_lineage.evidence.nulls.permutation import permutation_null
 from hf_lineage.signature.extraction import extract_paths
 
 COMMITTED = json.loads(counts.FILE.read_text(encoding="utf-8"))

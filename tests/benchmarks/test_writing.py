@@ -8,7 +8,7 @@ from benchmarks.shapes import QUICK
 from benchmarks.tasks import blocks
 from benchmarks.writing import write_model, write_signatures
 from hf_lineage import compare, extract
-from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import resolve
 from tests.long import first_of
 

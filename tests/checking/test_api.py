@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare, extract, load_signature, save_signature
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError
-from hf_lineage.report import text
+from hf_lineage.report.formats import text
 from hf_lineage.signature.recipe import RECIPES
 from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
 from tests.published.steps import torch_file

@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage import Options, compare
 from hf_lineage.checking.controls import compare_beside
-from hf_lineage.checking.reading import Reading
+from hf_lineage.checking.source.lazy_signature import Reading
 from hf_lineage.errors import OptionError, RepositoryError
 from tests.models import EXAMPLES, card, fine_tuned, tiny_llama
 

@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import compare
 from hf_lineage.checking.policies import under
-from hf_lineage.evidence.policy_file import parse
-from hf_lineage.report import json as as_json
+from hf_lineage.policy.file import parse
+from hf_lineage.report.formats import json as as_json
 from tests import decoys
 from tests.decoys import GENERAL, OTHER, Pair, loaded, made
 from tests.models import WEIGHTS, edit_json
@@ -277,8 +277,8 @@ def test_an_adapter_that_makes_another_model_of_the_weights_is_two_readings(pair
 
 @pytest.mark.parametrize("settings", [{}, {"use_rslora": True}, {"lora_alpha": 64}])
 def test_an_adapter_is_added_as_peft_adds_it(pair, settings):
-    from hf_lineage.checking.opened import described, opened
-    from hf_lineage.checking.variants import with_adapter
+    from hf_lineage.checking.source.load_variants import with_adapter
+    from hf_lineage.checking.source.opening import described, opened
     from hf_lineage.hub.reference import resolve
 
     folder = adapter(pair, 4, 0.1, **settings)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hf_lineage import Options, compare
-from hf_lineage.checking import units
+from hf_lineage.checking.judge import units
 from tests import experts
 from tests.experts import HIDDEN, WIDTH, edited, made, noised, reordered, rotated, seen_by, shuffled, turn
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from hf_lineage.checking.policies import FILE, OWN, asked, read, under
-from hf_lineage.checking.rows import NAMED
+from hf_lineage.checking.results.rows import NAMED
 from hf_lineage.errors import CheckpointError, OptionError
-from hf_lineage.evidence.derivation import Derivation, Means
-from hf_lineage.evidence.policy import EXACT, Policy, Waiver
-from hf_lineage.evidence.policy_file import LARGEST
+from hf_lineage.evidence.derivation.derivation import Derivation, Means
 from hf_lineage.evidence.verdict import ExitCode, Kind
 from hf_lineage.hub.reference import RepoRef
+from hf_lineage.policy.file import LARGEST
+from hf_lineage.policy.policy import EXACT, Policy, Waiver
 from tests.pages import measured, report, row
 
 TODAY = datetime.date(2026, 11, 22)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_lineage.checkpoint import files_beside, open_checkpoint, weight_files
+from hf_lineage.checkpoint.files import files_beside, weight_files
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 from tests.models import WEIGHTS, edit_json, shard, tiny_llama

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from hf_lineage.checkpoint import open_checkpoint
-from hf_lineage.checkpoint.opening import open_file
+from hf_lineage.checkpoint.opening import open_checkpoint, open_file
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 from tests.models import WEIGHTS, Trap, edit_json, shard, tiny_llama

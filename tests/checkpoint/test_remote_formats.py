@@ -5,8 +5,8 @@ import re
 import pytest
 
 from hf_lineage import Options, compare
-from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.checkpoint import remote as reading
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.stored import header
 from hf_lineage.hub import ranges
 from hf_lineage.hub.reference import resolve

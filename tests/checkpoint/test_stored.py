@@ -8,9 +8,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.numbers import DTYPES
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
+from tests.invoking import check, lineage
 from tests.models import WEIGHTS, card, edit_json, spoil, tiny_llama
-from tests.running import check, lineage
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@ import json
 
 import pytest
 
+from hf_lineage.checkpoint.foreign.gguf.files import Head
+from hf_lineage.checkpoint.foreign.gguf.header import GgufHeader
 from hf_lineage.claims import names, sources
 from hf_lineage.claims.names import Name
 from hf_lineage.claims.sources import Claim, Claims, ClaimSource, read_claims
 from hf_lineage.errors import CheckpointError
-from hf_lineage.files.gguf_header import GgufHeader
-from hf_lineage.hub.gguf_files import Head
 from hf_lineage.hub.reference import RepoRef
 
 CARD, LORA, MERGE = "README.md", "adapter_config.json", "mergekit_config.yml"

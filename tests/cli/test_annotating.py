@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.invoking import lineage
 from tests.models import tiny_llama
-from tests.running import lineage
 
 CHILD = "fern/child"
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.invoking import check, lineage
 from tests.models import (
     WEIGHTS,
     Trap,
@@ -20,7 +21,6 @@ from tests.models import (
     tiny_gpt2,
     tiny_llama,
 )
-from tests.running import check, lineage
 
 
 def test_a_true_claim_is_related(hub):

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from tests.invoking import lineage
 from tests.models import EXAMPLES
-from tests.running import lineage
 
 HUB = ("--local-hub", EXAMPLES)
 

@@ -11,8 +11,8 @@ import pytest
 
 from hf_lineage import cli
 from hf_lineage.watch.rendering import FORMATS
+from tests.invoking import check, lineage
 from tests.models import WEIGHTS, tiny_gpt2
-from tests.running import check, lineage
 
 RAISE_IT = "raise the limit on the size of files (ulimit -f)"
 

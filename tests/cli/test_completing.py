@@ -10,7 +10,7 @@ import pytest
 
 from hf_lineage.cli import cli
 from hf_lineage.cli.completing import SHELLS
-from tests.running import Outcome, environment, lineage, process
+from tests.invoking import Outcome, environment, lineage, process
 
 ASKED = {
     "bash": """

@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from hf_lineage import Options, check
-from hf_lineage.architecture.lookup import registry_root
+from hf_lineage.architecture.registry.lookups import registry_root
 from hf_lineage.errors import OptionError
 from tests.conformance import tiny_model
+from tests.invoking import lineage
 from tests.models import card, edit_json, family, fine_tuned, spoil, tiny_llama
-from tests.running import lineage
 
 AS = "read as LlamaForCausalLM (--as) in place of YiForCausalLM; that it computes the same is not proved"
 
@@ -213,7 +213,7 @@ def test_the_trust_file_may_name_the_folder(hub, tmp_path):
 
 
 def test_a_proof_without_its_packages_says_what_to_install(unlisted, monkeypatch):
-    monkeypatch.setitem(sys.modules, "hf_lineage.signature.proving.prove", None)
+    monkeypatch.setitem(sys.modules, "hf_lineage.running.proof.proving", None)
     refused = lineage(*unlisted[2])
     assert (refused.code, "pip install 'hf-lineage[prove] @ git+" in refused.error) == (2, True)
 

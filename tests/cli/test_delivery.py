@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.invoking import check, lineage
 from tests.models import WEIGHTS
-from tests.running import check, lineage
 
 
 def test_a_format_that_has_nothing_to_say_is_left_out_with_a_line(hub, tmp_path):

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.running import lineage
+from tests.invoking import lineage
 from tests.server.client import connect_to_nothing
 
 

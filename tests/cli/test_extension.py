@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import extensions
-from tests.running import environment
+from tests.invoking import environment
 from tests.server import serving
 from tests.server.client import QUIET
 

@@ -3,9 +3,9 @@
 import pytest
 
 from hf_lineage.cli.governing import policy_in
-from hf_lineage.evidence.policy import NO_POLICY, Policy
+from hf_lineage.policy.policy import NO_POLICY, Policy
+from tests.invoking import lineage
 from tests.models import card, tiny_llama
-from tests.running import lineage
 from tests.server.client import connect
 from tests.watching import publishing
 

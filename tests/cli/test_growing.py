@@ -7,9 +7,9 @@ import shlex
 import pytest
 
 from hf_lineage.cli.growing import FORMATS
-from hf_lineage.report import tree
+from hf_lineage.report.tree import formats as tree
+from tests.invoking import lineage
 from tests.models import EXAMPLES
-from tests.running import lineage
 
 HUB = ("--local-hub", EXAMPLES)
 GPT2 = ("acme/gpt2-base", "fern/gpt2-finetune-a", "heron/llama-int8-rounded")

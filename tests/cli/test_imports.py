@@ -8,8 +8,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from tests.invoking import environment
 from tests.models import WIDTH, card, fine_tuned, tiny_llama
-from tests.running import environment
 
 HEAVY = ("accelerate", "torch", "transformers")
 PROGRAM = f"""

@@ -8,13 +8,13 @@ import shutil
 import pytest
 
 from hf_lineage.cli.indexing import progress
-from hf_lineage.index.catalogue import Catalogue
+from hf_lineage.index.storage.catalogue import Catalogue
 from tests import gguf_models, streams
 from tests.checkpoint.formats import test_bnb as bnb
 from tests.index.foreign import aborting
+from tests.invoking import lineage, process
 from tests.models import EXAMPLES
 from tests.quantizing import repacked
-from tests.running import lineage, process
 
 HUB = ("--local-hub", EXAMPLES)
 GPT2 = ("acme/gpt2-base", "fern/gpt2-finetune-a")

@@ -6,8 +6,8 @@ from dataclasses import fields
 import pytest
 
 from hf_lineage.cli.delivery import Delivery
+from tests.invoking import lineage
 from tests.models import EXAMPLES, fine_tuned, tiny_gpt2, tiny_llama
-from tests.running import lineage
 
 BASE, CHILD = "acme/base", "fern/child"
 

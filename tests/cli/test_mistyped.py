@@ -3,8 +3,8 @@
 import pytest
 
 from hf_lineage import LineageError, Options, __version__, check, compare, extract, inspect
+from tests.invoking import lineage
 from tests.models import tiny_llama
-from tests.running import lineage
 
 HELP = " (--help shows the usage)"
 TYPED = {

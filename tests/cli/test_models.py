@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from hf_lineage.signature.store import load_signature
+from hf_lineage.signature.sources.store import load_signature
+from tests.invoking import lineage
 from tests.models import spoil
-from tests.running import lineage
 
 MODEL = "acme/base"
 

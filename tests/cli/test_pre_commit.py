@@ -11,8 +11,8 @@ import yaml
 
 from tests.gguf_models import write
 from tests.github import ROOT, installed
+from tests.invoking import environment
 from tests.models import family, tiny_llama
-from tests.running import environment
 
 MANIFEST = ".pre-commit-hooks.yaml"
 

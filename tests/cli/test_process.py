@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.invoking import COMMAND, Outcome, environment, process
 from tests.long import first_of
 from tests.models import WEIGHTS, edit_json, raw_safetensors, shard, spoil, tiny_llama
-from tests.running import COMMAND, Outcome, environment, process
 
 FULL = "what is to be written finds no room ([Errno 28] No space left on device)"
 

@@ -7,8 +7,8 @@ import pytest
 
 from hf_lineage.hub import trees
 from tests.index.foreign import aborting
+from tests.invoking import lineage
 from tests.models import EXAMPLES
-from tests.running import lineage
 from tests.server.commits import Commits
 
 INDEX, MODELS = "wren/index", ("acme/llama-base", "fern/llama-finetune-a")

@@ -10,8 +10,8 @@ from huggingface_hub.utils.tqdm import are_progress_bars_disabled, enable_progre
 from hf_lineage import check
 from hf_lineage.cli import cli
 from hf_lineage.cli.indexing import progress
+from tests.invoking import lineage
 from tests.models import EXAMPLES, edit_json, tiny_llama
-from tests.running import lineage
 
 RELATED, UNRELATED, BASE = (
     EXAMPLES / name for name in ("fern/llama-finetune-a", "otter/llama-independent", "acme/llama-base")
@@ -86,7 +86,7 @@ def test_no_progress_is_shown_meanwhile(monkeypatch):
         seen.append((are_progress_bars_disabled(), progress("Reading")([1])))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hf_lineage.index.building.every", watched)
+    monkeypatch.setattr("hf_lineage.index.building.building.every", watched)
     monkeypatch.setattr("tqdm.tqdm", lambda models, **named: named["disable"])
     assert lineage("tree", "a/b", "-q").code == 130
     assert seen == [(True, True)]

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
+from tests.invoking import lineage
 from tests.models import EXAMPLES, WEIGHTS
-from tests.running import lineage
 from tests.server.client import connect_to_nothing
 
 BASE, CHILD = EXAMPLES.resolve() / "acme/llama-base", EXAMPLES.resolve() / "fern/llama-finetune-a"

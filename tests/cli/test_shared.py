@@ -10,7 +10,7 @@ from hf_lineage.cli.kinds import writable
 from hf_lineage.cli.shared import make_options, with_examples, with_options, write
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.signature.recipe import RECIPES
-from tests.running import lineage
+from tests.invoking import lineage
 
 CHOICE = {"recipe": "robust", "paths": "mlp", "probes": 64, "exact": False}
 

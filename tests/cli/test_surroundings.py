@@ -8,8 +8,8 @@ import pytest
 from hf_lineage.cli.surroundings import refuse_unusable_variables
 from hf_lineage.errors import OptionError
 from tests.github import ROOT
+from tests.invoking import COMMAND, environment, process
 from tests.models import tiny_llama
-from tests.running import COMMAND, environment, process
 
 CLOSED = "hf-lineage: standard output is closed, so the result cannot be printed; leave it open, or name a file with -o"
 

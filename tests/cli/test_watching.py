@@ -7,7 +7,7 @@ import pytest
 from hf_lineage.cli.watching import _write_issues
 from hf_lineage.watch import run as watching
 from hf_lineage.watch.rendering import Plan
-from tests.running import lineage
+from tests.invoking import lineage
 
 
 @pytest.fixture

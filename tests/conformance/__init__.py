@@ -2,18 +2,18 @@
 
 import transformers
 
-from hf_lineage.signature.proving.active import inactive
-from hf_lineage.signature.proving.models import otherwise, required, tiny_model
-from hf_lineage.signature.proving.proof import deviations, faults
-from hf_lineage.signature.proving.rules import (
+from hf_lineage.running.model.models import otherwise, required, tiny_model
+from hf_lineage.running.model.tiny_model import Specimen, specimen
+from hf_lineage.running.proof.active import inactive
+from hf_lineage.running.proof.differences import deviations, faults
+from hf_lineage.running.proof.rules import (
     against_plan,
     gains_left_out,
     norms_left_out,
     output_norms_mistaken,
     wrong_normalization,
 )
-from hf_lineage.signature.proving.specimen import Specimen, specimen
-from hf_lineage.signature.proving.stream import layers_left_out
+from hf_lineage.running.stream import layers_left_out
 from tests.conformance.pretence import pretend
 from tests.conformance.variants import variants
 

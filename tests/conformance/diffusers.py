@@ -10,8 +10,8 @@ import diffusers
 import torch
 from diffusers.models import attention_processor
 
-from hf_lineage.signature.proving.specimen import Specimen, read_back
-from hf_lineage.signature.proving.wanted import HEADS, PICTURE, WIDTH
+from hf_lineage.running.model.sizes import HEADS, PICTURE, WIDTH
+from hf_lineage.running.model.tiny_model import Specimen, read_back
 
 CHANNELS, TEXT, TEXT_WIDTH = 4, 3, 24
 SIZES = {"num_attention_heads": HEADS, "attention_head_dim": WIDTH // HEADS, "num_layers": 2}

@@ -22,10 +22,10 @@ import transformers
 from transformers import PreTrainedConfig
 
 from hf_lineage.architecture.layers import KERNEL, find_layers
-from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture.registry.schema import Factorization
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.proving.inputs import runner, sample
-from hf_lineage.signature.proving.specimen import specimen
+from hf_lineage.running.model.inputs import runner, sample
+from hf_lineage.running.model.tiny_model import specimen
 
 TOKENS = 6
 LEFT = 1 / 20

@@ -21,12 +21,12 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from hf_lineage.architecture.libraries import STRUCTURE
-from hf_lineage.architecture.lookup import factorizations, registry_root
+from hf_lineage.architecture.loading.libraries import STRUCTURE
+from hf_lineage.architecture.registry.lookups import factorizations, registry_root
 from hf_lineage.errors import LineageError
-from hf_lineage.signature.proving.proof import faults
-from hf_lineage.signature.proving.specimen import Specimen, read_back
-from hf_lineage.signature.proving.wanted import HEADS, PICTURE, WIDTH
+from hf_lineage.running.model.sizes import HEADS, PICTURE, WIDTH
+from hf_lineage.running.model.tiny_model import Specimen, read_back
+from hf_lineage.running.proof.differences import faults
 
 os.environ["TIMM_FUSED_ATTN"] = "0"  # attention says what it scores
 

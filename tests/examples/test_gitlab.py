@@ -16,13 +16,13 @@ import yaml
 
 from hf_lineage import __version__
 from hf_lineage.checking.policies import under
-from hf_lineage.evidence.policy import Policy
 from hf_lineage.evidence.procedure import ACCEPTABLE, FAIL_ON
+from hf_lineage.policy.policy import Policy
 from hf_lineage.report import FORMATS
 from tests.examples.installed import HUB, asked, install, returning
 from tests.github import ROOT
+from tests.invoking import environment
 from tests.pages import measured, report, row
-from tests.running import environment
 
 FILE = ROOT / "examples/gitlab/templates/hf-lineage.yml"
 SPEC, JOBS = FILE.read_text("utf-8").split("\n---\n")

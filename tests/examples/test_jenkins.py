@@ -10,12 +10,12 @@ import pytest
 
 from hf_lineage import __version__
 from hf_lineage.checking.policies import under
-from hf_lineage.evidence.policy import Policy
+from hf_lineage.policy.policy import Policy
 from hf_lineage.report import FORMATS
 from tests.examples.installed import HUB, asked, install, returning
 from tests.github import ROOT
+from tests.invoking import environment
 from tests.pages import measured, report, row
-from tests.running import environment
 
 TEXT = (ROOT / "examples/jenkins/Jenkinsfile").read_text("utf-8")
 INSTALL, CHECK = re.findall(r"'''(.*?)'''", TEXT, re.DOTALL)

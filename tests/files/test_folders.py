@@ -12,9 +12,9 @@ from hf_lineage import check
 from hf_lineage.errors import CheckpointError
 from hf_lineage.files.folders import inside
 from hf_lineage.hub.reference import RepoRef, resolve
+from tests.invoking import lineage
 from tests.loading import LOADABLE, logits
 from tests.models import WEIGHTS, card, shard, tiny_llama
-from tests.running import lineage
 from tests.server.client import connect
 
 INDEX = "model.safetensors.index.json"

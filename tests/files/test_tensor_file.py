@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hf_lineage.files.tensor_file import Changed, HeaderLengthError, Stamp, opened_header, read_into
+from tests.invoking import environment
 from tests.models import raw_safetensors
-from tests.running import environment
 
 ONE = {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
 

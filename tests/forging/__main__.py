@@ -21,8 +21,8 @@ from typing import Any
 import torch
 import transformers
 
-from hf_lineage.architecture.lookup import listing
-from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture.registry.lookups import listing
+from hf_lineage.architecture.registry.schema import Factorization
 from tests.forging.kinds import TURNS
 from tests.forging.search import Outcome, classes, searched, subject
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from hf_lineage.architecture.lookup import factorizations
-from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.architecture.registry.schema import Factorization
 from hf_lineage.errors import LineageError
 from tests.conformance import CLASSES, required, variants
 from tests.decoys import Tensors, made

@@ -17,7 +17,7 @@ import transformers
 from hf_lineage import Options
 from hf_lineage.architecture.matrix_sets import LayerSet
 from hf_lineage.checking.api import comparing
-from hf_lineage.checking.opened import Opened, headers
+from hf_lineage.checking.source.opening import Opened, headers
 from hf_lineage.evidence.verdict import Verdict
 from hf_lineage.hub.reference import resolve
 from tests.decoys import Pair, Tensors

@@ -19,20 +19,20 @@ from safetensors.numpy import load_file, save
 
 from hf_lineage.architecture.drafting.suggestion import survey
 from hf_lineage.checking import policies
+from hf_lineage.checking.adapters.adapter_repository import LORA_FILE
 from hf_lineage.checking.api import extract
-from hf_lineage.checking.opened import headers
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.several import LORA_FILE
-from hf_lineage.checkpoint import open_checkpoint
-from hf_lineage.checkpoint.lora_file import open_lora_file
+from hf_lineage.checking.source.opening import headers
+from hf_lineage.checkpoint.lora.file import open_lora_file
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.claims.licence import stated
 from hf_lineage.claims.sources import CARD, MERGE_CONFIG, read_claims
 from hf_lineage.errors import LineageError
 from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
-from hf_lineage.report import record
+from hf_lineage.report.record import record
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources import trust
-from hf_lineage.signature.store import encode, load_signature
+from hf_lineage.signature.sources.store import encode, load_signature
 from hf_lineage.watch import ledger
 from tests import goldens
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.errors import SignatureError
-from hf_lineage.index import shards
-from hf_lineage.index.reader import RECEIVED, Reader
-from hf_lineage.index.shards import Entry
+from hf_lineage.index.storage import shards
+from hf_lineage.index.storage.reader import RECEIVED, Reader
+from hf_lineage.index.storage.shards import Entry
 from tests.fuzzing.changes import spliced
 
 ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")

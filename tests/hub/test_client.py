@@ -5,8 +5,8 @@ from huggingface_hub import snapshot_download
 
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub import client as client
+from tests.invoking import lineage, process
 from tests.models import card, fine_tuned, shard, tiny_llama
-from tests.running import lineage, process
 from tests.server import serving
 from tests.server.client import remote
 

@@ -9,9 +9,9 @@ from hf_lineage.errors import CheckpointError, NetworkError, RepositoryError
 from hf_lineage.hub import client as client
 from hf_lineage.hub import ranges
 from hf_lineage.hub.reference import resolve
+from tests.invoking import lineage
 from tests.long import first_of
 from tests.models import WEIGHTS, card, fine_tuned, tiny_llama
-from tests.running import lineage
 from tests.server import faults, serving
 from tests.server.client import cached, connect
 

@@ -8,7 +8,7 @@ import pytest
 
 from hf_lineage.hub import client, messages
 from hf_lineage.hub.messages import translated_messages
-from tests.running import process
+from tests.invoking import process
 from tests.server import faults
 from tests.server.client import remote
 

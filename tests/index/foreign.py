@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hf_lineage.index import shards
-from hf_lineage.index.shards import Entry
+from hf_lineage.index.storage import shards
+from hf_lineage.index.storage.shards import Entry
 
 ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")
 CODEC = 171

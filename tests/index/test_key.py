@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.index.key import BITS, for_testing, halves, key_of, similarities
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hf_lineage.architecture.lookup import registry_root
+from hf_lineage.architecture.registry.lookups import registry_root
+from tests.invoking import lineage
 from tests.models import fine_tuned, tiny_llama
 from tests.published.steps import STEPS
-from tests.running import lineage
 from tools.published import published_counts
 
 CASES = yaml.safe_load(Path(__file__).with_name("repositories.yaml").read_text(encoding="utf-8"))

@@ -3,10 +3,10 @@
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.controls import Control, Controlled
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.checking.results.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluate import judge
+from hf_lineage.evidence.evaluation import judge
 from hf_lineage.evidence.verdict import Unverifiable
 from tests.pages import measured
 

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from hf_lineage.checking.ancestors import Step
-from hf_lineage.checking.judged import Relative
-from hf_lineage.checking.rows import NAMED, Row
+from hf_lineage.checking.judge.ancestors import Step
+from hf_lineage.checking.results.report import Relative
+from hf_lineage.checking.results.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.shares import Parent, Share
+from hf_lineage.evidence.derivation.contributions import Parent, Share
 from hf_lineage.evidence.verdict import Kind, Unverifiable
 from tests.pages import measured, report, row
 

@@ -9,7 +9,7 @@ from huggingface_hub import constants
 from huggingface_hub.utils import close_session  # type: ignore[attr-defined]
 
 from hf_lineage.hub import client as asked
-from tests.running import environment
+from tests.invoking import environment
 from tests.server.hub import Hub
 
 QUIET = ("HF_HUB_DISABLE_XET", "HF_HUB_DISABLE_TELEMETRY", "HF_HUB_DISABLE_UPDATE_CHECK")

@@ -9,11 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_lineage.checking.opened import headers
+from hf_lineage.checking.source.opening import headers
 from hf_lineage.errors import NothingToCompare, OptionError
-from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature import devices
+from hf_lineage.signature.computing import devices
 from hf_lineage.signature.extraction import Extraction, Residuals, extract_paths
 from hf_lineage.signature.recipe import RECIPES
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_llama

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.checking.opened import headers
-from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.checking.source.opening import headers
+from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature import devices
-from hf_lineage.signature.arrays import on_device
+from hf_lineage.running.model.models import tiny_model
+from hf_lineage.signature.computing import devices
+from hf_lineage.signature.computing.arrays import on_device
+from hf_lineage.signature.computing.parallel import alone
 from hf_lineage.signature.extraction import Extraction, extract_paths
-from hf_lineage.signature.parallel import alone
-from hf_lineage.signature.proving.models import tiny_model
 from hf_lineage.signature.recipe import RECIPES
 from tests.models import spoil, tiny_gpt2, tiny_llama
 from tests.terms import random

@@ -11,8 +11,8 @@ from typing import Any
 
 import transformers
 
-from hf_lineage.architecture.lookup import factorizations
-from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.architecture.registry.schema import Factorization
 from tests.tensors.derive import beside, entries, layers
 from tests.tensors.explore import explored
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import transformers
 
-from hf_lineage.architecture.schema import Factorization, as_names
-from hf_lineage.architecture.world import older
+from hf_lineage.architecture.loading.class_tensors import older
+from hf_lineage.architecture.registry.schema import Factorization, as_names
 from tests.tensors.explore import DEFAULT, DEPTHS, Seen
 from tests.tensors.fit import Key, Row, defaults_of, fit
 from tests.tensors.names import Loaded, by_layer

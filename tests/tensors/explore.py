@@ -13,9 +13,9 @@ from typing import Any
 import torch
 import transformers
 
-from hf_lineage.architecture.lookup import setting, unmet
-from hf_lineage.architecture.schema import Factorization, as_stacks
-from hf_lineage.signature.proving.models import _asked, required
+from hf_lineage.architecture.registry.lookups import setting, unmet
+from hf_lineage.architecture.registry.schema import Factorization, as_stacks
+from hf_lineage.running.model.models import _asked, required
 from tests.conformance import variants
 from tests.tensors.names import Loaded, loaded, module
 

@@ -13,10 +13,10 @@ import transformers
 from transformers import conversion_mapping, core_model_loading
 
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.schema import Factorization, as_stacks
-from hf_lineage.architecture.world import relative
+from hf_lineage.architecture.loading.class_tensors import relative
+from hf_lineage.architecture.registry.schema import Factorization, as_stacks
 from hf_lineage.errors import CheckpointError
-from hf_lineage.signature.proving.models import tiny_config
+from hf_lineage.running.model.models import tiny_config
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.architecture.layers import find_layers
-from hf_lineage.architecture.lookup import factorizations, listing, slots
-from hf_lineage.architecture.schema import as_names, prefixes
-from hf_lineage.architecture.world import world
+from hf_lineage.architecture.loading.class_tensors import world
+from hf_lineage.architecture.registry.lookups import factorizations, listing, slots
+from hf_lineage.architecture.registry.schema import as_names, prefixes
 from hf_lineage.errors import CheckpointError
 from tests.conformance import CLASSES, required, tiny_model, variants
 from tests.long import first_of

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage.errors import printable
-from hf_lineage.evidence.policy import Policy, Waiver
 from hf_lineage.evidence.verdict import ExitCode, Kind
+from hf_lineage.policy.policy import Policy, Waiver
 from hf_lineage.watch import rendering
 from hf_lineage.watch.ledger import Inherited
 from hf_lineage.watch.rendering import FORMATS, Run, outcome, results

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.running import COMMAND, process
+from tests.invoking import COMMAND, process
 from tests.server import faults
 from tests.server.client import connect, remote
 from tests.watching import ALWAYS, EVERY, models, publishing, watch

@@ -20,7 +20,7 @@ from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.text import Corpus, documentation
 from hf_lineage import Options, compare
-from hf_lineage.architecture.paths import ALL
+from hf_lineage.architecture.registry.paths import ALL
 from hf_lineage.evidence.verdict import Verdict
 
 VERSION = 1

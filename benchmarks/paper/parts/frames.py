@@ -18,9 +18,9 @@ from benchmarks.paper.parts.adapters import Family, Workshop, load
 from benchmarks.paper.parts.disguises import digest
 from benchmarks.paper.parts.folders import rotate
 from benchmarks.paper.parts.language import Model, Schedule, train
-from hf_lineage.checking.opened import Opened, headers
-from hf_lineage.checking.units import shown
-from hf_lineage.evidence.framed import TOKEN, Test
+from hf_lineage.checking.judge.units import shown
+from hf_lineage.checking.source.opening import Opened, headers
+from hf_lineage.evidence.units.comparison import TOKEN, Test
 from hf_lineage.hub.reference import resolve
 from tests.laundering import permute_hidden
 

@@ -11,9 +11,9 @@ from benchmarks.paper.parts.models import Networks
 from benchmarks.paper.parts.scores import signature
 from hf_lineage import Options, Recipe, extract
 from hf_lineage.evidence.criteria import MINIMUM_EFFECT, Criteria
-from hf_lineage.evidence.evaluate import judge_path
-from hf_lineage.evidence.measure import measured
-from hf_lineage.evidence.pair import Pair
+from hf_lineage.evidence.evaluation import judge_path
+from hf_lineage.evidence.paths.measurement import measured
+from hf_lineage.evidence.paths.pair import Pair
 from hf_lineage.evidence.verdict import Evidence, Verdict
 from hf_lineage.signature.values import PathSignature
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from hf_lineage.evidence.comparison import compare_paths
+from hf_lineage.evidence.paths.comparison import compare_paths
+from hf_lineage.signature.computing.parallel import workers
 from hf_lineage.signature.extraction import empty, put
-from hf_lineage.signature.parallel import workers
+from hf_lineage.signature.products.residual import Probes, summarise
+from hf_lineage.signature.products.term import Term
 from hf_lineage.signature.recipe import RECIPES, Recipe
-from hf_lineage.signature.residual import Probes, summarise
-from hf_lineage.signature.term import Term
 from hf_lineage.signature.values import PathSignature
 
 Block = tuple[torch.Tensor, torch.Tensor]

@@ -20,8 +20,7 @@ from hf_lineage.architecture.drafting.layer_groups import BIASES, LayerGroup
 from hf_lineage.architecture.drafting.patterns import names
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.layout import Layout, bind
-from hf_lineage.architecture.lookup import setting
-from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, as_names, prefixes
+from hf_lineage.architecture.registry import BRANCH_ROLES, Factorization, as_names, prefixes, setting
 from hf_lineage.errors import CheckpointError, printable
 
 SHOWN = 20

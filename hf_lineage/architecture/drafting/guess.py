@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hf_lineage.architecture.drafting.layer_groups import LayerGroup
 from hf_lineage.architecture.drafting.patterns import KINDS, Pattern, YamlSet, candidates, names, patterns
 from hf_lineage.architecture.layers import Shape
-from hf_lineage.architecture.schema import ATTENTION_ROLES, Factorization, Norms, as_names, as_sets
+from hf_lineage.architecture.registry import ATTENTION_ROLES, Factorization, Norms, as_names, as_sets
 
 NORMS = ("norm", "output_norm", "inner_norm")
 MOST = 8

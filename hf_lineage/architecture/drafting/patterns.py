@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hf_lineage.architecture.layers import Shape
-from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, as_sets
+from hf_lineage.architecture.registry import BRANCH_ROLES, Factorization, MatrixSet, as_sets
 
 YamlSet = dict[str, Any]
 """A matrix set as a registry file writes it in YAML."""

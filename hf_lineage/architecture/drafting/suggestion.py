@@ -17,8 +17,19 @@ from hf_lineage.architecture.drafting.draft import Draft, draft, unread
 from hf_lineage.architecture.drafting.layer_groups import LayerGroup, find_groups
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.layout import Layout, bind
-from hf_lineage.architecture.lookup import factorizations, setting, slots, unmet
-from hf_lineage.architecture.schema import BRANCH_ROLES, Factorization, MatrixSet, Norms, as_names, as_sets, prefixes
+from hf_lineage.architecture.registry import (
+    BRANCH_ROLES,
+    Factorization,
+    MatrixSet,
+    Norms,
+    as_names,
+    as_sets,
+    factorizations,
+    prefixes,
+    setting,
+    slots,
+    unmet,
+)
 from hf_lineage.errors import CheckpointError, printable
 
 NEAREST = 5

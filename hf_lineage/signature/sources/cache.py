@@ -13,16 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage import __version__
-from hf_lineage.architecture.fingerprint import fingerprint
-from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture.registry import Factorization, fingerprint
 from hf_lineage.errors import LineageError, SignatureError
-from hf_lineage.files import places
-from hf_lineage.files.atomic import write_atomically
-from hf_lineage.files.folders import of_this_user_alone
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.files import of_this_user_alone, places, write_atomically
+from hf_lineage.hub import RepoRef
 from hf_lineage.signature.options import Spec
 from hf_lineage.signature.recipe import Recipe
-from hf_lineage.signature.store import encode, load_signature
+from hf_lineage.signature.sources.store import encode, load_signature
 from hf_lineage.signature.values import Signature, by_path, together
 
 LARGEST = 2**30

@@ -6,12 +6,11 @@ import logging
 from collections.abc import Iterator
 
 from hf_lineage.errors import LineageError, RepositoryError
-from hf_lineage.hub import client, trees
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub import RepoRef, client, trees
 from hf_lineage.signature.options import Sources, Spec
-from hf_lineage.signature.origin import Origin
 from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.sources import trust
+from hf_lineage.signature.sources.origin import Origin
 from hf_lineage.signature.sources.verification import Model, SignatureFiles, files_of
 from hf_lineage.signature.values import Signature
 

@@ -7,14 +7,13 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture.registry import Factorization
 from hf_lineage.errors import OptionError, SignatureError
-from hf_lineage.hub import commits, trees
-from hf_lineage.hub.reference import RepoRef
+from hf_lineage.hub import RepoRef, commits, trees
 from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.sources.published import FOLDER, current, file_name, folder_of
+from hf_lineage.signature.sources.store import encode, load_signature
 from hf_lineage.signature.sources.verification import made_from
-from hf_lineage.signature.store import encode, load_signature
 from hf_lineage.signature.values import Signature, by_path
 
 DESCRIPTION = (

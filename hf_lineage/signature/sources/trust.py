@@ -10,9 +10,7 @@ import msgspec
 import yaml
 
 from hf_lineage.errors import OptionError
-from hf_lineage.files import plain_yaml
-from hf_lineage.files.places import configuration, expanded
-from hf_lineage.files.regular import open_regular
+from hf_lineage.files import configuration, expanded, open_regular, plain_yaml
 
 LARGEST = 2**20
 """Bytes of a trust file."""

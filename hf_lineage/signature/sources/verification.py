@@ -13,20 +13,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hf_lineage.architecture.fingerprint import fingerprint
-from hf_lineage.architecture.layout import Layout
-from hf_lineage.architecture.schema import Factorization
+from hf_lineage.architecture import Layout
+from hf_lineage.architecture.registry import Factorization, fingerprint
 from hf_lineage.checkpoint import weight_files
+from hf_lineage.checkpoint.foreign.gguf import SUFFIX as GGUF
 from hf_lineage.errors import SignatureError
-from hf_lineage.files.regular import open_regular
-from hf_lineage.hub import trees
-from hf_lineage.hub.gguf_files import SUFFIX as GGUF
-from hf_lineage.hub.reference import RepoRef
-from hf_lineage.hub.trees import Entry
+from hf_lineage.files import open_regular
+from hf_lineage.hub import Entry, RepoRef, trees
 from hf_lineage.signature.options import Spec
-from hf_lineage.signature.origin import Origin
+from hf_lineage.signature.sources.origin import Origin
+from hf_lineage.signature.sources.store import load_signature
 from hf_lineage.signature.sources.trust import Trust
-from hf_lineage.signature.store import load_signature
 from hf_lineage.signature.values import Signature, together
 
 OF_A_LAYER = 4 * 8

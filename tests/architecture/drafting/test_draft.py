@@ -7,8 +7,8 @@ from hf_lineage import compare
 from hf_lineage.architecture.drafting.draft import PLACEHOLDER, draft, unread
 from hf_lineage.architecture.drafting.layer_groups import find_groups
 from hf_lineage.architecture.layout import bind
-from hf_lineage.architecture.lookup import factorizations, lookup
-from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.architecture.registry.lookups import factorizations, lookup
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import resolve
 from tests.conformance import tiny_model, variants
 from tests.models import fine_tuned, tiny_gpt2, tiny_llama
@@ -139,7 +139,7 @@ def test_what_a_header_cannot_say_is_asked(tmp_path):
 @pytest.fixture
 def own_registry(tmp_path, monkeypatch):
     """The folder of a registry that stands in for the one of the package."""
-    monkeypatch.setattr("hf_lineage.architecture.lookup.registry_root", lambda: tmp_path / "registry")
+    monkeypatch.setattr("hf_lineage.architecture.registry.lookups.registry_root", lambda: tmp_path / "registry")
     factorizations.cache_clear()
     yield tmp_path / "registry"
     factorizations.cache_clear()

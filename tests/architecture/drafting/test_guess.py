@@ -4,7 +4,7 @@ import pytest
 
 from hf_lineage.architecture.drafting.guess import _reader_and_writer, branches, norms
 from hf_lineage.architecture.drafting.layer_groups import find_groups
-from hf_lineage.architecture.lookup import factorizations
+from hf_lineage.architecture.registry.lookups import factorizations
 
 WIDTH, HIDDEN = 4, 6
 READER, WRITER, SQUARE, GAIN = (HIDDEN, WIDTH), (WIDTH, HIDDEN), (WIDTH, WIDTH), (WIDTH,)

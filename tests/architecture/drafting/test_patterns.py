@@ -1,7 +1,7 @@
 """Known names are found under any module, if their sizes could go together."""
 
 from hf_lineage.architecture.drafting.patterns import candidates, names, patterns
-from hf_lineage.architecture.schema import Branches, Factorization, MatrixSet
+from hf_lineage.architecture.registry.schema import Branches, Factorization, MatrixSet
 
 WIDTH, HIDDEN = 4, 6
 LATENT = MatrixSet(

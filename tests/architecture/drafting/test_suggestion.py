@@ -7,10 +7,10 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from hf_lineage.architecture.drafting.suggestion import NEAREST, survey
-from hf_lineage.architecture.lookup import factorizations
-from hf_lineage.report.suggestion import SUGGESTIONS
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.report.single.suggestion import SUGGESTIONS
+from tests.invoking import lineage
 from tests.models import WEIGHTS, Trap, edit_json, raw_safetensors, spoil, tiny_gpt2, tiny_llama
-from tests.running import lineage
 
 CONFIG = {"architectures": ["TheirForCausalLM"], "num_attention_heads": 4}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.formats import test_awq, test_gptq
 from tests.long import first_of

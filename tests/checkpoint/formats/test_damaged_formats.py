@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save
 
-from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.formats import (
     test_autoround,

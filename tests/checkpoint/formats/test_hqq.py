@@ -5,7 +5,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests.long import first_of
 from tests.models import WEIGHTS, spoil

@@ -8,8 +8,8 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from hf_lineage import Options, compare
-from hf_lineage.checkpoint import open_checkpoint
 from hf_lineage.checkpoint.formats.mlx import BITS
+from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 from tests import models

@@ -1,5 +1,6 @@
 """Packing: what is unpacked is what compressed-tensors unpacks, down the columns and across the rows."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -7,7 +8,17 @@ from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_lineage.checkpoint.formats.packing import across, down, period, words
+from hf_lineage.checkpoint.formats.packing import (
+    E2M1,
+    PAIRS,
+    across,
+    down,
+    exponents,
+    pairs,
+    period,
+    words,
+    write_pairs,
+)
 from tests.properties import cases
 
 
@@ -43,3 +54,28 @@ def test_the_numbers_of_a_word_may_stand_in_another_order():
     target = np.empty((1, 8), np.float32)
     across(np.array([[0x76543210]], np.int32), 4, (0, 2, 4, 6, 1, 3, 5, 7))(slice(0, 1), target)
     assert target.tolist() == [[0, 4, 1, 5, 2, 6, 3, 7]]
+
+
+BYTES = np.arange(256, dtype=np.uint8)
+
+
+def test_the_sixteen_numbers_are_those_of_ml_dtypes():
+    np.testing.assert_array_equal(E2M1, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float))
+
+
+@pytest.mark.parametrize("low_first", [True, False])
+def test_a_byte_is_two_numbers(low_first):
+    target = np.empty((2, 256), np.float32)
+    write_pairs(pairs(low_first, *E2M1), BYTES.reshape(2, 128), target)
+    first, second = (BYTES & 15, BYTES >> 4) if low_first else (BYTES >> 4, BYTES & 15)
+    assert target.ravel().tolist() == [E2M1[half] for both in zip(first, second, strict=True) for half in both]
+
+
+def test_bytes_with_a_sign_are_read_alike():
+    target = np.empty(512, np.float32)
+    write_pairs(PAIRS, BYTES.view(np.int8), target)
+    assert target[2 * 0x2F :][:2].tolist() == [-6.0, 1.0]
+
+
+def test_powers_of_two_are_those_of_ml_dtypes():
+    np.testing.assert_array_equal(exponents(BYTES), BYTES.view(ml_dtypes.float8_e8m0fnu).astype(np.float32))

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from hf_lineage.signature.sources import cache
-from hf_lineage.signature.store import load_signature, save_signature
+from hf_lineage.signature.sources.store import load_signature, save_signature
 from hf_lineage.signature.values import PARTS
+from tests.invoking import COMMAND, lineage
 from tests.models import card, fine_tuned, tiny_llama
 from tests.published.steps import torch_file
-from tests.running import COMMAND, lineage
 from tests.server import serving
 from tests.server.client import remote
 

@@ -9,8 +9,8 @@ from safetensors.torch import load_file as load_weights
 from safetensors.torch import save as save_weights
 
 from hf_lineage.signature.sources.published import FOLDER, folder_of
+from tests.invoking import lineage
 from tests.models import WEIGHTS
-from tests.running import lineage
 from tests.signatures import BASE, CHILD, FILE, STORE, base_weights, check, digest, publish, refused, trusting, used
 
 

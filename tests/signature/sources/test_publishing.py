@@ -5,9 +5,9 @@ import hashlib
 import pytest
 
 from hf_lineage.signature.sources.published import folder_of
-from hf_lineage.signature.store import load_signature
+from hf_lineage.signature.sources.store import load_signature
+from tests.invoking import lineage
 from tests.models import WEIGHTS
-from tests.running import lineage
 from tests.server import faults
 from tests.signatures import BASE, CHILD, FILE, STORE, publish
 

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 from hf_lineage.hub import trees
 from hf_lineage.signature.sources import verification
 from hf_lineage.signature.sources.published import FOLDER
-from hf_lineage.signature.store import encode, load_signature
+from hf_lineage.signature.sources.store import encode, load_signature
 from tests.conftest import LAYERS
 from tests.models import raw_safetensors
 from tests.server import faults

@@ -1,0 +1,7 @@
+from . import annotation as annotation
+from . import history as history
+from .annotation import Target as Target
+from .section import NO_MORE as NO_MORE
+from .section import NONE as NONE
+from .section import figures as figures
+from .section import share as share

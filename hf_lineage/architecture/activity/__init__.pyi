@@ -1,0 +1,9 @@
+from . import expected as expected
+from . import router as router
+from .activations import with_learned as with_learned
+from .curves import ZERO as ZERO
+from .curves import Activation as Activation
+from .expected import activation as activation
+from .scores import SCORES as SCORES
+from .scores import SIGMOID as SIGMOID
+from .scores import Scores as Scores

@@ -1,0 +1,141 @@
+"""Routing: how much of what experts compute reaches the stream, if the input of their router is standard normal.
+
+That an expert is often among the chosen does not tell that it counts: logits of experts depend on each other, so that
+some may always be outbid by one of two others, groups of experts are chosen before experts are, and what is chosen may
+be mixed in next to nothing. So tokens are sent through the router as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.architecture.activity.curves import Vector
+from hf_lineage.architecture.activity.scores import SIGMOID, Scores
+
+PER_CHOICE, FEWEST, MOST = 64, 2048, 2**15
+"""Tokens for each time that an expert is chosen on average, and tokens at least and at most."""
+AT_A_TIME = 2**21
+"""Logits that are held at a time."""
+LENIENT = 4.0
+"""An expert counts for its odds unless it is mixed in so many times less: experts of trained models are not alike, and
+tokens are a sample."""
+SUMMED = 2
+"""By so many of its best experts a group is chosen where scores are corrected, else by the best one."""
+SMALLEST = 1e-300
+Logits = NDArray[np.float64]
+Table = NDArray[np.int64]
+
+
+class Router(NamedTuple):
+    """What is known of a router besides the sizes of its rows."""
+
+    products: Logits
+    """(experts, experts): the inner products of its rows, the gain of the norm in front folded in."""
+    centre: Vector
+    """(experts,): the mean logits."""
+    chosen: int
+    """Experts of a token."""
+    correction: Vector | None = None
+    """(experts,): what is added to the scores of the experts before they are chosen."""
+    groups: tuple[int, int] = (1, 1)
+    """How many groups of experts there are, and from how many of them a token chooses."""
+    scores: Scores = SIGMOID
+    """What is corrected, and what the chosen are mixed by where there is a correction or a table."""
+    table: Table | None = None
+    """(tokens of the vocabulary, chosen): the experts of each, where none is chosen by its score."""
+
+
+def counting(odds: Vector, router: Router, words: np.random.Philox) -> Vector:
+    """Return the odds (experts,) of experts, less where those experts are hardly ever mixed in although chosen."""
+    if len(odds) <= 1 or not np.isfinite(router.products).all() or not np.isfinite(odds).all():
+        return odds
+    return np.minimum(odds, LENIENT * mixed_in(router, words))
+
+
+def mixed_in(router: Router, words: np.random.Philox) -> Vector:
+    """Return the mean share of each expert in what a token is given, times the number of experts that it is given."""
+    experts = len(router.centre)
+    chosen = min(router.chosen, experts)
+    tokens = min(max(PER_CHOICE * experts // chosen, FEWEST), MOST)
+    root = _root(router.products)
+    total, left = np.zeros(experts), tokens
+    while left:
+        count = min(left, max(AT_A_TIME // experts, 1))
+        logits = router.centre + _normal(words, (count, experts)) @ root
+        named = None if router.table is None else router.table[_drawn(words, count, len(router.table))]
+        total += _shares(logits, chosen, router, named).sum(axis=0)
+        left -= count
+    return total * (chosen / tokens)
+
+
+def listed(table: Table, experts: int) -> Vector:
+    """Return for how large a part of the vocabulary a table names each expert."""
+    rows = np.sort(table, axis=1)
+    first = np.ones(rows.shape, bool)
+    first[:, 1:] = rows[:, 1:] != rows[:, :-1]
+    return np.bincount(rows[first], minlength=experts) / max(len(rows), 1)
+
+
+def _root(products: Logits) -> Logits:
+    """The symmetric root of a matrix of inner products, which does not depend on the order of the experts."""
+    squares, directions = np.linalg.eigh(products)
+    root: Logits = (directions * np.sqrt(np.maximum(squares, 0.0))) @ directions.T
+    return root
+
+
+def _normal(words: np.random.Philox, shape: tuple[int, int]) -> Logits:
+    """Nearly normal numbers from raw words, the same on every platform: sums of four uniform ones."""
+    raw = words.random_raw(shape[0] * shape[1])
+    sums = sum(((raw >> np.uint64(16 * part)) & np.uint64(0xFFFF)).astype(np.float64) for part in range(4))
+    normal: Logits = ((sums - 2 * 65535) / np.sqrt(4 * (2**32 - 1) / 12)).reshape(shape)
+    return normal
+
+
+def _drawn(words: np.random.Philox, count: int, size: int) -> NDArray[np.int64]:
+    """Tokens of a vocabulary, each as probable as any other."""
+    return (words.random_raw(count) % np.uint64(size)).astype(np.int64)
+
+
+def _shares(logits: Logits, chosen: int, router: Router, named: Table | None) -> Logits:
+    """The share of each expert in what every token is given (tokens, experts), 0 for those that are not chosen."""
+    places = _best(logits, chosen, router) if named is None else named
+    with np.errstate(invalid="ignore"):
+        given, least = _given(logits, places, router)
+    given = np.nan_to_num(given)
+    given = given / np.maximum(given.sum(axis=1, keepdims=True), least)
+    shares = np.zeros_like(logits)
+    np.add.at(shares, (np.arange(len(shares))[:, None], places), given)
+    return shares
+
+
+def _given(logits: Logits, places: Table, router: Router) -> tuple[Logits, float]:
+    """What the chosen (tokens, chosen) are mixed by, and the least sum that it is divided by."""
+    chosen = np.take_along_axis(logits, places, axis=1)
+    if router.correction is None and router.table is None:
+        return np.exp(chosen - chosen.max(axis=1, keepdims=True)), SMALLEST
+    if router.scores.alone:
+        return router.scores.mixed_by(chosen), SMALLEST
+    # Some classes do not divide by the sum: what experts are given that are all alike is enough.
+    return np.take_along_axis(router.scores.mixed_by(logits), places, axis=1), places.shape[1] / logits.shape[1]
+
+
+def _best(logits: Logits, chosen: int, router: Router) -> NDArray[np.int64]:
+    """The experts (tokens, chosen) with the best scores, corrected where there is a correction."""
+    added = router.correction
+    wanted = _in_groups(logits if added is None else router.scores.chosen_by(logits) + added, router)
+    return np.argpartition(-wanted, chosen - 1, axis=1)[:, :chosen]
+
+
+def _in_groups(scores: Logits, router: Router) -> Logits:
+    """Scores (tokens, experts), those of groups minus infinity that a token does not choose from."""
+    groups, taken = router.groups
+    if not 0 < taken < groups or scores.shape[1] % groups:
+        return scores
+    by_group = scores.reshape(len(scores), groups, -1)
+    best = np.sort(by_group, axis=2)[:, :, -(SUMMED if router.correction is not None else 1) :].sum(axis=2)
+    left_out = np.argsort(-best, axis=1, kind="stable")[:, taken:]
+    np.put_along_axis(by_group := by_group.copy(), left_out[:, :, None], -np.inf, axis=1)
+    return by_group.reshape(scores.shape)

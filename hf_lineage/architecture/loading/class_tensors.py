@@ -1,0 +1,199 @@
+"""World: the tensors that a class of transformers builds, and which of the stored ones are no part of the model.
+
+transformers leaves out what a class does not build, and makes up at random what it builds and a file does not hold.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from hf_lineage.architecture.layers import Layer, Shape, find_layers
+from hf_lineage.architecture.loading.conditions import Condition, holds
+from hf_lineage.architecture.registry import Factorization, listing, read_table, registry_root
+from hf_lineage.errors import NothingToCompare, printable
+
+TABLES = "tensors"
+OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+"""Ends of names that transformers takes for others, whatever the class."""
+COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")
+"""Numbers in the name of a tensor of which `config.json` says how many there are."""
+COMPANION = re.compile(r"\.(?!bias$|weight$).+|_(scales?|scale_inv|blocks|zeros|zero_points?|qzeros|absmax|quant.*)")
+"""Suffixes that turn the name of a matrix into that of a tensor belonging to it."""
+
+
+class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tensors of a layer that are built under one condition."""
+
+    names: tuple[str, ...]
+    instead: tuple[str, ...] = msgspec.field(name="or", default=())
+    """Names of which one or more stand for those on other disks."""
+    when: Condition = ("all",)
+    optional: bool = False
+
+
+class _Class(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Classes that build the same."""
+
+    classes: tuple[str, ...]
+    prefixes: tuple[str, ...]
+    """Under which a file may hold the layers."""
+    beside: tuple[tuple[str, ...], ...]
+    """The embedding and the norms beside the layers, each by all its names on disks."""
+    layers: int
+    """Which of the tables of layers is theirs."""
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """The file of a factorization."""
+
+    classes: tuple[_Class, ...]
+    layers: tuple[dict[str, tuple[_Group, ...]], ...]
+    """By the name of a stack what its layers have."""
+
+    @functools.cached_property
+    def everything(self) -> frozenset[str]:
+        """Every name that a tensor of a layer has in any class, without `.weight`."""
+        groups = (group for stacks in self.layers for of_stack in stacks.values() for group in of_stack)
+        return frozenset(name.removesuffix(".weight") for group in groups for name in (*group.names, *group.instead))
+
+
+@dataclass(frozen=True)
+class World:
+    """What transformers makes of the stored tensors of a model."""
+
+    outside: frozenset[str] = frozenset()
+    """Tensors inside the layers that are no part of the model."""
+    missing: tuple[str, ...] = ()
+    """Tensors of the layers, or beside them, that the class builds and the file does not hold."""
+    notes: tuple[str, ...] = field(init=False)
+    reservations: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", tuple(self._notes()))
+        object.__setattr__(self, "reservations", tuple(self._reservations()))
+
+    def _notes(self) -> Iterator[str]:
+        if self.outside:
+            yield (
+                f"transformers leaves out {len(self.outside)} tensors inside the layers, "
+                f"{printable(min(self.outside), 200)} among them, which the class does not build as config.json is; "
+                "they were not judged, and other engines may use them"
+            )
+
+    def _reservations(self) -> Iterator[str]:
+        if self.missing:
+            yield (
+                f"{len(self.missing)} tensors that the class builds as config.json is are not stored, "
+                f"{printable(self.missing[0], 200)} among them: transformers makes them up at random"
+            )
+
+
+@functools.cache
+def _table(name: str) -> _Table | None:
+    file = f"{TABLES}/{name}.json"
+    return read_table(registry_root(), file, _Table) if (registry_root() / file).is_file() else None
+
+
+def _of_class(architecture: str, factorization: Factorization) -> tuple[_Table, _Class] | None:
+    """What is known of a class; None if nothing is, or if a user reads it by another factorization."""
+    if factorization not in listing(architecture):
+        return None
+    table = _table(factorization.name)
+    rows = (row for row in table.classes if architecture in row.classes) if table else iter(())
+    return next(((table, row) for row in rows if table), None)
+
+
+def world(
+    architecture: str, factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]
+) -> World:
+    """Return what transformers makes of these tensors, as far as that is known of the class.
+
+    Raise NothingToCompare if it loads no layer of them.
+    """
+    known = _of_class(architecture, factorization)
+    if known is None:
+        return World()
+    table, told = known
+    layers = find_layers(factorization, shapes)
+    loaded = [layer for layer in layers if _is_loaded(layer, told.prefixes)]
+    if not loaded:
+        raise NothingToCompare(
+            f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: "
+            "transformers makes all of them up at random"
+        )
+    outside = {name for layer in layers if layer not in loaded for name in layer.shapes}
+    missing = list(_missing_beside(told.beside, shapes))
+    depths = {stack: sum(layer.stack == stack for layer in layers) for stack in {layer.stack for layer in layers}}
+    for layer in loaded:
+        groups = table.layers[told.layers].get(layer.stack.name, ())
+        answered = [(group, holds(group.when, config, layer.number, depths[layer.stack])) for group in groups]
+        stored = {name: older(relative(layer, name)) for name in layer.shapes}
+        built = {name for group, met in answered if met is not False for name in (*group.names, *group.instead)}
+        outside |= set(_outside(stored, built, table.everything))
+        needed = (group for group, met in answered if met and not group.optional)
+        missing += [f"{layer.prefix}.{name}" for name in _missing(needed, set(stored.values()))]
+    return World(frozenset(outside), tuple(missing))
+
+
+def _is_loaded(layer: Layer, prefixes: Iterable[str]) -> bool:
+    return any(layer.stack.named(prefix).replace("{layer}", str(layer.number)) == layer.prefix for prefix in prefixes)
+
+
+def relative(layer: Layer, name: str) -> str:
+    """Return the pattern of a tensor's name within its layer, with `*` for the numbers of experts and of heads."""
+    start = f"{layer.prefix}."
+    if name.startswith(start):
+        inside = name.removeprefix(start)
+    else:
+        inside = re.sub(rf"(?<![^.]){layer.number}(?![^.])", "{layer}", name.removeprefix(layer.outside), count=1)
+    return COUNTED.sub("*", inside)
+
+
+def older(name: str) -> str:
+    """Return the name that transformers takes a name of older files for."""
+    return next((name.removesuffix(end) + new for end, new in OLDER.items() if name.endswith(end)), name)
+
+
+def _outside(stored: Mapping[str, str], built: Collection[str], everything: Collection[str]) -> Iterator[str]:
+    """The tensors of a layer that are not built, and that do not say how one of those is stored."""
+    bare = {name.removesuffix(".weight") for name in built}
+    for name, pattern in stored.items():
+        if pattern not in built and (pattern.removesuffix(".weight") in everything or not companion(pattern, bare)):
+            yield name
+
+
+def companion(name: str, bare: Collection[str]) -> bool:
+    """Whether a tensor belongs to one of these matrices, named without `.weight`, and says how it is stored."""
+    return any(
+        name[: match.start()] in bare and COMPANION.fullmatch(name[match.start() :])
+        for match in re.finditer(r"[._]", name)
+    )
+
+
+def _missing(needed: Iterable[_Group], stored: Collection[str]) -> Iterator[str]:
+    """The names of needed tensors that neither they nor others stand for, nor what they are quantized to.
+
+    A bias that is not stored is no matter of chance: transformers sets it to 0.
+    """
+    for group in needed:
+        if not any(name in stored for name in group.instead):
+            absent = (name for name in group.names if name not in stored and not name.endswith("bias"))
+            yield from (name for name in absent if not _in_parts(name, stored))
+
+
+def _in_parts(name: str, stored: Iterable[str]) -> bool:
+    bare = {name.removesuffix(".weight")}
+    return any(companion(other, bare) for other in stored)
+
+
+def _missing_beside(beside: Iterable[tuple[str, ...]], shapes: Mapping[str, Shape]) -> Iterator[str]:
+    stored = {older(name) for name in shapes}
+    for names in beside:
+        if stored.isdisjoint(names) and not any(_in_parts(name, stored) for name in names):
+            yield names[0]

@@ -1,0 +1,87 @@
+"""Conditions: when a class builds a tensor, by what `config.json` says and by the number of the layer.
+
+A condition is data, a list that begins with what it asks; as `config.json` may hold anything, it may be unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hf_lineage.architecture.registry import setting
+
+Condition = Sequence[Any]
+"""`[question, keys of config.json, what it is where none of them is there, argument]`, or one of `["all", ...]`,
+`["any", ...]`, `["not", condition]`, `["listed", keys, condition, condition]`, `["first"]`, `["cycle", [keys, default],
+[keys, default]]` with a period and an offset, and `["maybe"]` for what nothing explains."""
+OF_NUMBERS = ("above", "from", "to", "last", "every")
+OF_LISTS = ("word", "entry")
+
+
+def value_of(config: Mapping[str, Any], keys: Sequence[str], default: Any) -> Any:
+    """What `config.json` says under the first of some keys that it has, null too; else the default of the class."""
+    for key in keys:
+        outer, _, last = key.rpartition(".")
+        within = setting(config, outer) if outer else config
+        if isinstance(within, Mapping) and last in within:
+            return within[last]
+    return default
+
+
+def holds(condition: Condition, config: Mapping[str, Any], layer: int, depth: int) -> bool | None:
+    """Whether a condition holds for a layer of so many; None where that is not known."""
+    kind, *rest = condition
+    if kind == "first":
+        return layer == 0
+    if kind == "maybe":
+        return None
+    if kind == "not":
+        met = holds(rest[0], config, layer, depth)
+        return None if met is None else not met
+    if kind in ("all", "any"):
+        answers = [holds(each, config, layer, depth) for each in rest]
+        decisive = kind == "any"
+        return decisive if decisive in answers else None if None in answers else not decisive
+    if kind == "listed":
+        listed = isinstance(value_of(config, rest[0], None), list)
+        return holds(rest[1] if listed else rest[2], config, layer, depth)
+    if kind == "cycle":
+        period, offset = (value_of(config, *each) for each in rest)
+        return (layer - offset) % period == 0 if _number(period) and _number(offset) and period >= 1 else None
+    keys, default, *told = rest
+    return _answer(kind, value_of(config, keys, default), told[0] if told else None, layer, depth)
+
+
+def _answer(kind: str, value: Any, told: Any, layer: int, depth: int) -> bool | None:
+    """What a question says of a value, a layer and the depth; None for a value of which it cannot be asked.
+
+    `every`: the number of the layer and the argument add up to a multiple of the value. `holds`: the list has the
+    number of the layer. `word` and `entry`: the entry of the list for the layer is an argument, or counts as true.
+    """
+    if (kind in OF_NUMBERS and not _number(value)) or (kind in OF_LISTS and not (isinstance(value, list) and value)):
+        return None
+    match kind:
+        case "true":
+            return bool(value)
+        case "is":
+            return value in told
+        case "above":
+            return bool(value > told)
+        case "from":
+            return bool(layer >= value)
+        case "to":
+            return bool(layer <= (value if value >= 0 else depth + value))
+        case "last":
+            return bool(layer >= depth - value)
+        case "every":
+            return bool(value >= 1 and (layer + told) % value == 0)
+        case "word":
+            return value[layer % len(value)] in told
+        case "entry":
+            return bool(value[layer % len(value)])
+        case _:
+            return layer in (value or ()) if value is None or isinstance(value, list) else None
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,112 @@
+"""Kinds: by model type the settings and small tensors that take branches out of the stream, and what leaves them in.
+
+They were found by running transformers' modules (`python -m tests.settings`): a setting that is not listed changes no
+branch, or the class does not read it, or another rule reads it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hf_lineage.architecture.registry import read_table, registry_root, setting
+from hf_lineage.errors import printable
+
+SETTINGS = "loading/settings.json"
+
+
+class Fine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The values of a setting with which every branch of a layer reaches the stream."""
+
+    least: float | None = None
+    most: float | None = None
+    others: tuple[bool | str | None, ...] = ()
+    """Those that are no numbers."""
+
+    def holds(self, value: Any) -> bool:
+        """Return whether every number, word or switch of a value is one of them."""
+        return all(map(self._holds, value if isinstance(value, list) else [value]))
+
+    def _holds(self, value: Any) -> bool:
+        switches = [other for other in self.others if isinstance(other, bool)]
+        if isinstance(value, int | float) and value in (0, 1) and switches:
+            return bool(value) in switches
+        if not isinstance(value, int | float):
+            return value in self.others if isinstance(value, str | None) else isinstance(value, Mapping)
+        ends = self.least, self.most
+        above, below = (end is None or (value >= end if at == 0 else value <= end) for at, end in enumerate(ends))
+        return ends != (None, None) and above and below
+
+    def __str__(self) -> str:
+        least = f"numbers from {self.least:g}" if self.least is not None else "numbers"
+        most = f" to {self.most:g}" if self.most is not None else ""
+        numbers = [f"{least}{most}"] if (self.least, self.most) != (None, None) else []
+        return " or ".join((*numbers, *(json.dumps(other) for other in self.others if other is not None)))
+
+
+class Outside(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """On which sides a small tensor takes a branch out of the stream."""
+
+    small: bool = False
+    large: bool = False
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One model type."""
+
+    settings: str
+    """What tells that transformers has given the type other settings than those that were tried."""
+    held: frozenset[str] = frozenset()
+    """Which of the keys of `loading/multipliers.yaml` stand in its code."""
+    rest: Mapping[str, Fine] = {}
+    """By key, dotted for one inside of another."""
+    small: Mapping[str, Outside] = {}
+    """By name in a layer, without `.weight`."""
+    inner: Mapping[str, str] = {}
+    """By key the model type of a configuration inside, where it does not say one itself."""
+
+
+class Part(NamedTuple):
+    """A configuration, or one inside of another, and what is known of its model type."""
+
+    name: str
+    kind: Kind
+    config: Mapping[str, Any]
+
+
+@functools.cache
+def kinds() -> Mapping[str, Kind]:
+    """Return every model type that was tried."""
+    table: dict[str, Kind] = read_table(registry_root(), SETTINGS, dict[str, Kind])
+    return table
+
+
+def parts(config: Mapping[str, Any], usual: str | None) -> Iterator[Part]:
+    """Yield a configuration and those inside of it, as far as their types were tried; `usual` is its type by class."""
+    waiting: list[tuple[Mapping[str, Any], str | None]] = [(config, usual)]
+    while waiting:
+        inside, usual = waiting.pop()
+        declared = inside.get("model_type")
+        name = declared if isinstance(declared, str) and declared in kinds() else usual
+        kind = kinds().get(name or "")
+        if name and kind:
+            yield Part(name, kind, inside)
+        known = kind.inner if kind else {}
+        waiting += [(value, known.get(key)) for key, value in inside.items() if isinstance(value, Mapping)]
+
+
+def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Iterator[str]:
+    """Yield a sentence for each setting with which a branch need not reach the stream."""
+    for part in parts(config, usual):
+        for key, fine in part.kind.rest.items():
+            outer, _, last = key.rpartition(".")
+            within = setting(part.config, outer) if outer else part.config
+            if isinstance(within, Mapping) and last in within and not fine.holds(within[last]):
+                yield (
+                    f"config.json says `{key}: {printable(json.dumps(within[last], default=str), 100)}`, with which a "
+                    f"branch of the layers of {part.name} need not reach the stream; with {fine} every branch does"
+                )

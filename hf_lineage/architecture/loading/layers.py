@@ -1,0 +1,212 @@
+"""Loading: which tensors of a checkpoint transformers would load as layers, by their names and `config.json`.
+
+Tensors that are not loaded do not count. A repository that loaders would read differently is not judged; the error
+names both readings.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hf_lineage.architecture.layers import Layer, Shape, Stack, find_layers
+from hf_lineage.architecture.layout import Layout
+from hf_lineage.architecture.loading.class_tensors import companion
+from hf_lineage.architecture.loading.settings import default_depth
+from hf_lineage.architecture.registry import Factorization, as_stacks, setting
+from hf_lineage.errors import NothingToCompare, printable
+
+ALIASES = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+"""Names that configurations give to the number of layers; transformers treats them as one key."""
+PREDICTING = ("num_nextn_predict_layers", "num_mtp_layers")
+"""Keys that count additional layers which only predict further tokens; transformers does not load those."""
+BESIDE = re.compile(r"(?:^|\.)(?:mtp(?:_\w+)?|visual|vision_\w+|audio_\w+)\.")
+"""Prefixes of layers that predict further tokens and of vision and audio towers, which no class loads as its layers."""
+COPIED = 2
+"""Matrices with names and shapes of the layers that count as a copy; a single one may be a coincidence."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The tensors that transformers would load, and sentences about those that it would not."""
+
+    shapes: Mapping[str, Shape]
+    notes: tuple[str, ...] = ()
+
+
+def as_loaded(factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]) -> Reading:
+    """Return the tensors without the layers that transformers leaves out.
+
+    Raise NothingToCompare where layers stand under two prefixes, or are not as many as `config.json` says.
+    """
+    for patterns in as_stacks(factorization.layers).values():
+        names = [pattern for pattern in dict.fromkeys(patterns) if _on_disk(pattern, shapes)]
+        if len(names) > 1:
+            raise NothingToCompare(
+                f"layers stand under {names[0]} and under {names[1]}: loaders disagree which of them are the model; "
+                "remove those that are not"
+            )
+    dropped: dict[str, int] = {}
+    for stack, own in itertools.groupby(find_layers(factorization, shapes), key=lambda layer: layer.stack):
+        layers = list(own)
+        depth = _depth(factorization, layers, config)
+        if depth is not None and len(layers) != depth:
+            dropped |= {name: 0 for layer in _beyond(layers, depth, stack, config) for name in layer.shapes}
+    notes = (
+        ()
+        if not dropped
+        else (f"{len(dropped)} tensors of layers that only predict further tokens are left out, as transformers does",)
+    )
+    return Reading({name: shape for name, shape in shapes.items() if name not in dropped}, notes)
+
+
+def _on_disk(pattern: str, shapes: Mapping[str, Shape]) -> bool:
+    numbered = re.sub(r"\\{(layer|stage|block)\\}", r"[0-9]{1,6}", re.escape(pattern))
+    return any(map(re.compile(f"{numbered}\\.").match, shapes))
+
+
+def _beyond(layers: list[Layer], depth: int, stack: Stack, config: Mapping[str, Any]) -> list[Layer]:
+    """The layers beyond the depth if `config.json` declares them as predicting; NothingToCompare otherwise."""
+    predicting = next((count for key in PREDICTING if isinstance(count := config.get(key), int)), 0)
+    if depth < len(layers) <= depth + predicting:
+        return layers[depth:]
+    name = f" in the {stack.name}" if stack.name else ""
+    more = (
+        f"transformers loads layers 0 to {depth - 1} and leaves the others out"
+        if depth < len(layers)
+        else "transformers makes the missing ones up at random"
+    )
+    raise NothingToCompare(
+        f"config.json says {depth} layers{name} and the weights hold {len(layers)}: {more}, other loaders refuse or "
+        "load them all; make the two agree"
+    )
+
+
+def _depth(factorization: Factorization, layers: list[Layer], config: Mapping[str, Any]) -> int | None:
+    """How many layers a stack has by `config.json`, or by the default of the model's type; None if neither says."""
+    stack = layers[0].stack
+    named = as_stacks(factorization.depth) if factorization.depth else {}
+    prefix = re.sub(r"\d+(?=\D*$)", "{layer}", layers[0].prefix)
+    keys = named.get(stack.name) or named.get(prefix) or named.get("")
+    if keys:
+        counts = [_count(setting(config, stack.named(key))) for key in keys]
+        missing = 0 if any(_lists_stages(config, key) for key in keys) else None
+        return next((count for count in counts if count is not None), missing)
+    outer_keys = list(dict.fromkeys(_prefixes(factorization, stack)))
+    entries = {
+        f"{outer_key}{key}": _count(setting(config, f"{outer_key}{key}")) for outer_key in outer_keys for key in ALIASES
+    }
+    depths = {key: count for key, count in entries.items() if count is not None}
+    if len(set(depths.values())) > 1:
+        raise NothingToCompare(
+            f"config.json counts the layers twice, {' and '.join(f'{key}: {count}' for key, count in depths.items())}: "
+            "loaders disagree which of them counts; make them agree"
+        )
+    defaults = (default_depth(setting(config, f"{outer_key}model_type")) for outer_key in outer_keys)
+    return next(itertools.chain(depths.values(), filter(None, defaults)), None)
+
+
+def _lists_stages(config: Mapping[str, Any], key: str) -> bool:
+    """Whether `config.json` lists the number of layers of each stage; a stage beyond the list then has no layers."""
+    outer, _, inner = key.rpartition(".")
+    return inner == "{stage}" and isinstance(setting(config, outer), list)
+
+
+def _prefixes(factorization: Factorization, stack: Stack) -> Iterator[str]:
+    """Prefixes of the keys of `config.json` that count heads: the number of layers may stand beside them."""
+    heads = as_stacks(factorization.heads)
+    for key in heads.get(stack.name) or next(iter(heads.values())):
+        outer = key.removesuffix(".{stage}").rpartition(".")[0]
+        yield f"{outer}." if outer else ""
+
+
+def _count(value: Any) -> int | None:
+    """A number of layers, or the length of a list or text with an entry for each; 0 for other values, None for none."""
+    if value is None:
+        return None
+    if isinstance(value, list | str):
+        return len(value)
+    return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def refuse_hidden(
+    layout: Layout, shapes: Mapping[str, Shape], config: Mapping[str, Any], decoded: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return sentences about tensors beside the layers that are read, of which some are `decoded` from stored ones.
+
+    Raise NothingToCompare for those that could be the model instead of them, or change what is computed with them.
+    """
+    layers = find_layers(layout.factorization, shapes)
+    matrices = {slot.tensor for layer_set in layout.everything for slot in layer_set.slots.values()}
+    if layout.unclaimed:
+        raise NothingToCompare(
+            f"the layers hold {len(layout.unclaimed)} more matrices that may be loaded in place of those that are "
+            f"read, {printable(layout.unclaimed[0], 200)} among them; remove what does not belong to the class"
+        )
+    _refuse_alternatives(layout)
+    return (*_copies(layers, matrices, shapes), *_companions(matrices, shapes, config, decoded))
+
+
+def _refuse_alternatives(layout: Layout) -> None:
+    """Raise NothingToCompare where a layer holds an MLP and, inside of the same module, experts: it loads one of them.
+
+    No class has both in one layer; `config.json` says which of them a layer has, and the other is dead weight.
+    """
+    for sets in layout.branches["mlp"]:
+        names = [next(iter(layer_set.slots.values())).tensor.removesuffix(".weight") for layer_set in sets]
+        modules = {name.rpartition(".")[0]: name for name in names}
+        for module, name in modules.items():
+            inside = next((other for other in names if other.startswith(f"{module}.") and other != name), None)
+            if inside is not None and inside.rpartition(".")[0] != module:
+                raise NothingToCompare(
+                    f"a layer holds {printable(name, 200)} and {printable(inside, 200)}: transformers loads one of "
+                    "them, as config.json says of the layer, and leaves the other out; remove what is not loaded"
+                )
+
+
+def _copies(layers: Iterable[Layer], matrices: set[str], shapes: Mapping[str, Shape]) -> Iterator[str]:
+    """A sentence about layers with the names and shapes of these that stand under another prefix and are not loaded."""
+    own: set[str] = set()
+    wanted: set[tuple[str, Shape]] = set()
+    for layer in layers:
+        own |= layer.shapes.keys()
+        start = f"{layer.prefix}."
+        wanted |= {(name.removeprefix(start), shapes[name]) for name in layer.shapes if name in matrices}
+    under_prefix: dict[str, set[str]] = defaultdict(set)
+    for name, shape in shapes.items():
+        if name not in own:
+            for match in re.finditer(r"(?<![0-9])[0-9]{1,6}\.", name):
+                if (name[match.end() :], shape) in wanted:
+                    under_prefix[name[: match.end()]].add(name)
+    copied = {where: names for where, names in under_prefix.items() if len(names) >= COPIED}
+    unexplained = next((where for where in copied if not BESIDE.search(where)), None)
+    if unexplained is not None:
+        raise NothingToCompare(
+            f"matrices named and shaped like those of the layers stand under {printable(unexplained, 200)} too: "
+            "loaders disagree which of them are the model; remove those that are not"
+        )
+    if copied:
+        count, where = sum(map(len, copied.values())), printable(min(copied), 200)
+        yield f"{count} tensors like those of the layers stand under {where}; they belong elsewhere and were not read"
+
+
+def _companions(
+    matrices: set[str], shapes: Mapping[str, Shape], config: Mapping[str, Any], decoded: Collection[str]
+) -> Iterator[str]:
+    """A sentence about what is stored beside a matrix and says how to read it, if `config.json` does not use it."""
+    bare = {name.removesuffix(".weight") for name in matrices}
+    companions = [name for name in shapes if name not in matrices and companion(name, bare)]
+    quantized = config.get("quantization_config")
+    if companions and quantized:
+        raise NothingToCompare(
+            f"{printable(companions[0], 200)} and {len(companions) - 1} more say how the matrices are scaled, as "
+            "`quantization_config` of config.json asks; that is not decoded yet, so what is loaded is not known"
+        )
+    if companions:
+        yield f"tensors beside matrices were not read ({len(companions)}), {printable(companions[0], 200)} among them"
+    if quantized and matrices.isdisjoint(decoded):
+        yield "config.json has a `quantization_config`, though the weights are plain numbers; they are judged as stored"

@@ -1,0 +1,191 @@
+"""Settings of `config.json` that decide which model is loaded and whether its layers have an effect."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from hf_lineage.architecture.loading.kinds import kinds, parts
+from hf_lineage.architecture.registry import Factorization, lookup, read_table, registry_root
+from hf_lineage.errors import NothingToCompare, printable
+
+MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
+WEIGHTS = "transformers_weights"
+
+
+class _Type(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One value of `model_type`."""
+
+    classes: tuple[str, ...]
+    depth: int | None = None
+    """How many layers its models have where `config.json` does not say."""
+
+
+class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    least: float
+    most: float
+    keys: frozenset[str]
+    limits: frozenset[str]
+    least_beside: float
+    beside: frozenset[str]
+    most_epsilon: float
+    epsilons: frozenset[str]
+    most_sparsity: float
+    sparsities: frozenset[str]
+
+
+@functools.cache
+def _types() -> Mapping[str, _Type]:
+    types: dict[str, _Type] = read_table(registry_root(), MODEL_TYPES, dict[str, _Type])
+    return types
+
+
+@functools.cache
+def _multipliers() -> _Multipliers:
+    multipliers: _Multipliers = read_table(registry_root(), MULTIPLIERS, _Multipliers)
+    return multipliers
+
+
+def held() -> frozenset[str]:
+    """Return the keys of `config.json` that are held to a range here."""
+    table = _multipliers()
+    return table.keys | table.limits | table.beside | table.epsilons | table.sparsities
+
+
+def default_depth(kind: Any) -> int | None:
+    """Return how many layers a model of a type has where `config.json` does not say; None if that is not known."""
+    model_type = _types().get(kind) if isinstance(kind, str) else None
+    return model_type.depth if model_type else None
+
+
+def settings_notes(config: Mapping[str, Any], architecture: str, factorization: Factorization) -> tuple[str, ...]:
+    """Return sentences about settings that other loaders may follow in another way.
+
+    Raise NothingToCompare where `config.json` leads to another class or file, or takes the layers out of the model.
+    """
+    _refuse_other_files(config)
+    _refuse_dead(config, usual_type(config, architecture))
+    return tuple(_of_type(config, architecture, factorization))
+
+
+def _refuse_other_files(config: Mapping[str, Any]) -> None:
+    if config.get("configuration_files"):
+        raise NothingToCompare(
+            "config.json hands over to other files (`configuration_files`), by the version of transformers; which one "
+            "counts is not decided here, keep one config.json"
+        )
+    if config.get("attribute_map") is not None:
+        raise NothingToCompare(
+            "config.json says which of its keys stand for others (`attribute_map`), which transformers follows and "
+            "other loaders do not; leave it out"
+        )
+    inside = {key: value for key, value in config.items() if key != WEIGHTS}
+    for _, value in _entries(inside, {}, frozenset({WEIGHTS})):
+        if value is not None:
+            raise NothingToCompare(
+                f"config.json names the weights {printable(str(value), 200)} for a part of the model alone "
+                "(`transformers_weights`): loaders disagree which file counts; name it once, at the top"
+            )
+
+
+def usual_type(config: Mapping[str, Any], architecture: str) -> str | None:
+    """Return the tried model type by which transformers loads a model: the one that is said, else that of its class."""
+    declared = [value] if isinstance(value := config.get("model_type"), str) else []
+    return next((kind for kind in (*declared, *_own(architecture)) if kind in kinds()), None)
+
+
+def _own(architecture: str) -> list[str]:
+    """The model types whose classes include this one."""
+    return [kind for kind, model_type in _types().items() if architecture in model_type.classes]
+
+
+def _of_type(config: Mapping[str, Any], architecture: str, factorization: Factorization) -> Iterator[str]:
+    """A sentence if class and `model_type` do not belong together and yet have the same layers."""
+    own = _own(architecture)
+    kind = config.get("model_type")
+    if kind is None or kind in own or not own:
+        return
+    shown = printable(str(kind), 100)
+    if not isinstance(kind, str) or not _alike(kind, config, factorization):
+        raise NothingToCompare(
+            f"config.json names the class {architecture}, which is of model_type {' or '.join(own)}, and says "
+            f"model_type {shown}: transformers goes by the type, other loaders by the class; make the two agree"
+        )
+    yield f"config.json says model_type {shown} of the class {architecture}; the layers of both are read alike"
+
+
+def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -> bool:
+    """Whether every class of a type has its layers where this factorization says."""
+    classes = _types()[kind].classes if kind in _types() else ()
+    try:
+        names = {lookup({**config, "architectures": [name]})[1].name for name in classes}
+    except NothingToCompare:
+        return False
+    return names == {factorization.name}
+
+
+def own_code(config: Mapping[str, Any]) -> str:
+    """Return what is to be said of code that a repository brings, which may load other files; empty if it has none."""
+    named = config.get("auto_map")
+    if not named:
+        return ""
+    classes = sorted(map(str, named)) if isinstance(named, Mapping) else [str(named)]
+    return (
+        f"config.json names code of the repository's own for {printable(', '.join(classes), 200)} (auto_map), which is "
+        "never run here: this is said of the weights as transformers loads them by itself"
+    )
+
+
+def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:
+    """Raise NothingToCompare for a number with which the layers have hardly an effect, under a key that is read."""
+    known = {id(part.config): part.kind.held for part in parts(config, usual)}
+    for key, value in _entries(config, known, held()):
+        for number in _numbers(value):
+            if (why := _dead(key, number)) is not None:
+                raise NothingToCompare(f"config.json says `{key}: {number!r}`, {why}; correct it")
+
+
+def _dead(key: str, number: float) -> str | None:
+    """Why the weights of the layers have no effect, or hardly one, with this number; None where they have."""
+    table, size = _multipliers(), abs(number)
+    if key in table.keys | table.limits and not table.least <= size < math.inf:
+        return "which takes the layers out of the model: their weights have no effect"
+    if key in table.keys and size > table.most:
+        return "beside which what other parts of the layers add is next to nothing: their weights have hardly an effect"
+    if key in table.beside and not table.least_beside <= size < math.inf:
+        return "which takes its experts out of the model, or nearly so: their weights have hardly an effect"
+    if key in table.beside and size > table.most:
+        return "beside which what other parts of the layers add is next to nothing: their weights have hardly an effect"
+    if key in table.epsilons and not 0 <= number <= table.most_epsilon:
+        return "with which the norms hide the stream from the layers: their weights have no effect"
+    if key in table.sparsities and not 0 <= number <= table.most_sparsity:
+        return "which leaves next to nothing of the hidden units of a layer: their weights have hardly an effect"
+    return None
+
+
+def _entries(
+    config: Mapping[str, Any], known: Mapping[int, frozenset[str]], usual: frozenset[str]
+) -> Iterator[tuple[str, Any]]:
+    """Keys that count with their values, also in nested objects: by `known` for an object, else as in the outer one."""
+    waiting: list[tuple[Any, frozenset[str]]] = [(config, usual)]
+    while waiting:
+        value, counting = waiting.pop()
+        if isinstance(value, Mapping):
+            counting = known.get(id(value), held() if "model_type" in value and known else counting)
+            yield from ((key, each) for key, each in value.items() if key in counting)
+            waiting += ((each, counting) for each in value.values())
+        elif isinstance(value, list):
+            waiting += ((each, counting) for each in value)
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, int | float) and not isinstance(item, bool):
+            try:
+                yield float(item)
+            except OverflowError:
+                yield math.inf

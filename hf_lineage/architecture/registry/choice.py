@@ -1,0 +1,78 @@
+"""Choice: how the user has a model read whose class the registry does not list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hf_lineage.architecture.registry.lookups import fitting, listing, lookup
+from hf_lineage.architecture.registry.proved import is_proved
+from hf_lineage.architecture.registry.schema import Factorization
+from hf_lineage.errors import RegistryError, UnlistedClass, printable
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is done with a class that the registry does not list; one that it lists is read as it says."""
+
+    as_class: str | None = None
+    """The listed class whose layers the model has."""
+    registry: Path | None = None
+    """A folder of factorizations of the user's own."""
+
+
+LISTED: Choice = Choice()
+"""Only what the registry lists is read."""
+_CHECK = "check the folder that --registry, --prove or `registry` in the trust file names"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The class of a model, its factorization, and sentences about what nobody has proved of them."""
+
+    architecture: str
+    factorization: Factorization
+    notes: tuple[str, ...] = ()
+
+
+def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
+    """Return how a model is read; UnlistedClass if neither the registry nor the choice says so."""
+    try:
+        return Chosen(*lookup(config))
+    except UnlistedClass:
+        if choice == LISTED:
+            raise
+    named = config.get("architectures")
+    own = next((name for name in named if isinstance(name, str)), None) if isinstance(named, list) else None
+    wanted = [choice.as_class] if choice.as_class else [own] if own else []
+    candidates = [(name, one) for name in wanted for one in own_factorizations(choice.registry, name)]
+    if candidates:
+        name, factorization = fitting(config, candidates)
+        proved = is_proved(factorization, name)
+        how = "which was proved on this machine" if proved else "an unproved factorization"
+        notes = [f"read by {factorization.name}.yaml of --registry, {how}"]
+    else:
+        name, factorization = lookup({**config, "architectures": wanted})
+        notes = []
+    if choice.as_class:
+        shown = printable(own or "a class that config.json does not name", 200)
+        notes.append(f"read as {name} (--as) in place of {shown}; that it computes the same is not proved")
+    return Chosen(own or name, factorization, tuple(notes))
+
+
+def own_factorizations(root: Path | None, name: str) -> list[Factorization]:
+    """Return the factorizations of a folder that list a class.
+
+    Raise RegistryError if one breaks the schema, or there is none at all.
+    """
+    if root is None:
+        return []
+    try:
+        listed = list(listing(name, root))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RegistryError(f"{root} cannot be read: {error}; {_CHECK}") from None
+    if not any(root.glob("*.yaml")):
+        raise RegistryError(f"{root} holds no factorization, which is a file *.yaml; {_CHECK}")
+    return listed

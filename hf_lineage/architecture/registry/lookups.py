@@ -1,0 +1,215 @@
+"""The adapter registry: one YAML file per factorization, looked up by transformers class.
+
+Structure is data: no model class is named in this package. `registry/README.md` documents the schema.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import itertools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from hf_lineage.architecture.registry.schema import (
+    BRANCH_ROLES,
+    Factorization,
+    MatrixSet,
+    Setting,
+    as_sets,
+    as_stacks,
+    prefixes,
+)
+from hf_lineage.architecture.registry.unsupported_classes import unsupported
+from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
+from hf_lineage.files import open_regular
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml reads the registry about eight times as fast as PyYAML does alone."""
+
+USUAL_TASK = "forcausallm"
+"""What the names of most classes end with, in small letters."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one role of a matrix set is stored."""
+
+    tensor: str
+    roles: tuple[str, ...]
+    """Every role stored in this tensor, in order."""
+    role: str
+    interleaved: bool = False
+    blocks: int = 1
+    latent: tuple[str, ...] = ()
+    """The matrix that makes the latent which the tensor reads instead of the stream, and the norm on the latent."""
+    transposed: bool = False
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Every name: the tensor, and the matrix and the norm of the latent that it reads, if any."""
+        return self.tensor, *self.latent
+
+
+def registry_root() -> Path:
+    """Return the folder of factorizations: the one packed into the wheel, else the repository's."""
+    package = Path(__file__).parents[2]
+    packaged = package / "data" / "registry"
+    return packaged if packaged.is_dir() else package.parent / "registry"
+
+
+@functools.cache
+def factorizations(root: Path | None = None) -> tuple[Factorization, ...]:
+    """Return every factorization of the registry, by name; raise RegistryError where a file breaks the schema."""
+    everything = tuple(_parse(path, text) for path, text in _texts(root or registry_root()).items())
+    listed: dict[tuple[str, str], str] = {}
+    for factorization in everything:
+        for name in factorization.classes:
+            other = listed.setdefault((name, repr(sorted(factorization.requires.items()))), factorization.name)
+            if other is not factorization.name:
+                raise RegistryError(
+                    f"{factorization.name}.yaml: {name} is listed in {other}.yaml too, and `requires` is the same"
+                )
+    return everything
+
+
+def listing(name: str, root: Path | None = None) -> Iterator[Factorization]:
+    """Yield the factorizations that list a class, without parsing the files that do not name it."""
+    for path, text in _texts(root or registry_root()).items():
+        if name in text and name in (factorization := _parse(path, text)).classes:
+            yield factorization
+
+
+def similar(name: str) -> str | None:
+    """Return the class of the registry that a user may mean by a name such as qwen3; None if none is like it."""
+    classes = {_plain(listed): listed for chosen in factorizations() for listed in sorted(chosen.classes, reverse=True)}
+    meant = _plain(name)
+    begun = [known for known in classes if meant and known.startswith(meant)]
+    close = difflib.get_close_matches(meant, classes, n=1, cutoff=0.9)
+    best = min(begun, key=lambda known: (not known.endswith(USUAL_TASK), len(known), known), default=None)
+    return classes[best or close[0]] if best or close else None
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def _texts(root: Path) -> Mapping[Path, str]:
+    """Every file of the registry and what it holds, by name; read again only after something has changed."""
+    if not root.is_dir():
+        return {}
+    with os.scandir(root) as entries:
+        files = [(each.path, each.stat()) for each in entries if each.name.endswith(".yaml")]
+    return _read(tuple(sorted((path, stat.st_mtime_ns, stat.st_size, stat.st_ino) for path, stat in files)))
+
+
+@functools.lru_cache(maxsize=4)
+def _read(files: tuple[tuple[str, int, int, int], ...]) -> Mapping[Path, str]:
+    """What files hold; when each was last changed, its size and its number tell a change."""
+    return {Path(path): _text(Path(path)) for path, *_ in files}
+
+
+def _text(file: Path) -> str:
+    with open_regular(file) as stream:
+        return stream.read().decode()
+
+
+@functools.cache
+def _parse(path: Path, text: str) -> Factorization:
+    try:
+        content = yaml.load(text, Loader=LOADER)  # noqa: S506 - both are safe loaders
+        factorization = msgspec.convert(dict(**content, name=path.stem), Factorization)
+    except (yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError, ValueError) as error:
+        raise RegistryError(f"{path.name}: {error}; registry/README.md documents the schema") from None
+    if not all("{layer}" in pattern for pattern in prefixes(factorization)):
+        raise RegistryError(f"{path.name}: `layers` needs {{layer}} where the number of a layer stands")
+    stacked = [
+        ("heads", factorization.heads),
+        *(("activation", matrices.activation) for matrices in as_sets(factorization.branches.mlp)),
+    ]
+    for key, stacks in stacked:
+        if isinstance(stacks, dict) and stacks.keys() != as_stacks(factorization.layers).keys():
+            raise RegistryError(f"{path.name}: `{key}` needs the stacks that `layers` has, or one for all of them")
+    for branch, roles in BRANCH_ROLES.items():
+        for matrices in as_sets(factorization.branches.sets(branch)):
+            if problem := _problem(matrices, roles):
+                raise RegistryError(f"{path.name}: {branch} {problem}")
+    return factorization
+
+
+def _problem(matrices: MatrixSet, roles: tuple[str, ...]) -> str:
+    """What is wrong with a set, as a phrase; empty if nothing is."""
+    stored = list(slots(matrices))
+    needed, named = set(roles) - {"gate"}, [slot.role for slot in stored]
+    if not needed <= set(named) <= needed | {"gate"} or len(named) != len(set(named)):
+        return f"names the roles {sorted(named)}, it needs {sorted(needed)} once"
+    unknown = {*matrices.latent, *matrices.transposed} - {slot.tensor for slot in stored}
+    if unknown:
+        return f"lists {sorted(unknown)}, where no role is stored"
+    if matrices.blocks < 1 or (matrices.blocks > 1 and not matrices.packed):
+        return f"has {matrices.blocks} blocks, which have no meaning without `packed`"
+    return ""
+
+
+def setting(config: Mapping[str, Any], key: str) -> Any:
+    """Return the value of `config.json` under a key such as `heads`, `outer.inner` or `list.0`; None if absent."""
+    value: Any = config
+    for part in key.split("."):
+        if isinstance(value, list) and part.isdecimal():
+            value = dict(enumerate(value)).get(int(part))
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def unmet(config: Mapping[str, Any], requires: Mapping[str, Setting | tuple[Setting, ...]]) -> str | None:
+    """Return the first key under which `config.json` does not say what a factorization requires; None if all is met."""
+    wanted = {key: values if isinstance(values, tuple) else (values,) for key, values in requires.items()}
+    return next((key for key, values in wanted.items() if setting(config, key) not in values), None)
+
+
+def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Factorization]:
+    """Return the class that `config.json` names and its factorization; raise NothingToCompare if there is none."""
+    named = config.get("architectures")
+    if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
+        raise UnlistedClass("config.json names no class under `architectures`, so no factorization applies")
+    candidates = [(name, factorization) for name in named for factorization in listing(name, root)]
+    if candidates:
+        return fitting(config, candidates)
+    reasons = unsupported(root or registry_root())
+    if reason := next((reasons[name] for name in named if name in reasons), None):
+        raise NothingToCompare(f"{named[0]} is not supported: {reason}")
+    remote = "; it is remote code (auto_map), which is never run" if config.get("auto_map") else ""
+    raise UnlistedClass(f"{named[0]} is not in the registry{remote}")
+
+
+def fitting(config: Mapping[str, Any], candidates: Sequence[tuple[str, Factorization]]) -> tuple[str, Factorization]:
+    """Return which of these, each listed for a class, `config.json` asks for; NothingToCompare if it is none."""
+    met = [(name, factorization) for name, factorization in candidates if unmet(config, factorization.requires) is None]
+    if not met:
+        conditions = " or ".join(str(dict(factorization.requires)) for _, factorization in candidates)
+        raise NothingToCompare(f"{candidates[0][0]} is supported only where config.json says {conditions}")
+    return max(met, key=lambda pair: len(pair[1].requires))
+
+
+def slots(matrices: MatrixSet) -> Iterator[Slot]:
+    """Yield where each role of a set is stored, the tensor names still relative to the layer."""
+    for role in itertools.chain.from_iterable(BRANCH_ROLES.values()):
+        name = getattr(matrices, role)
+        if name is not None:
+            yield _slot(matrices, name, (role,), role)
+    for name, roles in matrices.packed.items():
+        yield from (replace(_slot(matrices, name, roles, role), blocks=matrices.blocks) for role in roles)
+    for name, roles in matrices.interleaved.items():
+        yield from (replace(_slot(matrices, name, roles, role), interleaved=True) for role in roles)
+
+
+def _slot(matrices: MatrixSet, name: str, roles: tuple[str, ...], role: str) -> Slot:
+    latent = matrices.latent.get(name, ())
+    return Slot(name, roles, role, latent=latent, transposed=name in matrices.transposed)

@@ -1,0 +1,212 @@
+"""Adapted: which matrices of a base a LoRA adapter belongs to, by the registry's layout, and which can be tested."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from hf_lineage.architecture import LayerSet, Layout, turned
+from hf_lineage.architecture.registry import Lora as Told
+from hf_lineage.architecture.registry import Slot, as_names
+from hf_lineage.checking.adapters.unlisted_pairs import outside
+from hf_lineage.checking.source import Opened
+from hf_lineage.checkpoint.lora import Factors, Lora, ModuleNames
+
+UNITS, DIMENSIONS, COORDINATES = "hidden units", "dimensions of value heads", "residual coordinates"
+SCORED, LATENTS = "dimensions of query and key heads", "coordinates of a latent"
+LATENT = "latent"
+"""The role of a matrix that computes the latent which others read."""
+ROWS = {
+    "up": UNITS,
+    "gate": UNITS,
+    "value": DIMENSIONS,
+    "query": SCORED,
+    "key": SCORED,
+    LATENT: LATENTS,
+    "output": COORDINATES,
+    "down": COORDINATES,
+}
+"""By role what the rows of an adapted matrix are, which are permuted."""
+NEEDS = {"up": "down", "gate": "down", "value": "output", "query": "key", "key": "query"}
+"""By role the other role of its set through whose matrix the gradient of a row passes."""
+READERS = {"mlp": ("up", "gate"), "attention": ("query", "key", "value")}
+EXPERTS = re.compile(r"(?P<layer>.+\.\d+\.).*\bexperts(?:\.base_layer)*")
+"""A module of stacked experts; peft wraps it once more for every other of its tensors that it adapts."""
+IN_TURN = ("gate", "up")
+"""How transformers stacks in memory what a checkpoint stores by expert."""
+MOST_EXPERTS = 8
+"""Experts of a stack that are tested, the first ones."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One adapted matrix: the module of the adapter, and where the base holds it."""
+
+    module: str
+    layer: int
+    layer_set: LayerSet
+    slot: Slot
+    role: str
+    expert: int | None = None
+    """Of a stack of experts, each of which has a share of the rank."""
+    latent: int = 0
+    """Of a matrix that makes a latent the number of its coordinates, which are its first rows."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a base holds the matrices of an adapter."""
+
+    everything: tuple[Place, ...]
+    """A module that holds several roles is here once for each."""
+    absent: tuple[str, ...]
+    """Modules that no tensor of the base is named like."""
+    unfit: tuple[str, ...]
+    """A phrase for each matrix whose shape is not that of the base."""
+    ambiguous: tuple[str, ...] = ()
+    """Modules whose flattened name may mean several tensors of the base."""
+
+
+def find_places(base: Opened, lora: Lora) -> Places:
+    """Return where a base holds the matrices that an adapter adapts, by names and shapes alone."""
+    named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
+    names, slots = ModuleNames(named), _slots(base)
+    places: list[Place] = []
+    unfit: list[str] = []
+    absent: list[str] = []
+    ambiguous: list[str] = []
+    for module, factors in lora.modules.items():
+        meant = _meant(module, names, named, lora.flattened)
+        if len(meant) != 1:
+            stacked = list(_of_experts(base.layout, module, factors)) if lora.stacked else []
+            (ambiguous if meant else absent).extend([] if stacked else [module])
+            places += stacked
+            continue
+        (name,) = meant
+        here = [replace(place, module=module) for place in slots.get(name, [])]
+        is_turned = bool(here) and turned(base.layout.factorization, here[0].slot)
+        if problem := _unfit(factors, base.checkpoint.tensors[name].shape, is_turned, bool(here)):
+            unfit.append(f"{module} {problem}")
+        places += here
+    return Places(tuple(places), tuple(absent), tuple(unfit), tuple(ambiguous))
+
+
+def _meant(module: str, names: ModuleNames, named: Mapping[str, str], flattened: bool) -> set[str]:
+    """The tensors of the base that the name of a module may mean."""
+    if not flattened:
+        name = names.tensor(module)
+        return set() if name is None else {named[name]}
+    return {named[name] for name in names.flattened(module)}
+
+
+def in_memory(tensors: Collection[str], told: Told) -> Mapping[str, str]:
+    """Return the names of tensors by their names on disk and by those in memory."""
+    parts, on_disk = told.in_memory, {name: name for name in tensors}
+    if not parts:
+        return on_disk
+    longest = sorted(parts, key=len, reverse=True)
+    known = re.compile(rf"(?<![^.])(?:{'|'.join(map(re.escape, longest))})(?![^.])")
+    return {known.sub(lambda match: parts[match[0]], name): name for name in tensors} | on_disk
+
+
+def _slots(base: Opened) -> dict[str, list[Place]]:
+    """By tensor the places of everything that it holds, of no module yet."""
+    slots: dict[str, list[Place]] = {}
+    for layer, layer_set in (*_sets(base.layout), *outside(base)):
+        for slot in layer_set.slots.values():
+            slots.setdefault(slot.tensor, []).append(Place("", layer, layer_set, slot, slot.role))
+            for tensor in slot.latent[:1]:
+                columns = base.checkpoint.tensors[slot.tensor].shape[
+                    -2 if turned(base.layout.factorization, slot) else -1
+                ]
+                slots.setdefault(tensor, [Place("", layer, layer_set, slot, LATENT, latent=columns)])
+    return slots
+
+
+def _sets(layout: Layout) -> Iterator[tuple[int, LayerSet]]:
+    for sets in layout.branches.values():
+        yield from ((layer, layer_set) for layer, layer_sets in enumerate(sets) for layer_set in layer_sets)
+
+
+def _of_experts(layout: Layout, module: str, factors: Factors) -> Iterator[Place]:
+    """The experts of a layer whose stacked matrices have this shape in memory.
+
+    The names of an adapter do not say which tensor of a module it adapts, so that shapes decide.
+    """
+    experts, most = EXPERTS.fullmatch(module), min(factors.experts, MOST_EXPERTS)
+    for layer, layer_set in _sets(layout) if experts else ():
+        down = layer_set.slots.get("down")
+        if experts is None or down is None or not re.match(rf"{re.escape(experts['layer'])}.*\bexperts\.", down.tensor):
+            continue
+        readers = [role for role in IN_TURN if role in layer_set.slots]
+        shapes = {
+            (layer_set.width, layer_set.units): ["down"],
+            (len(readers) * layer_set.units, layer_set.width): readers,
+        }
+        numbers = range(layer_set.stacked[0]) if layer_set.stacked else (layer_set.expert,)
+        for role in shapes.get((factors.rows, factors.columns), []):
+            slot = layer_set.slots[role]
+            yield from (Place(module, layer, layer_set, slot, role, one) for one in numbers if one < most)
+
+
+def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: bool) -> str:
+    """How a product differs from the matrix it is added to, as a phrase; empty if it fits."""
+    expected = shape[::-1] if is_turned else shape
+    mine = (factors.rows, factors.columns)
+    # The orientation of a matrix outside the layers is not known.
+    if mine == expected or (not known and mine == shape[::-1]) or len(shape) != 2:
+        return ""
+    return f"is {factors.rows} x {factors.columns} and not {' x '.join(map(str, expected))}"
+
+
+def unfit_vectors(base: Opened, lengths: Mapping[str, int]) -> Iterator[str]:
+    """Yield a phrase for each vector that is neither as long as the rows nor as the columns of the base's matrix."""
+    named = in_memory(base.checkpoint.tensors, base.layout.factorization.lora)
+    names = ModuleNames(named)
+    for module, length in lengths.items():
+        name = names.tensor(module)
+        shape = base.checkpoint.tensors[named[name]].shape if name is not None else (length,)
+        if length not in shape:
+            yield f"{module} is scaled by {length} numbers and is {' x '.join(map(str, shape))}"
+
+
+def testable(places: Places, base: Opened) -> tuple[Place, ...]:
+    """Return the places whose rows may be permuted if the base is independent of the adapter."""
+    return tuple(place for place in places.everything if _exchangeable(base, place))
+
+
+def _exchangeable(base: Opened, place: Place) -> bool:
+    layer_set, rows = place.layer_set, ROWS.get(place.role)
+    if rows is None or (layer_set.stacked and place.expert is None):
+        return False
+    if rows == COORDINATES:
+        is_read = unembedding(base) is not None or any(True for _ in after(base.layout, place))
+        return is_read and base.layout.factorization.exchangeable
+    if rows == SCORED:
+        return not is_rotary(base) and not any(layer_set.slots[role].latent for role in ("query", "key"))
+    return place.role == LATENT or NEEDS[place.role] in layer_set.slots
+
+
+def is_rotary(base: Opened) -> bool:
+    """Return whether queries and keys of a base are turned by their position, or may be."""
+    rotary = base.layout.factorization.lora.rotary
+    return rotary if isinstance(rotary, bool) else rotary in base.described.config
+
+
+def unembedding(base: Opened) -> str | None:
+    """Return the tensor that makes logits of the last stream; None if none is known, or it has another width."""
+    tensors = base.checkpoint.tensors
+    names = (f"{name}.weight" for name in as_names(base.layout.factorization.lora.unembedding))
+    name = next((name for name in names if name in tensors), None)
+    return name if name is not None and tensors[name].shape[1:] == (base.layout.width,) else None
+
+
+def after(layout: Layout, place: Place) -> Iterator[tuple[LayerSet, str]]:
+    """Yield the matrices that read what a place writes, of the next branches."""
+    following = [("mlp", place.layer)] if place.role == "output" else []
+    following += [("attention", place.layer + 1)] if place.layer + 1 < layout.layers else []
+    for branch, layer in following:
+        sets = layout.branches[branch][layer]
+        if len(sets) == 1 and not sets[0].stacked:
+            yield from ((sets[0], role) for role in READERS[branch] if role in sets[0].slots)

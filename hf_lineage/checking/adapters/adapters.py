@@ -1,0 +1,211 @@
+"""Adapters: a repository that holds a LoRA adapter and no model is tested against the weights of each declared base."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hf_lineage.checking.adapters import adapted
+from hf_lineage.checking.adapters import adjacent_matrices as partners
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.results import VERDICTS, Row, attempt, whole_base
+from hf_lineage.checking.source import FromWeights, Opened, component_of, described, opened
+from hf_lineage.checkpoint.lora import MAIN, Lora, Vectors, open_lora, open_vectors
+from hf_lineage.claims import Claim, stated
+from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.evidence import Criteria, Incompatible, Inconclusive, Unrelated, Unverifiable, Verdict
+from hf_lineage.evidence.adapters import clear, judge_trace, measure_trace
+from hf_lineage.evidence.nulls import interim_analyses as interim
+from hf_lineage.hub import RepoRef
+from hf_lineage.signature import Signature
+from hf_lineage.signature.sources import WEIGHTS
+
+FEW = 4
+"""Layers that are read first, drawn at random; of models with no more than twice as many all are read at once."""
+LAST = re.compile(r"^(.*[._]\d+_(?=\D)|.*\.(?=[^.]*[^.\d][^.]*(\.\d+)*$))")
+"""What stands in the name of a module before the name of its matrix, whether it was flattened or not."""
+
+LONGEST = 200
+"""Characters at the end of a name in which that of its matrix is looked for."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An adapter whose headers are read."""
+
+    repo: RepoRef
+    lora: Lora
+    component: str = MAIN
+    """The folder of a pipeline for which it is."""
+
+    @property
+    def described(self) -> str:
+        """The kind, the rank and the number of matrices, as a sentence."""
+        ranks = sorted({factors.rank for factors in self.lora.modules.values()})
+        rank = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
+        kinds = Counter(LAST.sub("", module[-LONGEST:]) for module in self.lora.modules)
+        named = ", ".join(printable(name, 40) for name, _ in kinds.most_common(10))
+        beside = f", and {self.lora.beside} other tensors, which are not tested" if self.lora.beside else ""
+        return (
+            f"{self.repo}: a {self.lora.kind} adapter of rank {rank} on {len(self.lora.modules)} matrices ({named})"
+            f"{beside}"
+        )
+
+
+Found = Adapter | Vectors | Verdict
+"""An adapter, or the verdict that says why it is not compared."""
+
+
+def open_adapter(repo: RepoRef) -> Found:
+    """Return the adapter of a repository, or the verdict that says why it is not compared; LineageError if damaged."""
+    if vectors := open_vectors(repo):
+        return vectors
+    opened_lora = attempt(lambda: open_lora(repo), NothingToCompare)
+    return opened_lora if isinstance(opened_lora, Verdict) else Adapter(repo, opened_lora)
+
+
+def judge_adapter(adapter: Found, claim: Claim, options: Options) -> Row:
+    """Return the row of one claim: an error of the base becomes its verdict, one of the adapter is raised."""
+    if claim.problem:
+        return Row(claim, Unverifiable(f"{claim.problem}{claim.remedy}"))
+    if isinstance(adapter, Verdict):
+        return Row(claim, adapter)
+    source = attempt(lambda: whole_base(claim, options.local_hub), *VERDICTS)
+    if isinstance(source, Verdict):
+        return Row(claim, source, notes=_notes(adapter))
+    return judge_on(adapter, claim, source, options)
+
+
+def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options: Options) -> Row:
+    """Return the row of an adapter and a base that was located before."""
+    if isinstance(adapter, Verdict):
+        return Row(claim, adapter)
+    if isinstance(source, Signature):
+        why = "an adapter is tested against the weights of its base, and a signature does not hold them; name the model"
+        return Row(claim, Unverifiable(why), notes=_notes(adapter))
+    component = adapter.component if isinstance(adapter, Adapter) else MAIN
+    part = attempt(lambda: component_of(source, component), *VERDICTS)
+    if isinstance(part, Verdict):
+        return Row(claim, part, source.commit, notes=_notes(adapter))
+    base = attempt(lambda: opened(described(options.allowed(part), options.choice)), *VERDICTS)
+    if isinstance(base, Verdict):
+        return Row(claim, base, source.commit, notes=_notes(adapter))
+    if isinstance(adapter, Vectors):
+        return Row(claim, _by_shape(adapter, base), source.commit, base.layout.layers)
+    places = adapted.find_places(base, adapter.lora)
+    outcome = _judged(adapter, base, places, options)
+    done = FromWeights.of(base, Options(), cached=False).downloads()
+    return Row(
+        claim,
+        outcome,
+        base_commit=source.commit,
+        layers=base.layout.layers,
+        traffic={part.name: done} if done else {},
+        base_origin=WEIGHTS,
+        model_origin=WEIGHTS,
+        base_folder=base.described.repo if part.remote is None else None,
+        licence=stated(source),
+        notes=(
+            adapter.described,
+            *_untested(adapter, base, places),
+            *(f"{part.name}: {note}" for note in base.notes),
+        ),
+    )
+
+
+def _notes(adapter: Adapter | Vectors) -> tuple[str, ...]:
+    return (adapter.described,) if isinstance(adapter, Adapter) else ()
+
+
+def _by_shape(adapter: Vectors, base: Opened) -> Verdict:
+    """The verdict on an adapter that cannot be tested: its shapes may not fit the base."""
+    name, layout = base.described.repo.name, base.layout
+    unfit = list(adapted.unfit_vectors(base, adapter.lengths))
+    *_, width = adapter.prompt or (0,)
+    if adapter.kind == "PREFIX_TUNING" and width % (2 * layout.layers):
+        unfit.append(f"a prefix of {width} numbers is not that of keys and values in {layout.layers} layers")
+    elif adapter.kind != "PREFIX_TUNING" and adapter.prompt and width != layout.width:
+        unfit.append(f"tokens of {width} numbers are not those of a stream of {layout.width}")
+    if unfit:
+        return Unrelated(f"by shape: {printable(unfit[0], 200)}, so that the adapter was not trained on {name}")
+    return Unverifiable(adapter.reason)
+
+
+def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Options) -> Verdict:
+    if obstacle := _obstacle(places, base):
+        return obstacle
+    testable = adapted.testable(places, base)
+    if not testable:
+        return Unverifiable(
+            "the adapter adapts no matrix whose trace can be tested: those that make hidden units or values, or write "
+            "into the stream"
+        )
+    products = partners.products(adapter.lora, testable)
+    if not any(product.rows.shape[1] for product in products.values()):
+        return Inconclusive("what the adapter adds is zero in every matrix, as before any training")
+    return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
+
+
+def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
+    """The verdict on an adapter that cannot be put on this base; None if it can."""
+    name = base.described.repo.name
+    if places.unfit:
+        first = printable(places.unfit[0], 200)
+        return Unrelated(f"by shape: {first}, so that the adapter was not trained on {name}")
+    if places.ambiguous:
+        return Unverifiable(
+            f"the adapter names {printable(places.ambiguous[0], 200)}, with underscores in place of points, as which "
+            f"{name} has several matrices"
+        )
+    if not places.everything:
+        what = printable((*places.absent, "matrices outside the layers")[0], 200)
+        return Unverifiable(
+            f"the adapter is for {what}, and no matrix of a layer of {name} is stored under such a name: it belongs to "
+            "another class, or transformers renames the modules of this one when it loads them"
+        )
+    known = {re.sub(r"\d+", "#", place.module) for place in places.everything}
+    beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
+    if beyond is not None:
+        return Incompatible(f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have")
+    return None
+
+
+def _tested(
+    adapter: Adapter, base: Opened, testable: Sequence[adapted.Place], products: partners.Products, options: Options
+) -> Verdict:
+    """The verdict after a few layers if it is clear, else after all of them."""
+    layers = sorted({place.layer for place in testable if products[place.module, place.expert].rows.shape[1]})
+    few = len(layers) > 2 * FEW and options.budget != "full"
+    order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
+    stops = (FEW, len(layers)) if few else (len(layers),)
+    criteria = Criteria(
+        options.alpha,
+        accept=options.accept,
+        permutations=options.permutations,
+        seed=options.seed,
+        analyses=len(stops),
+    )
+    calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated
+    for read in stops:
+        chosen = [place for place in testable if place.layer in order[:read]]
+        blocks = list(partners.blocks(base, products, chosen))
+        measured = replace(measure_trace(blocks, criteria), calibrated=calibrated)
+        outcome = judge_trace(measured, criteria, adapter.lora.order_matters)
+        if clear(outcome):
+            break
+    return outcome
+
+
+def _untested(adapter: Adapter, base: Opened, places: adapted.Places) -> tuple[str, ...]:
+    """Sentences about adapted matrices that are not tested."""
+    tested = {(place.module, place.role) for place in adapted.testable(places, base)}
+    roles = {place.role for place in places.everything if (place.module, place.role) not in tested}
+    attention = [role for role in ("query", "key") if role in roles]
+    if not attention or not adapted.is_rotary(base):
+        return ()
+    return (
+        f"{adapter.repo}: the matrices of {' and '.join(attention)} are not tested: where positions are rotary, the "
+        "dimensions of a head are not exchangeable",
+    )

@@ -1,0 +1,82 @@
+"""Outside: matrices that no branch of the registry reads and that only the test of adapters needs, in pairs.
+
+What the first one of a pair makes, the second one writes: values of attention, or hidden units. Where the heads of a
+layer are counted by one of several numbers, and the registry does not say by which, rows are permuted within the
+largest part that divides a head whatever the number: a test under fewer permutations is exact as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from hf_lineage.architecture import Heads, LayerSet
+from hf_lineage.architecture.registry import Slot, setting
+from hf_lineage.checking.source import Opened
+
+MOST_COUNTS = 64
+"""Entries of a list that counts the heads of blocks: more than any model has."""
+MATRIX = 2
+"""Dimensions of a linear matrix."""
+
+
+def outside(base: Opened) -> Iterator[tuple[int, LayerSet]]:
+    """Yield the pairs that are in the layers of a base, each with the number of its layer."""
+    told = base.layout.factorization.lora
+    counted_by = told.value_heads
+    for layer, reader, writer in _pairs(base, told.values):
+        rows, width = _shape(base, reader)[0], _shape(base, writer)[0]
+        size = _part_of_heads(base, counted_by, rows)
+        if size > 1:
+            heads = Heads(rows // size, size)
+            yield layer, _set({"value": reader, "output": writer}, {"value": heads, "query": heads}, width)
+    for layer, reader, writer in _pairs(base, told.units):
+        rows, width = _shape(base, reader)[0], _shape(base, writer)[0]
+        yield layer, _set({"up": reader, "down": writer}, {"up": Heads(rows, 1)}, width)
+
+
+def _pairs(base: Opened, told: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
+    """Both names of each pair that is complete, whose rows and columns belong together, in a layer that is known."""
+    layers = _layers(base) if told else {}
+    for reader, writer in told.items():
+        for name in base.checkpoint.tensors:
+            prefix = name.removesuffix(f".{reader}.weight")
+            other = f"{prefix}.{writer}.weight"
+            complete = prefix != name and prefix in layers and other in base.checkpoint.tensors
+            if complete and _belong(_shape(base, name), _shape(base, other)):
+                yield layers[prefix], name, other
+
+
+def _belong(reader: tuple[int, ...], writer: tuple[int, ...]) -> bool:
+    """Whether the rows of one matrix are the columns of the other."""
+    return len(reader) == len(writer) == MATRIX and reader[0] == writer[1]
+
+
+def _layers(base: Opened) -> Mapping[str, int]:
+    """The number of a layer by every beginning of the names of its tensors that no other layer's names have."""
+    numbers: dict[str, set[int]] = {}
+    for sets in base.layout.branches.values():
+        for layer, layer_sets in enumerate(sets):
+            for slot in (slot for layer_set in layer_sets for slot in layer_set.slots.values()):
+                words = slot.tensor.split(".")
+                for end in range(1, len(words)):
+                    numbers.setdefault(".".join(words[:end]), set()).add(layer)
+    return {prefix: next(iter(layers)) for prefix, layers in numbers.items() if len(layers) == 1}
+
+
+def _shape(base: Opened, name: str) -> tuple[int, ...]:
+    return base.checkpoint.tensors[name].shape
+
+
+def _part_of_heads(base: Opened, key: str, rows: int) -> int:
+    """The largest number of rows that divides a head, however many of those heads there are; 1 if that is not known."""
+    told = setting(base.described.config, key)
+    counts = told if isinstance(told, list) else [told]
+    if len(counts) > MOST_COUNTS or any(type(count) is not int or count < 1 for count in counts):
+        return 1
+    return math.gcd(*(rows // count for count in counts if rows % count == 0)) or 1
+
+
+def _set(tensors: Mapping[str, str], heads: Mapping[str, Heads], width: int) -> LayerSet:
+    slots = {role: Slot(name, (role,), role) for role, name in tensors.items()}
+    return LayerSet(slots, None, None, None, heads=heads, width=width)

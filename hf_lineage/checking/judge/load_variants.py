@@ -1,0 +1,45 @@
+"""Variants: a model that can be loaded in several ways is judged in each; a verdict needs all of them to agree."""
+
+from __future__ import annotations
+
+from hf_lineage.checking.judge.compare import judged
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.source import OpenedModel
+from hf_lineage.evidence import verdict
+
+
+def judged_every_way(
+    base: OpenedModel | verdict.Verdict, candidate: OpenedModel | verdict.Verdict, options: Options
+) -> tuple[verdict.Verdict, tuple[str, ...]]:
+    """Return the verdict on two models, and sentences about files that were not read and other ways to load.
+
+    It is UNVERIFIABLE if the ways in which the candidate can be loaded give different verdicts.
+    """
+    plain = judged(base, candidate, options)
+    if isinstance(candidate, verdict.Verdict):
+        return plain, ()
+    opened = (model for model in (base, candidate) if isinstance(model, OpenedModel))
+    notes = tuple(f"{model.name}: {note}" for model in opened for note in model.notes)
+    if not plain.evidence:
+        return plain, notes
+    for how, other in candidate.variants.items():
+        second = judged(base, other, options) if isinstance(other, OpenedModel) else verdict.Unverifiable(other)
+        if second.words != plain.words:
+            why = f": {second.reason}" if second.reason else ""
+            return verdict.Unverifiable(
+                f"loaded from its weights alone {candidate.name} is {plain.words}, loaded {how}, as transformers does "
+                f"where peft is installed, it is {second.words}{why}; take the adapter out or merge it"
+            ), notes
+    for how, other in candidate.doubts.items():
+        second = judged(base, other, options) if isinstance(other, OpenedModel) else verdict.Unverifiable(other)
+        if not isinstance(plain, verdict.Related) and isinstance(second, verdict.Related):
+            return verdict.Unverifiable(
+                f"as its config.json says {candidate.name} is {plain.words}, loaded {how}, it is {second.words}; "
+                "take out what does not belong to it"
+            ), notes
+        notes = (*notes, f"{candidate.name}: loaded {how}, it is {second.words}")
+    same = (
+        f"{candidate.name}: {plain.words} also when loaded {how}, as transformers does where peft is installed"
+        for how in candidate.variants
+    )
+    return plain, (*notes, *same)

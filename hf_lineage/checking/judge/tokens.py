@@ -1,0 +1,60 @@
+"""Tokens: the coordinates that two models share by the rows of the tokens that both know."""
+
+from __future__ import annotations
+
+from hf_lineage.architecture.registry import as_names
+from hf_lineage.checking.source import Opened
+from hf_lineage.checkpoint import SharedTokens, shared_tokens
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from hf_lineage.evidence.units import TOKEN, Frame
+from hf_lineage.signature import Array
+from hf_lineage.signature.units import Polar
+from hf_lineage.signature.units import token_rows as token_frame
+
+
+def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
+    """Return the frame of the tokens that both know, and what the units of each are multiplied with.
+
+    Raise NothingToCompare where there is none.
+    """
+    shared, names = _shared(base, candidate)
+    widths = base.layout.width, candidate.layout.width
+    chosen = token_frame.drawn_tokens(len(shared.base), widths)
+    polars = [
+        _polar(model, name, numbers[chosen], min(widths))
+        for model, name, numbers in zip((base, candidate), names, (shared.base, shared.candidate), strict=True)
+    ]
+    return Frame(TOKEN, len(chosen), shared.by), token_frame.between(*polars)
+
+
+def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, str]]:
+    """The tokens that both know, and the tensor with a row for each in either model."""
+    names = _embedding(base), _embedding(candidate)
+    rows = base.checkpoint.tensors[names[0]].shape[0], candidate.checkpoint.tensors[names[1]].shape[0]
+    try:
+        shared = shared_tokens(base.described.repo, candidate.described.repo, rows)
+    except CheckpointError as error:  # a tokenizer that is damaged hides no weights
+        raise NothingToCompare(str(error)) from None
+    if len(shared.base) < min(base.layout.width, candidate.layout.width):
+        raise NothingToCompare(
+            f"{base.described.repo} and {candidate.described.repo} share {len(shared.base)} tokens, fewer than their "
+            "streams have coordinates"
+        )
+    return shared, names
+
+
+def _embedding(model: Opened) -> str:
+    """The tensor with a row for each token; NothingToCompare if there is none that writes into the stream."""
+    tensors, layout = model.checkpoint.tensors, model.layout
+    names = (f"{name}.weight" for name in as_names(layout.factorization.embedding))
+    name = next((name for name in names if name in tensors), None)
+    if name is None or len(tensors[name].shape) != 2 or tensors[name].shape[1] != layout.width:
+        raise NothingToCompare(f"{model.described.repo} has no rows of tokens as wide as its stream")
+    return name
+
+
+def _polar(model: Opened, name: str, numbers: token_frame.Numbers, narrower: int) -> Polar:
+    try:
+        return token_frame.polar(token_frame.token_rows(model.checkpoint, name, numbers), narrower)
+    except NothingToCompare as error:
+        raise NothingToCompare(f"{model.described.repo}: {error}") from None

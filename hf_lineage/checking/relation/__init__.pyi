@@ -1,0 +1,7 @@
+from .contributions import is_merge as is_merge
+from .contributions import with_shares as with_shares
+from .declared import parts_notes as parts_notes
+from .declared import relation_notes as relation_notes
+from .derivation import derived as derived
+from .merged import beside as beside
+from .merged import judge_sum as judge_sum

@@ -1,0 +1,67 @@
+"""Relation: whether the relation to its base that a card declares agrees with what the repository stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from hf_lineage.checking.source import FromWeights, OpenedModel
+from hf_lineage.checkpoint.foreign import WEIGHT_FILES
+from hf_lineage.checkpoint.lora import adapter_beside
+from hf_lineage.claims import CARD, MERGE_CONFIG, RELATIONS, Claim
+from hf_lineage.errors import printable
+from hf_lineage.evidence import Verdict
+from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
+
+WHOLE = frozenset({"F64", "F32", "F16", "BF16"})
+"""The types of stored numbers that are not quantized."""
+SCALES = ("quantization_config", "quantization", "compression_config")
+"""Keys of `config.json` that say how weights are quantized."""
+
+
+def relation_notes(
+    claims: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None = None
+) -> tuple[str, ...]:
+    """Return a sentence for each declared relation that what is stored contradicts, as far as it shows.
+
+    `model` is the candidate, if it is one and could be opened.
+    """
+    declared = [claim for claim in claims if claim.relation and CARD in claim.sources]
+    return tuple(
+        f"{CARD} declares the relation {printable(str(relation), 40)}, but {contradiction}"
+        for relation in dict.fromkeys(claim.relation for claim in declared)
+        for contradiction in _contradictions(str(relation), declared, repo, model)
+    )
+
+
+def parts_notes(claims: Sequence[Claim], parts: Mapping[RepoRef, OpenedModel | Verdict]) -> tuple[str, ...]:
+    """Return the sentences that hold for every part of a repository: one that is quantized makes the relation true."""
+    by_part = [relation_notes(claims, part, model) for part, model in parts.items()]
+    return tuple(note for note in by_part[0] if all(note in notes for notes in by_part))
+
+
+def _contradictions(
+    relation: str, declared: Sequence[Claim], repo: RepoRef, model: OpenedModel | Verdict | None
+) -> Iterator[str]:
+    if relation not in RELATIONS:
+        yield f"the Hub knows only {', '.join(RELATIONS)}"
+    elif relation == "adapter":
+        if not adapter_beside(repo):
+            missing = "adapter_model.safetensors" if repo.offers(ADAPTER_CONFIG) else ADAPTER_CONFIG
+            yield f"there is no adapter: {missing} is missing"
+    elif adapter_beside(repo) and not _has_weights(repo):
+        yield "the repository holds only an adapter"
+    elif relation == "merge" and len(declared) == 1 and MERGE_CONFIG not in declared[0].sources:
+        yield "names one parent only"
+    elif relation == "quantized" and isinstance(model, FromWeights) and _is_whole(model):
+        yield "no tensor is quantized and config.json has no `quantization_config`"
+
+
+def _has_weights(repo: RepoRef) -> bool:
+    """Whether there are weights besides those of an adapter."""
+    return any(name.endswith(WEIGHT_FILES) and not name.startswith("adapter_model.") for name in repo.files())
+
+
+def _is_whole(model: FromWeights) -> bool:
+    config = model.opened.described.config
+    types = {tensor.dtype for tensor in model.opened.checkpoint.stored.values()}
+    return types <= WHOLE and not any(config.get(key) for key in SCALES)

@@ -1,0 +1,187 @@
+"""Derivation: which matrices of two related models are compared to say how one was made from the other.
+
+They are rows of matrices of layers that the verdict was based on, so that nothing more is downloaded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hf_lineage.architecture import LayerSet, turned
+from hf_lineage.architecture.registry import PATHS, Slot
+from hf_lineage.checking.source import FromWeights, OpenedModel
+from hf_lineage.checkpoint import Checkpoint, RemoteCheckpoint, single
+from hf_lineage.evidence import Evidence, Kind, Verdict
+from hf_lineage.evidence.derivation import DIGITS, Aligned, Change, Derivation, Matrix, align, measure_change
+from hf_lineage.signature.units import Runs, Sample
+
+LAYERS = 3
+"""Layers that are compared, spread over those that were paired."""
+RUNS = 2
+"""Runs of a sample's rows that are compared of each matrix."""
+STACKED = 3
+"""Dimensions of a tensor of stacked experts."""
+LARGE = 2**20
+"""Numbers of a matrix from which on only these rows are compared."""
+READERS, WRITERS = ("up", "gate"), ("down", "output")
+"""Roles whose rows are hidden units, and those whose columns are."""
+WITH_LAYERS = (Kind.RELATED, Kind.IN_PART)
+"""The kinds of verdict that find matrices of the base in the candidate."""
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One matrix set of both models."""
+
+    base: FromWeights
+    candidate: FromWeights
+    sets: tuple[LayerSet, LayerSet]
+    layer: int
+    """The number of the candidate's layer."""
+    sample: Sample
+    sampled: bool
+    """Whether no more than a sample of the layer is on this disk."""
+
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, Checkpoint]:
+        """Those of the base and of the candidate."""
+        return self.base.opened.checkpoint, self.candidate.opened.checkpoint
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """One matrix of both models."""
+
+    change: Change
+    aligned: Aligned
+    bits: float
+    """Bits a weight with which the candidate stores it; 0 where it is stored as floating-point numbers."""
+
+
+def derived(
+    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, verdict: Verdict, seed: int
+) -> Derivation | None:
+    """Return how a candidate was made from the base it is related to; None where that was not measured.
+
+    Both have to be read from their weights, and the base must not be quantized: its own rounding would count as a
+    change.
+    """
+    if not isinstance(base, FromWeights) or not isinstance(candidate, FromWeights) or verdict.kind not in WITH_LAYERS:
+        return None
+    path = verdict.decisive
+    if base.stand_in or path is None or verdict.by_units:
+        return None
+    measured = verdict.evidence[path]
+    branches = [PATHS[path].branch]
+    local = not any(isinstance(model.opened.checkpoint, RemoteCheckpoint) for model in (base, candidate))
+    branches += [name for name in candidate.opened.layout.branches if name not in branches] if local else []
+    compared: list[_Compared] = []
+    for branch in branches:
+        for pair in _pairs(base, candidate, branch, measured, Sample(seed)):
+            compared += _compare(pair)
+        if any(not one.change.equal for one in compared):
+            break
+    return _joined(compared) if compared else None
+
+
+def _pairs(
+    base: FromWeights, candidate: FromWeights, branch: str, measured: Evidence, sample: Sample
+) -> Iterator[_Pair]:
+    """The matrix sets of a few of the layers that are inherited, each beside the one it was paired with."""
+    inherited = set(measured.inherited.layers) if measured.inherited else set()
+    paired = sorted((row, partner) for partner, row in zip(*measured.comparison.pairs, strict=True) if row in inherited)
+    for at in sorted({round(place) for place in np.linspace(0, len(paired) - 1, LAYERS)}) if paired else ():
+        row, partner = paired[at]
+        numbers = measured.layers[0][partner], measured.layers[1][row]
+        sets = [
+            model.opened.layout.branches[branch][number] if branch in model.opened.layout.branches else ()
+            for model, number in zip((base, candidate), numbers, strict=True)
+        ]
+        if all(sets):
+            yield _Pair(base, candidate, (sets[0][0], sets[1][0]), numbers[1], sample, measured.sampled is not None)
+
+
+def _compare(pair: _Pair) -> Iterator[_Compared]:
+    """What was done to each matrix of a set that both models store alike."""
+    base, candidate = pair.checkpoints
+    seen, moved = set[str](), False
+    for role, slot in pair.sets[1].slots.items():
+        other = pair.sets[0].slots.get(role)
+        if other is None or slot.tensor in seen or (moved and role in WRITERS) or not _alike(pair, other, slot):
+            continue
+        seen.add(slot.tensor)
+        rows = _rows(pair, role, other)
+        base_rows, candidate_rows = _matrix(pair.base, other, rows), _matrix(pair.candidate, slot, rows)
+        aligned = align(base_rows, candidate_rows) if role in READERS else Aligned(base_rows)
+        if aligned is None and rows and not pair.sampled:
+            aligned = align(_matrix(pair.base, other, ()), candidate_rows)
+        moved |= aligned is None or aligned.reordered or aligned.rescaled
+        digits = _digits(base, other.tensor), _digits(candidate, slot.tensor)
+        change = measure_change(aligned.base, candidate_rows, digits) if aligned else None
+        if aligned and change:
+            yield _Compared(change, aligned, _bits(candidate, slot.tensor))
+
+
+def _alike(pair: _Pair, base_slot: Slot, slot: Slot) -> bool:
+    """Whether both models store a matrix in one way, the base not quantized, and nothing has to be downloaded."""
+    (base, candidate), names = pair.checkpoints, (base_slot.tensor, slot.tensor)
+    if base_slot.roles != slot.roles or base_slot.tensor in base.decoded:
+        return False
+    same = base.tensors[base_slot.tensor].shape == candidate.tensors[slot.tensor].shape
+    return same and (pair.sampled or all(one.at_hand(name) for one, name in zip((base, candidate), names, strict=True)))
+
+
+def _rows(pair: _Pair, role: str, slot: Slot) -> Runs:
+    """The rows of a large matrix that are compared; none stands for all."""
+    base, _ = pair.checkpoints
+    count, *_ = shape = base.tensors[slot.tensor].shape
+    if base.rows(slot.tensor) is None or _turned(pair.base, slot):
+        return ()
+    if not pair.sampled and math.prod(shape) <= LARGE:
+        return ()
+    if role in WRITERS and pair.sampled:
+        return pair.sample.coordinates_of(count)
+    return pair.sample.units_of(count, pair.layer)[:RUNS]
+
+
+def _matrix(model: FromWeights, slot: Slot, rows: Runs) -> Matrix:
+    """Some rows of a matrix (out, in), or all of it; of stacked experts the first."""
+    checkpoint = model.opened.checkpoint
+    stored = checkpoint.rows(slot.tensor) if rows else None
+    if stored is not None:
+        return single(checkpoint.read_pieces(slot.tensor, [stored.tensor.rows(run) for run in rows]))
+    whole = checkpoint.read(slot.tensor)
+    whole = single(whole[0] if whole.ndim == STACKED else whole)
+    matrix = whole.reshape(len(whole), -1)
+    matrix = matrix.T if _turned(model, slot) else matrix
+    return np.concatenate([matrix[run] for run in rows]) if rows else matrix
+
+
+def _turned(model: FromWeights, slot: Slot) -> bool:
+    return turned(model.opened.layout.factorization, slot)
+
+
+def _digits(checkpoint: Checkpoint, name: str) -> int:
+    """The binary digits with which a tensor is stored, those of float32 where it is decoded."""
+    (first, *_) = checkpoint.tensors[name].parts
+    return DIGITS["F32"] if name in checkpoint.decoded else DIGITS.get(checkpoint.stored[first].dtype, DIGITS["F32"])
+
+
+def _bits(checkpoint: Checkpoint, name: str) -> float:
+    """Bits a weight with which a tensor that is decoded is stored, its scales included; 0 for any other."""
+    if name not in checkpoint.decoded:
+        return 0.0
+    return 8 * sum(part.size for part in checkpoint.parts([name]).values()) / checkpoint.tensors[name].numbers
+
+
+def _joined(compared: Sequence[_Compared]) -> Derivation:
+    return Derivation(
+        tuple(one.change for one in compared),
+        reordered=any(one.aligned.reordered for one in compared),
+        rescaled=any(one.aligned.rescaled for one in compared),
+        stored_bits=float(np.median([one.bits for one in compared])),
+    )

@@ -1,0 +1,84 @@
+"""A report: every claim about one model, judged, with what the check was and when it began."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, field
+
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.results.clock import now
+from hf_lineage.checking.results.exports import Forms
+from hf_lineage.checking.results.rows import Row, worst
+from hf_lineage.claims import Licence
+from hf_lineage.errors import printable
+from hf_lineage.evidence import verdict
+from hf_lineage.hub import RepoRef
+from hf_lineage.policy import Policy, status
+
+MOST_SHOWN = 5
+"""Claims in the representation of a report."""
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A model of an index that is nearer to the one that was checked than a base of it is."""
+
+    model: str
+    base: str
+    along: float
+    """The cosine of the differences of both models from that base."""
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Forms):
+    """Every claim about one model, judged."""
+
+    model: str
+    commit: str | None
+    rows: tuple[Row, ...]
+    conflicts: tuple[str, ...]
+    options: Options
+    source: RepoRef | None = None
+    """The repository of the model; None for a stored signature."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what is declared: what does not count, and what the stored files contradict."""
+    checked_at: datetime.datetime = field(default_factory=now)
+    """When the check began; formats state what SOURCE_DATE_EPOCH says instead."""
+    called: tuple[str, ...] = ("check",)
+    """The name of the command, and of its words those that neither the rows nor the options hold."""
+    as_name: str = ""
+    """The name that the user gives a folder in the report; empty if none."""
+    licence: Licence | None = None
+    """What the card of the model states; None where it states nothing, or there is none."""
+    relatives: tuple[Relative, ...] = ()
+    """What an index holds between the model and a declared base, the nearest first; none where no index was asked."""
+    policy: Policy | None = None
+    """The policy of whoever checks, which has been applied to the rows; None without one."""
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.rows[:MOST_SHOWN])) or "nothing is declared"
+        more = len(self.rows) - MOST_SHOWN
+        return f"<Report on {printable(self.model, 200)}: {shown}{f' and {more} more' if more > 0 else ''}>"
+
+    @property
+    def exit_code(self) -> verdict.ExitCode:
+        """The most severe exit code of all rows, whatever a policy says; undecided if nothing is declared."""
+        return worst(self.rows)
+
+    @property
+    def unaccepted(self) -> verdict.ExitCode:
+        """The same without the rows that the policy accepts."""
+        return worst(self.rows, accepted=True)
+
+    @property
+    def unmet(self) -> bool:
+        """Whether the policy asks for something that is not so."""
+        undeclared = bool(self.policy and self.policy.relations) and not self.rows
+        return undeclared or any(row.unmet for row in self.rows)
+
+    @property
+    def status(self) -> verdict.ExitCode:
+        """What the command returns: the exit code, or what the policy makes of it."""
+        if self.policy is None:
+            return self.exit_code
+        return status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided")

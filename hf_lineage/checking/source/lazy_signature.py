@@ -1,0 +1,106 @@
+"""Reading: the signature of any layers of one model, each read when it is first needed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hf_lineage.architecture import Layout
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.source.opening import Opened, about
+from hf_lineage.signature import PathSignature, Recipe, Signature, Vector, extract_paths, joined, some_layers
+from hf_lineage.signature.sources import cache
+from hf_lineage.signature.stream import Stream
+from hf_lineage.signature.units import Sample, sampled
+
+
+@dataclass(frozen=True)
+class Downloads:
+    """What was downloaded of one model."""
+
+    requests: int
+    moved: int
+    """Downloaded bytes."""
+    stored: int
+    """Bytes of all tensors of the model."""
+
+
+def stream_of(model: Opened, seed: int | None) -> Stream:
+    """Return the residual stream of a model, some rows of which are read, drawn by a seed."""
+    return Stream(model.checkpoint, model.layout, model.described.config, seed or 0)
+
+
+class Reading:
+    """The signature of any layers of one model; no layer is read twice."""
+
+    def __init__(self, model: Opened, options: Options, cached: bool) -> None:
+        self._model, self._options, self._cached = model, options, cached
+        self._read: frozenset[int] = frozenset()
+        self._signature: Signature | None = None
+        self._last: tuple[object, Signature] | None = None
+        self._stream = stream_of(model, options.order_seed) if options.recipe.gates else None
+
+    def of(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers, or of all if none are named; raise LineageError if one cannot be read.
+
+        Once all layers are read, their signature is cached.
+        """
+        layout = self._model.layout
+        wanted = frozenset(range(layout.layers) if layers is None else layers)
+        new = layout.only(wanted - self._read)
+        self._read |= wanted
+        if self._signature is None:
+            self._signature = self._extracted(new)
+        elif new.paths:
+            self._signature = joined(self._signature, self._extracted(new))
+        if self._cached and new.paths and len(self._read) == layout.layers:
+            cache.write(self._model.described.repo, layout.factorization, self._signature)
+        return some_layers(self._signature, wanted)
+
+    def sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
+        """Return the signature of a sample of these layers along some paths; only that of the last one is kept."""
+        asked = (tuple(paths), tuple(layers), sample)
+        if self._last is None or self._last[0] != asked:
+            self._last = asked, self._sampled(paths, layers, sample)
+        return self._last[1]
+
+    def _sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
+        layout, recipe = self._model.layout, self._options.recipe
+        with about(self._model.described.repo):
+            read = functools.partial(sampled, self._model.checkpoint, layout, recipe, readers=self._options.readers)
+            seen = {path: read(path, layers, sample) for path in paths}
+            seen = {path: replace(one, joins=self._joins(path, sorted(layers))) for path, one in seen.items()}
+        (width,) = {len(path.corner.T) for path in seen.values()}
+        return self._of(seen, layout.only(layers), replace(recipe, probes=None), width)
+
+    def _extracted(self, layout: Layout) -> Signature:
+        options = self._options
+        with about(self._model.described.repo):
+            paths = extract_paths(
+                self._model.checkpoint, layout, options.recipe, options.paths, options.max_memory, options.readers
+            )
+            paths = {path: replace(one, joins=self._joins(path, layout.numbers(path))) for path, one in paths.items()}
+        return self._of(paths, layout, options.recipe, layout.width)
+
+    def _joins(self, path: str, layers: Sequence[int]) -> Vector | None:
+        """What a path is added to in some layers; None by a recipe that does not weigh units."""
+        return self._stream.joins(path, layers) if self._stream else None
+
+    def _of(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:
+        repo = self._model.described.repo
+        return Signature(
+            model=repo.name,
+            commit=repo.commit,
+            architecture=self._model.described.architecture,
+            factorization=layout.factorization.name,
+            exchangeable=layout.factorization.exchangeable,
+            width=width,
+            layers=layout.layers,
+            recipe=recipe,
+            paths=paths,
+            without={path: layout.without(path) for path in paths if layout.without(path)},
+            notes=self._model.notes,
+            reservations=self._model.reservations,
+            own_code=self._model.own_code,
+        )

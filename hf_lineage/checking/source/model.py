@@ -1,0 +1,244 @@
+"""Model: one model of a comparison, of which the headers are read; its weights are read when they are needed.
+
+There are three classes, by the source of the signature: the weights, a signature that is cached or published in place
+of them, or a signature that the user gave.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hf_lineage.architecture.registry import ALL, Factorization, prefixes
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.source.lazy_signature import Downloads, Reading
+from hf_lineage.checking.source.load_variants import Variant, with_adapter, without_transforms
+from hf_lineage.checking.source.opening import Described, Opened, bound, described, opened
+from hf_lineage.checkpoint import RemoteCheckpoint
+from hf_lineage.checkpoint.lora import adapter_beside
+from hf_lineage.claims import Licence, stated
+from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
+from hf_lineage.hub import RepoRef
+from hf_lineage.signature import Signature, Spec, some_layers
+from hf_lineage.signature.sources import CACHE, FILE, WEIGHTS, Model, Origin, cache, published
+
+Rows = Mapping[str, Mapping[int, int]]  # by path, the numbers of the layers that have it, each with its width
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenedModel(ABC):
+    """One model of a comparison, its headers read and checked."""
+
+    name: str
+    commit: str | None
+    identity: tuple[str, ...] | None
+    """Equal for all names of one model; None for a signature that the user gave."""
+    local: bool
+    width: int
+    layers: int
+    rows: Rows
+    origin: Origin
+    notes: tuple[str, ...] = ()
+    """Sentences about files beside the weights that were not read."""
+    reservations: tuple[str, ...] = ()
+    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    own_code: str = ""
+    """What is to be said of code that the repository brings; empty if it has none."""
+    licence: Licence | None = None
+    """What the card states; None of a signature that the user gave."""
+    variants: Mapping[str, OpenedModel | str] = field(default_factory=dict)
+    """Other ways in which transformers may load the model, by a description; a text says why one cannot be judged."""
+    factorization: Factorization | None = None
+    reopen: Callable[[], Opened] | None = None
+    """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
+
+    doubts: Mapping[str, OpenedModel | str] = field(default_factory=dict)
+    """Ways in which only some programs load the model: a claim that one of them bears out is not contradicted."""
+
+    @abstractmethod
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers, by default of all; raise LineageError if it cannot be made."""
+
+    def downloads(self) -> Downloads | None:
+        """Return what was downloaded so far; None for a model on this machine."""
+        return None
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether its configuration does not say which layers it has, so that weights that no loader reads may be."""
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromWeights(OpenedModel):
+    """A model whose weights are read, each layer when it is first needed."""
+
+    opened: Opened
+    reading: Reading
+    stand_in: Signature | None = None
+    """A trusted published signature of all layers, which is used instead of the weights."""
+
+    @classmethod
+    def of(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
+        """Return a model from its headers; if `cached`, its signature is cached once all layers are read."""
+        repo, layout = model.described.repo, model.layout
+        return cls(
+            name=repo.name,
+            commit=repo.commit,
+            identity=repo.identity,
+            local=repo.remote is None,
+            width=layout.width,
+            layers=layout.layers,
+            rows={path: {number: layout.widths[number] for number in layout.numbers(path)} for path in layout.paths},
+            origin=WEIGHTS,
+            notes=model.notes,
+            reservations=model.reservations,
+            own_code=model.own_code,
+            licence=stated(repo),
+            factorization=model.layout.factorization,
+            reopen=lambda: model,
+            opened=model,
+            reading=Reading(model, options, cached),
+        )
+
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers; what was read before is not read again."""
+        return some_layers(self.stand_in, layers) if self.stand_in else self.reading.of(layers)
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether its configuration does not say which layers it has: of blocks only some have layers."""
+        return any("{block}" in prefix for prefix in prefixes(self.opened.layout.factorization))
+
+    def downloads(self) -> Downloads | None:
+        """Return what was downloaded so far; None for a model on this machine."""
+        checkpoint = self.opened.checkpoint
+        if not isinstance(checkpoint, RemoteCheckpoint):
+            return None
+        stored = sum(part.size for part in checkpoint.stored.values())
+        return Downloads(checkpoint.requests, checkpoint.bytes_read, stored)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromSignature(OpenedModel):
+    """A model on the Hub of which only a signature is read: the cached one, or a trusted published one."""
+
+    stored: Signature
+
+    @classmethod
+    def of(cls, stored: Signature, repo: RepoRef, origin: Origin) -> FromSignature:
+        """Return a model from its signature."""
+        fields = _described(stored) | {"identity": repo.identity, "licence": stated(repo)}
+        return cls(**fields, local=False, origin=origin, stored=stored)
+
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers."""
+        return some_layers(self.stored, layers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(OpenedModel):
+    """A signature that the user names instead of a model."""
+
+    stored: Signature
+    spec: Spec
+
+    @classmethod
+    def of(cls, stored: Signature, spec: Spec) -> Given:
+        """Return a model from a signature that the user gave."""
+        return cls(**_described(stored), identity=None, local=True, origin=FILE, stored=stored, spec=spec)
+
+    def signature(self, layers: Collection[int] | None = None) -> Signature:
+        """Return the signature of these layers; SignatureError if it lacks a path or has another recipe."""
+        asked = () if self.spec.paths == ALL else self.spec.paths
+        missing = [path for path in asked if path not in self.stored.paths]
+        if missing or self.stored.recipe != self.spec.recipe:
+            what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
+            raise SignatureError(
+                f"{self.stored.model}: the stored signature does not hold what is asked for ({what}); extract it again"
+            )
+        return some_layers(self.stored, layers)
+
+
+def open_model(source: RepoRef | Signature, options: Options, is_base: bool = False) -> OpenedModel:
+    """Open a model by its headers; only of a base a trusted published signature may replace the weights.
+
+    Raise NothingToCompare if there is nothing to compare, and another LineageError for any other failure.
+    """
+    if isinstance(source, Signature):
+        return Given.of(source, options)
+    source = options.allowed(source)
+    model = described(source, options.choice)
+    if options.paths == ALL:
+        options = replace(options, paths=bound(model).layout.paths)
+    cached = None if options.recompute else cache.find(source, model.architecture, model.factorization, options)
+    if cached and not adapter_beside(source):
+        stored, reopen = FromSignature.of(cached, source, CACHE), functools.cache(lambda: opened(model))
+        return replace(stored, factorization=model.factorization, reopen=reopen)
+    if is_base:
+        return _base(model, options)
+    headers = opened(model)
+    return replace(
+        FromWeights.of(headers, options),
+        variants=_read(with_adapter(headers, options.choice), options),
+        doubts=_read(without_transforms(headers), options),
+    )
+
+
+def _base(model: Described, options: Options) -> OpenedModel:
+    """A base: a trusted published signature stands for its weights where there is one by the recipe."""
+    subject = Model(model.repo, model.architecture, model.factorization, None, options)
+    try:
+        headers = opened(model)
+    except RepositoryError:
+        trusted = None if options.recompute else published.find(subject, options)
+        if trusted is None:
+            raise
+        signature, origin = trusted
+        return FromSignature.of(signature, model.repo, origin)
+    from_weights = FromWeights.of(headers, options)
+    if options.recompute or not isinstance(headers.checkpoint, RemoteCheckpoint):
+        return from_weights
+    trusted = published.find(replace(subject, layout=headers.layout), options)
+    if trusted is None and options.published:
+        raise NothingToCompare(
+            f"{model.repo}: no signature of it that can be trusted is published, and --published forbids to download "
+            "its weights; leave --published out"
+        )
+    if trusted is None:
+        return from_weights
+    signature, origin = trusted
+    if options.published:
+        from_weights = replace(from_weights, factorization=None, reopen=None)
+    return replace(from_weights, stand_in=signature, origin=origin)
+
+
+def _read(variants: Iterable[Variant], options: Options) -> dict[str, OpenedModel | str]:
+    """Other ways in which a model is loaded; not cached, because a signature is of the weights alone."""
+    return {
+        variant.how: variant.opened
+        if isinstance(variant.opened, str)
+        else FromWeights.of(variant.opened, options, cached=False)
+        for variant in variants
+    }
+
+
+def _described(stored: Signature) -> dict[str, Any]:
+    """The fields of a model that its signature holds."""
+    rows = {
+        path: dict(zip(stored.numbers(path), parts.widths or (stored.width,) * len(parts.trace), strict=True))
+        for path, parts in stored.paths.items()
+    }
+    return {
+        "name": stored.model,
+        "commit": stored.commit,
+        "width": stored.width,
+        "layers": stored.layers,
+        "rows": rows,
+        "notes": stored.notes,
+        "reservations": stored.reservations,
+        "own_code": stored.own_code,
+    }

@@ -1,0 +1,158 @@
+"""Naming: which repository, folder or file a name means; that depends on who gave the name.
+
+A name that the user typed is a folder or a file where it cannot be a name on the Hub, as ./x cannot. A name that a
+repository declares is always one on the Hub: the working directory may be a checkout whose author chose the names of
+its folders.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.source.submodels import only, part_of
+from hf_lineage.checkpoint.foreign import nameable
+from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
+from hf_lineage.files import is_file, is_folder, refuse_within, typed
+from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
+from hf_lineage.signature import Signature
+from hf_lineage.signature.sources import load_signature
+
+SUFFIX = ".lineage.safetensors"
+"""The end of the name of the file that `extract` writes by default."""
+WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
+"""The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
+CONFIGS = ("config.json", "adapter_config.json", "params.json")
+"""What says how weights are used."""
+FOLDER = "onnx"
+"""Where exporters put the graphs of a repository whose `config.json` stays at its root."""
+
+
+_PART = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*/\w[\w.-]*)/(?P<subfolder>\w[\w.-]*)(?P<revision>@[\w./-]+)?")
+"""A folder of a repository on the Hub, such as org/name/text_encoder."""
+
+
+Model = str | os.PathLike[str]
+"""A model as people name it: org/name, org/name@revision, or the path of a folder or a file."""
+
+
+def named(model: Model) -> str:
+    """Return the name of a model as text: a path object means a folder or a file here, and never a name on the Hub.
+
+    Raise OptionError for what is neither.
+    """
+    if isinstance(model, str):
+        return model
+    if not isinstance(model, os.PathLike) or not isinstance(os.fspath(model), str):
+        raise OptionError(f"a model is named by text or by a path, not by {printable(repr(model), 100)}")
+    return typed(model)
+
+
+def several(models: Model | Sequence[Model]) -> tuple[str, ...]:
+    """Return the names of one model or of several as text; raise OptionError as `named` does."""
+    if isinstance(models, str | os.PathLike) or not isinstance(models, Iterable):
+        return (named(models),)
+    return tuple(map(named, models))
+
+
+def locate(
+    model: str, local_hub: Path | None = None, on_hub: bool = False, subfolder: str = "", file: str | None = None
+) -> RepoRef | Signature:
+    """Return the repository that a name or folder means, or the signature stored in a file; LineageError if neither.
+
+    If the user says that the name is one on the Hub, no folder or file is meant. A folder of a repository is named by
+    `subfolder`, or behind the name of the repository. `file` names a GGUF, ONNX or CTranslate2 file of the
+    repository; the path of one may also stand for the model itself.
+    """
+    if not on_hub:
+        unambiguous(model, local_hub)
+    if is_file(model) and not on_hub:
+        return _in_its_folder(model) if nameable(model) else _signature(Path(model))
+    if not subfolder and (named := _PART.fullmatch(model)) and (on_hub or not is_folder(model)):
+        model, subfolder = f"{named['name']}{named['revision'] or ''}", named["subfolder"]
+    repo = resolve(model, local_hub, folders=not on_hub)
+    repo = part_of(repo, subfolder) if subfolder else repo
+    return replace(repo, file=file) if file is not None else repo
+
+
+def _signature(file: Path) -> Signature:
+    """The signature in a file; RepositoryError, which names the folder, for one that holds the weights of a model."""
+    try:
+        return load_signature(file)
+    except SignatureError:
+        if file.name.endswith(SUFFIX) or file.suffix not in WEIGHTS:
+            raise
+        beside = next((name for name in CONFIGS if is_file(str(file.parent / name))), "")
+        folder = (
+            f"{shlex.quote(str(file.parent))}, where its {beside} is" if beside else "with its config.json beside it"
+        )
+        raise RepositoryError(
+            f"{file} cannot be read as a signature; a model with these weights is named by its folder, {folder}"
+        ) from None
+
+
+def _in_its_folder(model: str) -> RepoRef:
+    """A converted file as the one that is named in its repository, which may be a folder above: `onnx/model.onnx`."""
+    path = Path(model)
+    inside = path.parent.name == FOLDER and is_file(str(path.parent.parent / "config.json"))
+    repository = path.parent.parent if inside else path.parent
+    refuse_within(repository)
+    return RepoRef(model, repository, file=path.relative_to(repository).as_posix())
+
+
+def weights(model: str, source: RepoRef | Signature) -> RepoRef:
+    """Return a source that holds weights; OptionError for a signature, which does not."""
+    if isinstance(source, Signature):
+        raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
+    return source
+
+
+def located(model: str, options: Options, on_hub: bool = False) -> RepoRef | Signature:
+    """Return the model that is to be judged, as the options say where it is and what may be read of it.
+
+    Raise LineageError if there is none.
+    """
+    source = locate(model, options.local_hub, on_hub, options.subfolder, options.file)
+    return options.allowed(source) if isinstance(source, RepoRef) else source
+
+
+def one(model: str, options: Options) -> RepoRef:
+    """Return the one model with weights that a name means, which may be in a folder of its repository.
+
+    Raise LineageError if there is none, or a signature in its place.
+    """
+    return only(weights(model, located(model, options)))
+
+
+def unambiguous(name: str, local_hub: Path | None = None) -> None:
+    """Raise RepositoryError for a name that may be one on the Hub, and that something here bears as well.
+
+    Neither is silently taken for the other, whether the name is that of a model or of a base: who chose the name of a
+    folder of a checkout must not choose what is compared.
+    """
+    kind = "folder" if is_folder(name) else "file" if is_file(name) else ""
+    if kind and not is_path(name) and not (local_hub and spelled(local_hub, name)):
+        raise RepositoryError(
+            f"{name} may be a name on the Hub, and there is a {kind} ./{name} here: write ./{name}, or {name}@main for "
+            "what is on the Hub"
+        )
+
+
+def is_here(name: str) -> bool:
+    """Return whether a name that the user typed means something on this machine, be it there or not."""
+    return is_path(name) and (is_folder(name) or is_file(name) or _PART.fullmatch(name) is None)
+
+
+def is_path(name: str) -> bool:
+    """Return whether a name that the user typed means a folder or a file, such as ./x.
+
+    That is so if it cannot be a name on the Hub, or is a file with the name that `extract` gives, of weights, or of a
+    converted model.
+    """
+    of_file = Path(name).suffix in WEIGHTS or nameable(name)
+    return hub_name(name) is None or ("/" not in name and of_file and is_file(name))

@@ -1,0 +1,234 @@
+"""Opened: the headers of a model, read as transformers would load it: its class, its tensors and its layout."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hf_lineage.architecture import Layout, bind
+from hf_lineage.architecture.loading import (
+    World,
+    as_listed,
+    as_loaded,
+    own_code,
+    parts,
+    refuse_hidden,
+    scalar_reservations,
+    settings_notes,
+    settings_reservations,
+    usual_type,
+    world,
+)
+from hf_lineage.architecture.registry import LISTED, Choice, Factorization, choose, factorizations, lookup
+from hf_lineage.checking.source.converted import by_names_of_the_hub, converted_config
+from hf_lineage.checking.source.original_checkpoint import by_names_of_transformers, makers_config, makers_notes
+from hf_lineage.checkpoint import Checkpoint, files_beside, open_checkpoint, other_format, unusual_layout
+from hf_lineage.checkpoint.foreign import converted, unwrapped
+from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass
+from hf_lineage.hub import RepoRef
+
+MOST_SURVEYED = 20_000
+"""Tensors of an unlisted class that are held against every factorization, which takes two seconds."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """What `config.json` says about a model, read once."""
+
+    repo: RepoRef
+    config: Mapping[str, Any]
+    architecture: str
+    """The name of the class in `config.json`."""
+    factorization: Factorization
+    notes: tuple[str, ...] = ()
+    """Sentences about what the user chose and nobody has proved."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model whose headers are read, and not its weights."""
+
+    described: Described
+    checkpoint: Checkpoint
+    layout: Layout
+    notes: tuple[str, ...] = ()
+    """Sentences about files beside the weights that were not read."""
+    reservations: tuple[str, ...] = ()
+    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+
+    @property
+    def own_code(self) -> str:
+        """What is to be said of code that the repository brings; empty if it has none."""
+        return own_code(self.described.config)
+
+
+def described(repo: RepoRef, choice: Choice = LISTED) -> Described:
+    """Return what `config.json` says about a model; raise NothingToCompare if no factorization lists its class."""
+    config = model_config(repo)
+    with about(repo):
+        try:
+            chosen = choose(config, choice)
+        except UnlistedClass as error:
+            raise UnlistedClass(f"{error}; {_instead(repo)}") from None
+    return Described(repo, config, chosen.architecture, chosen.factorization, chosen.notes)
+
+
+def _instead(repo: RepoRef) -> str:
+    """What a user can do with a class that the registry does not list, with the command that would work."""
+    from hf_lineage.architecture.drafting import survey
+
+    with contextlib.suppress(LineageError, OSError):
+        shapes, config = open_header(repo)
+        suggestion = survey(repo.name, shapes if len(shapes) <= MOST_SURVEYED else {}, config)
+        nearest = () if suggestion.classes else suggestion.fits[:1]
+        fits = {fit.factorization for fit in suggestion.fits if not fit.unread} or {
+            fit.factorization for fit in nearest
+        }
+        if fitting := [one for one in factorizations() if one.name in fits]:
+            name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
+            return (
+                f"its names and shapes are those of {name}: with `--as {name}` added it is read so; "
+                f"`hf-lineage registry --check {repo.typed}` shows what else fits"
+            )
+    return (
+        f"`hf-lineage registry --check {repo.typed} --write DIR` drafts a factorization, and with `--registry DIR` "
+        "added the model is read by it"
+    )
+
+
+def opened(model: Described) -> Opened:
+    """Return a model's headers, read as transformers loads it.
+
+    Raise NothingToCompare if it may be loaded in more than one way, CheckpointError if it is damaged.
+    """
+    with about(model.repo):
+        settings = settings_notes(model.config, model.architecture, model.factorization)
+    headers = bound(model)
+    checkpoint = headers.checkpoint
+    with about(model.repo):
+        hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
+    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *makers_notes(model.repo))
+    notes = (*notes, *files_beside(model.repo))
+    return replace(headers, notes=notes, reservations=(*headers.reservations, *_reservations(headers)))
+
+
+def _reservations(headers: Opened) -> Iterator[str]:
+    """Sentences about settings and small tensors with which a branch need not reach the stream."""
+    model, checkpoint = headers.described, headers.checkpoint
+    usual = usual_type(model.config, model.architecture)
+    yield from settings_reservations(model.config, usual)
+    with about(model.repo):
+        inside = parts(model.config, usual)
+        yield from scalar_reservations(headers.layout, checkpoint.shapes, checkpoint.read, inside, checkpoint.prefetch)
+
+
+def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """A sentence about a prefix of all names that only some loaders take off; none if there is no such prefix."""
+    if not checkpoint.wrapping:
+        return ()
+    return (f"the name of every tensor begins with {checkpoint.wrapping}, which was taken off; transformers does not",)
+
+
+def bound(model: Described) -> Opened:
+    """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
+    checkpoint = open_checkpoint(model.repo, model.config)
+    with about(model.repo):
+        checkpoint = by_names_of_the_hub(model.repo, model.factorization, model.config, checkpoint)
+        checkpoint = by_names_of_transformers(model.repo, checkpoint)
+        if model.factorization.stored == "in_out":
+            checkpoint = _in_out(checkpoint)
+        known = World()
+        try:
+            reading = as_loaded(model.factorization, checkpoint.shapes, model.config)
+            known = _world(model, reading.shapes)
+            left = {name: tensor for name, tensor in checkpoint.tensors.items() if name not in known.outside}
+            checkpoint = checkpoint.with_tensors(left)
+            built = {name: shape for name, shape in reading.shapes.items() if name in left}
+            layout = bind(model.factorization, built, model.config)
+        except CheckpointError as error:
+            if doubt := _doubt(model.repo) or "; ".join(known.notes):
+                raise NothingToCompare(f"{doubt}; {error}") from None
+            raise
+    return Opened(
+        model, checkpoint.with_whole_numbers(layout.tables), layout, (*reading.notes, *known.notes), known.reservations
+    )
+
+
+def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
+    """What transformers makes of these tensors; nothing is known of what another program loads."""
+    if converted(model.repo) is not None:
+        return World()
+    return world(model.architecture, model.factorization, shapes, model.config)
+
+
+def _in_out(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint of a class with matrices (in, out), those turned back that a quantizer has turned."""
+    return checkpoint.with_tensors(
+        {name: tensor.turned() if tensor.linear else tensor for name, tensor in checkpoint.tensors.items()}
+    )
+
+
+def _doubt(repo: RepoRef) -> str:
+    """Why weights that do not fit their class need not be damaged, because they need not be the model; else empty."""
+    model = converted(repo)
+    if model and model.form.startswith("onnx"):
+        return "the names in the ONNX graph are not those of the class, or it does not say enough"
+    layout = unusual_layout(repo)
+    return layout.note if layout else ""
+
+
+def headers(repo: RepoRef, choice: Choice = LISTED) -> Opened:
+    """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
+    return bound(described(repo, choice))
+
+
+def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
+    """Return the shape of every tensor and `config.json`; the class need not be in the registry."""
+    config = model_config(repo)
+    checkpoint = open_checkpoint(repo, config)
+    if converted_config(repo) is None:
+        return by_names_of_transformers(repo, checkpoint).shapes, config
+    try:
+        return by_names_of_the_hub(repo, lookup(config)[1], config, checkpoint).shapes, config
+    except UnlistedClass:
+        return unwrapped(checkpoint.shapes), config
+
+
+def model_config(repo: RepoRef) -> dict[str, Any]:
+    """Return `config.json`, or what a converted model or `params.json` says in its place.
+
+    Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
+    """
+    with about(repo):
+        config = converted_config(repo)
+        config = makers_config(repo) if config is None else config
+    if config is not None:
+        return config
+    instead = None if repo.has("config.json") else other_format(repo)
+    if instead:
+        raise NothingToCompare(instead)
+    return as_listed(repo.config())
+
+
+@contextlib.contextmanager
+def about(repo: RepoRef) -> Iterator[None]:
+    """Add the model's name to errors of code that does not know it."""
+    try:
+        yield
+    except (CheckpointError, NothingToCompare) as error:
+        named = str(error).startswith(f"{repo}: ")
+        raise type(error)(str(error) if named else f"{repo}: {error}") from None
+
+
+def _usual(factorization: Factorization, named: Sequence[str]) -> str:
+    """The class that a factorization is called after, with the same head as the class that config.json names."""
+    heads = {name.partition("For")[2] for name in named}
+    return max(
+        factorization.classes,
+        key=lambda name: (
+            name.lower().startswith(factorization.name.partition("_")[0]),
+            name.partition("For")[2] in heads,
+        ),
+    )

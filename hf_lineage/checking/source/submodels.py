@@ -1,0 +1,210 @@
+"""Parts: models in the folders of a repository that is none itself, as other libraries and training runs write it.
+
+Sentence-transformers says in `modules.json` where its transformer is, diffusers in `model_index.json` what its parts
+are, and a training run leaves a folder for each checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from hf_lineage.architecture.registry import listing
+from hf_lineage.checkpoint import INDICES
+from hf_lineage.checkpoint.foreign import WEIGHT_FILES
+from hf_lineage.errors import NothingToCompare, RepositoryError, printable
+from hf_lineage.files import is_folder
+from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
+from hf_lineage.signature import Signature
+
+MODULES, INDEX, CONFIG = "modules.json", "model_index.json", "config.json"
+CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})")
+FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
+"""A folder below the root of a repository, never one above it."""
+Source = TypeVar("Source", RepoRef, RepoRef | Signature)
+MAIN = ("unet", "transformer", "prior")
+"""Where a pipeline has the model that makes the picture."""
+MOST = 20
+"""Parts of one repository that are judged."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The models in the folders of one repository, and sentences about the folders that are left out."""
+
+    models: tuple[RepoRef, ...]
+    notes: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Folder -> class of the parts that no factorization reads: unless their files are the base's, any ancestry."""
+
+
+def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
+    """Return a folder of a repository as the model that is meant; RepositoryError if there is no such folder."""
+    subfolder = subfolder.rstrip("/")
+    if not FOLDER.fullmatch(subfolder):
+        raise RepositoryError(
+            f"{printable(subfolder, 200)} is no folder of {repo}; give its path inside the repository"
+        )
+    name, at, revision = repo.name.partition("@")
+    part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
+    if not part.files():
+        raise RepositoryError(f"{repo} has no folder {subfolder}; check --subfolder")
+    part.fetch(CONFIG, *INDICES, ADAPTER_CONFIG)
+    return part
+
+
+def model_folders(repo: RepoRef) -> list[str]:
+    """Return the folders of a repository with the configuration of a model, sorted."""
+    return [name for name in _subfolders(repo) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
+
+
+def adapter_folders(repo: RepoRef) -> list[str]:
+    """Return the folders of a repository that hold an adapter and no model, sorted."""
+    return [
+        name
+        for name in _subfolders(repo)
+        if FOLDER.fullmatch(name) and repo.offers(f"{name}/{ADAPTER_CONFIG}") and not repo.offers(f"{name}/{CONFIG}")
+    ]
+
+
+def parts_of(repo: RepoRef | Signature) -> Parts:
+    """Return the models in the folders of a repository; none where the repository is a model itself."""
+    if isinstance(repo, Signature) or repo.subfolder or repo.has(CONFIG):
+        return Parts(())
+    layouts = (_modules, _pipeline, _checkpoints, _folders)
+    return next((parts for layout in layouts if (parts := layout(repo))), Parts(()))
+
+
+def counterpart(base: RepoRef | Signature, subfolder: str) -> RepoRef | Signature:
+    """Return what the folder of a candidate is to be compared with: the same folder, or the only model of the base.
+
+    Raise NothingToCompare if there is neither.
+    """
+    if isinstance(base, Signature):
+        return base
+    if subfolder and base.offers(f"{subfolder}/{CONFIG}"):
+        return part_of(base, subfolder)
+    if base.has(CONFIG) or base.subfolder:
+        return base
+    models = parts_of(base).models
+    if len(models) == 1:
+        return models[0]
+    if models:
+        raise NothingToCompare(
+            f"{base} holds several models, in {_listed(models)}, and none in {subfolder or 'its root'}"
+        )
+    return base
+
+
+def component_of(base: RepoRef, component: str) -> RepoRef:
+    """Return the model of a pipeline that an adapter is for, or the only model; NothingToCompare if there is none."""
+    whole = base.subfolder or base.has(CONFIG)
+    wanted = () if whole else (component,) if component else MAIN
+    folder = next((name for name in wanted if base.offers(f"{name}/{CONFIG}")), None)
+    if folder is not None:
+        return part_of(base, folder)
+    if component and component != base.subfolder:
+        raise NothingToCompare(f"{base} holds no folder {component}, for which this part of the adapter is")
+    return base if whole else _only_model(base)
+
+
+def _only_model(base: RepoRef) -> RepoRef:
+    only_one = counterpart(base, "")
+    return only_one if isinstance(only_one, RepoRef) else base
+
+
+def only(repo: Source) -> Source:
+    """Return the one model of a repository, which may be in a folder; NothingToCompare if there are several."""
+    models = parts_of(repo).models
+    if len(models) > 1:
+        raise NothingToCompare(f"{repo} holds several models, in {_listed(models)}; name one with --subfolder")
+    return models[0] if models else repo
+
+
+def _modules(repo: RepoRef) -> Parts | None:
+    """The transformer of sentence-transformers."""
+    listed = _json(repo, MODULES)
+    named = [
+        str(entry.get("path"))
+        for entry in (listed if isinstance(listed, list) else [])
+        if isinstance(entry, dict) and str(entry.get("type")).rpartition(".")[2] == "Transformer"
+    ]
+    return _parts(repo, named)
+
+
+def _pipeline(repo: RepoRef) -> Parts | None:
+    """The parts of a diffusers pipeline that transformers loads or the registry reads; the others are named."""
+    index = _json(repo, INDEX)
+    entries = {
+        key: value
+        for key, value in (index.items() if isinstance(index, dict) else ())
+        if isinstance(value, list) and len(value) == 2 and all(isinstance(word, str) for word in value)
+    }
+    read = [key for key, entry in entries.items() if _is_read(*entry)]
+    others = {key: name for key, (_, name) in entries.items() if key not in read and FOLDER.fullmatch(key)}
+    others = {key: name for key, name in others.items() if repo.offers(f"{key}/{CONFIG}")}
+    parts = _parts(repo, read)
+    return parts and replace(parts, others=others)
+
+
+def _is_read(library: str, name: str) -> bool:
+    return library == "transformers" or any(listing(f"{library}.{name}"))
+
+
+def unchanged(part: RepoRef, base: RepoRef) -> bool:
+    """Return whether a part has the files with weights of its counterpart, byte for byte, and its configuration."""
+    files = [name for name in part.files() if name == CONFIG or name.endswith(WEIGHT_FILES)]
+    alike = [name for name in base.files() if name == CONFIG or name.endswith(WEIGHT_FILES)]
+    return len(files) > 1 and files == alike and all(part.sha256(name) == base.sha256(name) for name in files)
+
+
+def _checkpoints(repo: RepoRef) -> Parts | None:
+    """The last checkpoint of a training run; the earlier ones are counted."""
+    numbered = {int(match[1]): name for name in _subfolders(repo) if (match := CHECKPOINT.fullmatch(name))}
+    held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
+    if not held or _has_weights(repo):
+        return None
+    earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; --subfolder names another",)
+    return Parts((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
+
+
+def _folders(repo: RepoRef) -> Parts | None:
+    """The models in any other folders, if the root holds no weights."""
+    return None if _has_weights(repo) else _parts(repo, _subfolders(repo))
+
+
+def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Parts | None:
+    """The folders among these that hold a configuration; None if there are none."""
+    held = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
+    notes = (f"only the first {MOST} of {len(held)} folders with models were judged",) if len(held) > MOST else ()
+    return Parts(tuple(part_of(repo, name) for name in held[:MOST]), notes) if held else None
+
+
+def _subfolders(repo: RepoRef) -> list[str]:
+    """The folders at the root of a repository, sorted."""
+    folder = repo.folder  # the client of the Hub makes none where a repository has no small file
+    here = {entry.name for entry in os.scandir(folder) if entry.is_dir()} if is_folder(str(folder)) else set()
+    return sorted(here | {name.partition("/")[0] for name in repo.published if "/" in name})
+
+
+def _has_weights(repo: RepoRef) -> bool:
+    return any(name.endswith(WEIGHT_FILES) for name in repo.files())
+
+
+def _json(repo: RepoRef, file: str) -> Any:
+    """What a file holds; None if there is none, or it is not JSON."""
+    if not repo.offers(file):
+        return None
+    repo.fetch(file)
+    try:
+        return json.loads(repo.read_text(file) or "null")
+    except (ValueError, RecursionError):
+        return None
+
+
+def _listed(models: Sequence[RepoRef]) -> str:
+    return printable(", ".join(model.subfolder for model in models), 300)

@@ -1,0 +1,17 @@
+from . import names as names
+from . import original as original
+from .files import converted as converted
+from .files import nameable as nameable
+from .names import unwrapped as unwrapped
+from .opening import files_read as files_read
+from .opening import notes_on as notes_on
+from .opening import open_converted as open_converted
+from .transposed import by_pieces as by_pieces
+from .unusual_layouts import NO_WEIGHTS as NO_WEIGHTS
+from .unusual_layouts import PICKLED as PICKLED
+from .unusual_layouts import PICKLES as PICKLES
+from .unusual_layouts import SHARD as SHARD
+from .unusual_layouts import WEIGHT_FILES as WEIGHT_FILES
+from .unusual_layouts import Layout as Layout
+from .unusual_layouts import unusual as unusual
+from .unusual_layouts import without_wrapper as without_wrapper

@@ -1,0 +1,189 @@
+"""The GGUF files of a repository: which of them is the model, and what their headers say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from hf_lineage.checkpoint.foreign.gguf.header import GgufError, GgufHeader, parse, texts
+from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, OptionError, printable
+from hf_lineage.files import OPEN_FILES, Stamp, open_regular
+from hf_lineage.hub import HEAD, Downloads, RangedFile, RepoRef
+
+SUFFIX = ".gguf"
+PREFERRED = re.compile(r"(?!adapter_model).*\.safetensors(?:\.index\.json)?|pytorch_model.*\.bin(?:\.index\.json)?")
+"""Files that are read in place of GGUF where a repository has both."""
+BESIDE = re.compile(r"(?:^|[-_./])(?:mmproj|imatrix|vocab|lora|adapter|mtp|draft)(?=[-_.]|$)", re.IGNORECASE)
+"""Names of files that go with a model: what reads pictures, what a quantizer counted, a vocabulary."""
+PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
+LABEL = re.compile(
+    r"[-._]?(?:ud[-_])?(?P<label>bf16|f16|fp16|f32|fp32|i?q\d(?:_[a-z0-9]+)*|tq\d_\d|mxfp4(?:_moe)?|nvfp4)(?=[-._]|$)",
+    re.IGNORECASE,
+)
+SIZES = {"XXS": 0, "XS": 1, "S": 2, "M": 4, "L": 5, "XL": 6}
+"""The ends of the names of quantizations of as many bits, by their precision; any other end stands between S and M."""
+LFS_POINTER = b"version "
+TOKENS = "tokenizer.ggml.tokens"
+
+
+class Head(NamedTuple):
+    """The header of one file, and what it took to read it."""
+
+    header: GgufHeader
+    stamp: Stamp | None
+    """The state of the file; None of one on the Hub."""
+    requests: int = 0
+    downloaded: int = 0
+    """Bytes."""
+
+
+def gguf_files(repo: RepoRef) -> tuple[str, ...]:
+    """Return the GGUF files from which a repository is read, the parts of one model in order; none if it is not.
+
+    Raise NothingToCompare where they are several models, CheckpointError where a part is missing, OptionError where the
+    one that the user names is.
+    """
+    if repo.file is None and any(map(PREFERRED.fullmatch, repo.files())):
+        return ()
+    files = offered(repo)
+    if repo.file is not None:
+        if repo.file not in files:
+            shown = ", ".join(files[:10]) or "none"
+            raise OptionError(f"{repo} has no GGUF file {printable(repo.file, 200)} (it has {shown}); name another")
+        return _parts(repo, repo.file, files)
+    models = [file for file in files if not BESIDE.search(file)]
+    if not models:
+        return ()
+    stems = sorted({_stem(file) for file in models})
+    if len(stems) > 1:
+        raise NothingToCompare(
+            f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}"
+        )
+    return _parts(repo, max(models, key=_precision), files)
+
+
+def offered(repo: RepoRef, suffix: str = SUFFIX) -> list[str]:
+    """Return the names of all files of a repository that end so, also those one folder below its root."""
+    folder, before = repo.folder / repo.subfolder, repo.within("")
+    below = {path.relative_to(folder).as_posix() for path in folder.glob(f"*/*{suffix}") if path.is_file()}
+    published = {name.removeprefix(before) for name in repo.published if name.startswith(before)}
+    return sorted(name for name in {*repo.files(), *below, *published} if name.endswith(suffix))
+
+
+def head(repo: RepoRef, file: str) -> Head:
+    """Return the header of a GGUF file, read once; raise CheckpointError if it is damaged, or as the Hub's client."""
+    if file not in repo.heads:
+        downloads = Downloads()
+        with _beginning(repo, file, downloads) as (stream, size, stamp):
+            header = parse(stream, size)
+        repo.heads[file] = Head(header, stamp, downloads.requests, downloads.downloaded)
+    known: Head = repo.heads[file]
+    return known
+
+
+def tokens(repo: RepoRef, file: str) -> tuple[str, ...]:
+    """Return the tokens that a GGUF file lists, in the order of their numbers; raise as `head` does."""
+    with _beginning(repo, file, Downloads()) as (stream, size, _stamp):
+        return texts(stream, size, TOKENS)
+
+
+@contextlib.contextmanager
+def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple[BinaryIO, int, Stamp | None]]:
+    """A file as a stream, its size and, if it is here, its state; of one on the Hub only what is read is fetched."""
+    try:
+        remote_file = None if repo.has(file) or not OPEN_FILES.is_dir() else RangedFile(repo, file, downloads)
+        if remote_file is None or repo.has_cached(remote_file.content):
+            repo.fetch(file)
+            with open_regular(repo.located(file)) as stream:
+                _refuse_pointer(stream)
+                stamp = Stamp.of(stream)
+                yield stream, stamp.size, stamp
+        else:
+            with _Fetched(remote_file) as fetched:
+                yield io.BufferedReader(fetched, HEAD), remote_file.size, None
+    except GgufError as error:
+        raise CheckpointError(f"{repo}: {printable(file, 200)} {error}") from None
+    except OSError as error:
+        raise CheckpointError(
+            f"{repo}: {printable(file, 200)} cannot be read: {error.strerror or error}; check its permissions"
+        ) from None
+
+
+def _refuse_pointer(stream: BinaryIO) -> None:
+    if stream.read(len(LFS_POINTER)) == LFS_POINTER:
+        raise GgufError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
+    stream.seek(0)
+
+
+class _Fetched(io.RawIOBase):
+    """A file on the Hub as a stream: its beginning is fetched when it is read, each time four times as much."""
+
+    def __init__(self, file: RangedFile) -> None:
+        self._file, self._fetched, self._position = file, 0, 0
+        self._local = open_regular(file.path).detach()
+
+    def close(self) -> None:
+        self._local.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._position = offset + (self._position if whence == os.SEEK_CUR else 0)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        stop = min(self._position + len(buffer), self._file.size)
+        if stop > self._fetched:
+            until = min(max(stop, 4 * self._fetched, HEAD), self._file.size)
+            self._file.fetch(self._fetched, until)
+            self._fetched = until
+        self._local.seek(self._position)
+        count = self._local.readinto(buffer[: max(stop - self._position, 0)])
+        self._position += count
+        return count
+
+
+def _parts(repo: RepoRef, file: str, files: list[str]) -> tuple[str, ...]:
+    """All parts of the model to which a file belongs."""
+    part = PART.fullmatch(file)
+    if part is None:
+        return (file,)
+    count = int(part["count"])
+    wanted = [f"{part['stem']}-{number:05}-of-{part['count']}{SUFFIX}" for number in range(1, count + 1)]
+    missing = next((name for name in wanted if name not in files), None)
+    if missing is not None or not count:
+        raise CheckpointError(f"{repo}: {printable(missing or file, 200)} is missing; download all parts of the model")
+    return tuple(wanted)
+
+
+def _bare(file: str) -> str:
+    """The name of a file without its folder, the number of its part and its suffix."""
+    part = PART.fullmatch(file)
+    return (part["stem"] if part else file.removesuffix(SUFFIX)).rpartition("/")[2]
+
+
+def _stem(file: str) -> str:
+    return LABEL.sub("", _bare(file)).casefold()
+
+
+def _precision(file: str) -> tuple[int, int, str]:
+    """A key by which the most precise file is the largest; one whose name does not say how it is stored comes last."""
+    labels = [match["label"].upper() for match in LABEL.finditer(_bare(file))]
+    if not labels:
+        return 0, 0, file
+    label = labels[-1]
+    digits = re.search(r"\d+", label)
+    size = 4 if label == "BF16" else SIZES.get(label.rpartition("_")[2], 3)
+    return int(digits[0]) if digits else 0, size, file

@@ -1,0 +1,200 @@
+"""GGUF: the class that a file's metadata name, its configuration, and the names of its tensors as on the Hub's disk."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from hf_lineage.architecture import named_tensors
+from hf_lineage.architecture.registry import (
+    Factorization,
+    Setting,
+    as_names,
+    as_sets,
+    as_stacks,
+    prefixes,
+    read_table,
+    registry_root,
+)
+from hf_lineage.checkpoint.foreign.gguf.package import gguf
+from hf_lineage.checkpoint.foreign.named import Named, Undo
+from hf_lineage.errors import ONE_FILE, NothingToCompare, printable
+
+EMBEDDING = "token_embd.weight"
+FILE, LAYERS = "gguf/architectures.yaml", "block_count"
+ARCHITECTURE, TYPE = "general.architecture", "general.type"
+LAYER = re.compile(r"(?P<stack>(?:\w+\.)?blk)\.(?P<layer>\d{1,6})\.(?P<rest>.+)")
+SUFFIX = re.compile(r"(?P<bare>.+?)(?P<suffix>(?:\.(?:weight|bias|scale|input_scale))?)")
+
+
+class _Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"name": "class"}):
+    """One value of `general.architecture`."""
+
+    name: str
+    """The class in transformers whose layers are alike."""
+    with_experts: str | None = None
+    """The class where the metadata count experts."""
+    undo: dict[str, Undo] = {}
+    """By the names of tensors in GGUF, what the converter did to them."""
+    constants: dict[str, Setting] = {}
+    """What `config.json` would say and the metadata do not."""
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    settings: dict[str, str]
+    learned: dict[str, str]
+    architectures: dict[str, _Architecture]
+
+
+@functools.cache
+def _table() -> _Table:
+    table: _Table = read_table(registry_root(), FILE, _Table)
+    return table
+
+
+def architectures() -> Mapping[str, str]:
+    """Return the architectures of GGUF that are read, each with its class."""
+    return {name: entry.name for name, entry in _table().architectures.items()}
+
+
+def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration that metadata stand for, as `config.json` would say it.
+
+    Raise NothingToCompare for an architecture that is not read, or a file that holds no model.
+    """
+    kind = metadata.get(TYPE, "model")
+    if kind != "model":
+        raise NothingToCompare(
+            f"the GGUF file is of the type {printable(str(kind), 50)}, not a model; name one {ONE_FILE}"
+        )
+    named, entry = _architecture(metadata)
+    values = {key: metadata.get(f"{named}.{source}") for key, source in _table().settings.items()}
+    config = {key: value for key, value in values.items() if isinstance(value, int | float)}
+    if config.get("num_experts") and entry.with_experts:
+        return {"architectures": [entry.with_experts], **config, **entry.constants}
+    if predicting := config.get("num_nextn_predict_layers"):
+        config["num_hidden_layers"] = config.get("num_hidden_layers", 0) - predicting
+    return {"architectures": [entry.name], **config, **entry.constants}
+
+
+def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
+    named = metadata.get(ARCHITECTURE)
+    entry = _table().architectures.get(named) if isinstance(named, str) else None
+    if entry is None:
+        raise NothingToCompare(
+            f"the GGUF file is of the architecture {printable(str(named), 50)}, which is not read; "
+            "check the safetensors release instead"
+        )
+    return str(named), entry
+
+
+def learned(metadata: Mapping[str, Any], factorization: Factorization) -> Iterator[tuple[str, float]]:
+    """Yield what the activations of all layers have learned, by its name on the Hub's disk; it stands in the metadata.
+
+    Raise NothingToCompare where the metadata do not say one number for each layer.
+    """
+    wanted = {name for matrices in as_sets(factorization.branches.mlp) for name in matrices.learned}
+    layers = metadata.get(f"{metadata[ARCHITECTURE]}.{LAYERS}")
+    for name, key in _table().learned.items():
+        if name not in wanted:
+            continue
+        values = metadata.get(key)
+        if not isinstance(values, tuple) or len(values) != layers:
+            raise NothingToCompare(f"the GGUF file has no list `{key}` of one number for each layer; do not trust it")
+        for number, value in enumerate(values):
+            yield f"{prefixes(factorization)[0].replace('{layer}', str(number))}.{name}", float(value)
+
+
+def names(metadata: Mapping[str, Any], factorization: Factorization, stored: Iterable[str]) -> Iterator[Named]:
+    """Yield every tensor of a file by the name that it has on the Hub's disk, by the map of the package `gguf`.
+
+    A tensor of a layer that the factorization does not name keeps its own name under the prefix of the layer, and one
+    outside of all layers altogether, but for the rows of tokens. Experts are stored in one stack; as `name[number]`
+    each is a tensor of its own.
+    """
+    named, entry = _architecture(metadata)
+    embedding = next((f"{name}.weight" for name in as_names(factorization.embedding)), EMBEDDING)
+    translation = _Translation(named, factorization)
+    for name in stored:
+        layer = LAYER.fullmatch(name.partition("[")[0])
+        if layer is None:
+            yield Named(embedding if name == EMBEDDING else name, name)
+            continue
+        bare, suffix = SUFFIX.fullmatch(layer["rest"]).groups()  # type: ignore[union-attr]
+        expert = name.partition("[")[2].rstrip("]")
+        template = translation.of(f"{layer['stack']}.{{bid}}.{bare}", suffix)
+        if ("{expert}" in template) != bool(expert):
+            continue
+        full = template.replace("{bid}", layer["layer"]).replace("{expert}", expert)
+        yield Named(full, name, entry.undo.get(bare))
+
+
+class _Translation:
+    """From the names of an architecture's tensors in GGUF, with `{bid}` for the layer, to those of a factorization."""
+
+    def __init__(self, named: str, factorization: Factorization) -> None:
+        self._known = {
+            name.replace(".{expert}", ""): name for name in named_tensors(factorization) if "{layer}" not in name
+        }
+        self._ignored = re.compile(
+            "|".join(re.escape(name).replace(r"\*", ".*") for name in factorization.ignores) or "$^"
+        )
+        self._candidates = _candidates(named)
+        patterns = [
+            [pattern.replace("{layer}", "{bid}") for pattern in stack]
+            for stack in as_stacks(factorization.layers).values()
+        ]
+        self._prefixes = [best for stack in patterns if self._count(best := max(stack, key=self._count))]
+        self._made: dict[tuple[str, str], str] = {}
+
+    def of(self, stored: str, suffix: str) -> str:
+        """The name of a tensor, with its suffix; `{expert}` in it stands for the number of an expert."""
+        if (stored, suffix) not in self._made:
+            self._made[stored, suffix] = self._searched(stored, suffix)
+        return self._made[stored, suffix]
+
+    def _searched(self, stored: str, suffix: str) -> str:
+        relative = list(self._relative(stored))
+        for prefix, rest in relative:
+            for name, end in ((rest, suffix), (f"{rest}{suffix.replace('.', '_')}", "")):
+                if name in self._known:
+                    return f"{prefix}.{self._known[name]}{end}"
+        ignored = next((f"{prefix}.{rest}" for prefix, rest in relative if self._ignored.fullmatch(rest)), None)
+        prefix = relative[0][0] if relative else next(iter(self._prefixes), "layers.{bid}")
+        return f"{ignored or prefix + '.' + stored.partition('{bid}.')[2]}{suffix}"
+
+    def _relative(self, stored: str) -> Iterator[tuple[str, str]]:
+        """The names that a tensor may have, each as the prefix of its layer and the rest."""
+        for candidate in self._candidates.get(stored, ()):
+            for prefix in self._prefixes:
+                if candidate.startswith(f"{prefix}."):
+                    yield prefix, candidate.removeprefix(f"{prefix}.")
+
+    def _count(self, prefix: str) -> int:
+        """How many tensors of the factorization the package names under this prefix."""
+        candidates = {name for names in self._candidates.values() for name in names}
+        return sum(f"{prefix}.{name}" in candidates for name in self._known)
+
+
+def _candidates(named: str) -> dict[str, list[str]]:
+    """The names of an architecture's tensors in GGUF, each with those that it may have on the Hub's disk."""
+    package = gguf()
+    architecture = next((key for key, name in package.MODEL_ARCH_NAMES.items() if name == named), None)
+    if architecture is None:
+        raise NothingToCompare(
+            f"the installed package gguf does not know the architecture {named}; `pip install --upgrade gguf`"
+        )
+    own = package.TensorNameMap.arch_block_mappings_cfg.get(architecture, {})
+    every = {**package.TensorNameMap.block_mappings_cfg, **own}
+    # Where several tensors list one name, the package itself lets the last count.
+    stored = {
+        key: tensor for tensor, keys in every.items() if tensor in package.MODEL_TENSORS[architecture] for key in keys
+    }
+    candidates: dict[str, list[str]] = {}
+    for key, tensor in stored.items():
+        candidates.setdefault(package.TENSOR_NAMES[tensor], []).append(key)
+    return candidates

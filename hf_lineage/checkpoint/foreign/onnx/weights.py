@@ -1,0 +1,207 @@
+"""The weights of an ONNX graph by the names of the modules they stem from, each matrix as (out, in).
+
+The name of a matrix is its own where the exporter left it one, or else that of the module in the name of the operation,
+of the module in PyTorch's metadata, or of the bias that is added to the product. What leads to no output of the graph
+does not count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hf_lineage.checkpoint.foreign.onnx.header import OnnxGraph, OnnxNode
+from hf_lineage.checkpoint.foreign.onnx.products import Products, place_of
+from hf_lineage.checkpoint.foreign.onnx.values import OPERATIONS, Values, affine
+from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+
+OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
+"""The name of a parameter in PyTorch."""
+ADDED = re.compile(
+    r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
+)
+"""What quantizers add to it, which may come several times; no repetition stands in another, for names are hostile."""
+MOST_ADDED = 3
+FUSED = frozenset(
+    {"Attention", "QAttention", "PackedAttention", "LongformerAttention", "DecoderAttention", "MoE", "QMoE", "GatedMLP"}
+    | {"MatMulBnb4", "QOrderedMatMul", "QOrderedAttention", "SparseAttention", "MatMulFpQ4", "QLinearConv"}
+)
+"""Operations of ONNX Runtime that take weights in a form that is not taken apart."""
+BIASES = {"Add": (0, 1), "BiasGelu": (1,), "FastGelu": (1,), "BiasAdd": (1,), "SkipLayerNormalization": (4,)}
+"""Operations that add a bias, each with the inputs that may be it."""
+NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
+"""Operations whose second and third inputs are a gain and a bias."""
+AFTER = ("Cast", "DequantizeLinear", "Mul", "QuantizeLinear", "Reshape")
+"""Operations that may stand between a product and its bias."""
+LONGEST_CHAIN = 4
+MOST_USERS = 64
+"""How many operations that use a product are searched for its bias."""
+
+
+@dataclass
+class Weights:
+    """The weights of a graph by name."""
+
+    matrices: dict[str, TensorInfo] = field(default_factory=dict)
+    """Those that something is multiplied with, each as (out, in)."""
+    others: dict[str, TensorInfo] = field(default_factory=dict)
+    """Gains, biases and embeddings, as they are stored."""
+    nameless: int = 0
+    """Matrices whose place in the model nothing tells."""
+    heads: int | None = None
+    """The most heads into which a product is taken apart; None if none is."""
+
+
+def weights_of(graph: OnnxGraph) -> Weights:
+    """Return the weights of a graph.
+
+    Raise NothingToCompare where operations hold them in a form that is not read, CheckpointError where tensors do not
+    fit each other, or two matrices have one name.
+    """
+    search = _Search(graph)
+    for node in search.living():
+        search.visit(node)
+    return search.weights
+
+
+class _Search:
+    """Goes over the operations of a graph that lead to its outputs."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self._graph, self._values = graph, Values(graph)
+        self._users: dict[str, list[OnnxNode]] = defaultdict(list)
+        for node in graph.nodes:
+            for name in node.inputs:
+                self._users[name].append(node)
+        self._products = Products(self._values, self._users)
+        self.weights = Weights()
+
+    def living(self) -> Iterator[OnnxNode]:
+        """Yield the nodes on which an output depends, in the order of the file."""
+        makers: dict[str, list[int]] = defaultdict(list)
+        for number, node in enumerate(self._graph.nodes):
+            for name in node.outputs:
+                makers[name].append(number)
+        wanted, living = list(self._graph.outputs), [False] * len(self._graph.nodes)
+        while wanted:
+            for number in makers.pop(wanted.pop(), ()):
+                if not living[number]:
+                    living[number] = True
+                    wanted += (*self._graph.nodes[number].inputs, *self._graph.nodes[number].inner)
+        yield from itertools.compress(self._graph.nodes, living)
+
+    def visit(self, node: OnnxNode) -> None:
+        """Keep the weights that one operation takes."""
+        if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
+            raise NothingToCompare(
+                f"the ONNX graph has operations of the kind {node.kind}, in which weights are fused and which are not "
+                "taken apart; check a file without optimizations, or the safetensors release"
+            )
+        if node.kind in OPERATIONS and all(self._values.of(name) for name in node.inputs if name):
+            return
+        matrix = self._products.of(node)
+        if matrix is not None:
+            self._keep_matrix(node, matrix)
+        for place, name in enumerate(node.inputs):
+            if matrix is None or place > place_of(node):
+                self._keep_other(node, place, name)
+
+    def _keep_matrix(self, node: OnnxNode, matrix: TensorInfo) -> None:
+        bias, heads = self._after(node, matrix.shape[0])
+        name = self._name(node, bias)
+        self.weights.heads = max(filter(None, (heads, self.weights.heads)), default=None)
+        if name is None:
+            self.weights.nameless += 1
+        elif self.weights.matrices.setdefault(name, matrix).parts != matrix.parts:
+            raise CheckpointError(f"two matrices of the ONNX graph are {printable(name, 200)}; do not trust it")
+
+    def _keep_other(self, node: OnnxNode, place: int, name: str) -> None:
+        """Keep a tensor under its own name and that of the module which uses it: equal ones may be stored once."""
+        info = self._looked_up(node, self._values.of(name)) if name else None
+        if info is None or not info.shape:
+            return
+        own, module = _own(name), _module(node)
+        of_a_norm = {1: "weight", 2: "bias"}.get(place) if node.kind in NORMS else None
+        kind = own.rpartition(".")[2] if own else of_a_norm
+        if module and kind and len(info.shape) == 1:
+            self.weights.others.setdefault(f"{module}.{kind}", info)
+        if own:
+            self.weights.others.setdefault(own, info)
+
+    def _looked_up(self, node: OnnxNode, info: TensorInfo | None) -> TensorInfo | None:
+        """A table as it is after its rows are taken, where these are what is scaled and not the table."""
+        if info is None or node.kind != "Gather" or not node.outputs:
+            return info
+        users = self._users[node.outputs[0]][:MOST_USERS]
+        scaled = next((user.inputs[1:3] for user in users if user.kind == "DequantizeLinear"), ())
+        scale, zero = (self._values.of(name) if name else None for name in (*scaled, "", "")[:2])
+        if scale is None or any(factor is not None and math.prod(factor.shape) != 1 for factor in (scale, zero)):
+            return info
+        return affine(info, scale, zero)
+
+    def _name(self, node: OnnxNode, bias: str | None) -> str | None:
+        own = _own(node.inputs[place_of(node)])
+        module = _module(node) or (bias.removesuffix(".bias") if bias else None)
+        return own or (f"{module}.weight" if module else None)
+
+    def _after(self, node: OnnxNode, rows: int) -> tuple[str | None, int | None]:
+        """The name of the bias of a product of so many numbers, and how many heads it is taken apart into."""
+        bias = next((own for name in node.inputs[2:] if (own := self._bias(name, rows))), None)
+        heads, value = None, node.outputs[0] if node.outputs else ""
+        for _ in range(LONGEST_CHAIN):
+            following = None
+            for user in self._users[value][:MOST_USERS]:
+                names = (user.inputs[place] for place in BIASES.get(user.kind, ()) if place < len(user.inputs))
+                added = next((own for name in names if (own := self._bias(name, rows))), None)
+                bias = bias or added
+                heads = heads or (self._heads(user, rows) if user.kind == "Reshape" else None)
+                if (added or user.kind in AFTER) and following is None and user.outputs:
+                    following = user.outputs[0]
+            if following is None:
+                break
+            value = following
+        return bias, heads
+
+    def _bias(self, name: str, rows: int) -> str | None:
+        info = self._values.of(name) if name else None
+        own = _own(name)
+        return own if info is not None and info.shape == (rows,) and own and own.endswith(".bias") else None
+
+    def _heads(self, node: OnnxNode, rows: int) -> int | None:
+        """Into how many heads a product is reshaped, from the last two lengths of its new shape."""
+        shape = self._values.integers(node.inputs[1]) if len(node.inputs) > 1 else ()
+        joined = self._values.makers.get(node.inputs[1]) if len(node.inputs) > 1 and not shape else None
+        if joined is not None and joined.kind == "Concat" and len(joined.inputs) > 2:
+            shape = tuple(number for name in joined.inputs[-2:] for number in self._values.integers(name))
+            shape = (0, 0, *shape) if len(shape) == 2 else ()
+        if len(shape) != 4:
+            return None
+        heads, size = shape[2:]
+        heads = rows // size if heads == -1 and size > 0 else heads
+        size = rows // heads if size == -1 and heads > 0 else size
+        return heads if heads > 0 and heads * size == rows else None
+
+
+def _own(name: str) -> str | None:
+    """The name that a parameter has in PyTorch; None for one that the exporter made up."""
+    bare = name.replace(".MatMul.", ".")
+    for _ in range(MOST_ADDED):
+        bare = ADDED.sub("", bare)
+    return bare if OWN.fullmatch(bare) and not bare.startswith("onnx.") else None
+
+
+def _module(node: OnnxNode) -> str | None:
+    """The module of PyTorch that an operation stems from, by its name or its metadata; None if neither tells.
+
+    The name is a path such as /encoder/layer.0/attention/self/query/MatMul; a list that is called itself stands in it
+    beside its entry, as in /model/model.0/auto_model.
+    """
+    path = node.name.strip("/").split("/")[:-1] if node.name.startswith("/") else []
+    kept = [part for part, after in zip(path, [*path[1:], ""], strict=False) if not after.startswith(f"{part}.")]
+    module = ".".join(kept) or node.scope
+    return module if OWN.fullmatch(f"{module}.weight") else None

@@ -1,0 +1,9 @@
+from .blocks import Block as Block
+from .blocks import block as block
+from .blocks import compressed as compressed
+from .blocks import product_rows as product_rows
+from .gradient_alignment import Trace as Trace
+from .verdict import clear as clear
+from .verdict import judge_trace as judge_trace
+from .verdict import least_effect as least_effect
+from .verdict import measure_trace as measure_trace

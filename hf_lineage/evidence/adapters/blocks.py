@@ -1,0 +1,94 @@
+"""What is tested of an adapter: the rows of what it adds to a matrix, and what their gradient came through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.signature import Array, Vector, signs
+
+DIRECTIONS, FEWEST_DIRECTIONS = 32, 8
+"""The most directions of B A that are tested, those of the largest singular values, and the fewest of many rows."""
+EXACT = 256
+"""Up to so many columns a matrix of the base is seen as a whole: its Gram matrix is as small as they are."""
+PROBES, FEWEST_PROBES = 128, 32
+"""Random sums of rows as which a wider matrix is seen, and the fewest of a very wide one."""
+SEEN, WRITTEN = 2**18, 2**16
+"""Numbers of a wide matrix of the base, and of what is added, that a permutation multiplies: bounds on the time."""
+NEGLIGIBLE = 1e-12
+"""Directions whose squared singular value is less than this part of the largest are rounding, or dead rank."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One adapted matrix, and the matrix of the base that its gradient passed through."""
+
+    role: str
+    """What the matrix does in its layer: up, gate, value, output or down."""
+    layer: int
+    permuted: str
+    """What its rows are; rows of one kind and number are permuted alike in all blocks."""
+    written: Array
+    """(g, n, q): the rows of U Σ^½ in their g exchangeable groups, each column's mean in a group removed."""
+    through: Array
+    """(g, k, n): the matrix of the base seen through probes, each row's mean in a group removed."""
+    size: float = 0.0
+    """How large the numbers that are added are beside those of the base (root mean square)."""
+
+    @property
+    def directions(self) -> float:
+        """The effective number of directions, 1 / Σ p² with p the part of each in the sum of singular values."""
+        parts = np.sum(np.square(self.written, dtype=np.float64), axis=(0, 1))
+        return float(parts.sum() ** 2 / np.square(parts).sum()) if parts.any() else 0.0
+
+
+def product_rows(second: Array, first: Array) -> Array:
+    """Return U Σ^½ of the singular value decomposition B A = U Σ Vᵀ up to a factor, (rows, q) with q <= DIRECTIONS.
+
+    Nothing but the product decides; q is 0 if it is zero. The root lets weaker directions count more than B A itself
+    would, and all of them are gradients.
+    """
+    wide, narrow = first.astype(np.float64), second.astype(np.float64)
+    rows = narrow @ _root(wide @ wide.T)
+    squares, vectors = np.linalg.eigh(rows.T @ rows)
+    most = max(FEWEST_DIRECTIONS, min(DIRECTIONS, WRITTEN // len(rows)))
+    kept = np.argsort(squares)[::-1][:most]
+    kept = kept[squares[kept] > squares.max(initial=0.0) * NEGLIGIBLE]
+    largest = squares.max(initial=0.0) ** 0.25
+    product: Array = (rows @ (vectors[:, kept] / squares[kept] ** 0.25) / (largest or 1.0)).astype(np.float32)
+    return product
+
+
+def _root(gram: Vector) -> Vector:
+    """Matrices R with R Rᵀ the Gram matrices (..., r, r)."""
+    values, vectors = np.linalg.eigh(gram)
+    root: Vector = vectors * np.sqrt(np.clip(values, 0.0, None))[..., None, :]
+    return root
+
+
+def compressed(parts: Iterable[tuple[Array, float]], purpose: str) -> Array:
+    """Return (g, k, n) with the Gram matrices of some parts (g, rows, n), each times its weight, one above the other.
+
+    They are exact for up to EXACT columns, else those of random sums of the rows; the purpose says which sums.
+    """
+    gram: Vector = np.zeros(())
+    sums: NDArray[Any] = np.zeros((), np.float32)
+    for number, (part, weight) in enumerate(parts):
+        rows, columns = part.shape[1:]
+        if columns <= EXACT:
+            gram = gram + weight**2 * (part.mT @ part)
+        else:
+            probes = max(FEWEST_PROBES, min(PROBES, SEEN // columns))
+            drawn = signs(f"adapter probes {purpose} {number} {rows}", (probes, rows))
+            sums = sums + drawn * np.float32(weight / np.sqrt(probes)) @ part
+    return _root(gram).mT.astype(np.float32) if gram.ndim else sums
+
+
+def block(role: str, layer: int, permuted: str, written: Array, through: Array, size: float = 0.0) -> Block:
+    """Return a block from the rows of a product (g, n, q) and the columns of P that belong to them (g, k, n)."""
+    centred = written - written.mean(axis=1, keepdims=True), through - through.mean(axis=2, keepdims=True)
+    return Block(role, layer, permuted, *centred, size)

@@ -1,0 +1,109 @@
+"""The verdict on an adapter: from the trace that its base would have left in it.
+
+**Why p is valid.** The first permutations end the test if p is above alpha, or so small that it takes half of the
+level at which a claim is verified. Else more are drawn, p is that of all of them, and the half that an early end may
+have taken is added. So independent pairs are verified with that level at most, and RELATED with alpha at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hf_lineage.evidence.adapters.blocks import Block
+from hf_lineage.evidence.adapters.gradient_alignment import Trace, trace
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.nulls import DOUBTFUL
+from hf_lineage.evidence.verdict import Inconclusive, Kind, Related, Unrelated, Verdict
+
+POWER = 0.99
+"""UNRELATED needs a test that would have found the trace with this probability."""
+VERIFIED = 0.001
+"""The largest p that verifies a claim: one adapter in alpha is RELATED by chance, and a card may not rest on that."""
+FIRST, MOST = 1_999, 9_999
+"""Permutations that are drawn at first, at least, and where these leave it open, for each interim analysis."""
+
+
+def measure_trace(blocks: Sequence[Block], criteria: Criteria) -> Trace:
+    """Return the test over some blocks, with as many permutations as its p-value needs."""
+    first, most = (criteria.tests * (number + 1) - 1 for number in (FIRST, MOST))
+    first = max(first, criteria.permutations_at_first)
+    measured = trace(blocks, first, criteria.seed, criteria.analyses)
+    spent = level(criteria.alpha) / 2
+    if first >= most or not spent < measured.p_value <= criteria.alpha:
+        return measured
+    return replace(trace(blocks, most, criteria.seed, criteria.analyses), spent=spent)
+
+
+def level(alpha: float) -> float:
+    """Return the largest p that verifies a claim."""
+    return min(alpha, VERIFIED)
+
+
+def least_effect(measured: Trace, alpha: float) -> float:
+    """Return the least effect that verifies a claim: the least that is predicted, and one that a test would not miss.
+
+    Few directions, or a large size, let the formula predict next to nothing, and the author of an adapter chooses both.
+    """
+    return max(measured.predicted, measured.effect_of(level(alpha), POWER))
+
+
+def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Verdict:
+    """Return the verdict on an adapter and a base; `order_matters` is its initialisation where no null holds for it."""
+    if order_matters:
+        return Inconclusive(
+            f"the adapter started from {order_matters}, which treats the rows of the base differently by their order, "
+            "so that the permutation null does not hold",
+            trace=trace,
+        )
+    if trace.p_value <= criteria.alpha:
+        return _related(trace, criteria)
+    if not trace.calibrated:
+        return Inconclusive(
+            "no trace of this base shows, and how much of one adapters like this show was not measured", trace=trace
+        )
+    power = trace.power(criteria.alpha)
+    if power < POWER:
+        return Inconclusive(
+            "no trace of this base shows, but an adapter of this rank and size in these matrices would show one only "
+            f"with a predicted probability of {power:.2f}",
+            trace=trace,
+        )
+    return Unrelated(
+        "the adapter carries no trace of this base; one trained on it would show it with a predicted probability "
+        f"{_above(power)}",
+        trace=trace,
+    )
+
+
+def _related(trace: Trace, criteria: Criteria) -> Related:
+    highest, least = level(criteria.alpha), least_effect(trace, criteria.alpha)
+    doubts = [
+        *[f"p is {trace.p_value:.2g}, and {highest:g} at most verifies"] * (trace.p_value > highest),
+        *[f"the effect is {trace.effect:.1f} standard deviations, and {least:.1f} at least verify"]
+        * (not trace.effect >= least),
+    ]
+    if not doubts:
+        return Related(
+            "the adapter carries the trace of this base: it was trained on it or on a near relative of it",
+            kind=Kind.ADAPTER,
+            trace=trace,
+        )
+    return Related(
+        f"a trace of this base shows, but weakly: {'; '.join(doubts)}",
+        kind=Kind.WEAK,
+        trace=trace,
+        accepted=Kind.WEAK.identifier in criteria.accept,
+    )
+
+
+def clear(outcome: Verdict) -> bool:
+    """Return whether a verdict on some layers stands, so that the others need not be read."""
+    trace = outcome.trace
+    if outcome.verified or trace is None:
+        return True
+    return isinstance(outcome, Unrelated) and trace.p_value > DOUBTFUL * trace.analyses
+
+
+def _above(power: float) -> str:
+    return f"of {power:.2f}" if power < 0.995 else "above 0.99"

@@ -1,0 +1,131 @@
+"""Change: what was done to one matrix of a base, as far as the difference of the two matrices shows it.
+
+What rounding alone can cause is never called a change: its size is known from the formats in which both are stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hf_lineage.evidence.derivation.rounding import DIGITS, Grid, Matrix, find_grid, rounded, shortest, spacing
+from hf_lineage.signature import Vector
+
+PRUNED = 0.02
+"""The share of weights that must have become zero: fewer do so by rounding, or by chance."""
+MARGIN, TWICE = 1.1, 2.0
+"""By how much a singular value must exceed what rounding alone can reach in order to be no rounding, and how many times
+as large it must be to count: in between nothing is known."""
+LEFT_OVER = 1.5
+"""What may be left beside a change of low rank, in multiples of what rounding leaves."""
+LARGEST_SHARE = 0.75
+"""A change of more than this share of the smaller side is not called one of low rank."""
+COMPUTED = (DIGITS["F32"], DIGITS["F16"], DIGITS["BF16"])
+"""Binary digits with which the product of two factors may have been computed before it was added, the most first."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What was done to one matrix."""
+
+    size: float
+    """‖V - W‖ / ‖W‖ for the matrix V of the candidate and W of the base, without the weights that became zero and
+    without what the grid of a quantization adds."""
+    equal: bool = False
+    """Whether V is W, rounded to the format in which V is stored."""
+    bits: int = 0
+    """Of the quantization on whose grid V lies and W does not; 0 if there is none."""
+    zeros: float = 0.0
+    """The share of weights that are zero in V alone and that no grid rounds to zero; 0 if it is less than PRUNED."""
+    rank: int | None = None
+    """Of V - W beside rounding; 0 if rounding explains all of it, None if the rank is not low or was not measured."""
+    certain: bool = True
+    """Whether more directions of V - W may lie below what rounding covers; the rank is then the least one."""
+    hidden: bool = False
+    """Whether V differs from W by no more than rounding does, though rounding alone would have left it equal."""
+
+
+def measure_change(base: Matrix, candidate: Matrix, digits: tuple[int, int]) -> Change | None:
+    """Return what was done to a base's matrix W (r, c); None for matrices that are not finite, or where W is zero.
+
+    `digits` are the binary digits with which the matrices of the base and the candidate are stored.
+    """
+    with np.errstate(all="ignore"):
+        difference = candidate - base
+        size, whole = float(np.linalg.norm(difference)), float(np.linalg.norm(base))
+    if not np.isfinite(size) or not np.isfinite(whole) or whole == 0:
+        return None
+    if any(np.array_equal(rounded(base, short), candidate) for short in {*COMPUTED, digits[1]} if short <= digits[1]):
+        return Change(size / whole, equal=True, rank=0)
+    digits = shortest(base, digits[0]), shortest(candidate, digits[1])
+    stored = rounded(base, digits[1])
+    grid = find_grid(candidate, digits[1])
+    if grid and find_grid(stored, digits[1]):
+        grid = None
+    bits = grid.bits if grid else 0
+    near = grid.step * np.float32(0.51) if grid else np.float32(0)
+    zeros, variance = _zeros(stored, candidate, near), _variance(base, candidate, digits, grid)
+    kept = np.abs(candidate) > near if zeros else np.ones(base.shape, bool)
+    square, rounding = float((difference[kept].astype(np.float64) ** 2).sum()), float(variance[kept].sum())
+    relative = float(np.sqrt(max(square - rounding, 0.0) if grid else square)) / whole
+    if not zeros:
+        return _of_rank(difference, variance, relative, bits)
+    explained = bits > 0 and square <= LEFT_OVER * rounding
+    return Change(relative, np.array_equal(stored[kept], candidate[kept]), bits, zeros, rank=0 if explained else None)
+
+
+def _zeros(base: Matrix, candidate: Matrix, near: Matrix | np.float32) -> float:
+    """The share of weights that became zero beyond those that a grid takes to the numbers that are so near to zero.
+
+    Training moves as many numbers out of these as into them, so that those are taken off.
+    """
+    gone, before = np.abs(candidate) <= near, np.abs(base) <= near
+    share = float(np.mean(gone & ~before)) - (float(np.mean(~gone & before)) if np.ndim(near) else 0.0)
+    return share if share >= PRUNED else 0.0
+
+
+def _variance(base: Matrix, candidate: Matrix, digits: tuple[int, int], grid: Grid | None) -> Matrix:
+    """The variance of what rounding adds to each number of the difference: a twelfth of the squared spacing."""
+    units = [spacing(candidate, digits[1])]
+    # Where both have one format W is a number of it, and only what came of W was rounded.
+    units += [spacing(base, digits[0])] if digits[0] < digits[1] else []
+    units += [grid.step] if grid else []
+    variance: Matrix = sum((unit**2 for unit in units), np.zeros_like(base)) / np.float32(12)
+    return variance
+
+
+def _of_rank(difference: Matrix, variance: Matrix, relative: float, bits: int) -> Change:
+    """The change beside rounding: none, of low rank, or of more."""
+    values = singular_values(difference)
+    for digits in COMPUTED:
+        rank, edge, explained = _rank(values, variance, difference, digits)
+        if rank == 0 and explained:
+            return Change(relative, bits=bits, rank=0, hidden=not bits)
+        sure = int(np.sum(values > TWICE * edge))
+        if 0 < sure <= rank <= LARGEST_SHARE * len(values) and explained:
+            return Change(relative, bits=bits, rank=sure, certain=sure == rank)
+    return Change(relative, bits=bits)
+
+
+def _rank(values: Vector, variance: Matrix, difference: Matrix, digits: int) -> tuple[int, float, bool]:
+    """How many singular values exceed what rounding can reach, that bound, and whether rounding explains the others.
+
+    A product of rank r is rounded once more when it is scaled. In float32 each of its r sums is, in shorter formats the
+    whole, for these are summed in float32.
+    """
+    rank, edge, whole, once = 0, 0.0, variance, spacing(difference, digits) ** 2 / np.float32(12)
+    for _ in range(2 if digits == DIGITS["F32"] else 1):
+        whole = variance + once * np.float32(2 + rank)
+        edge = MARGIN * float(np.sqrt(whole.sum(axis=0).max()) + np.sqrt(whole.sum(axis=1).max()))
+        rank = int(np.sum(values > edge))
+    beside, expected = float((values[rank:] ** 2).sum()), float(whole.sum()) * (1 - rank / len(values))
+    return rank, edge, beside <= LEFT_OVER * expected
+
+
+def singular_values(matrix: Matrix) -> Vector:
+    """Return the singular values of a matrix in descending order, from the products of its shorter side's rows."""
+    shorter = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    exact = shorter.astype(np.float64)
+    values: Vector = np.sqrt(np.maximum(np.linalg.eigvalsh(exact @ exact.T)[::-1], 0))
+    return values

@@ -1,0 +1,191 @@
+"""Derivation: how a candidate was made from its base, by what was done to those of their matrices that were compared.
+
+It describes a pair that the verdict has found to be related, and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from hf_lineage.evidence.derivation.change import Change
+from hf_lineage.evidence.derivation.rounding import Matrix
+
+IN_PLACE, MATCHED = 0.7, 0.9
+"""Median cosines of rows: above the first units stand where they stood, above the second they were found elsewhere."""
+RESCALED = 0.02
+"""Units count as rescaled where half of them changed their length by more than this."""
+
+
+CLEAR = 3
+"""By how much that has to exceed what else was done to a unit: pruning makes units shorter as well."""
+
+
+class Means(Enum):
+    """What may be done to the weights of a base, by its identifier in reports."""
+
+    UNCHANGED = "unchanged"
+    REORDERED = "reordered"
+    QUANTIZED = "quantized"
+    PRUNED = "pruned"
+    LOW_RANK = "low_rank"
+    DENSE = "dense"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Rows of a base's matrix, each beside the candidate's row that came of it."""
+
+    base: Matrix
+    reordered: bool = False
+    rescaled: bool = False
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """What was done to the matrices of a base."""
+
+    changes: tuple[Change, ...]
+    """One for each matrix that was compared; at least one."""
+    reordered: bool = False
+    """Whether hidden units were found in another order than in the base."""
+    rescaled: bool = False
+    """Whether hidden units read a multiple of what they read in the base."""
+    stored_bits: float = 0.0
+    """Bits a weight with which the candidate stores them, scales included, where they have to be decoded; else 0."""
+
+    @property
+    def changed(self) -> tuple[Change, ...]:
+        """The changes of the matrices that are not those of the base."""
+        return tuple(change for change in self.changes if not change.equal or change.zeros)
+
+    @property
+    def bits(self) -> int:
+        """Bits of the quantization that most of the changed matrices show; 0 if there is none."""
+        return max((change.bits for change in self.changed), default=0) if self._most(lambda one: one.bits) else 0
+
+    @property
+    def zeros(self) -> float:
+        """The share of weights that were set to zero; 0 if most matrices have none."""
+        shares = [change.zeros for change in self.changed]
+        return float(np.mean(shares)) if self._most(lambda one: one.zeros) else 0.0
+
+    @property
+    def rank(self) -> int | None:
+        """The rank of the change beside rounding; None if it is not low in every matrix, or there is none."""
+        ranks = [change.rank for change in self.changed]
+        known = [rank for rank in ranks if rank is not None]
+        return max(known) if known and len(known) == len(ranks) and max(known) > 0 else None
+
+    @property
+    def certain(self) -> bool:
+        """Whether the rank is known, and not only a bound from below."""
+        return all(change.certain for change in self.changed if change.rank == self.rank)
+
+    @property
+    def size(self) -> float:
+        """How large the change is beside the weights, in the middle of the matrices that were changed."""
+        return float(np.median([change.size for change in self.changed])) if self.changed else 0.0
+
+    @property
+    def means(self) -> tuple[Means, ...]:
+        """What was done to the weights, in the order in which it is told."""
+        return tuple(means for means, _ in self._told())
+
+    @property
+    def words(self) -> str:
+        """The same as a phrase."""
+        return ", ".join(words for _, words in self._told())
+
+    def _told(self) -> Iterator[tuple[Means, str]]:
+        if self.reordered or self.rescaled:
+            how = " and ".join(
+                word for word, is_so in (("reordered", self.reordered), ("rescaled", self.rescaled)) if is_so
+            )
+            yield Means.REORDERED, f"hidden units {how}"
+        quantized = bool(self.stored_bits or self.bits)
+        before = [*self._pruned(quantized), *self._remainder()]
+        clear = [told for told in before if told[0] is not Means.UNCLEAR]
+        if not quantized:
+            yield from before
+            return
+        form = f"(stored with {self.stored_bits:.2g} bits a weight)" if self.stored_bits else f"to {self.bits} bits"
+        yield from clear
+        yield Means.QUANTIZED, f"{'then ' if clear else ''}quantized {form}"
+        if len(clear) < len(before):
+            yield Means.UNCLEAR, f"whether or how {self._some} were changed before is unclear"
+
+    def _pruned(self, quantized: bool) -> Iterator[tuple[Means, str]]:
+        """Zeros, of which a quantization hides those of small weights."""
+        if self.zeros:
+            least = "at least " if quantized else ""
+            yield Means.PRUNED, f"pruned ({least}{self.zeros:.0%} of the weights set to zero)"
+
+    def _remainder(self) -> Iterator[tuple[Means, str]]:
+        """What was done beside quantization and pruning."""
+        explained = bool(self.bits or self.stored_bits or self.zeros)
+        if not self.changed:
+            if not explained:
+                yield Means.UNCHANGED, "weights unchanged"
+        elif self.rank is not None:
+            exact = f"{self.rank} in {self._some}, as a merged LoRA adapter leaves it"
+            least = f"at least {self.rank} in {self._some}, of which rounding hides the rest"
+            yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
+        elif all(change.rank is None and not change.equal for change in self.changed) and self._is_clear:
+            about = "about " if self.bits else ""
+            yield (
+                Means.DENSE,
+                f"{self._some} changed in full (by {about}{self.size:.1%} of their size), as by fine-tuning or a merge",
+            )
+        elif not explained or not all(change.equal or change.rank == 0 for change in self.changed):
+            yield Means.UNCLEAR, f"{self._some} changed in a way that is unclear"
+
+    @property
+    def _some(self) -> str:
+        return f"{len(self.changed)} of {len(self.changes)} matrices"
+
+    @property
+    def _is_clear(self) -> bool:
+        """Whether a change beside a quantization would have shown."""
+        return not (self.stored_bits and not self.bits) and all(change.certain for change in self.changed)
+
+    def _most(self, has: object) -> bool:
+        changed = self.changed
+        return 2 * sum(map(bool, map(has, changed))) > len(changed)  # type: ignore[call-overload]
+
+
+def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice(None)) -> Aligned | None:
+    """Return the rows of a base (h, d) from which some rows of a candidate (q, d) came; None if they are not found.
+
+    `places` are the rows of the base that stand where those of the candidate do.
+    """
+    here = base[places]
+    units, base_units = _units(candidate), _units(base)
+    if float(np.median((units * base_units[places]).sum(axis=1))) >= IN_PLACE:
+        return _rescaled(here, candidate, reordered=False)
+    cosines = units @ base_units.T
+    best = cosines.argmax(axis=1)
+    if float(np.median(cosines.max(axis=1))) < MATCHED or len(np.unique(best)) < len(best) / 2:
+        return None
+    return _rescaled(base[best], candidate, reordered=True)
+
+
+def _rescaled(base: Matrix, candidate: Matrix, reordered: bool) -> Aligned:
+    """The rows of a base, as long as those of the candidate where these are multiples of them."""
+    squares = (base.astype(np.float64) ** 2).sum(axis=1)
+    factors = np.divide((base * candidate).sum(axis=1), squares, out=np.ones(len(base)), where=squares > 0)
+    multiples = (base * factors[:, None]).astype(np.float32)
+    beside = np.linalg.norm(candidate - multiples, axis=1) / np.sqrt(np.where(squares > 0, squares, 1))
+    if np.median(np.abs(factors - 1)) <= max(RESCALED, CLEAR * float(np.median(beside))):
+        return Aligned(base, reordered)
+    return Aligned(multiples, reordered, rescaled=True)
+
+
+def _units(rows: Matrix) -> Matrix:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    units: Matrix = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return units

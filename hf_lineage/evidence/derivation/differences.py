@@ -1,0 +1,171 @@
+"""Differences: how far related models are from each other, and along whose difference from an ancestor each lies.
+
+All of it follows from the inner products of aligned sketches, whose layers each have norm 1: of models i, j and an
+ancestor h, ⟨φ_i - φ_h, φ_j - φ_h⟩ = G_ij - G_ih - G_jh + G_hh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hf_lineage.evidence.derivation.combination import jackknife
+from hf_lineage.evidence.paths import Pairs
+from hf_lineage.signature import Array, PathSignature, Vector
+
+SIBLINGS = 0.5
+"""The cosine of two differences from a common ancestor that siblings stay below: on the example models those that were
+trained on the same data reach .3, and a merge has .75 with each of its two parents."""
+BEYOND = 0.25
+"""How much more of a parent, as a cosine, a merge must hold than its other parent does: an intermediate holds none."""
+TWIN = 0.9
+"""The cosine of differences from which a model is a copy of a merge, and not another merge of the same parents."""
+
+
+def scaled(sketch: Array) -> Array:
+    """Return a sketch (L, d, k) with every layer of norm 1; zero where a layer is zero."""
+    result = np.zeros_like(sketch)
+    for layer, out in zip(sketch, result, strict=True):
+        _scale(layer, out)
+    return result
+
+
+def _scale(layer: Array, out: Array) -> None:
+    """Write a layer with norm 1, unless it is zero."""
+    if (size := float(np.linalg.norm(layer))) > 0:
+        np.divide(layer, np.float32(size), out=out)
+
+
+def aligned(relative: PathSignature, pairs: Pairs, layers: int) -> Array:
+    """Return the sketches of a relative's layers in the order of a model's, each of norm 1; zero where none is paired.
+
+    `pairs` are rows of the relative and of the model, which has so many `layers`.
+    """
+    rows, partners = pairs
+    sketches = np.asarray(relative.sketch)
+    result = np.zeros((layers, *sketches.shape[1:]), np.float32)
+    for row, partner in zip(rows, partners, strict=True):
+        _scale(sketches[row], result[partner])
+    return result
+
+
+def products(sketches: Sequence[Array]) -> Vector:
+    """Return the mean inner product of the layers of aligned sketches, (n, n), over those that all have."""
+    common = np.logical_and.reduce([sketch.any(axis=(1, 2)) for sketch in sketches])
+    gram = np.zeros((len(sketches), len(sketches)))
+    for layer in np.flatnonzero(common):
+        rows = np.stack([sketch[layer].ravel() for sketch in sketches]).astype(np.float64)
+        gram += rows @ rows.T
+    return gram / max(1, int(common.sum()))
+
+
+@dataclass(frozen=True)
+class Combined:
+    """A model as a combination of its ancestor and of several relatives."""
+
+    weights: Vector
+    """(n,): what each relative gave; what all of them do not give is the ancestor's."""
+    errors: Vector
+    """(n,): half the widths of 99 % intervals, from layers left out one at a time, and the part that is not explained,
+    which the products of a merge may hide of what it is; not finite for a single layer."""
+    explained: float
+    """The part of the squared difference from the ancestor that the combination explains."""
+
+
+def combined(model: Array, ancestor: Array, relatives: Sequence[Array]) -> Combined:
+    """Return the combination of aligned sketches (L, d, k) that is nearest to a model, by least squares.
+
+    Products of merged matrices are no merged products. But near the ancestor they are to first order, so that the
+    weights are those of the merge up to the size of the differences. What is of second order is explained by no
+    weights, nearly all of it: merges of models that moved by 5 % to 100 % have weights that are wrong by less.
+    """
+    everything = [model, ancestor, *relatives]
+    common = np.logical_and.reduce([sketch.any(axis=(1, 2)) for sketch in everything])
+    apart = np.stack([(sketch[common] - ancestor[common]) for sketch in (*relatives, model)]).astype(np.float64)
+    grams = np.einsum("nldk,mldk->lnm", apart, apart, optimize=True)
+    total: Vector = grams.sum(axis=0)
+    weights = _weights(total)
+    left_out = [_weights(total - gram) for gram in grams]
+    residual = np.append(-weights, 1.0)
+    left = residual @ total @ residual / total[-1, -1] if total[-1, -1] > 0 else 1.0
+    explained = 1.0 - max(0.0, float(left))
+    return Combined(weights, jackknife(left_out) + (1.0 - explained), explained)
+
+
+def _weights(gram: Vector) -> Vector:
+    return np.asarray(np.linalg.lstsq(gram[:-1, :-1], gram[:-1, -1], rcond=None)[0], np.float64)
+
+
+def along(gram: Vector, ancestor: int) -> Vector:
+    """Return the cosine of every two models' differences from one of them, (n, n); 0 for the ancestor itself."""
+    inner = _from(gram, ancestor)
+    sizes = np.sqrt(np.outer(_squares(inner), _squares(inner)))
+    cosines: Vector = np.divide(inner, sizes, out=np.zeros_like(inner), where=sizes > 0)
+    return cosines
+
+
+def distances(gram: Vector) -> Vector:
+    """Return squared distances, (n, n), corrected so that they add up along a tree: -2 ln ⟨φ_i, φ_j⟩.
+
+    What training adds at every step is nearly orthogonal to all before, so cosines are multiplied along a path; for
+    near relatives this is ‖φ_i - φ_j‖².
+    """
+    cosines: Vector = -2 * np.log(np.clip(gram, 1e-3, 1.0))
+    np.fill_diagonal(cosines, 0.0)
+    return cosines
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A model that lies along the differences of several others, which are unlike each other."""
+
+    model: int
+    parents: tuple[int, ...]
+    ancestor: int
+    """From which the differences were taken."""
+    strength: float
+    """The lesser of its cosines with two parents."""
+
+
+def merges(gram: Vector) -> list[Merge]:
+    """Return what may be a merge of others, the strongest first.
+
+    A merge M of X and Y lies along both, and beyond what X and Y have in common: an intermediate model, through which
+    both come, has no more in common with Y than X has. No additive tree holds a merge.
+    """
+    candidates = [merge for ancestor in range(len(gram)) for merge in _merges_from(gram, ancestor)]
+    return sorted(candidates, key=lambda merge: -merge.strength)
+
+
+def _merges_from(gram: Vector, ancestor: int) -> list[Merge]:
+    inner, cosines, candidates = _from(gram, ancestor), along(gram, ancestor), []
+    sizes = np.sqrt(_squares(inner))
+    for model in range(len(gram)):
+        if model == ancestor or not sizes[model]:
+            continue
+        lies = cosines[model] >= SIBLINGS
+        lies[[model, ancestor]] = False
+        beyond = np.divide(
+            inner[model][None, :] - inner, sizes[model] * sizes, out=np.zeros_like(inner), where=sizes > 0
+        )
+        pairs = np.outer(lies, lies) & (cosines < SIBLINGS) & (beyond >= BEYOND) & (beyond.T >= BEYOND)
+        if pairs.any():
+            parents = np.flatnonzero(pairs.any(axis=1))
+            strength = float(np.minimum.outer(cosines[model], cosines[model])[pairs].max())
+            candidates.append(Merge(model, tuple(map(int, parents)), ancestor, strength))
+    return candidates
+
+
+def _from(gram: Vector, ancestor: int) -> Vector:
+    own = gram[ancestor]
+    inner: Vector = gram - own[:, None] - own[None, :] + own[ancestor]
+    return inner
+
+
+def _squares(inner: Vector) -> Vector:
+    """The squared lengths of differences; 0 for what differs by no more than rounding."""
+    squares = np.diag(inner)
+    result: Vector = np.where(squares > 1e-9, squares, 0.0)
+    return result

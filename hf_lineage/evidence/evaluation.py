@@ -1,0 +1,179 @@
+"""Evaluate: two signatures and criteria -> evidence -> verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.paths import measure
+from hf_lineage.evidence.units import Inherited, together
+from hf_lineage.evidence.verdict import (
+    Evidence,
+    Inconclusive,
+    Kind,
+    Related,
+    Unrelated,
+    Verdict,
+)
+from hf_lineage.signature import Signature
+
+CHANCE = 0.1
+"""A shared basis or a narrow model alone gives a share up to this, and in no layer more than half."""
+
+
+SHARED_BASIS = (
+    "the coordinates of both have one meaning, as a copied embedding, one initialisation, much training since, a blend "
+    "with another model, or training on hidden states of the base leaves it; the weights do not tell which"
+)
+"""What may be so where hardly a unit is inherited: a student of hidden states reached scores of .13, with p at .001."""
+ALIKE_IN_ALL = (
+    "about alike in all layers, as one initialisation, much training since, or a blend with another model leaves it; "
+    "the weights do not tell which"
+)
+IDLE = (
+    "what the layers of the {} write is less than a thousandth of the stream that they write into, so that they do not "
+    "tell what the model computes"
+)
+"""Why weights decide nothing that change next to nothing."""
+
+
+def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdict:
+    """Return the verdict on two signatures of one recipe and one width; nothing else is used."""
+    return judge(measure(base, candidate, criteria), criteria)
+
+
+def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
+    """Return a verdict on two models, INCONCLUSIVE where a reservation about either forbids to verify or contradict."""
+    reasons = tuple(dict.fromkeys(reservations))
+    if not reasons or not isinstance(outcome, Related | Unrelated):
+        return outcome
+    return Inconclusive("; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
+
+
+def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
+    """Return the verdict over all paths: RELATED where any of them is, UNRELATED where all of them are.
+
+    Of several RELATED paths the weakest kind counts: a model of which only the attention was copied is related in part.
+    """
+    singles = {path: judge_path(measured, criteria) for path, measured in evidence.items()}
+    related = [single for single in singles.values() if isinstance(single, Related)]
+    if related:
+        weakest = max(related, key=lambda single: list(Kind).index(single.kind))
+        others = [path for path, single in singles.items() if not isinstance(single, Related)]
+        if others and weakest.kind is Kind.RELATED:
+            weakest = _related(Kind.IN_PART, f"nothing shows along {', '.join(others)}", criteria)
+        return replace(weakest, evidence=evidence, by_path=singles)
+    for single in singles.values():
+        if isinstance(single, Inconclusive):
+            return replace(single, evidence=evidence, by_path=singles)
+    return Unrelated("", evidence, singles)
+
+
+def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
+    """Return the verdict of one path, without evidence attached."""
+    comparison, deciding = measured.comparison, measured.decided_by
+    usable, layers = int(comparison.usable.sum()), len(comparison.usable)
+    for who, numbers in zip(("base", "candidate"), measured.not_finite, strict=True):
+        if numbers:
+            return Inconclusive(f"weights in {named(numbers)} of the {who} are not finite, or too large for float32")
+    if usable * 2 <= layers or not layers:
+        return Inconclusive(f"only {usable} of {layers} layers hold weights that are not zero")
+    for who, idle in zip(("base", "candidate"), measured.idle, strict=True):
+        if idle:
+            return Inconclusive(IDLE.format(who))
+    if deciding is None:
+        return Inconclusive(measured.nulls[-1].objection)
+    if measured.p_value > criteria.alpha or not all(null.admits for null in measured.nulls if null is not deciding):
+        return Unrelated()
+    # The test coordinates have no sketch error, and the score covers more than the test coordinates: both have to pass.
+    if min(comparison.score, measured.permutation.effect) < criteria.minimum_effect:
+        return Inconclusive(
+            f"significant, but the score is less than {criteria.minimum_effect:g} above chance; "
+            "a shared initialisation, distant ancestry or training on hidden states can do that"
+        )
+    return kind_of(measured, criteria)
+
+
+def kind_of(measured: Evidence, criteria: Criteria) -> Related:
+    """Return the kind of RELATED, by how much of what the candidate's units write is inherited."""
+    inherited = measured.inherited
+    if inherited is None:
+        return _related(Kind.UNMEASURED, "the stored signature holds no units; extract it again", criteria)
+    if inherited.interval[0] > criteria.min_share:
+        return _related(Kind.RELATED, "", criteria)
+    candidate = measured.layers[1]
+    layers = [candidate[row] for row in inherited.layers]
+    if layers or inherited.share > CHANCE:
+        return _related(Kind.IN_PART, _in_part(inherited, layers), criteria)
+    return _related(
+        Kind.BASIS_ONLY,
+        f"{inherited.share:.0%} of what its units write is inherited: {SHARED_BASIS}",
+        criteria,
+    )
+
+
+def _in_part(inherited: Inherited, layers: list[int]) -> str:
+    where = f"in {named(layers)}" if layers else ALIKE_IN_ALL if inherited.is_even else "in no layer more than half"
+    return f"{inherited.share:.0%} of what its units write is inherited, {where}"
+
+
+def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Verdict]:
+    """Return the verdicts on all parents that a merge declares, verified if the parents together are enough.
+
+    Each of n parents must have given at least 1/(2n) of what the merge's units write, and all together more than is
+    asked of one base. What several parents have in common counts once, or naming copies of one parent would verify it.
+    """
+    related = [verdict for verdict in verdicts if isinstance(verdict, Related)]
+    paths = {tuple(verdict.evidence) for verdict in related}
+    counted = all(verdict.kind not in (Kind.UNMEASURED, Kind.INDIRECT) and not verdict.framed for verdict in related)
+    if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not counted:
+        return list(verdicts)
+    if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):
+        return list(verdicts)
+    reason = f"one of {len(related)} parents of a merge that inherits more than {min_share:.0%} from all of them"
+    return [verdict if verdict.verified else _as_parent(verdict, reason) for verdict in related]
+
+
+def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
+    """Whether all these bases gave enough along one path to be the parents of a merge."""
+    inherited = [evidence.inherited for evidence in measured if evidence.inherited is not None]
+    least = 1 / (2 * len(measured))
+    if len(inherited) < len(measured) or any(share.interval[0] < least for share in inherited):
+        return False
+    one = any(share.interval[0] > min_share for share in inherited)
+    everything = together(inherited)
+    return one or (everything is not None and everything.interval[0] > min_share)
+
+
+def _as_parent(verdict: Related, reason: str) -> Related:
+    by_path = {
+        path: replace(single, kind=Kind.RELATED, reason=reason) if isinstance(single, Related) else single
+        for path, single in verdict.by_path.items()
+    }
+    return replace(verdict, kind=Kind.RELATED, reason=reason, by_path=by_path)
+
+
+def named(numbers: Sequence[int]) -> str:
+    """Return a text that names layers by their numbers.
+
+    >>> named([3]), named([0, 1, 4])
+    ('layer 3', 'layers 0-1, 4')
+    """
+    return f"{'layer' if len(numbers) == 1 else 'layers'} {spans(numbers)}"
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as text, with consecutive ones as a span.
+
+    >>> spans([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    starts = [number for number in numbers if number - 1 not in numbers]
+    ends = [number for number in numbers if number + 1 not in numbers]
+    pairs = zip(starts, ends, strict=True)
+    return ", ".join(str(start) if start == end else f"{start}-{end}" for start, end in pairs)
+
+
+def _related(kind: Kind, reason: str, criteria: Criteria) -> Related:
+    return Related(reason, kind=kind, accepted=kind.identifier in criteria.accept)

@@ -1,0 +1,16 @@
+from . import interim_analyses as interim_analyses
+from . import max_statistic as max_statistic
+from . import sequential_test as sequential_test
+from .empirical import EmpiricalNull as EmpiricalNull
+from .empirical import PublishedNull as PublishedNull
+from .empirical import published_null as published_null
+from .interim_analyses import DOUBTFUL as DOUBTFUL
+from .interim_analyses import graft as graft
+from .max_statistic import Draws as Draws
+from .max_statistic import Scale as Scale
+from .max_statistic import not_below as not_below
+from .methods import NULLS as NULLS
+from .methods import Null as Null
+from .methods import deciding as deciding
+from .permutation import PermutationNull as PermutationNull
+from .sequential_test import Stop as Stop

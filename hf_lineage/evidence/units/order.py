@@ -1,0 +1,249 @@
+"""Unit order: do hidden units that are alike stand in the same places? An exact test in any coordinates.
+
+The hidden units of a model that was trained independently may be permuted in each layer by itself, whatever became of
+the residual stream. What units read and write is only used to say which are alike; under independence the places of
+such units are a random order.
+
+Two statistics are judged together, by the largest (see `maximum`), under the same permutations: how alike the units in
+the same places are, where both layers have equally many; and how well the places of units that are each other's best
+match agree in rank, which units that were pruned or inserted leave as it is. Units weigh what they write, so that
+copies which write nothing say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.evidence.nulls import Draws, Scale
+from hf_lineage.evidence.nulls import max_statistic as maximum
+from hf_lineage.evidence.nulls import sequential_test as permutations
+from hf_lineage.signature import Array, Vector, random_stream
+from hf_lineage.signature.units import UnitRows, cosines
+
+PLACES, RANKS = "places", "ranks"
+"""The two statistics: of units in the same places, and of the ranks of matched units."""
+MOST_UNITS = 1024
+"""Units of a layer of the candidate that are permuted, drawn at random."""
+FEWEST_MATCHES = 8
+"""With fewer matched units a layer does not count for the ranks."""
+TIED = 1e-4
+"""Matches that differ by less are tied: copies of one unit, among which the first in the file would be chosen."""
+SORTED = 6.0
+"""Deviations of a rank correlation from which on units do not stand in a random order but were sorted by size."""
+BATCH = 64
+"""Permutations that are drawn at a time."""
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What one layer of the candidate and its partner say about the order of their units."""
+
+    group: int
+    """Layers of the candidate that are copies of each other have one number, and are permuted alike."""
+    weight: float
+    """What the layer writes, as a share of all layers."""
+    units: Numbers
+    """(q,): the candidate's units that are permuted."""
+    alike: Array | None
+    """(q, q): how alike they are to the base's units in their places, by weight; None for layers of unlike sizes."""
+    places: Numbers
+    """(n,): which of them have a match, by their places in `units`."""
+    ranks: Vector
+    """(n,): the standardised rank of each match in the base."""
+    strength: Vector
+    """(n,): what each of these pairs counts."""
+
+
+def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> Matched:
+    """Return what two layers say about the order of their units, given those that are permuted."""
+    chosen = candidate.of(units)
+    product = cosines(chosen, base)
+    product *= np.sqrt(np.outer(_shares(candidate)[units], _shares(base))).astype(np.float32)
+    same = len(base.weight) == len(candidate.weight)
+    places, partners, strength = _mutual(cosines(chosen, base), chosen.weight, base.weight)
+    return Matched(group, weight, units, product[:, units] if same else None, places, _ranks(partners), strength)
+
+
+def _shares(rows: UnitRows) -> Vector:
+    total = rows.weight.sum()
+    return rows.weight / total if total > 0 else rows.weight
+
+
+def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Numbers, Numbers, Vector]:
+    """Units that are each other's best match, (n,) each: their places in both, and what the pairs count.
+
+    Units that write nothing are left out, and so are ties: where copies compete, the place would decide.
+    """
+    live, base_live = np.flatnonzero(weight > 0), np.flatnonzero(base_weight > 0)
+    if min(len(live), len(base_live)) < 2:
+        nothing = np.zeros(0, dtype=np.int64)
+        return nothing, nothing, np.zeros(0)
+    among = product[np.ix_(live, base_live)]
+    best, back = among.argmax(axis=1), among.argmax(axis=0)
+    rows = np.arange(len(live))
+    mutual = (back[best] == rows) & _alone(among, axis=1) & _alone(among, axis=0)[best] & (among[rows, best] > 0)
+    pairs = live[mutual], base_live[best[mutual]]
+    strength = np.sqrt(weight[pairs[0]] * base_weight[pairs[1]]) * among[rows, best][mutual].astype(np.float64) ** 2
+    return *pairs, strength
+
+
+def _alone(among: Array, axis: int) -> NDArray[np.bool_]:
+    """Whether the best of every row, or column, is better than the second."""
+    second, first = np.partition(among, -2, axis=axis).take([-2, -1], axis=axis).swapaxes(0, axis)
+    alone: NDArray[np.bool_] = first - second > TIED
+    return alone
+
+
+def _ranks(numbers: NDArray[np.int64]) -> Vector:
+    """Standardised ranks of distinct numbers along the last axis."""
+    ranks = np.argsort(np.argsort(numbers, axis=-1), axis=-1).astype(np.float64)
+    count = max(numbers.shape[-1], 2)
+    standardised: Vector = (ranks - (numbers.shape[-1] - 1) / 2) / np.sqrt((count**2 - 1) / 12)
+    return standardised
+
+
+def drawn_units(count: int, purpose: str, most: int = MOST_UNITS) -> Numbers:
+    """Return which of so many units are permuted: all, or some drawn at random, ascending."""
+    if count <= most:
+        return np.arange(count)
+    return np.sort(np.argsort(random_stream(purpose).random_raw(count), kind="stable")[:most])
+
+
+def sorted_by_size(layers: Sequence[UnitRows]) -> bool:
+    """Return whether the units of a model, or of every expert, stand by size, as those of independent ones may."""
+    experts = ((rows, place) for rows in layers for place in rows.by_expert)
+    zs = [_trends(rows.weight[place], rows.sizes[:, place]) for rows, place in experts if place.stop - place.start > 2]
+    return bool(zs) and bool(np.any(np.abs(np.sum(zs, axis=0)) / np.sqrt(len(zs)) > SORTED))
+
+
+def _trends(weight: Vector, norms: Vector) -> Vector:
+    """The rank correlation of places and sizes, in deviations: of what units write, and of both their norms."""
+    sizes = np.stack([weight, *norms])
+    jitter = random_stream(f"ties {sizes.shape[1]}").random_raw(sizes.shape[1])
+    ranked = np.stack([np.argsort(np.lexsort((jitter, row))) for row in sizes])
+    trends: Vector = _ranks(ranked) @ _ranks(np.arange(sizes.shape[1])) / np.sqrt(sizes.shape[1])
+    return trends
+
+
+@dataclass(frozen=True)
+class UnitOrder:
+    """The test of the order of hidden units."""
+
+    observed: Mapping[str, float]
+    """By statistic."""
+    z: Mapping[str, float]
+    """By statistic, how many deviations it lies above what permutations give; a picture, not a test."""
+    p_value: float
+    """Of the largest statistic, not corrected for other tests of the same claim."""
+    drawn: int
+    """How many permutations were drawn."""
+
+
+def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | None:
+    """Return the test of the order of the units in some layers; None where there is nothing to permute."""
+    names = [PLACES] if any(layer.alike is not None for layer in layers) else []
+    names += [RANKS] if any(len(layer.places) >= FEWEST_MATCHES for layer in layers) else []
+    if not names:
+        return None
+    replicates = _Replicates(layers, seed)
+    draws = {name: Draws(replicates.of(name)) for name in names}
+    alone = {}
+    for name, drawn in draws.items():
+        scores = permutations.sequence(drawn.observed, drawn.after(0), first)
+        alone[name] = permutations.p_value(len(scores), maximum.not_below(drawn.observed, np.array(scores)), first)
+    p_values = maximum.step_down(draws, alone, first) if len(draws) > 1 else alone
+    return UnitOrder(
+        {name: drawn.observed for name, drawn in draws.items()},
+        {name: _z(drawn) for name, drawn in draws.items()},
+        min(p_values.values()),
+        replicates.drawn,
+    )
+
+
+def _z(drawn: Draws) -> float:
+    scale = Scale.of(np.array([drawn[number] for number in range(maximum.SCALE)]))
+    return float(scale.standardised(drawn.observed))
+
+
+class _Replicates:
+    """Both statistics as observed and under each permutation, drawn when they are first asked for."""
+
+    def __init__(self, layers: Sequence[Matched], seed: int) -> None:
+        self._layers = layers
+        self._streams = {
+            (one.group, len(one.units)): random_stream(f"order of units {seed} {one.group} {len(one.units)}")
+            for one in layers
+        }
+        identity = {key: np.arange(key[1])[None] for key in self._streams}
+        self._values = self._under(identity)
+
+    @property
+    def drawn(self) -> int:
+        """How many permutations were drawn."""
+        return len(self._values[PLACES]) - 1
+
+    def of(self, name: str) -> Iterator[float]:
+        """Yield a statistic as observed, and then under each permutation."""
+        number = 0
+        while True:
+            if number == len(self._values[name]):
+                self._extend()
+            yield float(self._values[name][number])
+            number += 1
+
+    def _extend(self) -> None:
+        orders = {
+            (group, size): np.argsort(stream.random_raw(BATCH * size).reshape(-1, size), axis=1, kind="stable")
+            for (group, size), stream in self._streams.items()
+        }
+        more = self._under(orders)
+        self._values = {name: np.concatenate([values, more[name]]) for name, values in self._values.items()}
+
+    def _under(self, orders: Mapping[tuple[int, int], Numbers]) -> dict[str, Vector]:
+        """Both statistics under some permutations of each group."""
+        values: dict[str, list[Vector]] = {PLACES: [], RANKS: []}
+        for layer in self._layers:
+            order = orders[layer.group, len(layer.units)]
+            if layer.alike is not None:
+                values[PLACES].append(layer.weight * _placed(layer.alike, order))
+            if len(layer.places) >= FEWEST_MATCHES:
+                values[RANKS].append(layer.weight * _ranked(layer, order))
+        count = len(next(iter(orders.values())))
+        return {name: np.sum(parts, axis=0) if parts else np.zeros(count) for name, parts in values.items()}
+
+
+def _placed(alike: Array, orders: Numbers) -> Vector:
+    """Σ_u C[π(u), u] for each permutation π."""
+    total: Vector = alike[orders, np.arange(len(alike))].sum(axis=1, dtype=np.float64)
+    return total
+
+
+def _ranked(layer: Matched, orders: Numbers) -> Vector:
+    """The weighted correlation of ranks in the base and the places where a permutation puts the candidate's units."""
+    size = orders.shape[1]
+    places = (orders[:, layer.places] - (size - 1) / 2) / np.sqrt((size**2 - 1) / 12)
+    share = layer.strength / layer.strength.sum() if layer.strength.sum() > 0 else layer.strength
+    correlation: Vector = places @ (share * layer.ranks)
+    return correlation
+
+
+def copies(layers: Sequence[UnitRows]) -> list[int]:
+    """Return for every layer of a model a number that layers which copy each other have in common."""
+    groups = list(range(len(layers)))
+    for later, earlier in ((b, a) for b in range(len(layers)) for a in range(b)):
+        if groups[later] == later and _copied(layers[earlier], layers[later]):
+            groups[later] = groups[earlier]
+    return groups
+
+
+def _copied(a: UnitRows, b: UnitRows) -> bool:
+    if a.inner.shape != b.inner.shape:
+        return False
+    alike = np.vecdot(a.inner, b.inner) * np.vecdot(a.outer, b.outer)
+    return float(np.median(alike)) > 0.3

@@ -1,0 +1,81 @@
+"""Framed verdict: what two models show unit by unit -> a verdict, with the kind of evidence that it rests on.
+
+RELATED is only verified by the exact test together with a share above what is asked for: a few copied units stand in
+perfect order, and sorted units in a like one. The share alone is calibrated evidence, which verifies nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluation import CHANCE, IDLE, named
+from hf_lineage.evidence.units.comparison import HALF, PROCRUSTES, RESIDUAL, TOKEN, Framed
+from hf_lineage.evidence.verdict import Inconclusive, Kind, Related, Unrelated, Verdict
+
+CALIBRATION = "benchmarks/results/ours-frames.json"
+"""Where the shares of independent models were measured; the two figures below are from there."""
+PAIRS, LARGEST = 1035, 0.052
+"""Pairs of independent models, and the largest share that one of them inherits from the other."""
+CALIBRATED = 0.1
+"""With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
+CANCELLED = 0.5
+"""Where less remains of what all units write, models are not called UNRELATED by what most of their units are."""
+UNDONE = "the residual stream was rotated, reordered or changed in width"
+"""What is undone by looking through tokens, or in coordinates that fit."""
+THROUGH = {
+    TOKEN: "through {0.tokens:,} tokens that both know by their {0.by}",
+    RESIDUAL: "in the coordinates of the residual stream",
+    PROCRUSTES: "in the coordinates in which they fit those of the base best (orthogonal Procrustes)",
+}
+"""By frame, through what units are seen."""
+
+
+def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> Verdict:
+    """Return the verdict on what two models show unit by unit; `admitted`: whether calibrated evidence is accepted."""
+    share, p_value = framed.inherited.share, framed.p_value
+    if not framed.inherited.weights.any():
+        return Inconclusive(IDLE.format("candidate"), framed=framed)
+    if p_value is not None and p_value <= criteria.alpha:
+        return replace(_exact(framed, criteria), framed=framed)
+    if framed.frame.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):
+        reason = (
+            f"{share:.0%} of what its units write is inherited, though not in the order of the base: {UNDONE}, and "
+            f"units were moved; of {PAIRS:,} pairs of independent models none has more than {LARGEST:.0%}"
+        )
+        return Related(reason, kind=Kind.CALIBRATED, accepted=admitted, framed=framed)
+    if share > CALIBRATED * framed.kept:
+        part = "" if framed.kept == 1 else f", of which {framed.kept:.0%} were looked at"
+        return Inconclusive(
+            f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
+            "independent models have in common, and too little to call it related",
+            framed=framed,
+        )
+    if framed.remains < CANCELLED:
+        return Inconclusive(
+            "most of what its hidden units write is undone by others of the same layer, so that they do not tell what "
+            "the model computes",
+            framed=framed,
+        )
+    return Unrelated(framed=framed)
+
+
+def _exact(framed: Framed, criteria: Criteria) -> Verdict:
+    """The verdict where the order of the units is significant, by how many of them are inherited."""
+    share, layers = framed.inherited.share, [framed.layers[1][row] for row in framed.inherited.layers]
+    undone = f"{UNDONE}: " if framed.frame.name != RESIDUAL else ""
+    shown = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
+    if framed.least > criteria.min_share:
+        return Related(shown)
+    if layers or share > CHANCE:
+        where = f", in {named(layers)}" if layers else ", in no layer more than half"
+        return Related(f"{shown}{where}", kind=Kind.IN_PART, accepted=Kind.IN_PART.identifier in criteria.accept)
+    return Inconclusive(
+        f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
+        "inherited; a few copied units, or one initialisation, can do that"
+    )
+
+
+def through(framed: Framed) -> str:
+    """Return through what the units were seen, as a phrase."""
+    return THROUGH[framed.frame.name].format(framed.frame)

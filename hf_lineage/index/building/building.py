@@ -1,0 +1,146 @@
+"""Building: models -> the index, one after the other or many at a time; what is there already is not read again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hf_lineage.checking import Options
+from hf_lineage.checking.source import located, only, open_model
+from hf_lineage.errors import LineageError, NetworkError, OptionError, printable, told
+from hf_lineage.hub import listing
+from hf_lineage.index.building.engines import Work
+from hf_lineage.index.building.journal import Journal
+from hf_lineage.index.storage import Catalogue, Entry, Record, records_of, without_revision
+from hf_lineage.signature import Signature
+
+LARGEST_LIST = 2**28
+"""Characters of a list of models."""
+LOST = "its worker ended while it was read, perhaps for want of memory"
+
+
+@dataclass(frozen=True)
+class Added:
+    """What became of one model."""
+
+    model: str
+    entries: tuple[Entry, ...] = ()
+    """Empty where it was in the index already, or could not be read."""
+    problem: str = ""
+    """Why it could not be read, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model that is to be read."""
+
+    model: str
+    options: Options
+    known: frozenset[str] = frozenset()
+    """The commits at which it is in the index."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was read of a model."""
+
+    model: str
+    records: tuple[Record, ...] = ()
+    """Empty where it is in the index already, or could not be read."""
+    problem: str = ""
+    final: bool = False
+    """Whether it would fail again."""
+
+
+Progress = Callable[[Sequence[str]], Iterable[str]]
+Engine = Callable[..., Iterator[Outcome]]
+
+
+def published_by(author: str) -> list[str]:
+    """Return the models of an author on the Hub, each at its commit; raise LineageError if there are none."""
+    return [f"{release.model}@{release.commit}" for release in listing.since(author, None).releases]
+
+
+def every(models: Sequence[str], authors: Sequence[str]) -> list[str]:
+    """Return these models, and then all that these authors have on the Hub; raise LineageError as `published_by`."""
+    return [*models, *(model for author in authors for model in published_by(author))]
+
+
+def listed(text: str) -> list[str]:
+    """Return the models of a list, one a line, each once; empty lines and remarks (#) are left out."""
+    if len(text) > LARGEST_LIST:
+        raise OptionError(f"the list of models is longer than {LARGEST_LIST >> 20} MiB; divide it")
+    lines = (line.strip() for line in text.splitlines())
+    return list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+
+
+def add(models: Sequence[str], catalogue: Catalogue, options: Options, progress: Progress = iter) -> Iterator[Added]:
+    """Put models into an index; an error of one is told, and the others are read all the same."""
+    known = catalogue.own_commits(_labels(options))
+    for model in progress(models):
+        try:
+            records = _records(model, options, lambda name, commit: commit in known.get(name, ()))
+        except LineageError as error:
+            yield Added(model, problem=str(error))
+        else:
+            yield Added(model, tuple(map(catalogue.put, records)))
+
+
+def build(
+    models: Sequence[str], catalogue: Catalogue, options: Options, engine: Engine, work: Work, retry: bool = False
+) -> Iterator[Added]:
+    """Put models into an index by an engine; each is kept as soon as it is read, and failures with their reasons.
+
+    Those that are in the index are not read again, nor, unless they are to be tried again, those that failed for good.
+    The files of an index that was built do not depend on the order in which models were done.
+    """
+    journal, known = Journal(catalogue.folder), catalogue.commits(_labels(options))
+    troubles = {} if retry else journal.read()
+    todo = []
+    for model in models:
+        commits = known.get(model.partition("@")[0], frozenset())
+        if model.partition("@")[2] in commits:
+            yield Added(model)
+        elif model in troubles and (problem := troubles[model].given_up):
+            yield Added(model, problem=f"{printable(model, 200)}: {problem}")
+        else:
+            todo.append(Job(model, options, commits))
+    for outcome in engine(read, _noted(todo, journal), work, lambda job: Outcome(job.model, problem=LOST)):
+        entries = tuple(map(catalogue.put, outcome.records))
+        if outcome.problem:
+            journal.failed(outcome.model, outcome.problem, outcome.final)
+        else:
+            journal.done(outcome.model)
+        yield Added(outcome.model, entries, outcome.problem)
+    catalogue.compact()
+    journal.tidy()
+
+
+def read(job: Job) -> Outcome:
+    """Return what an index keeps of a model, or why it cannot be read; this is what an engine runs."""
+    try:
+        return Outcome(job.model, tuple(_records(job.model, job.options, lambda _, commit: commit in job.known)))
+    except Exception as error:  # an error of one model must not end the run of a million
+        final = not isinstance(error, NetworkError | MemoryError | OSError)
+        return Outcome(job.model, problem=told(error), final=final)
+
+
+def _records(model: str, options: Options, is_known: Callable[[str, str], bool]) -> list[Record]:
+    """What an index keeps of a model; nothing if it is known at this commit."""
+    source = located(model, options)
+    if isinstance(source, Signature):
+        return records_of(source)
+    source = only(source)
+    if source.commit and is_known(without_revision(source.name, source.commit), source.commit):
+        return []
+    return records_of(open_model(source, options).signature())
+
+
+def _noted(jobs: Sequence[Job], journal: Journal) -> Iterator[Job]:
+    for job in jobs:
+        journal.begun(job.model)
+        yield job
+
+
+def _labels(options: Options) -> Mapping[str, str]:
+    return {path: options.recipe.label(path) for path in options.paths}

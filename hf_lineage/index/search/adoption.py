@@ -1,0 +1,127 @@
+"""Nearer: which models of an index a model is nearer to than to the base it declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Relative, Row, base_of
+from hf_lineage.checking.source import located, open_model
+from hf_lineage.claims import stated
+from hf_lineage.errors import LineageError, OptionError, printable
+from hf_lineage.evidence import Criteria
+from hf_lineage.evidence.derivation import SIBLINGS, aligned, along, distances, products
+from hf_lineage.evidence.paths import compare_paths
+from hf_lineage.hub import RepoRef, resolve
+from hf_lineage.index.publishing import publishing
+from hf_lineage.index.search.identify import identify
+from hf_lineage.index.storage import Catalogue
+from hf_lineage.index.tree import FAMILY, plain
+from hf_lineage.signature import Signature, Vector
+
+SELF = 1e-6
+"""The squared distance below which two models have the same weights."""
+
+
+@dataclass(frozen=True)
+class Nearer:
+    """A model of the index that the exact test calls RELATED and that is nearer than the declared base."""
+
+    model: str
+    along: float
+    """The cosine of the differences of both from the declared base."""
+
+
+def nearer(signature: Signature, base: Signature, path: str, catalogue: Catalogue, criteria: Criteria) -> list[Nearer]:
+    """Return the models of an index that lie between a model and its base, or come from it; the nearest first."""
+    model, between_them = signature.paths[path], []
+    for relative in identify(signature, path, catalogue, criteria).related:
+        if plain(relative.entry.model) in (plain(signature.model), plain(base.model)):
+            continue
+        others = [part.paths[path] for part in (base, catalogue.signature(relative.entry))]
+        layers = len(model.trace)
+        sketches = [aligned(other, compare_paths(other, model).pairs, layers) for other in (model, *others)]
+        cosine = between(products(sketches))
+        if cosine is not None:
+            between_them.append(Nearer(relative.entry.model, cosine))
+    return sorted(between_them, key=lambda one: -one.along)
+
+
+def between(gram: Vector) -> float | None:
+    """Return the cosine of the differences of a model and of a relative from the base, where the relative is nearer.
+
+    `gram` are the inner products of the model, its base and the relative. None for a sibling, and for a copy of the
+    base, from which nothing differs.
+    """
+    apart = distances(gram)
+    cosine = float(along(gram, 1)[0, 2])
+    copies = apart[0, 1] < SELF or apart[1, 2] < SELF
+    return cosine if not copies and cosine >= SIBLINGS and apart[0, 2] < apart[0, 1] else None
+
+
+def searched(index: str | None) -> Callable[[Report], Report]:
+    """Return what notes in a report the models of an index, a folder or one on the Hub, as `noted` does.
+
+    Raise OptionError for a folder that is not there. What else cannot be read becomes a note: no verdict is lost to it.
+    """
+    try:
+        catalogue = publishing.opened(index)
+    except OptionError:
+        raise
+    except LineageError as error:
+        note = f"no index was searched: {error}"
+        return lambda report: replace(report, notes=(*report.notes, note))
+    return lambda report: noted(report, catalogue)
+
+
+def noted(report: Report, catalogue: Catalogue) -> Report:
+    """Return a report with a sentence for every model of an index that is nearer than a declared base.
+
+    Verdicts and the exit code stay, and what cannot be read is told in one more. Both models are read as a whole.
+    """
+    relatives: list[Relative] = []
+    unread: dict[str, None] = {}
+    for row in report.rows:
+        try:
+            relatives += _relatives(report, row, catalogue)
+        except LineageError as error:
+            unread[f"the index was not searched for {printable(row.claim.base, 200)}: {error}"] = None
+    notes = (*(_note(report, one) for one in relatives), *unread, *catalogue.passed.notes)
+    called = (*report.called, "--index", str(catalogue.folder))
+    return replace(report, notes=(*report.notes, *notes), called=called, relatives=tuple(relatives))
+
+
+def _relatives(report: Report, row: Row, catalogue: Catalogue) -> Iterator[Relative]:
+    verdict, options = row.verdict, report.options
+    if verdict.kind not in FAMILY or verdict.decisive is None or verdict.by_units or row.steps or row.part:
+        return
+    base = _signature(base_of(row.claim, options.local_hub), report, is_base=True)
+    model = _signature(report.source or located(report.model, options), report)
+    if base.width != model.width:
+        return
+    for one in nearer(model, base, verdict.decisive, catalogue, Criteria(alpha=options.alpha)):
+        yield Relative(one.model, row.claim.base, one.along)
+
+
+def _note(report: Report, one: Relative) -> str:
+    named = printable(one.base, 200)
+    return (
+        f"{printable(one.model, 200)}, which is in the index, is a nearer relative than the declared base {named}: "
+        f"it shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; data in "
+        f"common alone can cause up to {SIBLINGS}). The model may come from {named} through it, or it from the "
+        f"model: weights do not tell who came first{_licence(one.model, report)}"
+    )
+
+
+def _licence(model: str, report: Report) -> str:
+    """What the card of a relative states, as the end of a sentence; empty where it cannot be had."""
+    try:
+        licence = stated(resolve(model, report.options.local_hub, folders=False))
+    except LineageError:
+        return ""
+    return f". Its card states the licence {licence}" if licence else ""
+
+
+def _signature(source: RepoRef | Signature, report: Report, is_base: bool = False) -> Signature:
+    return open_model(source, report.options, is_base).signature()

@@ -1,0 +1,185 @@
+"""Known weights: what keys cannot tell is tested against the weights of known models, as few of them as possible.
+
+The trace of a base in an adapter is alike for near relatives of the base. So the models of an index are gathered into
+groups whose keys are alike, and one of each group is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from hf_lineage.checking import Options
+from hf_lineage.checking.adapters import Adapter, Adapters, judge_on
+from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt
+from hf_lineage.claims import Claim, read_claims
+from hf_lineage.errors import LineageError, RepositoryError
+from hf_lineage.evidence import Related, Unreadable, Unverifiable, Verdict
+from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
+from hf_lineage.index.key import similarities
+from hf_lineage.index.search.known import Known
+from hf_lineage.index.storage import Catalogue, Entry
+from hf_lineage.index.tree import plain
+
+FOLDER = "it is in the index as a folder, and no folder that an index names is opened"
+NEAR = 0.5
+"""The cosine of two keys from which one model stands for the other: on the example models an adapter shows z = 12.2 on
+a descendant of its base at .62, and 13.1 on the base itself."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Known models whose keys are alike, of which one is tested for all."""
+
+    entry: Entry
+    near: tuple[Entry, ...]
+    """The others, which are not tested."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A group, and what is said of a model or an adapter and of the one of the group that was read."""
+
+    group: Group
+    row: Row
+    """Its p-value is corrected for nothing, its verdict for all that were tested."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the two."""
+        return self.row.verdict
+
+    @property
+    def tested(self) -> bool:
+        """Whether the weights of the two were compared."""
+        return not isinstance(self.verdict, Unverifiable | Unreadable)
+
+    @property
+    def left(self) -> int:
+        """How many models of the group nothing is known of for that."""
+        return 0 if self.tested else 1 + len(self.group.near)
+
+    @property
+    def related(self) -> bool:
+        """Whether the two share ancestry."""
+        return isinstance(self.verdict, Related)
+
+
+@dataclass(frozen=True)
+class AdapterBases:
+    """What an index knows of the base of an adapter."""
+
+    model: str
+    commit: str | None
+    part: str
+    described: str
+    """What the adapter is, or why it cannot be tested."""
+    width: tuple[int, ...] = ()
+    """Widths of a stream that its matrices fit."""
+    tested: tuple[Judged, ...] = ()
+    tests: int = 1
+    """How many were tested in all, for which p is corrected (Bonferroni)."""
+    fitting: int = 0
+    """Models of the index with a stream of such a width."""
+    untested: int = 0
+    """Those of them that are neither tested nor near a model that is."""
+    of: int = 0
+    """All models of the index."""
+
+
+def identify_adapters(
+    source: RepoRef, adapters: Adapters, catalogue: Catalogue, options: Options, most: int
+) -> list[AdapterBases]:
+    """Return the known models whose trace the adapters of a repository carry; each is tested on at most so many.
+
+    A base that an adapter declares is tested first. Raise LineageError for an adapter that is damaged.
+    """
+    known = catalogue.read()
+    results = []
+    for place in adapters.places:
+        declared = declared_in([place.repo, source])
+        for part, one in place.open():
+            if not isinstance(one, Adapter):
+                reason = one.reason if isinstance(one, Verdict) else "it adds no product of matrices that can be tested"
+                results.append(AdapterBases(source.name, source.commit, part, reason, of=len(known)))
+                continue
+            widths = widths_of(one)
+            groups, fitting, left = grouped(known.wide(options.paths[0], widths), most, declared)
+            tested = tuple(_tested(one, group, len(groups), options) for group in groups)
+            bases = AdapterBases(source.name, source.commit, part, one.described, tuple(sorted(widths)), tested)
+            results.append(replace(bases, tests=len(groups), fitting=fitting, untested=left, of=len(known)))
+    return results
+
+
+def widths_of(adapter: Adapter) -> set[int]:
+    """Return the widths that the stream of its base may have: the one side that all its matrices have in common.
+
+    It is every side where they have none, as for an adapter of a single kind of square matrices.
+    """
+    sides = [{factors.rows, factors.columns} for factors in adapter.lora.modules.values()]
+    return set.intersection(*sides) or set.union(*sides) if sides else set()
+
+
+def grouped(known: Known, most: int, first: Collection[str] = ()) -> tuple[list[Group], int, int]:
+    """Return groups of known models along one path, how many such models there are, and how many are in no group.
+
+    Models of the names in `first`, without their commits, stand for a group before all others, and folders after them.
+    """
+    everything = known.entries()
+    rows = {(one.model, one.commit): row for row, one in enumerate(everything)}  # one may be there twice
+
+    def place(row: int) -> tuple[bool, bool, Entry]:
+        one = everything[row]
+        return plain(one.model) not in first, not one.commit, one
+
+    order = sorted(rows.values(), key=place)
+    groups: list[Group] = []
+    left, keys = np.array(order, np.int64), known.keys
+    while len(left) and len(groups) < most:
+        chosen = everything[left[0]]
+        alike = similarities(keys[left[0]], keys[left]) >= NEAR
+        alike &= np.array([everything[row].width == chosen.width for row in left])
+        alike[0] = True
+        groups.append(Group(chosen, tuple(everything[row] for row in left[alike][1:])))
+        left = left[~alike]
+    return groups, len(order), len(left)
+
+
+def _tested(adapter: Adapter, group: Group, tests: int, options: Options) -> Judged:
+    """One group, by criteria for so many tests."""
+    claim = Claim(group.entry.model, None, NAMED)
+    outcome = attempt(
+        lambda: judge_on(adapter, claim, located(group.entry, options.local_hub), for_several(options, tests)),
+        *VERDICTS,
+    )
+    return Judged(group, outcome if isinstance(outcome, Row) else Row(claim, outcome))
+
+
+def for_several(options: Options, tests: int) -> Options:
+    """Return criteria so strict that as many tests together call independent models RELATED with alpha at most."""
+    return replace(options, alpha=options.alpha / tests, permutations=tests * (options.permutations + 1) - 1)
+
+
+def located(entry: Entry, local_hub: Path | None) -> RepoRef:
+    """Return the repository of a model of an index; RepositoryError if there is none.
+
+    The name is one on the Hub, as every name that the user did not type: an index may come from somebody else. Without
+    a commit it was a folder, which only the local hub may have.
+    """
+    name = entry.model.partition("@")[0]
+    if not entry.commit and not (local_hub and hub_name(name) and spelled(local_hub, name)):
+        raise RepositoryError(FOLDER)
+    return resolve(f"{name}@{entry.commit}" if entry.commit else name, local_hub, folders=False)
+
+
+def declared_in(repos: Iterable[RepoRef]) -> set[str]:
+    """Return the bases that are declared in some folders; none where that cannot be read."""
+    names = set()
+    for repo in repos:
+        with contextlib.suppress(LineageError):
+            names |= {plain(claim.base) for claim in read_claims(repo).claims}
+    return names

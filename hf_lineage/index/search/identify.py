@@ -1,0 +1,181 @@
+"""Identify: which models of an index a model is related to, and which of them is nearest.
+
+The keys only say whom to test. Each candidate is then judged by the exact test, on coordinates that no key is made of,
+corrected for the number of candidates that are tested (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hf_lineage.evidence import Criteria, Related, Verdict, evaluate, reserved
+from hf_lineage.evidence.derivation import SIBLINGS, aligned, combined, merges, products, scaled
+from hf_lineage.index.key import BITS, for_testing, key_of, similarities
+from hf_lineage.index.storage import Catalogue, Entry, entry_of
+from hf_lineage.signature import Array, Signature, Vector
+
+CHANCE = 4.0 * np.pi / 2 / np.sqrt(BITS)
+"""Four standard errors of the cosine of two unrelated keys: what lies below is not tested."""
+TESTED = 5
+"""Candidates that are tested at most, by default."""
+FINER = 2
+"""By how much the least p lies below alpha: as many permutations are drawn as that takes, more where a few reach it."""
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A model of the index that was tested."""
+
+    entry: Entry
+    similarity: float
+    """The cosine of the keys, by which it was chosen."""
+    verdict: Verdict
+    distance: float
+    """‖φ_B - φ_A‖ in the mean over the layers that are paired: 0 for equal weights, √2 for unrelated ones."""
+    along: float = 0.0
+    """The cosine of the model's difference from the ancestor with this relative's: whether it comes through it."""
+
+
+@dataclass(frozen=True)
+class Parent:
+    """What one of several relatives gave to a model, by least squares on their differences from the ancestor."""
+
+    model: str
+    share: float
+    error: float
+    """Half the width of the 99 % interval; not finite for a model of one layer."""
+
+
+@dataclass(frozen=True)
+class Identification:
+    """What an index knows of a model along one path."""
+
+    model: str
+    commit: str | None
+    path: str
+    searched: int
+    """Entries of the index along this path, with a stream of the same width and a signature of the same recipe."""
+    of: int
+    """All entries of the index: one for each model and path."""
+    related: tuple[Relative, ...]
+    """Those that the exact test calls RELATED: first those through which the model comes, then the ancestor."""
+    ancestor: Relative | None
+    """The relative in the middle of all of them, from which differences are taken; None where none is related."""
+    others: tuple[Relative, ...]
+    """Those that were tested and are not."""
+    width: int = 0
+    """Of the model's stream."""
+    otherwise: int = 0
+    """Entries of the index along this path that are no part of the search: of another width, or another recipe."""
+    parents: tuple[Parent, ...] = ()
+    """The relatives that together make up the model, as a merge of them would be; none where it is no such thing."""
+    explained: float = 0.0
+    """How much of the squared difference from the ancestor these explain."""
+
+
+def identify(
+    signature: Signature, path: str, catalogue: Catalogue, criteria: Criteria, most: int = TESTED
+) -> Identification:
+    """Return the models of an index to which a model is related, by its signature along one path.
+
+    The model itself, at the same commit, is left out; what cannot be read of the index is passed over.
+    """
+    known, asked = catalogue.read(), entry_of(signature, path)
+    alike = known.like(asked)
+    key = key_of(signature.paths[path])
+    cosines = np.concatenate([np.zeros(0, np.float32), *(similarities(key, keys) for keys in alike.keys_by_group)])
+    # Twice as many, because the model itself may be among them, and others twice.
+    order = [int(row) for row in np.argsort(-cosines, kind="stable")[: 2 * most + 2] if cosines[row] > CHANCE]
+    candidates = {entry: row for row, entry in zip(order[::-1], alike.entries(order)[::-1], strict=True)}
+    candidates = {entry: row for entry, row in candidates.items() if not _same(entry, asked)}
+    chosen = sorted(candidates, key=lambda entry: -cosines[candidates[entry]])
+    drawn = min(criteria.permutations, math.ceil(FINER / criteria.alpha) - 1)
+    criteria = replace(criteria, analyses=max(1, min(most, len(chosen))), paths=(path,), permutations=drawn)
+    tested, sketches = list[Relative](), []
+    for entry in chosen:
+        other = catalogue.tested(entry) if len(tested) < most else None
+        if other is None:
+            continue
+        outcome = evaluate(for_testing(other, path), for_testing(signature, path), criteria)
+        verdict = reserved(outcome, (*other.reservations, *signature.reservations))
+        pairs = verdict.evidence[path].comparison.pairs
+        tested.append(Relative(entry, float(cosines[candidates[entry]]), verdict, 0.0))
+        sketches.append(aligned(other.paths[path], pairs, len(signature.paths[path].trace)))
+    kin = [number for number, one in enumerate(tested) if isinstance(one.verdict, Related)]
+    own = scaled(np.asarray(signature.paths[path].sketch))
+    related, ancestor = _ranked(own, [sketches[at] for at in kin], [tested[at] for at in kin])
+    result = Identification(
+        *(signature.model, signature.commit, path, len(alike), len(known), related, ancestor),
+        others=tuple(one for number, one in enumerate(tested) if number not in kin),
+        width=asked.width,
+        otherwise=known.along(path) - len(alike),
+    )
+    return _merged(result, own, {one.entry: sketch for one, sketch in zip(tested, sketches, strict=True)})
+
+
+def _merged(result: Identification, model: Array, sketches: Mapping[Entry, Array]) -> Identification:
+    """What is known of a model, with the parents that it would have as a merge of its relatives."""
+    through = [one for one in result.related if one is not result.ancestor and one.along >= SIBLINGS]
+    if result.ancestor is None or len(through) < 2:
+        return result
+    beside = [one.entry for one in through]
+    ancestor = sketches[result.ancestor.entry]
+    gram = products([model, ancestor, *(sketches[entry] for entry in beside)])
+    candidates = [one for one in merges(gram) if (one.model, one.ancestor) == (0, 1)]
+    if not candidates:
+        return result
+    parents = [beside[at - 2] for at in candidates[0].parents]
+    fit = combined(model, ancestor, [sketches[entry] for entry in parents])
+    shares = zip(parents, fit.weights.tolist(), fit.errors.tolist(), strict=True)
+    return replace(
+        result, parents=tuple(Parent(entry.model, *share) for entry, *share in shares), explained=fit.explained
+    )
+
+
+def _same(entry: Entry, asked: Entry) -> bool:
+    return (entry.model, entry.commit) == (asked.model, asked.commit)
+
+
+def _ranked(
+    model: Array, sketches: Sequence[Array], relatives: Sequence[Relative]
+) -> tuple[tuple[Relative, ...], Relative | None]:
+    """The relatives in order, and the ancestor: the one with the least sum of distances from all others."""
+    if not relatives:
+        return (), None
+    apart = _apart([model, *sketches])
+    middle = min(range(len(relatives)), key=lambda at: (float(apart[at + 1, 1:].sum()), float(apart[0, at + 1])))
+    # A layer has norm 1 or is left out, so squared distances give cosines of differences as well.
+    squares = np.square(apart)
+    measured = [
+        replace(relative, distance=float(apart[0, row]), along=_cosine(squares, 0, row, middle + 1))
+        for row, relative in enumerate(relatives, 1)
+    ]
+    ancestor = measured[middle]
+    through = [one for one in measured if one is not ancestor and one.along >= SIBLINGS]
+    beside = [one for one in measured if one is not ancestor and one.along < SIBLINGS]
+    first, last = (sorted(some, key=lambda one: (-one.along, one.distance)) for some in (through, beside))
+    return (*first, ancestor, *last), ancestor
+
+
+def _apart(sketches: Sequence[Array]) -> Vector:
+    """The distances of aligned sketches, (n, n), over the layers that all have."""
+    common = np.logical_and.reduce([one.any(axis=(1, 2)) for one in sketches])
+    rows = [one if common.all() else one[common] for one in sketches]
+    difference = np.empty_like(rows[0])
+    apart = np.zeros((len(rows), len(rows)))
+    for at, other in itertools.combinations(range(len(rows)), 2):
+        np.subtract(rows[at], rows[other], out=difference)
+        apart[at, other] = apart[other, at] = sum(float(np.vdot(layer, layer)) for layer in difference)
+    return np.sqrt(apart / max(int(common.sum()), 1))
+
+
+def _cosine(squares: Vector, first: int, second: int, ancestor: int) -> float:
+    """The cosine of the differences of two from a third, by the squared distances of the three."""
+    one, other, between = squares[first, ancestor], squares[second, ancestor], squares[first, second]
+    sizes = float(np.sqrt(one * other))
+    return float(one + other - between) / (2 * sizes) if sizes > 0 else 0.0

@@ -1,0 +1,5 @@
+"""Storage: the Parquet files of an index, which may come from anybody."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,118 @@
+"""Relatives: which of some models are of one family, by exact tests, and what each of them declares."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hf_lineage.claims import Claim
+from hf_lineage.evidence import MINIMUM_EFFECT, Criteria, Kind, Verdict, evaluate, reserved
+from hf_lineage.evidence.paths import scores
+from hf_lineage.signature import Signature
+
+FAMILY = (Kind.RELATED, Kind.UNMEASURED)
+"""The kinds of verdict by which two models are of one family; a part alone joins no families."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model: its signature along one path, and what it declares."""
+
+    name: str
+    signature: Signature
+    claims: tuple[Claim, ...] = ()
+    folder: str = ""
+    """Its real path on this machine; empty for what is not a folder of the user's own."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One claim, with the place of its base among the models; None if it is none of them."""
+
+    child: int
+    base: int | None
+    claim: Claim
+
+
+def declarations(members: Sequence[Member]) -> Iterator[Declared]:
+    """Yield every claim of some models, but for those on themselves."""
+    places = {plain(member.name): at for at, member in enumerate(members)}
+    for child, member in enumerate(members):
+        for claim in member.claims:
+            base = places.get(plain(claim.base))
+            if base != child:
+                yield Declared(child, base, claim)
+
+
+def in_folders(tests: PairTests, declared: Sequence[Declared]) -> Iterator[Declared]:
+    """Yield the same claims; one that names no model is joined to the folder at that path, if the weights agree.
+
+    A declared name means no folder of this machine, so that such a folder bears a claim out and contradicts none.
+    """
+    folders = {member.folder: at for at, member in enumerate(tests.members) if member.folder}
+    for one in declared:
+        at = folders.get(os.path.normpath(Path.cwd() / one.claim.base)) if one.base is None else None
+        verdict = None if at in (None, one.child) else tests.verdict(at, one.child)
+        yield replace(one, base=at) if verdict and verdict.kind in (*FAMILY, Kind.IN_PART) else one
+
+
+def plain(name: str) -> str:
+    """Return a name as claims are compared: without its commit, in lower case."""
+    return name.partition("@")[0].casefold()
+
+
+@dataclass
+class PairTests:
+    """The exact tests of pairs of models, each made once and only when it is asked for."""
+
+    members: Sequence[Member]
+    path: str
+    criteria: Criteria
+    done: dict[tuple[int, int], Verdict] = field(default_factory=dict)
+
+    def verdict(self, base: int, candidate: int) -> Verdict | None:
+        """Return the verdict on two models; None where they cannot be compared."""
+        if not self.comparable(base, candidate):
+            return None
+        if (base, candidate) not in self.done:
+            one, other = (self.members[at].signature for at in (base, candidate))
+            outcome = evaluate(one, other, self.criteria)
+            self.done[base, candidate] = reserved(outcome, (*one.reservations, *other.reservations))
+        return self.done[base, candidate]
+
+    def comparable(self, one: int, other: int) -> bool:
+        """Return whether two models have a stream of one width and signatures of one recipe."""
+        a, b = self.members[one].signature, self.members[other].signature
+        return (a.width, a.recipe.label(self.path)) == (b.width, b.recipe.label(self.path))
+
+    def scores(self) -> list[tuple[float, int, int]]:
+        """Return the scores of all pairs that may be related, the highest first."""
+        alike = []
+        for base, member in enumerate(self.members):
+            others = [at for at in range(base) if self.comparable(base, at)]
+            paths = (self.members[at].signature.paths[self.path] for at in others)
+            alike += [
+                (score, base, at)
+                for at, score in zip(others, scores(member.signature.paths[self.path], paths), strict=True)
+                if score >= MINIMUM_EFFECT
+            ]
+        return sorted(alike, reverse=True)
+
+
+def families_of(tests: PairTests, declared: Sequence[Declared]) -> list[int]:
+    """Return the number of each model's family: claims are tested first, then what is alike."""
+    home = list(range(len(tests.members)))
+    pairs = [(one.base, one.child) for one in declared if one.base is not None]
+    for base, candidate in [*pairs, *((other, at) for _, at, other in tests.scores())]:
+        verdict = tests.verdict(base, candidate) if home[base] != home[candidate] else None
+        if verdict is not None and verdict.kind in FAMILY:
+            home = [home[base] if number == home[candidate] else number for number in home]
+    return home
+
+
+def barred(members: Sequence[Member], declared: Sequence[Declared], places: Sequence[int]) -> list[bool]:
+    """Whether each model shares with others a declared base that is none of the models."""
+    absent = [plain(one.claim.base) for one in declared if one.base is None and one.child in places]
+    return [any(absent.count(plain(claim.base)) > 1 for claim in member.claims) for member in members]

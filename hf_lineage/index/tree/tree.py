@@ -1,0 +1,250 @@
+"""Tree: models -> families by exact tests, and in each family the tree by the differences of its models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from hf_lineage.evidence import Criteria, Kind, Verdict
+from hf_lineage.evidence.derivation import (
+    TWIN,
+    Derivation,
+    Links,
+    Means,
+    Merge,
+    aligned,
+    along,
+    combined,
+    distances,
+    joined,
+    merges,
+    products,
+    simplified,
+)
+from hf_lineage.evidence.paths import compare_paths, scores
+from hf_lineage.index.tree.relatives import (
+    FAMILY,
+    Declared,
+    Member,
+    PairTests,
+    barred,
+    declarations,
+    families_of,
+    in_folders,
+)
+from hf_lineage.index.tree.rooting import Arc, crossed, oriented, root_of
+from hf_lineage.signature import Array, Vector
+
+UNKNOWN = "unknown common ancestor"
+ALPHA = 0.001
+"""The least p-value that the permutations of one pair can have: pairs are many, and p is not corrected for them."""
+CHILD = (Means.QUANTIZED, Means.PRUNED)
+"""What is done to a model and cannot be undone: what shows it is the child."""
+
+
+class Mark(Enum):
+    """What an edge rests on, by the words that reports print."""
+
+    VERIFIED = "verified"
+    IN_PART = "verified in part"
+    WEAKER = "related, not verified"
+    """By a threshold, by the basis alone, through another model, or by how much is not known."""
+    MEASURED = "measured only"
+    DECLARED = "declared only"
+    NOT_JUDGED = "not judged"
+    """Tried, and there is no verdict."""
+    NO_TRACE = "no trace"
+    """Nothing declares it: whoever ran the check named it."""
+    CONTRADICTED = "contradicted"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Two models of which one comes from the other, or is said to."""
+
+    parent: str
+    child: str
+    mark: Mark
+    length: float | None = None
+    """The corrected squared distance; None where the edge is not of the tree."""
+    directed: bool = True
+    """Whether something tells which of the two came first."""
+    relation: str = ""
+    """What the child declares."""
+    seen: str = ""
+    """How the child was made from the parent, as the weights show it."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Families of models; an edge of the tree is in a family, one that is declared alone may lead anywhere."""
+
+    path: str
+    models: tuple[str, ...]
+    families: tuple[tuple[str, ...], ...]
+    """The models of each, its unknown ancestors included, from its root on; a model alone is one as well."""
+    edges: tuple[Edge, ...]
+    pairs: int
+    """How many pairs there are, of which each can be tested once."""
+    alpha: float
+
+
+Seen = Callable[[int, int, Verdict], Derivation | None]
+"""How the second of two related models was made from the first, where that can be measured."""
+
+
+def unseen(_base: int, _candidate: int, _verdict: Verdict) -> None:
+    """Nothing is known of how any model was made: there are only signatures."""
+
+
+def criteria(path: str) -> Criteria:
+    """Return by what two models are of one family."""
+    return Criteria(alpha=ALPHA, paths=(path,))
+
+
+def grow(members: Sequence[Member], path: str, criteria: Criteria, seen: Seen = unseen) -> Tree:
+    """Return the tree of some models, along one path that all their signatures have."""
+    tests = PairTests(members, path, criteria)
+    declared = list(in_folders(tests, list(declarations(members))))
+    home = families_of(tests, declared)
+    edges: list[Edge] = []
+    families: list[tuple[str, ...]] = []
+    unknown = 0
+    for family in sorted(dict.fromkeys(home), key=home.index):
+        own = [at for at, number in enumerate(home) if number == family]
+        nodes, within = _family(tests, own, declared, seen, unknown)
+        unknown += len(nodes) - len(own)
+        families.append(nodes)
+        edges += within
+    edges += _in_part(tests, home, declared)
+    edges += _besides(tests, declared, edges)
+    names, pairs = tuple(member.name for member in members), len(members) * (len(members) - 1) // 2
+    return Tree(path, names, tuple(families), tuple(edges), pairs, criteria.alpha)
+
+
+def _family(
+    tests: PairTests, own: Sequence[int], declared: Sequence[Declared], seen: Seen, before: int
+) -> tuple[tuple[str, ...], list[Edge]]:
+    """The nodes of one family from its root on, and its edges; `before` counts the unknown ones of other families."""
+    sketches = _sketches(tests, own)
+    gram = products(sketches)
+    claims = [(own.index(one.base), own.index(one.child)) for one in declared if one.base in own and one.child in own]
+    aside = _merges(gram, claims)
+    kept = [at for at in range(len(own)) if all(at != merge.model for merge in aside)]
+    arcs = [(kept.index(base), kept.index(child)) for base, child in claims if base in kept and child in kept]
+    members = [tests.members[own[at]] for at in kept]
+    preferred = [sum(base == at for base, _ in claims) for at in kept]
+    distance = distances(gram)[:, kept][kept]
+    links = simplified(joined(distance), len(kept), preferred, barred(members, declared, [own[at] for at in kept]))
+    told = dict(_told(tests, [own[at] for at in kept], links, seen))
+    arcs += [arc for arc, how in told.items() if set(CHILD) & set(how.means)]
+    unknown = [node for node in links if node >= len(kept)]
+    names = {at: member.name for at, member in enumerate(members)}
+    names |= {node: _unknown(before + number) for number, node in enumerate(unknown)}
+    root = root_of(links, arcs, len(kept))
+    nodes, edges = [names[root]], []
+    for arc in oriented(links, root):
+        edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
+        nodes.append(names[arc[1]])
+        edges.append(replace(edge, length=links[arc[0]][arc[1]], directed=crossed(links, arcs, arc),
+                             seen=told[arc].words if arc in told else ""))  # fmt: skip
+    edges += _merged(tests, own, aside, sketches, declared)
+    return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
+
+
+def _unknown(number: int) -> str:
+    """The name of an ancestor that was not given, which no other one of the tree has."""
+    return f"{UNKNOWN} {number + 1}" if number else UNKNOWN
+
+
+def _told(tests: PairTests, places: Sequence[int], links: Links, seen: Seen) -> Iterator[tuple[Arc, Derivation]]:
+    """How each model was made from its neighbour in the tree, one way and the other."""
+    for one, there in links.items():
+        for other in there:
+            if one < len(places) > other and seen is not unseen:
+                verdict = tests.verdict(places[one], places[other])
+                how = seen(places[one], places[other], verdict) if verdict else None
+                if how:
+                    yield (one, other), how
+
+
+def _declared_edge(tests: PairTests, declared: Sequence[Declared], parent: str, child: str) -> Edge:
+    """An edge between two models of a family, by what the child declares."""
+    names = [member.name for member in tests.members]
+    for one in declared:
+        if one.base is not None and (names[one.base], names[one.child]) == (parent, child):
+            verdict = tests.verdict(one.base, one.child)
+            mark = Mark.VERIFIED if verdict and verdict.kind in FAMILY else Mark.MEASURED
+            return Edge(parent, child, mark, relation=one.claim.relation or "")
+    return Edge(parent, child, Mark.MEASURED, directed=False)
+
+
+def _sketches(tests: PairTests, own: Sequence[int]) -> list[Array]:
+    """The sketches of a family, all aligned to the model that most others are alike to."""
+    paths = [tests.members[at].signature.paths[tests.path] for at in own]
+    middle = max(range(len(paths)), key=lambda at: sum(scores(paths[at], paths)))
+    layers = len(paths[middle].trace)
+    return [aligned(path, compare_paths(path, paths[middle]).pairs, layers) for path in paths]
+
+
+def _merges(gram: Vector, claims: Sequence[Arc]) -> list[Merge]:
+    """The merges of a family; of several that may be one, that which declares its parents, then the strongest."""
+    aside: list[Merge] = []
+    while True:
+        left = [at for at in range(len(gram)) if all(at != merge.model for merge in aside)]
+        candidates = [
+            Merge(left[one.model], tuple(left[at] for at in one.parents), left[one.ancestor], one.strength)
+            for one in merges(gram[:, left][left])
+        ]
+        candidates = [one for one in candidates if not any((one.model, parent) in claims for parent in one.parents)]
+        if not candidates:
+            return aside
+        best = min(candidates, key=lambda one: (-sum((at, one.model) in claims for at in one.parents), -one.strength))
+        twins = [one for one in aside if along(gram, best.ancestor)[best.model, one.model] >= TWIN]
+        aside.append(Merge(best.model, (twins[0].model,), best.ancestor, best.strength) if twins else best)
+
+
+def _merged(
+    tests: PairTests,
+    own: Sequence[int],
+    aside: Sequence[Merge],
+    sketches: Sequence[Array],
+    declared: Sequence[Declared],
+) -> Iterator[Edge]:
+    """An edge to each parent of a merge, with what this one gave."""
+    names, apart = [tests.members[at].name for at in own], distances(products(sketches))
+    for merge in aside:
+        fit = combined(sketches[merge.model], sketches[merge.ancestor], [sketches[at] for at in merge.parents])
+        for parent, share in zip(merge.parents, fit.weights, strict=True):
+            edge = _declared_edge(tests, declared, names[parent], names[merge.model])
+            seen = f"a share of {share:.0%} in a merge" if len(merge.parents) > 1 else ""
+            yield replace(edge, length=float(apart[parent, merge.model]), seen=seen)
+
+
+def _in_part(tests: PairTests, home: Sequence[int], declared: Sequence[Declared]) -> Iterator[Edge]:
+    """An edge for what is related in part: to a base that it declares, else to the one it is most alike to."""
+    pairs = [(one.base, one.child) for one in declared if one.base is not None]
+    alike = [(at, other) for _, one, two in tests.scores() for at, other in ((one, two), (two, one))]
+    members, done = tests.members, set[tuple[int, int]]()
+    alone = [at for at, number in enumerate(home) if home.count(number) == 1]
+    for base, child in [*pairs, *alike]:
+        if child in alone and home[base] != home[child] and not {(child, home[base]), (base, home[child])} & done:
+            verdict = tests.verdict(base, child)
+            if verdict is not None and verdict.kind is Kind.IN_PART:
+                done.add((child, home[base]))
+                edge = _declared_edge(tests, declared, members[base].name, members[child].name)
+                yield replace(edge, mark=Mark.IN_PART)
+
+
+def _besides(tests: PairTests, declared: Sequence[Declared], edges: Sequence[Edge]) -> Iterator[Edge]:
+    """Claims that no weights bear out, and those that nothing was measured of."""
+    drawn = {(edge.parent, edge.child) for edge in edges}
+    for one in declared:
+        child = tests.members[one.child].name
+        base = one.claim.base if one.base is None else tests.members[one.base].name
+        verdict = None if one.base is None else tests.verdict(one.base, one.child)
+        if (base, child) in drawn or (verdict is not None and verdict.kind in FAMILY):
+            continue
+        mark = Mark.CONTRADICTED if verdict is not None and verdict.kind is Kind.UNRELATED else Mark.DECLARED
+        yield Edge(base, child, mark, relation=one.claim.relation or "")

@@ -1,0 +1,171 @@
+"""Policy file: what `lineage.yaml` may hold; whatever else it holds is refused, because nothing would read it."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from hf_lineage.claims import RELATIONS
+from hf_lineage.errors import OptionError, printable
+from hf_lineage.evidence import FAIL_ON, Kind
+from hf_lineage.files import plain_yaml
+from hf_lineage.hub import hub_name
+from hf_lineage.policy.policy import ACCEPTED, CALIBRATED, EXACT, REFUSED, Policy, Waiver
+
+LARGEST = plain_yaml.SHORT
+"""Bytes of a file at most."""
+MOST, LONGEST = 100, 500
+"""Findings that are accepted, and characters of one value, at most."""
+ACCEPTABLE = {kind.identifier: kind for kind in Kind if kind not in (Kind.RELATED, Kind.ADAPTER)}
+"""What may be accepted, by the word in a file: every kind of verdict that does not verify a claim."""
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+Reader = Callable[[Any, str], Any]
+"""Takes a value and its place, and returns what it means."""
+
+
+def parse(text: str, source: str) -> Policy:
+    """Return the policy that a file holds; raise OptionError, with the place and what to do, for anything else."""
+    try:
+        _refuse_twice(text)
+        content = plain_yaml.load(text)
+    except yaml.YAMLError as error:
+        line = plain_yaml.line(error)
+        where = f", line {line}" if line else ""
+        raise OptionError(f"{source}{where}: {plain_yaml.problem(error)}; correct it") from None
+    return Policy(source=source, **_read(content, TOP, source))
+
+
+def _accepted(value: Any, where: str) -> tuple[Waiver, ...]:
+    if not isinstance(value, list) or len(value) > MOST:
+        raise OptionError(f"{where} must be a list of at most {MOST} findings; write each as an entry with a dash")
+    waivers = []
+    for number, entry in enumerate(value, start=1):
+        at = f"{where}, entry {number}"
+        fields = _read(entry, ENTRY, at)
+        if missing := [key for key in NEEDED if key not in fields]:
+            raise OptionError(f"{at} has no {_spelled(missing[0])}; each names {', '.join(map(_spelled, NEEDED))}")
+        waivers.append(Waiver(**fields))
+    return tuple(waivers)
+
+
+def _read(content: Any, keys: Mapping[str, tuple[str, Reader]], where: str) -> dict[str, Any]:
+    """The values of a mapping by the fields that they are for; OptionError for a key that nothing reads."""
+    if not isinstance(content, dict):
+        raise OptionError(f"{where} must hold keys and values, and its keys are {', '.join(keys)}; correct it")
+    if unknown := [key for key in content if key not in keys]:
+        raise OptionError(f"{where}: unknown key {printable(unknown[0], 60)}; the keys are {', '.join(keys)}")
+    return {keys[key][0]: keys[key][1](value, f"{where}: {key}") for key, value in content.items()}
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST:
+        raise OptionError(f"{where} must be a text of 1 to {LONGEST} characters; write one")
+    return printable(" ".join(value.split()))
+
+
+def _kind(value: Any, where: str) -> Kind:
+    word = value.lower() if isinstance(value, str) else ""
+    if word not in ACCEPTABLE:
+        shown = printable(value, 60)
+        raise OptionError(f"{where} must be one of {', '.join(ACCEPTABLE)}, which is what may be accepted, not {shown}")
+    return ACCEPTABLE[word]
+
+
+def _day(value: Any, where: str) -> datetime.date:
+    try:
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            return datetime.date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise OptionError(f"{where} must be a day such as 2027-03-31, not {printable(value, 60)}")
+
+
+def _model(value: Any, where: str) -> str:
+    name = _text(value, where)
+    if hub_name(name) != name:
+        raise OptionError(f"{where} must be a name of the Hub such as org/model, not {name}")
+    return name
+
+
+def _one_of(words: tuple[str, ...]) -> Callable[[Any, str], str]:
+    def read(value: Any, where: str) -> str:
+        if value not in words:
+            raise OptionError(f"{where} must be one of {', '.join(words)}, not {printable(value, 60)}")
+        return str(value)
+
+    return read
+
+
+def _relations(value: Any, where: str) -> tuple[str, ...]:
+    words = value if isinstance(value, list) and value else [value]
+    return tuple(_one_of(RELATIONS)(word, where) for word in words)
+
+
+TOP = {
+    "accepted": ("accepted", _accepted),
+    "relation": ("relations", _relations),
+    "evidence": ("evidence", _one_of((EXACT, CALIBRATED))),
+    "own-code": ("own_code", _one_of((ACCEPTED, REFUSED))),
+    "fail-on": ("fail_on", _one_of(FAIL_ON)),
+}
+"""Key of a file -> the field that it is for, and what reads it."""
+ENTRY = {
+    "base": ("base", _text),
+    "verdict": ("kind", _kind),
+    "reason": ("reason", _text),
+    "expires": ("expires", _day),
+    "model": ("model", _model),
+    "part": ("part", _text),
+}
+"""The same of one finding that is accepted."""
+NEEDED = ("base", "kind", "reason", "expires")
+
+
+def _spelled(field: str) -> str:
+    return next(key for key, (name, _) in ENTRY.items() if name == field)
+
+
+def _refuse_twice(text: str) -> None:
+    """Raise YAMLError for a key that a mapping has twice, of which a reader may see the one that does not count.
+
+    Anchors, aliases and tags are refused for the same reason.
+    """
+    open_keys: list[_Keys] = []
+    for event in plain_yaml.events(text):
+        if getattr(event, "anchor", None) or getattr(event, "tag", None):
+            raise _problem("anchors, aliases and tags are not read here", event)
+        if isinstance(event, yaml.CollectionEndEvent):
+            open_keys.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            value = getattr(event, "value", None)
+            if open_keys and open_keys[-1].has(value):
+                raise _problem(f"the key {printable(value, 60)} stands here twice", event)
+            if isinstance(event, yaml.CollectionStartEvent):
+                open_keys.append(_Keys(isinstance(event, yaml.MappingStartEvent)))
+
+
+@dataclass
+class _Keys:
+    """The keys of a mapping so far, in which every other value is a key; of a list there are none."""
+
+    mapping: bool
+    values: int = 0
+    seen: set[str] = field(default_factory=set)
+
+    def has(self, value: str | None) -> bool:
+        """Take the next value, and return whether it is a key that was there before."""
+        self.values += 1
+        if not self.mapping or self.values % 2 == 0 or value is None:
+            return False
+        twice = value in self.seen
+        self.seen.add(value)
+        return twice
+
+
+def _problem(what: str, event: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=what, problem_mark=event.start_mark)

@@ -1,0 +1,106 @@
+"""Policy: which findings are accepted and until when, what is asked of every claim, and what makes a check fail.
+
+A policy changes what a command returns, and never a verdict: what was found stays in every report.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hf_lineage.errors import printable
+from hf_lineage.evidence import SEVERITY, ExitCode, Kind
+
+ACCEPTED, REFUSED = "accept", "refuse"
+"""What a policy makes of code that a repository brings."""
+EXACT, CALIBRATED = "exact", "calibrated"
+"""The least evidence on which RELATED may rest."""
+FAILING = {
+    "unrelated": frozenset({ExitCode.UNRELATED, ExitCode.ERROR}),
+    "undecided": frozenset({ExitCode.UNRELATED, ExitCode.ERROR, ExitCode.UNDECIDED}),
+    "never": frozenset[ExitCode](),
+}
+"""What is to fail -> the exit codes of a check that do."""
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """One finding that is accepted although it verifies no claim."""
+
+    base: str
+    kind: Kind
+    reason: str
+    expires: datetime.date
+    """The last day (UTC) on which it counts."""
+    model: str = ""
+    """The model of the Hub that it is about; empty for whichever is checked."""
+    part: str = ""
+    """The folder or file of the repository that it is about; empty for the repository itself."""
+
+    def covers(self, base: str, kind: Kind, part: str = "") -> bool:
+        """Return whether it is about this finding, on whatever day."""
+        return (self.base.casefold(), self.kind, self.part) == (base.casefold(), kind, part)
+
+    def concerns(self, model: str) -> bool:
+        """Return whether it is about this model, which may be named with its revision."""
+        return not self.model or self.model.casefold() == model.partition("@")[0].casefold()
+
+    def __str__(self) -> str:
+        """What it accepts, as the object of a sentence."""
+        part = f" ({printable(self.part, 100)})" if self.part else ""
+        return f"that {self.base}{part} is {self.kind.words}"
+
+    def expired(self, today: datetime.date) -> bool:
+        """Return whether it counts no more."""
+        return self.expires < today
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is accepted, what is required, and what fails."""
+
+    source: str = ""
+    """The file that it was read from; empty if there is none."""
+    accepted: tuple[Waiver, ...] = ()
+    relations: tuple[str, ...] = ()
+    """The relations of which each claim has to declare one; empty if any will do."""
+    evidence: str = CALIBRATED
+    own_code: str = ACCEPTED
+    """Whether models with code of their own pass, which is never run."""
+    fail_on: str | None = None
+    """What makes a check fail, one of FAIL_ON; None if nothing is said."""
+
+    def waiver(self, model: str, base: str, kind: Kind, part: str, today: datetime.date) -> Waiver | None:
+        """Return what accepts a finding, None if nothing does; what has expired does not."""
+        return next((one for one in self.covering(model, base, kind, part) if not one.expired(today)), None)
+
+    def covering(self, model: str, base: str, kind: Kind, part: str) -> Iterator[Waiver]:
+        """Yield what accepts a finding, or did until a day that is past."""
+        return (one for one in self.accepted if one.covers(base, kind, part) and one.concerns(model))
+
+    def lacks(
+        self, kind: Kind, relation: str | None, declared: bool = True, own_code: Sequence[str] = ()
+    ) -> Iterator[str]:
+        """Yield what is asked for and a claim is not; a base that nothing declares has no relation to be asked of."""
+        if self.own_code == REFUSED:
+            yield from (f"code of a repository's own is refused, and {brought}" for brought in own_code)
+        if self.evidence == EXACT and kind is Kind.CALIBRATED:
+            yield "exact evidence is asked for, and the verdict rests on a calibrated threshold"
+        if declared and self.relations and relation not in self.relations:
+            instead = f"declared is {printable(relation, 40)}" if relation else "none is declared"
+            yield f"the relation {' or '.join(self.relations)} is asked for, and {instead}"
+
+
+NO_POLICY = Policy()
+
+
+def status(code: ExitCode, unmet: bool, fail_on: str) -> ExitCode:
+    """Return what a check returns whose findings give `code`, by what is to fail.
+
+    What is required and is not so (`unmet`) is at least undecided and always fails, unless nothing does.
+    """
+    if fail_on == "never":
+        return ExitCode.RELATED
+    worst = max(code, ExitCode.UNDECIDED if unmet else code, key=SEVERITY.index)
+    return worst if unmet or worst in FAILING[fail_on] else ExitCode.RELATED

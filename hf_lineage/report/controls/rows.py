@@ -1,0 +1,195 @@
+"""Rows of a comparison beside controls: every model with what it is named as, and the sentences about all of them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+
+from hf_lineage.checking import Control, Controlled, Options, Report
+from hf_lineage.checking.results import NAMED, Row
+from hf_lineage.checking.source import named
+from hf_lineage.claims import Claim
+from hf_lineage.errors import printable
+from hf_lineage.evidence import Evidence, Related, Unrelated, Unverifiable
+from hf_lineage.report.words import COLUMNS as COLUMNS_OF_CLAIMS
+from hf_lineage.report.words import command as of_row
+from hf_lineage.report.words import wording, written
+
+COLUMNS = ("Model", "Named as", *COLUMNS_OF_CLAIMS[2:])
+MEANING = (
+    "A control is compared as the pair is, by the same options; its verdict is what would have been said of it had it "
+    "been claimed to come from the first model. It is no part of the test: every p-value comes from permutations of "
+    "its own two models, and is not corrected for the others."
+)
+
+
+class Role(Enum):
+    """What a model is named as, in the words that reports print."""
+
+    PAIR = "the pair"
+    INDEPENDENT = "independent"
+    RELATIVE = "relative"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model, or one part of it, compared with A."""
+
+    name: str
+    role: Role
+    row: Row
+
+
+def lines(controlled: Controlled) -> list[Line]:
+    """Return the pair, then the controls in the order in which they were named."""
+    reports = [(controlled.pair, Role.PAIR), *((one.report, role(one)) for one in controlled.controls)]
+    return [Line(_named(report, row), meant, row) for report, meant in reports for row in report.rows]
+
+
+def role(control: Control) -> Role:
+    """Return what a control is named as."""
+    return Role.INDEPENDENT if control.independent else Role.RELATIVE
+
+
+def _named(report: Report, row: Row) -> str:
+    return printable(report.model, 200) + (f" ({printable(row.part, 100)})" if row.part else "")
+
+
+def cells(line: Line) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of one model: a line for each path, or a single line where nothing was measured."""
+    for number, (_, _, *measured) in enumerate(wording.cells(line.row)):
+        first = (line.name, line.role.value) if number == 0 else ("", "")
+        yield *first, *measured
+
+
+def outcome(line: Line) -> str:
+    """Return what is said of a model, or would have been said of a control, in one sentence."""
+    base = printable(line.row.claim.base, 200)
+    words = wording.outcome(line.row).removeprefix(f"{wording.about(line.row)} is ")
+    if line.role is Role.PAIR:
+        return f"{line.name} and {base}: {words}"
+    return f"{line.name}, had it been claimed to come from {base}: {words}"
+
+
+def remarks(controlled: Controlled) -> Iterator[str]:
+    """Yield the sentences about the controls as a whole; what is unlike what they are named as comes first."""
+    base, pair = printable(controlled.base, 200), printable(controlled.pair.model, 200)
+    alpha = controlled.pair.options.alpha
+    free = [one.report for one in controlled.controls if one.independent]
+    kin = [one.report for one in controlled.controls if not one.independent]
+    yield from _related(list(filter(_judged, free)), base, pair, alpha)
+    yield from _unrelated(list(filter(_judged, kin)), base, pair)
+    yield from _highest(controlled)
+    for one in controlled.controls:
+        if one.declares:
+            name, declared = printable(one.report.model, 200), printable(one.declares, 200)
+            yield f"{name} is named as independent, and declares {declared} as its base"
+    yield from _copies(controlled)
+    if unread := [printable(report.model, 200) for report in (*free, *kin) if not _judged(report)]:
+        yield f"Not judged, and no evidence for either side: {', '.join(unread)}"
+
+
+def _related(judged: Sequence[Report], base: str, pair: str, alpha: float) -> Iterator[str]:
+    """What is said of the models that are named as independent."""
+    related = [report for report in judged if _is(report, Related)]
+    expected = f"alpha {alpha:g} lets {alpha * len(judged):.2g} of {len(judged)} do so by chance"
+    for report in related:
+        yield (
+            f"{printable(report.model, 200)} is named as independent of {base} and comes out RELATED. Either the two "
+            f"share ancestry after all, or this is a false result: {expected}. Until that is explained it is no "
+            f"control, and what is said of {pair} is to be read with the same caution"
+        )
+    if judged and not related:
+        yield f"0 of {len(judged)} independent models that were judged come out RELATED; {expected}"
+
+
+def _unrelated(judged: Sequence[Report], base: str, pair: str) -> Iterator[str]:
+    """What is said of the models that are named as relatives."""
+    missed = [report for report in judged if not _is(report, Related)]
+    for report in missed:
+        yield (
+            f"{printable(report.model, 200)} is named as a relative of {base} and comes out UNRELATED: either it is "
+            f"none, or the test does not find such ancestry, and UNRELATED would then say less of {pair} as well"
+        )
+    if judged and not missed:
+        yield f"{len(judged)} of {len(judged)} relatives that were judged come out RELATED"
+
+
+def _highest(controlled: Controlled) -> Iterator[str]:
+    """The score of the pair beside the highest of an independent model, along the path that decided."""
+    for line in lines(controlled):
+        path = line.row.verdict.decisive
+        if line.role is not Role.PAIR or path is None:
+            continue
+        scores = {
+            other.name: other.row.verdict.evidence[path].comparison.score
+            for other in lines(controlled)
+            if other.role is Role.INDEPENDENT and path in other.row.verdict.evidence
+        }
+        if scores:
+            name = max(scores, key=lambda one: scores[one])
+            yield (
+                f"Along {path} the highest score of an independent model is {scores[name]:.3f} ({name}); "
+                f"{line.name} has {line.row.verdict.evidence[path].comparison.score:.3f}"
+            )
+
+
+def _copies(controlled: Controlled) -> Iterator[str]:
+    """Which models have the numbers of another one to the last digit."""
+    seen: list[Line] = []
+    for line in lines(controlled):
+        twin = next((one for one in seen if _equal(one.row, line.row)), None)
+        if twin is not None:
+            yield f"{line.name} has the scores of {twin.name} to the last digit, as a copy of its weights has"
+        seen.append(line)
+
+
+def _equal(one: Row, other: Row) -> bool:
+    paths = one.verdict.evidence.keys() & other.verdict.evidence.keys()
+    return bool(paths) and all(_same(one.verdict.evidence[path], other.verdict.evidence[path]) for path in paths)
+
+
+def _same(one: Evidence, other: Evidence) -> bool:
+    return np.array_equal(one.comparison.similarity, other.comparison.similarity)
+
+
+def _judged(report: Report) -> bool:
+    return any(isinstance(row.verdict, Related | Unrelated) for row in report.rows)
+
+
+def _is(report: Report, kind: type[Related]) -> bool:
+    return any(isinstance(row.verdict, kind) for row in report.rows)
+
+
+def command(controlled: Controlled) -> str:
+    """Return the command that makes the comparison again, at the same commits."""
+    pair, options = controlled.pair, controlled.pair.options
+    base = next((row.base_commit for row in pair.rows if row.base_commit), None)
+    words = ["hf-lineage", "compare", _pinned(_here(controlled.base), base), _pinned(_here(pair.model), pair.commit)]
+    for option, free in (("--controls", True), ("--relatives", False)):
+        shown = [one.report for one in controlled.controls if one.independent is free]
+        words += [option, *(_pinned(_here(one.model), one.commit) for one in shown)] if shown else []
+    return printable(shlex.join([*words, *_settings(options)]), 20_000)
+
+
+def _settings(options: Options) -> Iterable[str]:
+    """The options of a command: what stands behind the names of two models in the one that checks them."""
+    row = Row(Claim("base", None, NAMED), Unverifiable(""))
+    yield from shlex.split(of_row("model", None, row, options, _here))[5:]
+    if options.order_seed is not None:
+        yield from ("--order-seed", str(options.order_seed))
+    if options.local_hub is not None:
+        yield from ("--local-hub", _here(named(options.local_hub)))
+
+
+def _here(name: str) -> str:
+    return written(name, Path())
+
+
+def _pinned(model: str, commit: str | None) -> str:
+    return model if commit is None else f"{model.partition('@')[0]}@{commit}"

@@ -1,0 +1,15 @@
+from . import adapter as adapter
+from . import descent as descent
+from . import known_weights as known_weights
+from . import licences as licences
+from . import merge as merge
+from . import relation as relation
+from . import units as units
+from . import waivers as waivers
+from .ancestry import NAMESPACE as NAMESPACE
+from .ancestry import ancestors as ancestors
+from .ancestry import confidence as confidence
+from .known_weights import Against as Against
+from .merge_record import IN_SHARES as IN_SHARES
+from .merge_record import RecordedParent as RecordedParent
+from .merge_record import recorded as recorded

@@ -1,0 +1,95 @@
+"""What was measured of an adapter: by projection, by layer, in words and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hf_lineage.checking.adapters import ROWS
+from hf_lineage.evidence import named
+from hf_lineage.evidence.adapters import Trace, least_effect
+
+COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
+NUMERIC = (2, 3, 4)
+"""The columns of figures."""
+
+
+def cells(trace: Trace) -> Iterator[tuple[str, ...]]:
+    """Yield a line for each projection: what is permuted, in how many layers, z and its own p."""
+    for role in trace.by_role:
+        count = len(set(_layers(trace, role)))
+        yield role, permuted(role), str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
+
+
+def layer_columns(trace: Trace) -> tuple[str, ...]:
+    """Return the head of the table of layers."""
+    return ("Layer", *(f"z of {role}" for role in trace.by_role))
+
+
+def layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
+    """Yield a line for each layer with z of each projection, a dash where it has none; of experts the mean."""
+    by_place: dict[tuple[int, str], list[float]] = {}
+    for role, layer, z in zip(trace.roles, trace.layers, trace.z_of_blocks, strict=True):
+        by_place.setdefault((layer, role), []).append(float(z))
+    for layer in sorted(set(trace.layers)):
+        shown = (by_place.get((layer, role)) for role in trace.by_role)
+        yield str(layer), *("-" if zs is None else f"{np.mean(zs):.1f}" for zs in shown)
+
+
+def sentences(trace: Trace, layers: int | None) -> Iterator[str]:
+    """Yield how the adapter was tested, in how many layers, and how large what it adds is."""
+    each = ", ".join(f"{role} z {trace.z_of(role):.1f} (p {trace.p_of(role):.3g})" for role in trace.by_role)
+    several = ", the largest of all statistics and their sum under the same permutations"
+    count = f"{trace.permutations} permutations{several if len(trace.by_role) > 1 else ''}"
+    yield f"trace by projection: {each}; p = {trace.p_value:.3g} from {count}"
+    tested = sorted(set(trace.layers))
+    if layers is not None and trace.analyses > 1:
+        yield (
+            f"tested in {len(tested)} of {layers} layers ({named(tested)}), drawn in a random order, at one of "
+            f"{trace.analyses} interim analyses, for which p is corrected (Bonferroni); --budget full reads them all"
+        )
+    yield f"what the adapter adds is {float(np.mean(trace.sizes)):.2g} times as large as the weights"
+
+
+def values(trace: Trace, alpha: float) -> dict[str, Any]:
+    """Return what was measured as plain values."""
+    return {
+        "p_value": trace.p_value,
+        "power": trace.power(alpha),
+        "effect": trace.effect,
+        "least_effect": least_effect(trace, alpha),
+        "permutations": trace.permutations,
+        "seed": trace.seed,
+        "analyses": trace.analyses,
+        "projections": [_projection(trace, role) for role in trace.by_role],
+    }
+
+
+def permuted(role: str) -> str:
+    """Return what the rows of a projection are."""
+    return ROWS[role]
+
+
+def _projection(trace: Trace, role: str) -> dict[str, Any]:
+    rows = [number for number, other in enumerate(trace.roles) if other == role]
+    return {
+        "projection": role,
+        "permuted": permuted(role),
+        "z": trace.z_of(role),
+        "p_value": trace.p_of(role),
+        "layers": [
+            {
+                "layer": trace.layers[row],
+                "z": float(trace.z_of_blocks[row]),
+                "directions": float(trace.directions[row]),
+                "size": float(trace.sizes[row]) if np.isfinite(trace.sizes[row]) else None,
+            }
+            for row in rows
+        ],
+    }
+
+
+def _layers(trace: Trace, role: str) -> list[int]:
+    return [layer for other, layer in zip(trace.roles, trace.layers, strict=True) if other == role]

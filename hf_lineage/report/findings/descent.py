@@ -1,0 +1,70 @@
+"""Descent in words: which layers of a model come from its base, and which do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hf_lineage.checking.results import Row
+from hf_lineage.errors import printable
+from hf_lineage.evidence import Kind, Related
+from hf_lineage.report.words import numbers
+
+
+def sentences(row: Row, evidence_of: str | None = None) -> Iterator[str]:
+    """Yield which layers come from the base that was compared; nothing if the two are not RELATED, or nobody knows.
+
+    `evidence_of` is the path that decided; None where the hidden units decide.
+    """
+    if not isinstance(row.verdict, Related) or row.verdict.trace:
+        return
+    from_it = printable(row.compared, 200) if row.verdict.kind is Kind.INDIRECT else "it"
+    if evidence_of is None:
+        framed = row.verdict.framed
+        if framed:
+            inherited = _inherited(framed.layers[1], framed.inherited.layers)
+            yield _counted(inherited, len(framed.layers[1]), framed.depth, from_it)
+        return
+    evidence = row.verdict.evidence[evidence_of]
+    if evidence.inherited is None:
+        return
+    depth = row.layers if evidence.analyses > 1 and row.layers else evidence.read
+    yield _counted(_inherited(evidence.layers[1], evidence.inherited.layers), evidence.read, depth, from_it)
+    for layers in numbers.came_from(evidence):
+        yield f"Counted in the model, then in the base: {layers}."
+
+
+def in_words(layers: Sequence[int]) -> str:
+    """Return ascending numbers of layers as people say them.
+
+    >>> in_words([3]), in_words([1, 4]), in_words([0, 1, 2, 5, 7, 8])
+    ('layer 3', 'layers 1 and 4', 'layers 0 to 2, 5, 7 and 8')
+    """
+    among = set(layers)
+    starts = [layer for layer in layers if layer - 1 not in among]
+    ends = [layer for layer in layers if layer + 1 not in among]
+    runs = zip(starts, ends, strict=True)
+    parts = [part for a, b in runs for part in ([f"{a} to {b}"] if b > a + 1 else dict.fromkeys(map(str, (a, b))))]
+    *most, last = parts
+    before = f"{', '.join(most)} and " if most else ""
+    return f"layer{'' if len(layers) == 1 else 's'} {before}{last}"
+
+
+def _inherited(layers: Sequence[int], rows: Sequence[int]) -> list[int]:
+    """The numbers of the layers of which more than half is inherited."""
+    return sorted(layers[row] for row in rows)
+
+
+def _counted(inherited: Sequence[int], read: int, depth: int, from_it: str) -> str:
+    """How many layers of those that were read come from the base, and which."""
+    count, rest = len(inherited), read - len(inherited)
+    of_read = "" if read == depth else f" that were read, of {depth},"
+    if count == 0:
+        return f"None of the {read} layers{of_read} comes from {from_it} by more than half."
+    verb = "comes" if count == 1 else "come"
+    if rest == 0:
+        return f"{f'All {read} layers' if read > 1 else 'The only layer'}{of_read} {verb} from {from_it}."
+    if of_read:
+        return f"Of the {read} layers{of_read} {in_words(inherited)} {verb} from {from_it}."
+    others = "the other one does not" if rest == 1 else f"the other {rest} do not"
+    words = in_words(inherited)
+    return f"{words[0].upper()}{words[1:]} of {depth} {verb} from {from_it}; {others}."

@@ -1,0 +1,78 @@
+"""A badge in SVG that shows the worst verdict of all claims; no untrusted text is on it."""
+
+from __future__ import annotations
+
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
+from hf_lineage.evidence import Related
+from hf_lineage.report.findings import units
+from hf_lineage.report.page import Markup, tag
+from hf_lineage.report.words import KINDS, wording
+
+LABEL = "lineage"
+GREEN, AMBER, RED, GREY, DARK = "#1a7f37", "#8a5a00", "#c4202d", "#5e6670", "#3b4048"
+COLOURS = {"good": GREEN, "part": AMBER, "bad": RED, "open": GREY}
+"""By the tone of a verdict."""
+NARROW = frozenset("fijlrt")
+WIDTHS = {"narrow": 3.4, "upper": 7.7, "lower": 6.8, "digit": 7.0, "other": 4.0}
+"""Pixels that a letter of 11 takes in Verdana and its like, a little more than most; the text is fitted to the sum."""
+HEIGHT, MARGIN = 20, 6
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as a badge; `explain` adds nothing, there is no room."""
+    del explain
+    worst = wording.worst(report)
+    summary = _summary(worst) if worst else "nothing declared"
+    left, right = (_width(text) + 2 * MARGIN for text in (LABEL, summary))
+    return "{}\n".format(
+        tag(
+            "svg",
+            tag("title", f"{LABEL}: {summary}"),
+            tag("clipPath", tag("rect", width=left + right, height=HEIGHT, rx=3), id="corners"),
+            tag(
+                "g",
+                tag("rect", width=left, height=HEIGHT, fill=DARK),
+                tag("rect", x=left, width=right, height=HEIGHT, fill=_colour(worst)),
+                clip_path="url(#corners)",
+            ),
+            tag("g", _text(LABEL, left / 2), _text(summary, left + right / 2), fill="#fff", text_anchor="middle",
+                font_family="Verdana,DejaVu Sans,Geneva,sans-serif", font_size=11),
+            **{"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {left + right:g} {HEIGHT}", "role": "img"},
+            width=left + right, height=HEIGHT, aria_label=f"{LABEL}: {summary}",
+        )
+    )  # fmt: skip
+
+
+def _summary(row: Row) -> str:
+    """The verdict, with score, share and p-value where it rests on them."""
+    evidence = wording.best(row)
+    if row.verdict.trace and isinstance(row.verdict, Related):
+        return f"{row.verdict.words}, p {row.verdict.trace.p_value:.2g}"
+    if evidence is None or not isinstance(row.verdict, Related):
+        framed = row.verdict.framed if isinstance(row.verdict, Related) else None
+        return row.verdict.words + (f", {units.inherited(framed)} inherited" if framed else "")
+    share = "" if evidence.inherited is None else f", {wording.inherited(evidence)} inherited"
+    return f"{row.verdict.words} {evidence.comparison.score:.2f}{share}, p {evidence.p_value:.2g}"
+
+
+def _colour(row: Row | None) -> str:
+    return GREY if row is None else COLOURS[KINDS[row.verdict.kind].tone]
+
+
+def _text(text: str, middle: float) -> Markup:
+    return tag("text", text, x=middle, y=14, textLength=_width(text))
+
+
+def _width(text: str) -> float:
+    return round(sum(WIDTHS[_kind(letter)] for letter in text), 1)
+
+
+def _kind(letter: str) -> str:
+    kinds = {
+        "narrow": letter in NARROW,
+        "upper": letter.isupper(),
+        "lower": letter.islower(),
+        "digit": letter.isdigit(),
+    }
+    return next((kind for kind, fits in kinds.items() if fits), "other")

@@ -1,0 +1,174 @@
+"""A report as a CycloneDX 1.6 machine-learning bill of materials, through cyclonedx-python-lib.
+
+The pedigree names only ancestors that the weights bear out; what became of every claim stands in the properties.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from hf_lineage import __version__
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row, moment
+from hf_lineage.claims import Licence
+from hf_lineage.errors import printable
+from hf_lineage.hub import hub_name
+from hf_lineage.report.findings import NAMESPACE, ancestors, confidence, units
+from hf_lineage.report.formats import json
+from hf_lineage.report.formats.digests import digests
+from hf_lineage.report.words import encode, wording
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from cyclonedx.model import Property
+    from cyclonedx.model.component import Component
+    from cyclonedx.model.component_evidence import ComponentEvidence
+    from cyclonedx.model.license import DisjunctiveLicense
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the bill of materials as JSON; `explain` adds nothing. The time in it is what SOURCE_DATE_EPOCH says."""
+    del explain
+    from json import loads
+
+    from cyclonedx.model.bom import Bom, BomMetaData
+    from cyclonedx.model.component import Component, ComponentType
+    from cyclonedx.output.json import JsonV1Dot6
+
+    model = _model(report)
+    settings = ",".join(f"{entry.name}={entry.value}" for entry in model.properties)
+    tool = Component(name="hf-lineage", version=__version__, type=ComponentType.APPLICATION, bom_ref="hf-lineage")
+    metadata = BomMetaData(component=model, tools=[], timestamp=moment(report.checked_at))
+    metadata.tools.components.add(tool)
+    bom = Bom(metadata=metadata, serial_number=uuid.uuid5(NAMESPACE, f"{report.model},{report.commit},{settings}"))
+    return encode(_ordered(loads(JsonV1Dot6(bom).output_as_string()), ancestors(report)))
+
+
+def _ordered(document: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
+    """The document with its ancestors in the order of their rows, which the library sorts by name."""
+    order = [_reference(_about(row)) for row in rows]
+    pedigree = document["metadata"]["component"].get("pedigree", {})
+    if named := pedigree.get("ancestors"):
+        named.sort(key=lambda component: order.index(component["bom-ref"]))
+    return document
+
+
+def _model(report: Report) -> Component:
+    """The model that was checked, with its pedigree and the digests of its weights."""
+    from cyclonedx.model.component import Pedigree
+
+    verified = [_ancestor(row) for row in ancestors(report)]
+    remote = report.source.remote if report.source else None
+    shown = report.source.folder.resolve().name if report.source and not remote else report.model
+    component = _component(hub_name(report.model) or shown, remote, report.commit, "model")
+    component.licenses.update(_licences(report.licence))
+    component.properties.update(_properties(report))
+    if verified:
+        component.pedigree = Pedigree(ancestors=verified, notes=wording.MEANING)
+    component.components.update(_files("", digests(report.source)))
+    return component
+
+
+def _ancestor(row: Row) -> Component:
+    named = hub_name(row.claim.base)
+    shown = named or PurePath(row.claim.base).name or row.claim.base
+    component = _component(shown, named if row.base_commit else None, row.base_commit, _about(row))
+    component.licenses.update(_licences(row.licence))
+    component.components.update(_files(f"{_about(row)} ", digests(row.base_folder)))
+    level = confidence(row)
+    component.evidence = None if level is None else _evidence(row, level)
+    return component
+
+
+def _about(row: Row) -> str:
+    return f"base {row.claim.base}"
+
+
+def _reference(ref: str) -> str:
+    return str(uuid.uuid5(NAMESPACE, printable(ref, 1000)))
+
+
+def _component(shown: str, name: str | None, commit: str | None, ref: str) -> Component:
+    """A model, with a package URL of type `huggingface` where it has a name on the Hub."""
+    from cyclonedx.model.component import Component, ComponentType
+    from packageurl import PackageURL
+
+    group, _, short = printable(name or shown, 200).rpartition("/")
+    return Component(
+        type=ComponentType.MACHINE_LEARNING_MODEL,
+        bom_ref=_reference(ref),
+        group=group or None,
+        name=short,
+        version=commit,
+        purl=PackageURL("huggingface", group or None, short, commit) if name else None,
+    )
+
+
+def _licences(licence: Licence | None) -> Iterator[DisjunctiveLicense]:
+    """The licence that a card declares, by its SPDX identifier where it has one."""
+    from cyclonedx.model import XsUri
+    from cyclonedx.model.license import DisjunctiveLicense, LicenseAcknowledgement
+    from cyclonedx.spdx import fixup_id
+
+    if licence is not None:
+        known = fixup_id(licence.identifier)
+        link = XsUri(licence.page) if licence.page else None
+        named = None if known else str(replace(licence, link="") if link else licence)
+        yield DisjunctiveLicense(id=known, name=named, url=link, acknowledgement=LicenseAcknowledgement.DECLARED)
+
+
+def _evidence(row: Row, level: Decimal) -> ComponentEvidence:
+    """How the ancestor was told: by the weights, at the level at which the test rejects independence."""
+    from cyclonedx.model.component_evidence import AnalysisTechnique, ComponentEvidence, Identity, IdentityField, Method
+
+    method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=wording.outcome(row))
+    return ComponentEvidence(identity=[Identity(field=IdentityField.NAME, confidence=level, methods=[method])])
+
+
+def _properties(report: Report) -> Iterator[Property]:
+    from cyclonedx.model import Property
+
+    yield Property(name="hf-lineage:settings", value=wording.settings(report))
+    for conflict in report.conflicts:
+        yield Property(name="hf-lineage:conflict", value=printable(conflict))
+    for note in report.notes:
+        yield Property(name="hf-lineage:note", value=printable(note))
+    for number, row in enumerate(report.rows):
+        best, p_value, framed = wording.best(row), wording.p_value(row), row.verdict.framed
+        facts = {
+            "base": printable(row.claim.base, 200),
+            "base-commit": row.base_commit,
+            "base-files": ", ".join(f"{file} sha256:{sha256}" for file, sha256 in digests(row.base_folder).items()),
+            "relation": row.claim.relation,
+            "declared-in": ", ".join(row.claim.sources),
+            "verdict": row.verdict.name,
+            "kind": json.kind(row.verdict),
+            "verified": "true" if row.verdict.verified else "false",
+            "reason": printable(row.verdict.reason),
+            "score": None if best is None else f"{best.comparison.score:.4g}",
+            "rests-on": json.rests_on(row.verdict),
+            "inherited": wording.share(best) if best else framed and units.inherited(framed),
+            "p-value": None if p_value is None else f"{p_value:.4g}",
+            "accepted-until": row.waiver and row.waiver.expires.isoformat(),
+            "accepted-because": row.waiver and row.waiver.reason,
+            "unmet": "; ".join(row.unmet),
+        }
+        for name, value in facts.items():
+            if value:
+                yield Property(name=f"hf-lineage:claim:{number}:{name}", value=value)
+
+
+def _files(of: str, files: Mapping[str, str]) -> Iterator[Component]:
+    """The files that hold the weights of a model, with their SHA-256."""
+    from cyclonedx.model import HashAlgorithm, HashType
+    from cyclonedx.model.component import Component, ComponentType
+
+    for file, sha256 in files.items():
+        digest = HashType(alg=HashAlgorithm.SHA_256, content=sha256)
+        ref = str(uuid.uuid5(NAMESPACE, f"{of}file {file}"))
+        yield Component(type=ComponentType.FILE, name=file, bom_ref=ref, hashes=[digest])

@@ -1,0 +1,47 @@
+"""What the GitHub Action tells the runner of a report, as JSON: outputs of its step, annotation and summary."""
+
+from __future__ import annotations
+
+from hf_lineage.checking import Report
+from hf_lineage.errors import printable
+from hf_lineage.report.formats import intoto, json, markdown
+from hf_lineage.report.words import encode, wording
+
+UNDECLARED = "UNDECLARED"
+"""The output `verdict` where nothing is declared."""
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the values as a JSON object; `explain` adds nothing, because a summary is short."""
+    del explain
+    message = "; ".join(map(wording.outcome, report.rows)) or wording.NOTHING_DECLARED
+    return encode(
+        {
+            "exit_code": int(report.exit_code),
+            "unaccepted": int(report.unaccepted),
+            "unmet": report.unmet,
+            "fail_on": report.policy and report.policy.fail_on,
+            "title": f"Lineage of {printable(report.model, 200)}",
+            "message": printable(message),
+            "summary": markdown.render(report),
+            "outputs": _outputs(report),
+        }
+    )
+
+
+def _outputs(report: Report) -> dict[str, str]:
+    """The outputs of the claim that decides: the first of the worst."""
+    row = wording.worst(report)
+    best = None if row is None else wording.best(row)
+    share = None if row is None else wording.inherited_share(row)
+    p_value = None if row is None else wording.p_value(row)
+    return {
+        "verdict": UNDECLARED if row is None else row.verdict.name,
+        "verified": "true" if row is not None and row.verdict.verified else "false",
+        "kind": "" if row is None else json.kind(row.verdict) or "",
+        "accepted": str(sum(row.waiver is not None for row in report.rows)),
+        "inherited": "" if share is None else f"{share:.2f}",
+        "score": "" if best is None else f"{best.comparison.score:.4g}",
+        "p-value": "" if p_value is None else f"{p_value:.4g}",
+        "predicate-type": intoto.PREDICATE_TYPE,
+    }

@@ -1,0 +1,73 @@
+"""A report as an in-toto Statement v1 about the files that hold the weights, to be signed, by `actions/attest` say.
+
+The predicate is the JSON report and the other files it rests on; docs/attestation/v3 describes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hf_lineage.checking import Report
+from hf_lineage.checkpoint import weight_files
+from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.hub import SMALL_FILES, RepoRef
+from hf_lineage.report.formats import json
+from hf_lineage.report.formats.digests import pinned
+from hf_lineage.report.words import encode
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v3"
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the unsigned statement; `explain` adds nothing.
+
+    Raise NothingToCompare for what has no files of weights, another LineageError if one cannot be read.
+    """
+    del explain
+    statement = {
+        "_type": STATEMENT_TYPE,
+        "subject": subjects(report),
+        "predicateType": PREDICATE_TYPE,
+        "predicate": predicate(report),
+    }
+    return encode(statement)
+
+
+def subjects(report: Report) -> list[dict[str, Any]]:
+    """Return the files that hold the weights, as resource descriptors; raise as `render` does."""
+    repo = _repository(report)
+    return _described(repo, weight_files(repo))
+
+
+def predicate(report: Report) -> dict[str, Any]:
+    """Return what is said about the subjects: the JSON report, and the files beside the weights that it rests on."""
+    repo = _repository(report)
+    inputs = _described(repo, (file for file in SMALL_FILES if repo.has(file)))
+    return json.document(pinned(report)) | {"inputs": inputs}
+
+
+def render_predicate(report: Report, explain: bool = False) -> str:
+    """Return what is said about the subjects by itself, which `actions/attest` takes as predicate."""
+    del explain
+    return encode(predicate(report))
+
+
+def checksums(report: Report, explain: bool = False) -> str:
+    """Return the subjects as `sha256sum` prints them, which `actions/attest` takes as subject-checksums."""
+    del explain
+    return "".join(f"{subject['digest']['sha256']}  {subject['name']}\n" for subject in subjects(report))
+
+
+def _repository(report: Report) -> RepoRef:
+    if report.source is None:
+        raise NothingToCompare(
+            f"{printable(report.model, 200)} is a stored signature, and a statement is about files; name the model"
+        )
+    return report.source
+
+
+def _described(repo: RepoRef, files: Iterable[str]) -> list[dict[str, Any]]:
+    """Resource descriptors of in-toto Attestation v1: name and digest."""
+    return [{"name": printable(file, 200), "digest": {"sha256": repo.sha256(file)}} for file in sorted(files)]

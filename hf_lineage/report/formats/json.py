@@ -1,0 +1,190 @@
+"""A report for machines: one JSON object that `schema.json` beside this file describes, versioned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hf_lineage import __version__
+from hf_lineage.checking import Report
+from hf_lineage.checking.judge import Step
+from hf_lineage.checking.results import Row, moment, stamp
+from hf_lineage.evidence import Evidence, Kind, Related, Verdict
+from hf_lineage.evidence.nulls import EmpiricalNull, PermutationNull
+from hf_lineage.report.findings import adapter, licences, merge, relation, units, waivers
+from hf_lineage.report.words import commands as command
+from hf_lineage.report.words import encode, numbers, wording
+
+SCHEMA_VERSION = 3
+"""Raised when a key changes its meaning or goes away; new keys may come at any time."""
+TEST = ("alpha", "permutations", "seed", "min_share", "order_seed")
+"""Options that verdicts depend on."""
+SCHEMA = Path(__file__).with_name("schema.json")
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as JSON; `explain` adds nothing, every number is there anyway."""
+    del explain
+    return encode(document(report))
+
+
+def document(report: Report) -> dict[str, Any]:
+    """Return the report as plain values."""
+    options = report.options
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "hf-lineage", "version": __version__},
+        "checked_at": stamp(moment(report.checked_at)),
+        "command": command.of_report(report),
+        "model": report.model,
+        "as_name": report.as_name or None,
+        "commit": report.commit,
+        "exit_code": int(report.exit_code),
+        **_overall(wording.worst(report)),
+        "recipe": asdict(options.recipe),
+        "test": {name: getattr(options, name) for name in TEST},
+        "conflicts": list(report.conflicts),
+        "notes": list(report.notes),
+        "license": licences.values(report.licence),
+        "policy": waivers.of_report(report),
+        "claims": [
+            _claim(row, options.alpha) | {"recipe": asdict(options.recipe), "command": command.of_claim(report, row)}
+            for row in report.rows
+        ],
+    }
+
+
+def _overall(worst: Row | None) -> dict[str, Any]:
+    """The verdict on the claim that decides the exit code, none where nothing is declared."""
+    return {"verdict": worst and worst.verdict.name, "verified": worst is not None and worst.verdict.verified}
+
+
+def _claim(row: Row, alpha: float) -> dict[str, Any]:
+    paths = [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()]
+    framed, trace = row.verdict.framed, row.verdict.trace
+    by_units = None if framed is None else units.values(framed)
+    return {
+        "base": row.claim.base,
+        "base_commit": row.base_commit,
+        "relation": row.claim.relation,
+        "relation_seen": row.derivation and relation.values(row.derivation),
+        "part": row.part,
+        "sources": list(row.claim.sources),
+        "compared": row.compared,
+        "steps": [_step(step) for step in row.steps],
+        "verdict": row.verdict.name,
+        "kind": kind(row.verdict),
+        "verified": row.verdict.verified,
+        "exit_code": int(row.verdict.exit_code),
+        "reason": row.verdict.reason,
+        **_decisive(row.verdict, paths, by_units),
+        "layers": row.layers,
+        "notes": list(row.notes),
+        "signatures": {
+            "base": row.base_origin and asdict(row.base_origin),
+            "model": row.model_origin and asdict(row.model_origin),
+        },
+        "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
+        "adapter": trace and adapter.values(trace, alpha),
+        "parent": row.parent and merge.values(row.parent),
+        "rests_on": rests_on(row.verdict),
+        "units": by_units,
+        "paths": paths,
+        "base_license": licences.values(row.licence),
+    } | waivers.of_claim(row)
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {key: list(value) if key == "sources" else value for key, value in asdict(step).items()}
+
+
+def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]], by_units: dict[str, Any] | None) -> dict[str, Any]:
+    """Score, p and inherited share of what decided: a path, the units, or the trace of an adapter (p alone)."""
+    if by_units and verdict.by_units:
+        shown: dict[str, Any] = by_units | {"score": None}
+    else:
+        trace = {"score": None, "p_value_adjusted": verdict.trace and verdict.trace.p_value, "inherited": None}
+        shown = next((path for path in paths if path["path"] == verdict.decisive), trace)
+    share = shown["inherited"] and {key: shown["inherited"][key] for key in ("share", "low", "high")}
+    return {"score": shown["score"], "p_value_adjusted": shown["p_value_adjusted"], "inherited": share}
+
+
+def kind(verdict: Verdict) -> str | None:
+    """Return in which way two models are RELATED, None for any other verdict."""
+    return verdict.kind.identifier if isinstance(verdict, Related) else None
+
+
+def rests_on(verdict: Verdict) -> str | None:
+    """Return whether RELATED rests on an exact test or on a calibrated threshold; None for any other verdict."""
+    if not isinstance(verdict, Related):
+        return None
+    return "calibrated" if verdict.kind is Kind.CALIBRATED else "exact"
+
+
+def _inherited(evidence: Evidence) -> dict[str, Any] | None:
+    inherited = evidence.inherited
+    if inherited is None:
+        return None
+    low, high = inherited.interval
+    shares = dict(zip(map(str, evidence.layers[1]), map(float, inherited.by_layer), strict=True))
+    origins = {str(layer): origin for layer, origin in evidence.origins.items()}
+    return {"share": inherited.share, "low": low, "high": high, "layers": shares, "origins": origins}
+
+
+def _path(path: str, evidence: Evidence, single: Verdict) -> dict[str, Any]:
+    permutation, empirical = evidence.permutation, evidence.empirical
+    error = evidence.comparison.standard_error
+    return {
+        "path": path,
+        "verdict": single.name,
+        "reason": single.reason,
+        "score": evidence.comparison.score,
+        "standard_error": error if math.isfinite(error) else None,
+        "p_value": permutation.p_value,
+        "p_value_adjusted": evidence.p_value,
+        "corrections": {"paths": evidence.first.correction, "interim_analyses": "Bonferroni"},
+        "analyses": evidence.analyses,
+        "further_tests": evidence.further,
+        "inherited": _inherited(evidence),
+        "left_out": dict(zip(("base", "model"), map(list, evidence.left_out), strict=True)),
+        "layers_read": evidence.read,
+        "sampled": evidence.sampled and asdict(evidence.sampled),
+        "permutation_null": _permutation(permutation),
+        "empirical_null": empirical and _empirical(empirical, evidence),
+        "nulls": [
+            {
+                "name": null.name,
+                "p_value": null.p_value,
+                "decides": null is evidence.decided_by,
+                "objection": null.objection,
+            }
+            for null in evidence.nulls
+        ],
+        "layers": [
+            {"layer": layer, "paired_with": partner, "cosine": cosine, "s_base": of_base, "s_model": of_model}
+            for layer, partner, cosine, _, of_base, of_model in numbers.layer_rows(evidence)
+        ],
+    }
+
+
+def _permutation(null: PermutationNull) -> dict[str, Any]:
+    return {
+        "observed": null.observed,
+        "coordinates": null.coordinates,
+        "mean": float(null.scores.mean()),
+        "standard_deviation": float(null.scores.std()),
+        "maximum": float(null.scores.max()),
+        "z": null.z,
+    }
+
+
+def _empirical(null: EmpiricalNull, evidence: Evidence) -> dict[str, Any]:
+    return {
+        "threshold": null.threshold,
+        "p_value": evidence.p_value if evidence.decided_by is null else None,
+        "source": null.source,
+        "scores": dict(null.scores),
+    }

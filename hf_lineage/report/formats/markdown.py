@@ -1,0 +1,66 @@
+"""A report for step summaries, comments and model cards; untrusted names are escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from hf_lineage import __version__
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import in_words, moment
+from hf_lineage.errors import printable
+from hf_lineage.report.findings import adapter
+from hf_lineage.report.words import GIVEN, columns, limits, numbers, public, wording
+from hf_lineage.report.words import commands as command
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as GitHub-flavoured Markdown."""
+    repeat, report = command.of_report(report, "--format", "markdown"), public(report)
+    blocks = [f"### Lineage of {escaped(report.model)}"]
+    if report.commit:
+        blocks.append(f"At commit {escaped(report.commit)}.")
+    if report.rows:
+        blocks.append(markdown_table(columns(report), (line for row in report.rows for line in wording.cells(row))))
+    blocks += [paragraph(sentence) for sentence in wording.reasons(report)]
+    if explain:
+        for row in report.rows:
+            if trace := row.verdict.trace:
+                blocks.append(f"#### {escaped(wording.about(row))}, adapter")
+                blocks.append(markdown_table(adapter.COLUMNS, adapter.cells(trace)))
+                blocks.append(markdown_table(adapter.layer_columns(trace), adapter.layer_cells(trace)))
+            for path, evidence in row.verdict.evidence.items():
+                rows = map(numbers.layer_cells, numbers.layer_rows(evidence))
+                blocks.append(f"#### {escaped(wording.about(row))}, {escaped(path)}")
+                blocks.append(markdown_table(numbers.LAYER_COLUMNS, rows))
+                blocks += [paragraph(sentence) for sentence in numbers.null_sentences(evidence)]
+        blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := limits.of(report)) else []
+    blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_made(report, repeat)}</sub>")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _made(report: Report, repeat: str) -> str:
+    """When and by what the report was made, of which commits, and what makes it again."""
+    bases = {row.claim.base: row.base_commit for row in report.rows if row.base_commit}
+    commits = "".join(f"; {escaped(base)} at commit {escaped(commit)}" for base, commit in bases.items())
+    when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
+    given = f" {GIVEN}" if report.as_name else ""
+    return f"{when}{given} Again: <code>{escaped(repeat)}</code>"
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table, every cell escaped."""
+    lines = [columns, ["---"] * len(columns), *([escaped(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escaped(text: str) -> str:
+    """Return text within a line that is neither Markdown nor HTML, mentions nobody, and becomes no link."""
+    plain = printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = re.sub(r"([\\`*_{}\[\]()#+!|~$])", r"\\\1", plain).replace("@", "&#64;").replace("://", "&#58;//")
+    return re.sub(r"(?i)\bwww\.", lambda match: f"{match[0][:-1]}&#46;", plain)
+
+
+def paragraph(text: str) -> str:
+    """Return text escaped as a block of its own or the beginning of one: no list, heading, rule or indented code."""
+    return re.sub(r"^(\d{1,9}(?=\.( |$))|(?=[-=:]))", r"\1\\", escaped(text.strip(" ")))

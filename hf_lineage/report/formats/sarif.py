@@ -1,0 +1,125 @@
+"""A report as SARIF 2.1.0 (OASIS): a rule for each verdict, a result for each claim, at the line that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hf_lineage import __version__
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
+from hf_lineage.errors import printable
+from hf_lineage.policy import Waiver
+from hf_lineage.report.findings import licences
+from hf_lineage.report.formats.json import kind
+from hf_lineage.report.words import KINDS, NUMBERED, Place, Rule, encode, fingerprint, holds, places, wording
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+HOMEPAGE = "https://github.com/hf-lineage/hf-lineage"
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as SARIF; `explain` adds nothing."""
+    del explain
+    return encode(document(report))
+
+
+def alerts(report: Report, explain: bool = False) -> str:
+    """Return the report without what passed, for GitHub's code scanning, to which every result is an alert."""
+    del explain
+    log = document(report)
+    for run in log["runs"]:
+        run["results"] = [result for result in run["results"] if result["kind"] != "pass"]
+    return encode(log)
+
+
+def document(report: Report) -> dict[str, Any]:
+    """Return the log as plain values."""
+    driver = {
+        "name": "hf-lineage",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "informationUri": HOMEPAGE,
+        "rules": [_rule(KINDS[kind].rule) for kind in NUMBERED],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notifications(report))}],
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(report, row, found_at) for row, found_at in zip(report.rows, places(report), strict=True)],
+        "properties": {"model": printable(report.model, 200), "commit": report.commit},
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": f"lineage/{rule.identifier}",
+        "name": f"Lineage{''.join(part.capitalize() for part in rule.identifier.split('-'))}",
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.meaning},
+        "help": {"text": f"{rule.meaning} {wording.MEANING}"},
+        "helpUri": f"{HOMEPAGE}#use",
+        "defaultConfiguration": {"level": rule.level},
+        "properties": {"tags": ["lineage", "provenance", "supply-chain"], "precision": "very-high"},
+    }
+
+
+def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, Any]:
+    verdict, best, rule = row.verdict, wording.best(row), KINDS[row.verdict.kind].rule
+    passed = holds(row)
+    level = "warning" if row.unmet and rule.level == "none" else rule.level
+    first, *others = map(_location, found_at)
+    p_value = wording.p_value(row)
+    numbers = {} if p_value is None else {"pValue": p_value}
+    if best is not None:
+        numbers["score"] = best.comparison.score
+    if (share := wording.inherited_share(row)) is not None:
+        numbers["inherited"] = share
+    facts = {
+        "verdict": verdict.name,
+        "kind": kind(verdict),
+        "verified": verdict.verified,
+        "base": printable(row.claim.base, 200),
+        "baseCommit": row.base_commit,
+    }
+    return {
+        "ruleId": f"lineage/{rule.identifier}",
+        "ruleIndex": NUMBERED.index(verdict.kind),
+        "kind": "pass" if passed else "fail",
+        "level": "none" if passed else level,
+        "message": {"text": _message(f"{wording.outcome(row)}.")},
+        "locations": [first],
+        **({"relatedLocations": others} if others else {}),
+        "partialFingerprints": {name: fingerprint(report, row) for name in ("claim/v1", "primaryLocationLineHash")},
+        **({"suppressions": [_suppression(row.waiver)]} if row.waiver else {}),
+        "properties": facts | {"relation": row.claim.relation, "sources": list(row.claim.sources)} | numbers,
+    }
+
+
+def _suppression(waiver: Waiver) -> dict[str, Any]:
+    """What accepts a result, which is not in the file where it is shown (SARIF 2.1.0, 3.35)."""
+    justification = f"{waiver.reason} (accepted until {waiver.expires})"
+    return {"kind": "external", "status": "accepted", "justification": justification}
+
+
+def _location(place: Place) -> dict[str, Any]:
+    region = {} if place.line is None else {"region": {"startLine": place.line}}
+    return {"physicalLocation": {"artifactLocation": {"uri": place.uri, "uriBaseId": "%SRCROOT%"}, **region}}
+
+
+def _notifications(report: Report) -> Iterator[dict[str, Any]]:
+    """What is no finding: nothing is declared, the files disagree, and the licences that cards state."""
+    sentences = [] if report.rows else [wording.NOTHING_DECLARED]
+    sentences += wording.remarks(report)
+    for sentence in sentences:
+        yield {"level": "warning", "message": {"text": _message(sentence)}}
+    for row in report.rows:
+        for sentence in licences.sentences(report, row):
+            yield {"level": "note", "message": {"text": _message(sentence)}}
+
+
+def _message(text: str) -> str:
+    """Text in which no link begins (SARIF 2.1.0, 3.11.6) and no placeholder is filled in (3.11.5)."""
+    plain = text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+    return plain.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,128 @@
+"""A report for people: one table that fits 80 columns, and the sentences that belong to it."""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.containers import Lines
+from rich.table import Table
+from rich.text import Text
+
+from hf_lineage.checking import Report
+from hf_lineage.errors import printable
+from hf_lineage.evidence import Evidence, ExitCode, Kind
+from hf_lineage.evidence.adapters import Trace
+from hf_lineage.report.findings import adapter, units
+from hf_lineage.report.words import KINDS, NUMERIC, TONES, WHOLE, columns, limits, numbers, wording
+
+WIDTH = 80
+BAR = 20
+COMMAND, UNBROKEN = re.compile(r"`[^`]+`"), "\N{NO-BREAK SPACE}"
+_COLOURS = {
+    # A cell may be folded after a verdict's first words, and only the first of all is coloured.
+    rf"{kind.word}(?={re.escape(kind.words.removeprefix(kind.word)[:3])})": TONES[
+        "bad" if kind.exit_code is ExitCode.ERROR else KINDS[kind].tone
+    ]
+    for kind in sorted(Kind, key=lambda kind: kind.words == kind.word)
+}
+"""Pattern of what is coloured -> code of the colour; of two that fit the first one counts."""
+LONGEST_VERDICT = 15
+"""Letters of a verdict in one line of a table."""
+
+
+def render(report: Report, explain: bool = False) -> str:
+    """Return the report as plain text, no line over 80 columns but for a command."""
+    at = f" @ {report.commit}" if report.commit else ""
+    lines = [f"{printable(report.model, 200)}{printable(at, 60)}"]
+    if report.rows:
+        cells = (folded(line) for row in report.rows for line in wording.cells(row))
+        lines.append(table(columns(report), cells, numeric=NUMERIC, whole=WHOLE))
+    paragraphs = list(wording.reasons(report))
+    if explain:
+        for row in report.rows:
+            if row.verdict.trace:
+                lines.append(_traced(wording.about(row), row.verdict.trace))
+            if row.verdict.framed:
+                lines += ["", *map(wrapped, units.sentences(row.verdict.framed))]
+            for path, evidence in row.verdict.evidence.items():
+                lines.append(_explained(f"{wording.about(row)}, {path}", evidence))
+        paragraphs += [wording.settings(report), wording.MEANING, *limits.of(report)]
+    return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = (), whole: Sequence[int] = ()
+) -> str:
+    """Return a table of at most 80 columns; a long cell is folded, but for the last and `whole` ones."""
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for number, column in enumerate(columns):
+        firm = number == len(columns) - 1 or number in whole
+        grid.add_column(column, justify="right" if number in numeric else "left", overflow="fold", no_wrap=firm)
+    for row in rows:
+        grid.add_row(*map(_Cell, row))
+    page = io.StringIO()
+    Console(file=page, width=WIDTH, color_system=None, legacy_windows=False, force_jupyter=False).print(grid)
+    return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
+
+
+class _Cell(Text):
+    """A cell of which a long name is broken after a mark inside it, and within a word only where there is none."""
+
+    def wrap(self, console: Console, width: int, *, no_wrap: bool | None = None, **how: Any) -> Lines:
+        broken = self.plain if no_wrap else re.sub(r"\S+", lambda name: _broken(name[0], width), self.plain)
+        return Text(broken).wrap(console, width, no_wrap=no_wrap, **how)
+
+
+def _broken(name: str, width: int) -> str:
+    lines = [""]
+    for piece in re.split(r"(?<=[/_-])", name):
+        if lines[-1] and len(lines[-1] + piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
+
+
+def folded(line: Sequence[str], longest: int = LONGEST_VERDICT) -> tuple[str, ...]:
+    """Return the cells of a row with the verdict, the last of them, in as many lines as it needs."""
+    *cells, verdict = line
+    return *cells, "\n".join(textwrap.wrap(verdict, longest))
+
+
+def wrapped(paragraph: str) -> str:
+    """Return a paragraph in lines of at most 80 columns; a command in backticks is on one line, to be copied."""
+    whole = COMMAND.sub(lambda command: command[0].replace(" ", UNBROKEN), paragraph)
+    fits = max(map(len, COMMAND.findall(whole)), default=0) < WIDTH
+    lines = textwrap.fill(whole, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=fits)
+    return lines.replace(UNBROKEN, " ")
+
+
+def colour(text: str) -> str:
+    """Return text with every verdict in its colour, for a terminal."""
+    pattern = re.compile("|".join(rf"(\b{pattern}\b)" for pattern in _COLOURS))
+    codes = tuple(_COLOURS.values())
+    return pattern.sub(lambda match: f"\x1b[{codes[(match.lastindex or 1) - 1]}m{match[0]}\x1b[0m", text)
+
+
+def bar(value: float, top: float) -> str:
+    """Return a bar of up to 20 columns for a value between 0 and `top`."""
+    return "█" * round(BAR * min(max(value / top, 0.0), 1.0)) if top > 0 else ""
+
+
+def _traced(title: str, trace: Trace) -> str:
+    columns = adapter.layer_columns(trace)
+    by_layer = table(columns, adapter.layer_cells(trace), numeric=range(len(columns)))
+    by_projection = table(adapter.COLUMNS, adapter.cells(trace), numeric=adapter.NUMERIC)
+    return f"\n{wrapped(title)}, adapter\n{by_projection}\n{by_layer}\n"
+
+
+def _explained(title: str, evidence: Evidence) -> str:
+    rows = [(*numbers.layer_cells(line), bar(line[2], 1.0)) for line in numbers.layer_rows(evidence)]
+    columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")
+    sentences = "\n".join(wrapped(sentence) for sentence in numbers.null_sentences(evidence))
+    return f"\n{wrapped(title)}\n{table(columns, rows, numeric=(0, 1, 2, 3, 4, 5))}\n{sentences}\n"

@@ -1,0 +1,151 @@
+"""The similarity of all layers of two models as a picture in SVG, the assignment outlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.evidence import Evidence
+from hf_lineage.report.page.markup import Markup, joined, tag
+
+VIRIDIS = (
+    *("#440154", "#48186a", "#472d7b", "#424086", "#3b528b", "#33638d", "#2c728e", "#26828e", "#21918c"),
+    *("#1fa088", "#28ae80", "#3fbc73", "#5ec962", "#84d44b", "#addc30", "#d8e219", "#fde725"),
+)
+"""Equal steps of a cosine from 0 to 1 as equal steps to the eye (viridis by Smith and van der Walt, CC0)."""
+LEVELS = 33
+"""Colours that are told apart; cells of one colour are one shape, so that 128 layers stay a small file."""
+WIDTH, SIDE, LEFT, TOP = 360, 304, 48, 6
+"""The picture as wide as a phone shows it, the longer side of the map in it, and where the map begins."""
+MOST_NUMBERS = 12
+"""Layers up to which there is room for the cosine in each cell."""
+ROOM = 100
+"""What the name of an axis takes."""
+BRIGHT = 0.42
+"""The cosine from which a cell is so bright that black shows better on it than white."""
+
+
+def heat_map(evidence: Evidence, name: str) -> Markup:
+    """Return the picture; `name` is unique on its page."""
+    similarity = evidence.comparison.similarity
+    rows, columns = similarity.shape
+    cell = SIDE / max(rows, columns)
+    wide, high = columns * cell, rows * cell
+    parts = (
+        _cells(similarity, cell),
+        *(_numbers(similarity, cell) if max(rows, columns) <= MOST_NUMBERS else ()),
+        *_pairs(evidence, cell),
+        *_ticks(evidence.layers[0], lambda at: (LEFT - 6, TOP + at * cell + 4), 14 / cell, "end"),
+        *_ticks(evidence.layers[1], lambda at: (LEFT + at * cell, TOP + high + 16), 24 / cell, "middle"),
+        tag("text", "layer of the base" if high > ROOM else "base", x=0, y=0, text_anchor="middle", class_="axis",
+            transform=f"translate(13 {TOP + high / 2:g}) rotate(-90)"),
+        tag("text", "layer of the model", x=LEFT + wide / 2, y=TOP + high + 34, text_anchor="middle", class_="axis"),
+        _colour_bar(TOP + high + 52),
+    )  # fmt: skip
+    return tag(
+        "svg",
+        tag("title", _title(evidence), id=f"{name}-title"),
+        *parts,
+        **{"class": "heat", "viewBox": f"0 0 {WIDTH} {TOP + high + 84:g}", "role": "img"},
+        aria_labelledby=f"{name}-title",
+    )
+
+
+def colour(cosine: float) -> str:
+    """Return the colour of a cosine; below 0 that of 0.
+
+    >>> colour(-0.3), colour(0.5), colour(1.0)
+    ('#440154', '#21918c', '#fde725')
+    """
+    return _colour(int(_levels(np.array(cosine))))
+
+
+def _levels(similarity: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.rint(np.clip(similarity, 0, 1) * (LEVELS - 1)).astype(np.int64)
+
+
+def _colour(level: int) -> str:
+    """The colour of a level: that of the scale, or half-way between two of its colours."""
+    step = level * (len(VIRIDIS) - 1) / (LEVELS - 1)
+    low, high = (bytes.fromhex(VIRIDIS[int(end)][1:]) for end in (np.floor(step), np.ceil(step)))
+    return "#" + bytes((a + b) // 2 for a, b in zip(low, high, strict=True)).hex()
+
+
+def _cells(similarity: NDArray[np.float64], cell: float) -> Markup:
+    """All cells, those of one colour as one shape, in units of a cell."""
+    levels = _levels(similarity)
+    shapes: dict[int, list[str]] = {}
+    for row, line in enumerate(levels):
+        column = 0
+        for level, run in groupby(line):
+            length = sum(1 for _ in run)
+            shapes.setdefault(int(level), []).append(f"M{column} {row}h{length}v1h-{length}z")
+            column += length
+    drawn = (tag("path", d="".join(shapes[level]), fill=_colour(level)) for level in sorted(shapes))
+    place = f"translate({LEFT} {TOP}) scale({cell:g})"
+    return tag("g", *drawn, class_="cells", transform=place, shape_rendering="crispEdges")
+
+
+def _numbers(similarity: NDArray[np.float64], cell: float) -> Iterator[Markup]:
+    size = min(13.0, cell * 0.38)
+    for (row, column), cosine in np.ndenumerate(similarity):
+        x, y = LEFT + (column + 0.5) * cell, TOP + (row + 0.5) * cell + size * 0.36
+        yield tag("text", _short(float(cosine)), x=x, y=y, font_size=size, text_anchor="middle", class_=_on(cosine))
+
+
+def _short(cosine: float) -> str:
+    """A cosine in few characters: .99, −.02, 1.00."""
+    return f"{round(cosine, 2) + 0.0:.2f}".replace("0.", ".").replace("-", "−")
+
+
+def _pairs(evidence: Evidence, cell: float) -> Iterator[Markup]:
+    """An outline around every paired cell, which says what it is where a pointer rests on it."""
+    (base, candidate), comparison = evidence.layers, evidence.comparison
+    line = max(0.6, min(2.5, cell * 0.09))
+    for row, column in zip(*comparison.pairs, strict=True):
+        cosine = float(comparison.similarity[row, column])
+        x, y = LEFT + column * cell + line, TOP + row * cell + line
+        size = {"width": cell - 2 * line, "height": cell - 2 * line, "rx": min(3.0, cell * 0.1)}
+        label = tag("title", f"layer {base[row]} of the base, layer {candidate[column]} of the model: {cosine:.3f}")
+        yield tag("rect", label, class_=f"pair {_on(cosine)}", x=x, y=y, **size, stroke_width=line)
+
+
+def _on(cosine: float) -> str:
+    return "dark" if cosine >= BRIGHT else "light"
+
+
+def _ticks(
+    layers: Sequence[int], place: Callable[[float], tuple[float, float]], apart: float, anchor: str
+) -> Iterator[Markup]:
+    """The number of every layer, or of every second, fourth, ...; `apart` is what a number takes, in cells."""
+    step = next(2**power for power in range(32) if 2**power >= apart)
+    for index in range(0, len(layers), step):
+        x, y = place(index + 0.5)
+        yield tag("text", str(layers[index]), x=x, y=y, text_anchor=anchor, class_="tick")
+
+
+def _colour_bar(top: float) -> Markup:
+    width = SIDE / LEVELS
+    steps = (
+        tag("rect", x=LEFT + level * width, y=top, width=width + 0.5, height=10, fill=_colour(level))
+        for level in range(LEVELS)
+    )
+    labels = (
+        ("start", LEFT, "0: independent"),
+        ("middle", LEFT + SIDE / 2, "0.5"),
+        ("end", LEFT + SIDE, "1: the same"),
+    )
+    return joined(
+        *steps, *(tag("text", label, x=x, y=top + 25, text_anchor=anchor, class_="tick") for anchor, x, label in labels)
+    )
+
+
+def _title(evidence: Evidence) -> str:
+    (rows, columns), cosines = evidence.comparison.similarity.shape, evidence.comparison.by_layer
+    return (
+        f"Heat map: {rows} layers of the base against {columns} of the model; the {len(cosines)} pairs that are "
+        f"outlined have cosines from {cosines.min():.3f} to {cosines.max():.3f}"
+    )

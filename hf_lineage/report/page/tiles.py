@@ -1,0 +1,87 @@
+"""The few numbers that decided, large, at the head of a claim on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
+from hf_lineage.evidence import Evidence
+from hf_lineage.evidence.adapters import Trace
+from hf_lineage.report.page.bars import score_bar, share_bar
+from hf_lineage.report.page.markup import Markup, tag
+from hf_lineage.report.words import numbers, wording
+
+Tile = tuple[str, str, Markup | str, str]
+"""Name, figure, picture or nothing, and what it means."""
+
+
+def tiles(report: Report, row: Row) -> Markup:
+    """Return the numbers that decided, each with what it means."""
+    path = row.verdict.decisive
+    if row.verdict.trace:
+        return _listed(_of_trace(row, row.verdict.trace))
+    if path is None or row.verdict.by_units:
+        return Markup("")
+    evidence = row.verdict.evidence[path]
+    score, share, p_value = figures(row)
+    null = evidence.permutation
+    low, high = null.range
+    around = (
+        f"1 for the same weights. On the {null.coordinates} test coordinates independent models of this "
+        f"shape score {low:.3f} to {high:.3f}, this pair {null.observed:.3f}."
+    )
+    inherited = evidence.inherited
+    bar = share_bar(inherited.share, inherited.interval) if inherited else ""
+    by_chance = f"How often independent models would score as high by chance.{numbers.p_explained(evidence)}"
+    shown = (
+        ("Score", score, score_bar(null), around),
+        ("Inherited", share, bar, _share_means(report, evidence)),
+        ("p-value", p_value, "", by_chance),
+        ("Layers", _layers(row, evidence), "", f"Compared along the path {path}, each with its best partner."),
+    )
+    return _listed(shown)
+
+
+def _of_trace(row: Row, trace: Trace) -> Iterator[Tile]:
+    by_chance = "How often the adapter of an independent model would fit the base as well by chance."
+    yield "p-value", f"{trace.p_value:.3g}", "", by_chance
+    read, most = len({*trace.layers}), row.layers
+    several = f"{read} of {most}" if most is not None and read < most else str(read)
+    yield "Layers", several, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}."
+
+
+def _listed(shown: Iterable[Tile]) -> Markup:
+    parts = (
+        (tag("dt", name), tag("dd", value, class_="number"), tag("dd", picture) if picture else "",
+         tag("dd", meaning, class_="muted"))
+        for name, value, picture, meaning in shown
+    )  # fmt: skip
+    return tag("dl", *(tag("div", *part) for part in parts), class_="tiles")
+
+
+def _share_means(report: Report, evidence: Evidence) -> str:
+    if evidence.inherited is None:
+        return "Not measured: a stored signature holds no hidden units."
+    low, high = (f"{end:.0%}" for end in evidence.inherited.interval)
+    between = "" if low == high else f"Between {low} and {high} "
+    return (
+        f"{between or f'{low} '}of what the model's hidden units write has a counterpart in the base; more than "
+        f"{report.options.min_share:.0%} is asked for."
+    )
+
+
+def _layers(row: Row, evidence: Evidence) -> str:
+    """How many layers were compared, and of how many where more could have been read."""
+    read = len(evidence.comparison.by_layer)
+    early = evidence.analyses > 1 and row.layers is not None and evidence.read < row.layers
+    return f"{read} of {row.layers}" if early else str(read)
+
+
+def figures(row: Row) -> tuple[str, str, str]:
+    """Return score, share and p-value of the path that decided."""
+    evidence = wording.best(row)
+    if evidence is None:
+        p_value, share = wording.p_value(row), wording.inherited_share(row)
+        return "–", "–" if share is None else f"{share:.0%}", "–" if p_value is None else f"{p_value:.3g}"
+    return wording.score(evidence), wording.inherited(evidence).replace("-", "–"), f"{evidence.p_value:.3g}"

@@ -1,0 +1,206 @@
+"""The record beside a model card, `lineage/claims.json`: what was checked, at which commits, and what came out."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hf_lineage.checking import Report
+from hf_lineage.errors import CardError, OptionError, printable
+from hf_lineage.evidence import Kind
+from hf_lineage.report.findings import IN_SHARES, RecordedParent, recorded
+from hf_lineage.report.formats import json
+from hf_lineage.report.record import earlier_record
+from hf_lineage.report.record.earlier_record import Tool
+from hf_lineage.report.words import Write, command, indented, renamed, written
+from hf_lineage.signature import Recipe
+from hf_lineage.signature.sources import Origin
+
+FILE = "lineage/claims.json"
+SCHEMA_VERSION = 3
+"""Raised when a key changes its meaning or goes away; new keys may come at any time."""
+HERE, IN_WORDS = ".", "this repository"
+"""The model of a record in a folder, whose name there says nothing: as a path, and in a sentence."""
+FIGURES, OF_ERRORS = 4, 1
+"""Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What the p-values depend on besides the recipe."""
+
+    alpha: float
+    permutations: int
+    seed: int
+    min_share: float = 0.5
+
+
+class Null(msgspec.Struct, frozen=True):
+    """The scores of independent models that a score was tested against as well."""
+
+    threshold: float
+    p_value: float | None
+    source: str
+
+
+class Inherited(msgspec.Struct, frozen=True):
+    """The share of what the model's units write that is inherited, in whole per cent."""
+
+    share: float
+
+
+class PathEvidence(msgspec.Struct, frozen=True):
+    """What was measured along one path, under the keys of `--format json`."""
+
+    path: str
+    verdict: str
+    reason: str
+    score: float
+    standard_error: float | None
+    p_value: float
+    p_value_adjusted: float
+    analyses: int
+    layers_read: int
+    empirical_null: Null | None
+    inherited: Inherited | None = None
+
+
+class Origins(msgspec.Struct, frozen=True):
+    """Where the numbers of base and model came from; the local cache counts as the weights."""
+
+    base: Origin | None
+    model: Origin | None
+
+
+class RecordedClaim(msgspec.Struct, frozen=True):
+    """One claim and what became of it."""
+
+    base: str
+    base_commit: str | None
+    relation: str | None
+    sources: tuple[str, ...]
+    verified: bool
+    """Whether the exact test says RELATED and more than half of what the model's units write is inherited."""
+    verdict: str
+    reason: str
+    layers: int | None
+    score: float | None
+    p_value_adjusted: float | None
+    """Of the path that decided, after all corrections."""
+    paths: tuple[PathEvidence, ...]
+    recipe: Recipe
+    test: Settings
+    date: datetime.date
+    command: str
+    signatures: Origins | None = None
+    exit_code: int | None = None
+    """What `check` returns for the claim."""
+    kind: str | None = None
+    """In which way the two are RELATED; null for any other verdict."""
+    inherited: Inherited | None = None
+    """Along the path that decided."""
+    parent: RecordedParent | None = None
+    """What the base gave as a parent of a merge; null for any other claim."""
+    part: str = ""
+    """The folder or file of the repository that it is about; empty for the repository itself."""
+
+    @property
+    def evidence(self) -> dict[str, PathEvidence]:
+        """What was measured, by path."""
+        return {path.path: path for path in self.paths}
+
+    @property
+    def words(self) -> str:
+        """The words that reports print for the verdict."""
+        kind = Kind.of(self.kind, self.verdict)
+        return kind.words if kind else self.verdict
+
+
+class Record(msgspec.Struct, frozen=True):
+    """All claims about one model at one commit; commits are null for folders."""
+
+    schema_version: int
+    tool: Tool
+    model: str
+    commit: str | None
+    claims: tuple[RecordedClaim, ...]
+
+
+def build(report: Report, commit: str | None, date: datetime.date, names: Mapping[str, str]) -> Record:
+    """Return a report as a record of the day; `names` has what stands for names only this machine knows."""
+    document = json.document(report)
+    here = names.get(report.model) == HERE
+    others = {name: shown for name, shown in names.items() if name.strip("./")}
+    public = _public(document, {**others, report.model: IN_WORDS} if report.model in others and here else others)
+    public["model"] = HERE if here else public["model"]
+    public["claims"] = [
+        claim
+        | {
+            "paths": [_evidence(path) for path in claim["paths"]],
+            "inherited": _hundredths(claim["inherited"]),
+            "parent": claim["parent"] and recorded(claim["parent"]),
+        }
+        | {"signatures": {who: _origin(origin) for who, origin in claim["signatures"].items()}}
+        | {"test": document["test"], "date": date}
+        | {"command": command(report.model, commit, row, report.options, _beside(report, names))}
+        for row, claim in zip(report.rows, public["claims"], strict=True)
+    ]
+    return msgspec.convert(public | {"schema_version": SCHEMA_VERSION, "commit": commit}, Record)
+
+
+def _beside(report: Report, names: Mapping[str, str]) -> Write:
+    """How names are written in the folder in which the card is; a card on the Hub is beside nothing of this machine."""
+    folder = report.source.folder if report.source and report.source.remote is None else None
+    model = {} if names.get(report.model) == HERE else {report.model: names.get(report.model, report.model)}
+    return lambda name: model.get(name) or written(name, folder)
+
+
+def encode(record: Record) -> bytes:
+    """Return a record as JSON."""
+    return indented(record).encode()
+
+
+def decode(content: bytes | None) -> Record | None:
+    """Return what an earlier run recorded, None if there is nothing; CardError for a file of somebody else.
+
+    What an earlier schema recorded is nothing: it is written anew.
+    """
+    if content is None:
+        return None
+    try:
+        version = earlier_record.version(content)
+        if version > SCHEMA_VERSION:
+            raise CardError(f"{FILE} was written by a later hf-lineage; update hf-lineage")
+        if version < SCHEMA_VERSION:
+            earlier_record.read(content)
+            return None
+        return msgspec.json.decode(content, type=Record)
+    except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
+        raise CardError(f"{FILE} is not a file that hf-lineage wrote ({error}); move it away") from None
+
+
+def _origin(origin: dict[str, Any] | None) -> dict[str, Any] | None:
+    return origin | {"kind": "weights"} if origin and origin["kind"] == "cache" else origin
+
+
+def _evidence(path: dict[str, Any]) -> dict[str, Any]:
+    error = path["standard_error"]
+    recorded = path | {"inherited": _hundredths(path["inherited"])}
+    return recorded if error is None else recorded | {"standard_error": float(f"{error:.{OF_ERRORS}g}")}
+
+
+def _hundredths(inherited: dict[str, Any] | None) -> dict[str, float] | None:
+    return inherited and {"share": round(inherited["share"], IN_SHARES)}
+
+
+def _public(value: Any, names: Mapping[str, str]) -> Any:
+    """Plain values with every text on one line and escaped, and figures rounded to the digits that are significant."""
+    if isinstance(value, Mapping):
+        return {key: _public(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_public(item, names) for item in value]
+    if isinstance(value, str):
+        return printable(renamed(value, names), 500)
+    return float(f"{value:.{FIGURES}g}") if isinstance(value, float) else value

@@ -1,0 +1,168 @@
+"""Identification: what an index knows of a model, and what is in the index, as text and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hf_lineage.errors import printable
+from hf_lineage.evidence.derivation import SIBLINGS
+from hf_lineage.index.search import ByWeights, Identification, Relative
+from hf_lineage.index.storage import Entry
+from hf_lineage.report.findings import Against
+from hf_lineage.report.formats import folded, table, wrapped
+from hf_lineage.report.single import pairwise_test as by_weights
+from hf_lineage.report.words import indented, wording
+
+SCHEMA_VERSION = 2
+COLUMNS = ("Known model", "Distance", "Along", "Inherited", "p", "Verdict")
+
+
+def text(results: Sequence[Identification], read: ByWeights | None = None, against: Against | None = None) -> str:
+    """Return the relatives of a model as a table for each path, then those that were `read`, and the sentences."""
+    return "".join(_text(result) for result in results) + ("" if read is None else by_weights.text(read, against))
+
+
+def _text(result: Identification) -> str:
+    tested = (*result.related, *result.others)
+    lines = [printable(result.model, 200)]
+    if tested:
+        lines.append(table(COLUMNS, (folded(_cells(result, one)) for one in tested), numeric=(1, 2, 3, 4)))
+    return "\n".join([*lines, *map(wrapped, _sentences(result))]) + "\n"
+
+
+def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
+    evidence = one.verdict.evidence[result.path]
+    related = one in result.related
+    along = f"{one.along:.2f}" if related and one is not result.ancestor else "-"
+    distance = f"{one.distance:.3f}" if related else "-"
+    shown = wording.inherited(evidence)
+    return _named(one.entry), distance, along, shown, f"{evidence.p_value:.3g}", one.verdict.words
+
+
+def _sentences(result: Identification) -> Iterator[str]:
+    searched = f"{result.searched} of {result.of} models in the index are comparable (path {result.path})"
+    if not result.related or result.ancestor is None:
+        tested = f"{len(result.others)} were tested, none is related" if result.others else "no key is alike"
+        yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
+        yield from _unsearched(result)
+        return
+    yield f"{searched}; p is corrected for the {len(result.related) + len(result.others)} that were tested"
+    ancestor = result.ancestor
+    nearest = min(result.related, key=lambda one: one.distance)
+    yield f"Nearest known relative: {_named(nearest.entry)} (distance {nearest.distance:.3f})"
+    through = [one for one in result.related if one is not ancestor and one.along >= SIBLINGS]
+    if through:
+        named = " and ".join(f"{one.along**2:.0%} is also in {_named(one.entry)}" for one in through)
+        between = "them" if through[1:] else "that model"
+        yield (
+            f"Of its difference from {_named(ancestor.entry)} {named}: it may come from there through {between}, or "
+            "the other way round. Who came first cannot be told from weights"
+        )
+    else:
+        yield f"No other known model lies between it and {_named(ancestor.entry)}"
+    if result.parents:
+        yield _merged(result)
+    yield from _unsearched(result)
+
+
+def _named(entry: Entry) -> str:
+    return printable(entry.model, 200)
+
+
+def json(results: Sequence[Identification], read: ByWeights | None = None, _against: Against | None = None) -> str:
+    """Return the same as JSON."""
+    tested = None if read is None else by_weights.values(read)
+    paths = [_values(result) for result in results]
+    return indented({"schema_version": SCHEMA_VERSION, "paths": paths, "by_weights": tested})
+
+
+def _unsearched(result: Identification) -> Iterator[str]:
+    """How many models of the index the search cannot speak of."""
+    if result.otherwise:
+        how = "`hf-lineage compare` tests one" if result.related else "--by-weights tests some"
+        yield (
+            f"Only models with a stream of the same width, {result.width}, and a signature by the same recipe were "
+            f"searched: {result.otherwise} others of the index were not. {how} of them, whatever the width"
+        )
+
+
+def _merged(result: Identification) -> str:
+    """What the relatives gave, as a merge of them."""
+    base = _named(result.ancestor.entry) if result.ancestor else ""
+    given = " and ".join(
+        f"{parent.share:.0%} of {printable(parent.model, 200)}{_within(parent.error)}" for parent in result.parents
+    )
+    return (
+        f"As a merge of these it is {given}: so much of their differences from {base} explains {result.explained:.1%} "
+        f"of its own. What they do not give is that of {base}"
+    )
+
+
+def _within(error: float) -> str:
+    return f" (±{error:.1%})" if math.isfinite(error) else ""
+
+
+def _as_merge(result: Identification) -> dict[str, Any] | None:
+    if not result.parents:
+        return None
+    parents = [
+        {"model": one.model, "share": one.share, "error": one.error if math.isfinite(one.error) else None}
+        for one in result.parents
+    ]
+    return {"parents": parents, "explained": result.explained}
+
+
+def _values(result: Identification) -> dict[str, Any]:
+    return {
+        "model": result.model,
+        "commit": result.commit,
+        "path": result.path,
+        "searched": result.searched,
+        "width": result.width,
+        "not_searched": result.otherwise,
+        "of": result.of,
+        "ancestor": result.ancestor and result.ancestor.entry.model,
+        "as_merge": _as_merge(result),
+        "relatives": [_relative(result, one) for one in (*result.related, *result.others)],
+    }
+
+
+def _relative(result: Identification, one: Relative) -> dict[str, Any]:
+    evidence = one.verdict.evidence[result.path]
+    related = one in result.related
+    return {
+        **{name: getattr(one.entry, name) for name in ("model", "commit", "width", "layers")},
+        "verdict": one.verdict.name,
+        "kind": one.verdict.kind.identifier if related else None,
+        "p_value_adjusted": evidence.p_value,
+        "score": evidence.comparison.score,
+        "inherited": evidence.inherited and {"share": evidence.inherited.share},
+        "distance": one.distance if related else None,
+        "along": one.along if related else None,
+        "key_similarity": one.similarity,
+    }
+
+
+def list_text(entries: Sequence[Entry]) -> str:
+    """Return the models of an index as a table."""
+    cells = [
+        (_named(entry), entry.commit[:12] or "-", entry.path, str(entry.width), str(entry.layers)) for entry in entries
+    ]
+    counted = len({(entry.model, entry.commit) for entry in entries})
+    shown = table(("Model", "Commit", "Path", "Width", "Layers"), cells, numeric=(3, 4), whole=(2,)) + "\n"
+    return (shown if entries else "") + f"{counted} models\n"
+
+
+def list_json(entries: Sequence[Entry]) -> str:
+    """Return the models of an index as JSON."""
+    return indented({"schema_version": SCHEMA_VERSION, "models": [asdict(entry) for entry in entries]})
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Identification], ByWeights | None, Against | None], str]] = {
+    "text": text,
+    "json": json,
+}
+LISTS: Mapping[str, Callable[[Sequence[Entry]], str]] = {"text": list_text, "json": list_json}

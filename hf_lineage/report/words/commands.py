@@ -1,0 +1,121 @@
+"""Commands: what makes a report again, as words of a shell that are typed in the working directory.
+
+Paths are relative. Of one that leads far away, or over the root of the machine, only the last part is told, behind
+`/path/to`, for the reader to fill in.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from hf_lineage.checking import Options, Report
+from hf_lineage.checking.results import NAMED, Row
+from hf_lineage.checking.source import named
+from hf_lineage.errors import printable
+from hf_lineage.hub import RepoRef
+from hf_lineage.report.words import numbers
+from hf_lineage.report.words import publishable as public
+
+_BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share", "evidence")
+_FLAGS = ("recompute", "published", "allow_pickle")
+Write = Callable[[str], str]
+
+
+def command(model: str, commit: str | None, row: Row, options: Options, write: Write) -> str:
+    """Return the command that measures one row again, at the same commits; `write` writes each name and path."""
+    words = ["hf-lineage", "check", _pinned(write(model), commit)]
+    if not row.claim.problem:
+        words += ["--base", _pinned(write(row.claim.base), row.base_commit)]
+    return printable(shlex.join([*words, *_options(options, write)]))
+
+
+def against(model: RepoRef, options: Options, base: str) -> str:
+    """Return the command that checks a model against a base, both as they are named."""
+    words = ["--base", base, *_options(replace(options, subfolder=""), str)]
+    return printable(f"hf-lineage check {model.typed} {shlex.join(words)}")
+
+
+def of_claim(report: Report, row: Row) -> str:
+    """Return the command that measures one row of a report again, with the same draws and in the same local hub."""
+    write = _here(report)
+    besides = shlex.join(_surroundings(report, write))
+    again = command(report.model, report.commit, row, report.options, write)
+    return " ".join(filter(None, (again, printable(besides))))
+
+
+def of_report(report: Report, *further: str) -> str:
+    """Return the command that makes the whole report again, at the commits that it was made of."""
+    write = _here(report)
+    name, *rest = report.called
+    model = _pinned(write(report.model), report.commit)
+    typed = [row for row in report.rows if row.claim.sources == NAMED]
+    bases = dict.fromkeys(_pinned(write(row.claim.base), row.base_commit) for row in typed)
+    words = [*bases, model] if name == "compare" else [model, *(word for base in bases for word in ("--base", base))]
+    words += [word if word.startswith("--") else write(word) for word in rest]
+    options = (*_options(report.options, write), *_surroundings(report, write))
+    return printable(shlex.join(["hf-lineage", name, *words, *options, *further]))
+
+
+def _here(report: Report) -> Write:
+    """How names are written in the working directory; the model by the name that the user gives its folder."""
+    on_hub = report.source is not None and report.source.remote is not None
+    given = {} if on_hub or not report.as_name else {report.model: report.as_name}
+    return lambda name: given.get(name) or public.written(name, Path())
+
+
+def _options(options: Options, write: Write) -> list[str]:
+    """The options that a verdict depends on, where they are not the usual ones."""
+    recipe, usual, words = options.recipe, Options(), list[str]()
+    if recipe.option != usual.recipe.option:
+        words += ["--recipe", recipe.option]
+    if options.paths != usual.paths:
+        words += ["--paths", ",".join(options.paths)]
+    if recipe.probes != usual.recipe.probes:
+        words += ["--exact"] if recipe.probes is None else ["--probes", str(recipe.probes)]
+    for name in _BY_VALUE:
+        if (value := getattr(options, name)) != getattr(usual, name):
+            words += [_option(name), str(value)]
+    words += ["--as", options.as_class] if options.as_class else []
+    words += ["--registry", _folder(options.registry, write)] if options.registry else []
+    for kind in options.accept:
+        words += ["--accept", kind]
+    words += ["--file", options.file] if options.file else []
+    words += [_option(name) for name in _FLAGS if getattr(options, name)]
+    for repository in options.signatures:
+        words += ["--signatures", repository]
+    for null in options.nulls:
+        words += ["--null", write(null)]
+    return words
+
+
+def _surroundings(report: Report, write: Write) -> Iterator[str]:
+    """The draw that was made, and where models and trust were found."""
+    options = report.options
+    if options.order_seed is not None and any(map(_drawn, report.rows)):
+        yield from ("--order-seed", str(options.order_seed))
+    for name, folder in (("--local-hub", options.local_hub), ("--trust", options.trust)):
+        if folder is not None:
+            yield from (name, _folder(folder, write))
+
+
+def _drawn(row: Row) -> bool:
+    """Whether another draw of layers or of units would give other figures."""
+    trace = row.verdict.trace
+    few = row.verdict.framed is not None or (trace is not None and trace.analyses > 1)
+    return few or any(map(numbers.drawn, row.verdict.evidence.values()))
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _folder(folder: Path, write: Write) -> str:
+    """A folder or a file, which is none of the Hub whatever it is called."""
+    return write(named(folder))
+
+
+def _pinned(model: str, commit: str | None) -> str:
+    return model if commit is None else f"{model.partition('@')[0]}@{commit}"

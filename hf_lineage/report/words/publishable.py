@@ -1,0 +1,118 @@
+"""Public: a report as it may be shown to others, in which no path tells where on this machine its files are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from hf_lineage.checking import Report
+from hf_lineage.checking.judge import Step
+from hf_lineage.checking.results import NAMED, Relative, Row
+from hf_lineage.checking.source import is_here
+from hf_lineage.claims import Claim
+from hf_lineage.evidence import Verdict
+
+HOME = "~"
+GIVEN = "The name is the one that whoever ran the check gave the folder; nothing has checked it."
+"""What is said of a name that the user gave."""
+NEAR = 2
+"""Folders up that a path in a command leads at most: as far as from org/model to other/model."""
+TO_FILL_IN = "/path/to"
+"""What stands in a command for a place that only this machine knows."""
+_PARTS = (Row, Claim, Step, Verdict, Relative)
+"""What holds texts, itself or further in."""
+
+
+def public(report: Report) -> Report:
+    """Return a report with the name that the user gave a folder, and without paths of this machine in any text."""
+    private = names(report)
+    texts = {name: short for name, short in private.items() if _tells_apart(name)} | _home()
+
+    def rename(text: str) -> str:
+        return renamed(text, texts)
+
+    rows, relatives = _each(report.rows, rename), _each(report.relatives, rename)
+    conflicts, notes = (tuple(map(rename, several)) for several in (report.conflicts, report.notes))
+    model = private.get(report.model, rename(report.model))
+    return replace(report, model=model, rows=rows, relatives=relatives, conflicts=conflicts, notes=notes)
+
+
+def names(report: Report) -> dict[str, str]:
+    """Return what stands for every name that only this machine knows."""
+    options = report.options
+    folders = (options.local_hub, options.registry, options.trust)
+    bases = (row.claim.base for row in report.rows if row.claim.sources == NAMED)
+    meant = (row.claim.folder for row in report.rows)
+    typed = [report.model, *bases, *meant, *options.nulls, *report.called]
+    typed += [str(folder) for folder in folders if folder is not None]
+    private = {name: short for name in typed if (short := shortened(name)) != name}
+    on_hub = report.source is not None and report.source.remote is not None
+    return private | ({report.model: report.as_name} if report.as_name and not on_hub else {})
+
+
+def shortened(name: str) -> str:
+    """Return a name as it may be shown: of a path that leads out of the working directory the last part alone.
+
+    >>> shortened("org/name"), shortened("./folder"), shortened("/home/me/folder"), shortened("../folder")
+    ('org/name', './folder', './folder', './folder')
+    """
+    path = PurePath(name)
+    if not (path.is_absolute() or ".." in path.parts or name.startswith(HOME)):
+        return name
+    only_dots = not name.strip("./\\")
+    return f"./{(Path(name).resolve() if only_dots else path).name}"
+
+
+def written(name: str, start: Path | None) -> str:
+    """Return a name as a command has it that is run in the folder `start`, or anywhere: a path is `reachable`."""
+    return reachable(name, start) if is_here(name) else name
+
+
+def reachable(path: str, start: Path | None) -> str:
+    """Return a path as it is written in the folder `start`; its last part alone where the way leads far, or over /.
+
+    >>> reachable("/home/me/base", Path("/home/me/model")), reachable("/data/base", Path("/home/me/model"))
+    ('../base', '/path/to/base')
+    """
+    if start is not None:
+        relative = os.path.relpath(path, start)
+        up, depth = PurePath(relative).parts.count(".."), len(start.absolute().parts) - 1
+        if up <= NEAR and (up < depth or not depth):
+            return relative if relative.startswith(".") else f"./{relative}"
+    return f"{TO_FILL_IN}/{Path(path).absolute().name or Path(path).resolve().name}"
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """Return text in which no private name stands, wherever it is a word of its own or begins a longer path."""
+    private = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?<![\w./-])({private})(?![\w-]|\.\w)", lambda match: names[match[0]], text) if names else text
+
+
+def _tells_apart(name: str) -> bool:
+    """Whether a name in a text can only be this one: `model` or `.` may be a word of the sentence."""
+    return len([part for part in PurePath(name).parts if part.strip("./\\~")]) > 1 or PurePath(name).is_absolute()
+
+
+def _home() -> dict[str, str]:
+    """The home directory, unless it is that of no user."""
+    with contextlib.suppress(RuntimeError):
+        home = Path.home()
+        return {str(home): HOME} if len(home.parts) > 1 else {}
+    return {}
+
+
+def _each(value: Any, rename: Callable[[str], str]) -> Any:
+    """A value with every text in it renamed, down to the parts of a row; what was measured stays."""
+    if isinstance(value, str):
+        return rename(value)
+    if isinstance(value, tuple):
+        return tuple(_each(one, rename) for one in value)
+    if isinstance(value, _PARTS):
+        changed = {field.name: _each(getattr(value, field.name), rename) for field in fields(value) if field.init}
+        return replace(value, **changed)
+    return value

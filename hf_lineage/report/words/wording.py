@@ -1,0 +1,250 @@
+"""The words that all formats share: cells of the table, sentences below it, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
+from hf_lineage.errors import printable
+from hf_lineage.evidence import SEVERITY, Evidence, Unrelated, named, spans
+from hf_lineage.evidence.nulls import graft
+from hf_lineage.report.findings import adapter, licences, merge, relation, units, waivers
+from hf_lineage.report.words import numbers
+from hf_lineage.report.words.limits import LIMITS as LIMITS
+
+NOTHING_DECLARED = (
+    "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
+)
+
+MEANING = (
+    "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that "
+    "anyone did wrong."
+)
+
+
+def cells(row: Row) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of one claim: a line for each path, or a single line where nothing was measured."""
+    base, declared = about(row), printable(row.claim.relation or "-", 40)
+    if not row.verdict.evidence and not row.verdict.framed:
+        trace = row.verdict.trace
+        path, p = ("-", "-") if trace is None else ("adapter", f"{trace.p_value:.3g}")
+        yield base, declared, path, "-", "-", p, row.verdict.words
+    for number, (path, evidence) in enumerate(row.verdict.evidence.items()):
+        words = row.verdict.by_path[path].words
+        first = (base, declared) if number == 0 else ("", "")
+        yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
+    if framed := row.verdict.framed:
+        yield *(("", "") if row.verdict.evidence else (base, declared)), *units.cells(framed), row.verdict.words
+
+
+def about(row: Row) -> str:
+    """Return the base of a row, with the one that was compared in its place, and the folder that the row is about."""
+    compared = f"compared: {printable(row.compared, 200)}" if row.steps else ""
+    besides = ", ".join(filter(None, (printable(row.part, 100), compared)))
+    return printable(row.claim.base, 200) + (f" ({besides})" if besides else "")
+
+
+def score(evidence: Evidence) -> str:
+    """Return the lineage score as it is printed."""
+    return f"{evidence.comparison.score:.3f}"
+
+
+def inherited(evidence: Evidence) -> str:
+    """Return the share of what the model's units write that is inherited, as it is printed."""
+    return "-" if evidence.inherited is None else f"{evidence.inherited.share:.0%}"
+
+
+def share(evidence: Evidence) -> str:
+    """Return that share with its 99 % interval, where that is wider than what is printed; empty if not measured."""
+    if evidence.inherited is None:
+        return ""
+    low, high = (f"{end:.0%}" for end in evidence.inherited.interval)
+    return inherited(evidence) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
+
+
+def worst(report: Report) -> Row | None:
+    """Return the first of the rows whose outcome is that of the report, None where nothing is declared.
+
+    A kind of RELATED that is only accepted is worse than one that verifies its claim.
+    """
+    how_severe = SEVERITY.index
+    return max(report.rows, key=lambda row: (how_severe(row.verdict.exit_code), not row.verdict.verified), default=None)
+
+
+def p_value(row: Row) -> float | None:
+    """Return the p-value that decided, None where nothing was measured."""
+    if row.verdict.trace:
+        return row.verdict.trace.p_value
+    if row.verdict.framed and row.verdict.by_units:
+        return row.verdict.framed.p_value
+    evidence = best(row)
+    return None if evidence is None else evidence.p_value
+
+
+def best(row: Row) -> Evidence | None:
+    """Return the evidence of the path that decided, None where nothing was measured, or the hidden units decide."""
+    if row.verdict.by_units:
+        return None
+    path = row.verdict.decisive
+    return None if path is None else row.verdict.evidence[path]
+
+
+def inherited_share(row: Row) -> float | None:
+    """Return the share of what the model's units write that is inherited; None where it was not measured."""
+    measured = row.verdict.framed if row.verdict.by_units else best(row)
+    return measured.inherited.share if measured and measured.inherited else None
+
+
+def outcome(row: Row) -> str:
+    """Return what became of one claim in one sentence on one line."""
+    base, evidence = about(row), best(row)
+    trace = row.verdict.trace
+    measured = f" ({figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
+    if row.verdict.framed and row.verdict.by_units:
+        framed = row.verdict.framed
+        measured = f" ({units.inherited(framed)} of its units inherited, p = {units.p_value(framed)})"
+    why = f": {reason(row)}" if row.verdict.reason else ""
+    return f"{base} is {row.verdict.words}{measured}{why}{waivers.besides(row)}"
+
+
+def figures(evidence: Evidence) -> str:
+    """Return score, share and p-value of one path."""
+    shown = share(evidence)
+    return f"score {score(evidence)}, {f'{shown} inherited, ' if shown else ''}p = {evidence.p_value:.3g}"
+
+
+def reasons(report: Report) -> Iterator[str]:
+    """Yield the sentences that belong under the table: why a row is undecided, what several paths say together.
+
+    What concerns several rows is said once.
+    """
+    shared, noted = _shared(report), set[str]()
+    for row in report.rows:
+        base = about(row)
+        if row.verdict.reason and (bases := shared.pop(reason(row), None)):
+            yield f"{', '.join(bases)}: {reason(row)}"
+        if len(row.verdict.evidence) > 1:
+            several = row.verdict.evidence.values()
+            by = "; ".join(sorted({evidence.first.correction for evidence in several}))
+            yield f"{base}: {row.verdict.words} over {len(several)} paths, p-values corrected for all of them ({by})"
+        if row.verdict.trace:
+            yield from (f"{base}: {sentence}" for sentence in adapter.sentences(row.verdict.trace, row.layers))
+        yield from (*merge.sentences(row), *measured(row))
+        yield from (f"{base}: {sentence}" for sentence in units.summary(row.verdict.framed))
+        yield from relation.seen(row, about(row))
+        yield from left_out(row)
+        yield from (printable(note) for note in row.notes if note not in noted)
+        noted |= {*row.notes}
+        yield from origins(row)
+        yield from (*reading(row), *licences.sentences(report, row), *waivers.sentences(row, base))
+    if not report.rows:
+        yield NOTHING_DECLARED
+    yield from (*merge.remarks(report.rows), *remarks(report))
+
+
+def _shared(report: Report) -> dict[str, list[str]]:
+    """Each reason, with the bases whose rows have it."""
+    shared: dict[str, list[str]] = {}
+    for row in report.rows:
+        shared.setdefault(reason(row), []).append(about(row))
+    return shared
+
+
+def remarks(report: Report) -> Iterator[str]:
+    """Yield the sentences that concern what is declared as a whole: files that disagree, and what does not count."""
+    for conflict in report.conflicts:
+        yield f"Conflicting claims: {printable(conflict)}"
+    yield from map(printable, report.notes)
+
+
+def measured(row: Row) -> Iterator[str]:
+    """Yield how much is inherited, and what the score would be without any ancestry, along the path that decided."""
+    evidence = best(row)
+    if evidence is None or any(evidence.not_finite):
+        return
+    start = f"{about(row)}: "
+    if shown := share(evidence):
+        start += f"inherited {shown}; "
+    yield start + numbers.independent(evidence)
+    yield from (f"{about(row)}: {layers} of the base" for layers in numbers.came_from(evidence))
+
+
+def left_out(row: Row) -> Iterator[str]:
+    """Yield which layers are left out of the score."""
+    for path, evidence in row.verdict.evidence.items():
+        for who, layers in zip(("base", "model"), evidence.left_out, strict=True):
+            if layers:
+                start = f"{about(row)}: left out along {path}, for writing next to nothing"
+                yield f"{start}: {named(layers)} of the {who}"
+
+
+def origins(row: Row) -> Iterator[str]:
+    """Yield where a signature came from whose weights were not read in this run."""
+    for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
+        start = f"{about(row)}: the signature of {who}"
+        if origin and origin.kind == "cache":
+            yield f"{start} comes from the cache of this machine, made from its weights; --recompute reads them again"
+        if origin and origin.kind == "file":
+            yield f"{start} was given as a file; its weights were not read"
+        if origin and origin.kind == "published":
+            files = ", ".join(f"{printable(file, 300)} (sha256 {sha256})" for file, sha256 in origin.files.items())
+            yield (
+                f"{start} is published in {printable(origin.repository, 200)}: {files}; trusted because "
+                f"{printable(origin.trusted, 300)}. Its weights were not read; --recompute reads them"
+            )
+
+
+def reading(row: Row) -> Iterator[str]:
+    """Yield which depths are compared, how much was read, where it was not all, and what came over the network."""
+    for path, evidence in row.verdict.evidence.items():
+        depths = [len(layers) + len(silent) for layers, silent in zip(evidence.layers, evidence.left_out, strict=True)]
+        if evidence.analyses == 1 and depths[0] != depths[1]:
+            yield (
+                f"{about(row)}: along {path} the base has {depths[0]} layers and the model "
+                f"{depths[1]}; the score is that of the {min(depths)} that are paired"
+            )
+    early = [evidence for evidence in row.verdict.evidence.values() if evidence.analyses > 1]
+    read = max((evidence.read for evidence in early), default=0)
+    if row.layers is not None and 0 < read < row.layers:
+        yield (
+            f"{about(row)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
+            f"drawn in a random order{numbers.of_each(early[0])}, at one of {early[0].analyses} interim analyses, "
+            f"for which p is corrected (Bonferroni); {_missed(row)}--budget full reads them all"
+        )
+    for name, traffic in row.traffic.items():
+        yield (
+            f"{printable(name, 200)}: {traffic.moved / 1e6:.1f} of {traffic.stored / 1e6:.1f} MB "
+            f"({traffic.moved / max(traffic.stored, 1):.1%}) came over the network, in {traffic.requests} requests"
+        )
+
+
+def _missed(row: Row) -> str:
+    """What an early UNRELATED does not exclude, as the beginning of a phrase."""
+    least = graft(row.layers) if isinstance(row.verdict, Unrelated) and row.layers else 0
+    return f"copies of fewer than {least} layers may be among those that were not read; " if least else ""
+
+
+def layers_read(paths: Sequence[Evidence]) -> str:
+    """Return the numbers of the model's layers that were read."""
+    return spans(sorted({number for evidence in paths for number in (*evidence.layers[1], *evidence.left_out[1])}))
+
+
+def reason(row: Row) -> str:
+    """Return why a row is undecided, without the name of the base in front; empty if the evidence speaks for itself."""
+    return printable(row.verdict.reason).removeprefix(f"{printable(row.claim.base, 200)}: ")
+
+
+def settings(report: Report) -> str:
+    """Return the recipe and the test in one sentence: what has to be the same for a number to come out again."""
+    recipe, options = report.options.recipe, report.options
+    probes = "exact" if recipe.probes is None else f"{recipe.probes} probes"
+    measured_paths = [evidence for row in report.rows for evidence in row.verdict.evidence.values()]
+    few = any(row.verdict.trace and row.verdict.trace.analyses > 1 for row in report.rows)
+    seeded = options.order_seed is not None and (few or any(map(numbers.drawn, measured_paths)))
+    drawn = f"; layers and units drawn by order seed {options.order_seed}" if seeded else ""
+    return (
+        f"Recipe {recipe.option}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "
+        f"coordinates (seed {options.seed}); alpha {options.alpha:g}{drawn}; verified with more than "
+        f"{options.min_share:.0%} inherited."
+    )

@@ -1,0 +1,144 @@
+"""Specimen: one tiny model in memory beside the same model read back from disk."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+
+from hf_lineage.architecture import KERNEL, LayerSet, Layout, bind
+from hf_lineage.architecture.loading import as_listed
+from hf_lineage.architecture.registry import Factorization, Slot, lookup, prefixes
+from hf_lineage.checkpoint import open_checkpoint
+from hf_lineage.hub import resolve
+from hf_lineage.running.model.inputs import runner, sample
+from hf_lineage.running.model.models import tiny_model
+from hf_lineage.signature import RECIPES, Array
+from hf_lineage.signature.products import Read, terms
+
+PLAIN = RECIPES["paper"]
+READERS = {"mlp": ("up",), "mlp_gate": ("gate",), "value_output": ("value",), "query_key": ("query", "key")}
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """One tiny model in memory and the same model read back from disk."""
+
+    model: Any
+    layout: Layout
+    shapes: Mapping[str, tuple[int, ...]]
+    read: Read
+    inputs: Callable[[Any, int, int], dict[str, torch.Tensor]] = sample
+    """What the model takes to read so many sequences of so many tokens."""
+    owners: dict[str, torch.nn.Module] = field(default_factory=dict)
+
+    def run(self, batch: int, length: int, placed: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
+        """Run the model on so many sequences, of what it can be told of their places only what it takes."""
+        base = runner(self.model)
+        accepted = inspect.signature(base.forward).parameters
+        base(**self.inputs(base, batch, length), **{name: place for name, place in placed.items() if name in accepted})
+
+    def owner(self, tensor: str) -> torch.nn.Module:
+        """The module that holds a tensor of the file, found by its values: in memory it may be named otherwise."""
+        if tensor not in self.owners:
+            self.owners[tensor] = self._holder(self.read(tensor).ravel())
+        return self.owners[tensor]
+
+    def readers(self, path: str) -> list[tuple[int, LayerSet, list[torch.nn.Module]]]:
+        """Every matrix set of a path with its layer and its readers' modules; what a file packs may be apart there."""
+        roles = READERS[path]
+        by_set = []
+        for number, sets in enumerate(self.layout.sets(path)):
+            for each, term in zip(sets, terms(self.layout, path, number, PLAIN, self.read), strict=True):
+                rows = {roles[0]: term.out[:, 0], roles[-1]: term.inn[0]}
+                by_set.append((number, each, [self._reading(each.slots[role], rows[role]) for role in roles]))
+        return by_set
+
+    def _reading(self, slot: Slot, row: Array) -> torch.nn.Module:
+        if slot.latent or len(self.shapes[slot.tensor]) == KERNEL:
+            return self.owner(slot.tensors[:2][-1])
+        return self._holder(row)
+
+    @functools.cached_property
+    def stack(self) -> tuple[str, ...]:
+        """Prefixes of the layers in memory that the factorization speaks of."""
+        readers = {module for path in self.layout.paths for _, _, modules in self.readers(path) for module in modules}
+        names = [name for name, module in self.model.named_modules() if module in readers]
+        numbers = sorted({prefix.count("{") for prefix in prefixes(self.layout.factorization)}, reverse=True)
+        layer = re.compile("|".join(rf"(?:(?:.*?\.|)\d+\.){{{count}}}" for count in numbers))
+        return tuple({match[0] for name in names if (match := layer.match(name))})
+
+    def _holder(self, values: Array) -> torch.nn.Module:
+        """The first module with a parameter that holds all of the first few values."""
+        modules, numbers, parameters = self._index
+        parts = values[:8].astype(np.float64)
+        ends = zip(np.searchsorted(numbers, parts, "left"), np.searchsorted(numbers, parts, "right"), strict=True)
+        holder: torch.nn.Module = modules[
+            min(set.intersection(*(set(parameters[start:stop].tolist()) for start, stop in ends)))
+        ]
+        return holder
+
+    @functools.cached_property
+    def _index(self) -> tuple[list[torch.nn.Module], np.ndarray, np.ndarray]:
+        """The module of every parameter, all numbers sorted, and which parameter each is from."""
+        held = [(module, parameter) for module in self.model.modules() for parameter in module.parameters(False)]
+        numbers = np.concatenate([parameter.detach().double().flatten().numpy() for _, parameter in held])
+        parameters = np.repeat(np.arange(len(held)), [parameter.numel() for _, parameter in held])
+        order = np.argsort(numbers, kind="stable")
+        return [module for module, _ in held], numbers[order], parameters[order]
+
+    def scale(self, each: LayerSet) -> torch.nn.Parameter | None:
+        """The plain gain, no norm's, that a set's output is multiplied with."""
+        if each.output_norm is None or is_norm(owner := self.owner(each.output_norm)):
+            return None
+        values = torch.from_numpy(self.read(each.output_norm))
+        return next(p for p in owner.parameters(recurse=False) if same(p, values))
+
+    def sets(self, path: str) -> Iterator[tuple[int, LayerSet]]:
+        """Every matrix set of a path with its layer."""
+        for layer, sets in enumerate(self.layout.sets(path)):
+            yield from ((layer, each) for each in sets)
+
+
+def specimen(name: str, folder: Path, wanted: dict[str, Any], factorization: Factorization | None = None) -> Specimen:
+    """Save a tiny model, read it back and bind it, by the registry's own choice unless a factorization is given."""
+    model = tiny_model(name, wanted)
+    model.save_pretrained(folder)
+    return read_back(model, folder, factorization)
+
+
+def read_back(model: Any, folder: Path, factorization: Factorization | None = None) -> Specimen:
+    """Return a model beside what is read from the folder in which it was saved."""
+    repo = resolve(str(folder))
+    checkpoint, config = open_checkpoint(repo), as_listed(repo.config())
+    chosen = factorization or lookup(config)[1]
+    layout = bind(chosen, checkpoint.shapes, config)
+    return Specimen(model, layout, checkpoint.shapes, checkpoint.with_whole_numbers(layout.tables).read)
+
+
+def is_norm(module: torch.nn.Module) -> bool:
+    """Whether transformers calls a module a norm."""
+    return "norm" in type(module).__name__.lower()
+
+
+def of_pictures(module: Any) -> bool:
+    """Whether a module reads and gives out pictures: (batch, width, height of the picture, width of the picture)."""
+    return isinstance(module, torch.nn.Module) and type(module).__name__.endswith("2d")
+
+
+def fixed(module: torch.nn.Module) -> bool:
+    """Whether a module multiplies every channel with a number of its own: a batch norm that is not trained."""
+    return isinstance(module, torch.nn.BatchNorm2d)
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors are equal up to rounding."""
+    return a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=1e-4, atol=1e-4)

@@ -1,0 +1,2 @@
+from .outcome import Proof as Proof
+from .proving import prove as prove

@@ -1,0 +1,101 @@
+"""Arrays: the few operations that NumPy, which computes on the CPU, and torch, which computes on GPUs, do differently.
+
+Everything else that is computed on weights is written once, with operators and methods that both have.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.checkpoint import widen
+
+Tensor: TypeAlias = Any
+"""An array of NumPy, or a tensor of torch on a GPU."""
+
+
+def on_host(array: Tensor) -> NDArray[Any]:
+    """Return an array of NumPy with these values; one that is NumPy's already is returned itself."""
+    return array if isinstance(array, np.ndarray) else array.cpu().numpy()
+
+
+def beside(array: NDArray[Any], other: Tensor) -> Tensor:
+    """Return these values as an array of the kind of `other`, on its device."""
+    if isinstance(other, np.ndarray):
+        return array
+    import torch
+
+    return torch.from_numpy(array).to(other.device)
+
+
+def on_device(array: NDArray[Any], device: int | str) -> Tensor:
+    """Return these values on a device: `cpu` is NumPy's, any other name or number is torch's.
+
+    From pinned memory a GPU copies them while it computes.
+    """
+    if device == "cpu":
+        return array
+    import torch
+
+    # torch warns of what cannot be written, such as heads that are shared.
+    stored = np.require(array, requirements=("C", "W"))
+    numbers = torch.from_numpy(stored.reshape(-1).view(np.uint8)).view(getattr(torch, array.dtype.name))
+    tensor = numbers.view(array.shape)
+    place = torch.device(device)
+    return tensor.pin_memory().to(place, non_blocking=True) if place.type == "cuda" else tensor.to(place)
+
+
+def empty(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Return an uninitialised array in float32 of the kind of `like`, on its device."""
+    if isinstance(like, np.ndarray):
+        return np.empty(shape, np.float32)
+    import torch
+
+    return like.new_empty(shape, dtype=torch.float32)
+
+
+def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Return zeros in float32 of the kind of `like`, on its device."""
+    made = empty(shape, like)
+    made[...] = 0
+    return made
+
+
+def fill(target: Tensor, stored: Tensor) -> None:
+    """Write stored numbers into an array in float32 of the same shape."""
+    if isinstance(target, np.ndarray):
+        widen(target, stored)
+    else:
+        target.copy_(stored.contiguous())
+
+
+def by_columns(matrix: Tensor) -> bool:
+    """Return whether the numbers of a column lie side by side in memory, and those of a row do not."""
+    if isinstance(matrix, np.ndarray):
+        return matrix.strides[-1] != matrix.itemsize and matrix.strides[0] == matrix.itemsize
+    return bool(matrix.stride(-1) != 1 and matrix.stride(0) == 1)
+
+
+def dots(one: Tensor, other: Tensor) -> Tensor:
+    """Return the inner product of every row of one matrix with the same row of another, (t,)."""
+    if not isinstance(one, np.ndarray):
+        return (one * other).sum(axis=1)
+    if by_columns(one) and by_columns(other):
+        return np.ones(one.shape[1], np.float32) @ (one.mT * other.mT)
+    return np.vecdot(one, other)
+
+
+def columns(rows: Tensor, chosen: Tensor) -> Tensor:
+    """Return some columns (m,) of rows (t, width), (t, m)."""
+    if not isinstance(rows, np.ndarray):
+        return rows.index_select(1, chosen)
+    return rows.mT.take(chosen, axis=0).mT if by_columns(rows) else rows.take(chosen, axis=1)
+
+
+def largest(rows: Tensor) -> NDArray[np.float64]:
+    """Return the largest absolute value in every row (t,), as NumPy's."""
+    sizes = abs(rows)
+    most = sizes.max(axis=1) if isinstance(sizes, np.ndarray) else sizes.amax(dim=1)
+    return on_host(most).astype(np.float64)

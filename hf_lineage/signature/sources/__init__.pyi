@@ -1,0 +1,13 @@
+from . import cache as cache
+from . import published as published
+from . import publishing as publishing
+from . import store as store
+from . import trust as trust
+from .origin import CACHE as CACHE
+from .origin import FILE as FILE
+from .origin import WEIGHTS as WEIGHTS
+from .origin import Origin as Origin
+from .publishing import Published as Published
+from .store import encode as encode
+from .store import load_signature as load_signature
+from .verification import Model as Model

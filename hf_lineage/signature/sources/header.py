@@ -1,0 +1,155 @@
+"""Header: the metadata of a signature file, checked against bounds before any array is allocated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from hf_lineage.architecture.registry import MOST_LAYERS, PATHS
+from hf_lineage.errors import SignatureError, printable
+from hf_lineage.files import Stamp, read_into
+from hf_lineage.signature.recipe import READER_SUMS, ROWS, Recipe
+from hf_lineage.signature.stream import JOINED
+from hf_lineage.signature.values import PARTS, WIDEST
+
+FORMAT, VERSION = "hf-lineage signature", 3
+NUMPY: dict[str, np.dtype[Any]] = {
+    "F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U8": np.dtype("u1"),
+}  # fmt: skip
+STORED = dict(zip(PARTS, ("F32", "F32", "F64", "F64", "F64"), strict=True))
+"""Stored array of a path -> its number format."""
+JOINS = "joins"
+"""The array that says what the branches of a path are added to, (L, 4)."""
+UNITS = {"units": "I64", "weight": "F32"} | dict.fromkeys(ROWS, "U8")
+"""Stored array of its units -> its number format: the count of each layer, then the units of all layers in order."""
+PER_UNIT = tuple(UNITS)[1:]
+READERS = "readers"
+"""The array of a path that only files of merges and of their parents hold."""
+
+
+class _Format(msgspec.Struct):
+    format: str
+    version: int
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The metadata of a file, as JSON under the key `signature`."""
+
+    format: str
+    version: int
+    model: str
+    commit: str | None = msgspec.field(name="revision")
+    architecture: str
+    factorization: str
+    exchangeable: bool
+    width: Annotated[int, msgspec.Meta(ge=2, le=WIDEST)]
+    layers: Annotated[int, msgspec.Meta(ge=1, le=MOST_LAYERS)]
+    paths: tuple[str, ...]
+    recipe: Recipe
+    without: dict[str, tuple[int, ...]] = {}
+    widths: dict[str, tuple[int, ...]] = {}
+    made_from: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    reservations: tuple[str, ...] = ()
+    own_code: str = ""
+    sections: dict[str, msgspec.Raw] = {}
+    """What later versions add to a file of this format version, each with arrays of its own; not read here."""
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """Array that a file holds for every path -> its number format."""
+        return STORED | {JOINS: "F64"} | UNITS
+
+
+def provenance(opened: Any, file: Path) -> Provenance:
+    """Return the metadata of a file; SignatureError if it is not a signature, or of an unknown version."""
+    metadata = (opened.metadata() or {}).get("signature")
+    if metadata is None:
+        raise SignatureError(f"{file} is not a signature; write one with `hf-lineage extract MODEL -o FILE`")
+    stated = msgspec.json.decode(metadata, type=_Format)
+    if stated.format != FORMAT or stated.version != VERSION:
+        raise SignatureError(f"{file} has format version {stated.version}, not {VERSION}; extract it again")
+    whole = msgspec.json.decode(metadata, type=Provenance)
+    # Paths that a later version has added have arrays of their own, which need not be read.
+    known = tuple(path for path in whole.paths if path in PATHS)
+    return msgspec.structs.replace(whole, paths=known or whole.paths)
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """One array as the header describes it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+
+
+def stored_arrays(opened: Any, begin: int) -> dict[str, StoredArray]:
+    """Return name -> array, in the order of their bytes; ValueError for a number format that is not read."""
+    arrays = {}
+    for name in opened.offset_keys():
+        view = opened.get_slice(name)
+        array = StoredArray(view.get_dtype(), tuple(view.get_shape()), begin)
+        if array.dtype not in NUMPY:
+            # NumPy does not have all number formats of safetensors.
+            raise ValueError(f"{printable(name, 200)} is stored as {array.dtype}, not as one of {', '.join(NUMPY)}")
+        begin += math.prod(array.shape) * NUMPY[array.dtype].itemsize
+        arrays[name] = array
+    return arrays
+
+
+def check_bounds(metadata: Provenance, arrays: Mapping[str, StoredArray]) -> None:
+    """Raise ValueError unless numbers, widths and arrays fit each other, SignatureError for one of another shape."""
+    if not metadata.paths or not set(metadata.paths) <= set(PATHS) or len(set(metadata.paths)) < len(metadata.paths):
+        raise ValueError(f"its paths are {', '.join(map(repr, metadata.paths))}, not some of {', '.join(PATHS)}")
+    dimension = metadata.recipe.dimension(metadata.width)
+    for path in metadata.paths:
+        absent, widths = metadata.without.get(path, ()), metadata.widths.get(path, ())
+        rows = metadata.layers - len(absent)
+        if (
+            rows < 1
+            or sorted(set(absent)) != list(absent)
+            or not all(0 <= number < metadata.layers for number in absent)
+        ):
+            raise ValueError(
+                f"{path} is said to be missing from layers that are not some of 0 to {metadata.layers - 1} in order"
+            )
+        if widths and (len(widths) != rows or not 2 <= min(widths) <= max(widths) <= dimension):
+            raise ValueError(f"{path} has {len(widths)} widths for {rows} layers, or others than 2 to {dimension}")
+        m = min(metadata.recipe.coordinates, dimension, *widths)
+        shapes: list[tuple[int, ...] | None] = [
+            (rows, dimension, metadata.recipe.columns(metadata.width)),
+            (rows, m, m),
+        ]
+        shapes += [(rows,)] * 3 + [(rows, JOINED)] + [(rows,)] * len(UNITS)
+        for (part, dtype), shape in zip(metadata.parts.items(), shapes, strict=True):
+            _fits(metadata, f"{path}.{part}", arrays.get(f"{path}.{part}"), dtype, None if part in PER_UNIT else shape)
+        if (readers := arrays.get(f"{path}.{READERS}")) is not None:
+            shape = (rows, READER_SUMS, metadata.recipe.columns(metadata.width))
+            _fits(metadata, f"{path}.{READERS}", readers, "F32", shape)
+
+
+def _fits(
+    metadata: Provenance, name: str, array: StoredArray | None, dtype: str, shape: tuple[int, ...] | None
+) -> None:
+    """Raise unless an array is there, in this number format and of this shape, if it has to have one."""
+    if array is None or array.dtype != dtype:
+        stored = f"stored as {array.dtype}" if array else "missing"
+        raise ValueError(f"{name} is {stored}, not stored as {dtype}")
+    if shape is not None and array.shape != shape:
+        raise SignatureError(
+            f"{printable(metadata.model, 200)}: {name} has shape {array.shape}, its recipe asks for {shape}"
+        )
+
+
+def read(file: Path, stored: StoredArray, stamp: Stamp) -> np.ndarray[Any, Any]:
+    """Return one array; raise OSError if the file is no longer what it was when its header was read."""
+    array: np.ndarray[Any, Any] = np.empty(stored.shape, dtype=NUMPY[stored.dtype])
+    read_into(file, stored.start, memoryview(array.reshape(-1).view(np.uint8).data), stamp)
+    return array

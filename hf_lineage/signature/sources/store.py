@@ -1,0 +1,143 @@
+"""A Signature as one safetensors file: the arrays as tensors, recipe and provenance as metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import safetensors
+from safetensors.numpy import save
+
+from hf_lineage.errors import OptionError, SignatureError, remedy
+from hf_lineage.files import opened_header, write_output
+from hf_lineage.signature.recipe import ROWS
+from hf_lineage.signature.sources.header import (
+    FORMAT,
+    JOINS,
+    PER_UNIT,
+    READERS,
+    VERSION,
+    Provenance,
+    check_bounds,
+    provenance,
+    read,
+    stored_arrays,
+)
+from hf_lineage.signature.stream import JOINED
+from hf_lineage.signature.values import PARTS, PathSignature, Signature, UnitCodes
+
+LARGEST_HEADER = 2**20
+"""Bytes; the header of a signature has some thousand."""
+FINITE = frozenset({"sketch", "corner", "weight", JOINS, READERS})
+"""The arrays in which a broken branch has zeros."""
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+def save_signature(signature: Signature, file: str | PathLike[str]) -> None:
+    """Write a signature, whole or not at all.
+
+    Raise SignatureError if the file cannot be written, or if the residuals are not in memory.
+    """
+    write_output(Path(file), encode(signature))
+
+
+def encode(signature: Signature) -> bytes:
+    """Return a signature as the content of a file; raise SignatureError if the residuals are not in memory."""
+    if not all(isinstance(path.sketch, np.ndarray) for path in signature.paths.values()):
+        raise SignatureError(
+            f"{signature.model}: the exact residuals do not fit in memory, so there is nothing to write; "
+            "raise --max-memory or leave --exact out"
+        )
+    fields = {name: getattr(signature, name) for name in Provenance.__struct_fields__ if hasattr(signature, name)}
+    fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}
+    metadata = Provenance(
+        **fields,
+        widths={
+            path: path_signature.widths for path, path_signature in signature.paths.items() if path_signature.widths
+        },
+    )
+    tensors = {
+        f"{path}.{part}": np.ascontiguousarray(rows)
+        for path, path_signature in signature.paths.items()
+        for part, rows in _arrays(path_signature).items()
+        if part in metadata.parts
+    }
+    tensors |= {
+        f"{path}.{READERS}": np.ascontiguousarray(path_signature.readers)
+        for path, path_signature in signature.paths.items()
+        if path_signature.readers is not None
+    }
+    return save(tensors, metadata={"signature": msgspec.json.encode(metadata).decode()})
+
+
+def load_signature(file: str | PathLike[str]) -> Signature:
+    """Read a signature back, bit for bit; raise SignatureError if it is not a signature, or of another version.
+
+    Every number in its metadata is checked against bounds and against the header of the file before arrays of these
+    sizes are allocated.
+    """
+    file = Path(file)
+    try:
+        with opened_header(file, LARGEST_HEADER) as (opened, begin, stamp):
+            metadata = provenance(opened, file)
+            places = stored_arrays(opened, begin)
+        check_bounds(metadata, places)
+        arrays = {
+            path: {part: read(file, places[f"{path}.{part}"], stamp) for part in metadata.parts}
+            for path in metadata.paths
+        }
+        for path in metadata.paths:
+            if (stored := places.get(f"{path}.{READERS}")) is not None:
+                arrays[path][READERS] = read(file, stored, stamp)
+    except (OSError, safetensors.SafetensorError, ValueError, RecursionError, OptionError) as error:
+        what = remedy(error, "extract it again")
+        raise SignatureError(f"{file} cannot be read as a signature: {error}; {what}") from None
+    if not all(map(_usable, arrays.values())):
+        raise SignatureError(f"{file} holds numbers that are not finite; extract it again")
+    fields = {name: getattr(metadata, name) for name in Signature.__dataclass_fields__ if name != "paths"}
+    return Signature(
+        **fields,
+        paths={
+            path: _path(file, path, path_arrays, metadata.widths.get(path, ())) for path, path_arrays in arrays.items()
+        },
+    )
+
+
+def _arrays(path: PathSignature) -> dict[str, np.ndarray[Any, Any]]:
+    """All arrays that a file can hold of one path."""
+    counts = np.array([len(codes.weight) for codes in path.units], dtype=np.int64)
+    rows = {part: np.concatenate([getattr(codes, part) for codes in path.units]) for part in PER_UNIT if path.units}
+    joins = np.zeros((len(path.norm), JOINED)) if path.joins is None else path.joins
+    return {part: getattr(path, part) for part in PARTS} | {JOINS: joins, "units": counts} | rows
+
+
+def _path(file: Path, path: str, arrays: Arrays, widths: tuple[int, ...]) -> PathSignature:
+    """The signature of one path, made from its stored arrays."""
+    parts: dict[str, Any] = {part: arrays[part] for part in (*PARTS, JOINS, READERS) if part in arrays}
+    counts, rows = arrays["units"], [arrays[part] for part in PER_UNIT]
+    dimensions = [array.ndim for array in (counts, *rows)] == [1, 1, *[2] * len(ROWS)]
+    if not dimensions or (counts < 0).any() or {len(array) for array in rows} != {counts.sum()}:
+        raise SignatureError(
+            f"{file}: {path}.units does not count the rows of what is stored of them; extract it again"
+        )
+    ends = np.cumsum(counts)
+    pieces = [[array[end - count : end] for array in rows] for end, count in zip(ends, counts, strict=True)]
+    return PathSignature(**parts, units=tuple(UnitCodes(*piece) for piece in pieces), widths=widths)
+
+
+def _usable(arrays: Arrays) -> bool:
+    """Whether each layer has finite numbers and no size below 0, or marks a broken branch: NaN sizes, zeros else."""
+    sizes = [arrays[part] for part in ("trace", "norm", "writes")]
+    broken = np.logical_and.reduce([np.isnan(values) for values in sizes]) & ~np.any(arrays["corner"], axis=(1, 2))
+    finite = np.logical_and.reduce([np.isfinite(values) for values in sizes])
+    positive = np.logical_and.reduce([values >= 0 for values in sizes[1:]])
+    weights = arrays.get("weight", np.zeros(0))
+    return (
+        bool(np.all((finite & positive) | broken))
+        and all(np.isfinite(values).all() for name, values in arrays.items() if name in FINITE)
+        and not (weights < 0).any()
+    )

@@ -1,0 +1,119 @@
+"""Stream: how large the residual stream is where a branch is added to it, from a few rows of what else writes into it.
+
+What a branch writes counts beside the stream that it joins: units that are stored and alive change nothing in a model
+whose embedding, or whose attention, is a thousand times as loud. An estimate within a small factor is enough, so that
+only a few rows of each matrix are read, drawn anew for every check: whoever knew them could keep them quiet.
+
+After a norm (gains folded) a branch reads x ~ N(0, I). Sizes below are the expected norms of what is added to it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.architecture import LayerSet, Layout
+from hf_lineage.architecture.registry import BRANCH_ROLES, PATHS, as_names, setting
+from hf_lineage.checkpoint import Checkpoint, single
+from hf_lineage.signature.recipe import Vector
+from hf_lineage.signature.stream.unmeasured import Unmeasured
+from hf_lineage.signature.stream.writers import LARGEST
+from hf_lineage.signature.units import MOST_DECODED, ROWS_READ, Draw, bounded
+
+USUAL = 0.75
+"""The quantile of the sizes of token rows that counts as the size of the embedding: neither a few loud tokens that are
+never used, nor many quiet ones, decide it."""
+WIDTH_ROOT, NORMALISED = "width_root", "normalised"
+"""Stand for the root of the width where a class multiplies the rows of its embedding with it, and for rows that are
+divided by their size."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The residual stream of a model: how large it is at the beginning, and what the branches of its layers add."""
+
+    checkpoint: Checkpoint
+    layout: Layout
+    config: Mapping[str, Any]
+    seed: int
+    """Of the rows that are read."""
+
+    def joins(self, path: str, layers: Sequence[int]) -> Vector:
+        """Return what a path is added to in some layers, (L, 4), and ask for all that is read of it at once.
+
+        It is how large the stream is before the first layer, how much the other branches of a layer write, and how
+        strongly acts what is not measured (`Unmeasured.gains`). Where a norm of the stream itself feeds the branch, the
+        stream has the size of its gain, whatever came before.
+        """
+        self._fetch([layer_set for layer in layers for layer_set in self._others(path, layer)])
+        gains = Unmeasured(self.checkpoint, self.layout, self._draw).gains(path, layers)
+        return np.array([self._joined(path, *each) for each in zip(layers, gains, strict=True)])
+
+    def _joined(self, path: str, layer: int, unmeasured: Vector) -> tuple[float, float, float, float]:
+        fed_by = next((layer_set.fed_by for layer_set in self.layout.sets(path)[layer]), None)
+        if fed_by:
+            return self._draw.length(fed_by), 0.0, 0.0, 0.0
+        others = bounded(math.hypot(*map(self._draw.written, self._others(path, layer))))
+        return self._begins, others, *unmeasured.tolist()
+
+    @functools.cached_property
+    def _draw(self) -> Draw:
+        return Draw(self.checkpoint, self.layout, self.seed)
+
+    @functools.cached_property
+    def _begins(self) -> float:
+        """How large the stream is before the first layer; 0 where the registry names no embedding as wide as it is."""
+        factorization, tensors = self.layout.factorization, self.checkpoint.tensors
+        norms = (f"{name}.weight" for name in as_names(factorization.embedding_norm))
+        if norm := next((name for name in norms if name in tensors), None):
+            return self._draw.length(norm)
+        if NORMALISED in as_names(factorization.embedding_scale):
+            return math.sqrt(self.layout.width)
+        names = (f"{name}.weight" for name in as_names(factorization.embedding))
+        name = next((name for name in names if name in tensors), None)
+        if name is None or tensors[name].shape[1:] != (self.layout.width,):
+            return 0.0
+        read = self._some_rows(name)
+        sizes = np.where(np.isfinite(read).all(axis=1), np.linalg.norm(read, axis=1), LARGEST)
+        return bounded(float(np.quantile(sizes, USUAL)) * self._scale) if len(sizes) else 0.0
+
+    def _some_rows(self, name: str) -> NDArray[np.float64]:
+        """A few rows of a table, or all of one that has to be decoded as a whole; none if that is too large."""
+        parts, tensor = self.checkpoint.row_parts(name), self.checkpoint.tensors[name]
+        if not parts:
+            whole = not tensor.refusal and tensor.numbers <= MOST_DECODED
+            return single(self.checkpoint.read(name)).astype(np.float64) if whole else np.zeros((0, self.layout.width))
+        runs = self._draw.runs(name, tensor.shape[0], ROWS_READ)
+        pieces = [part.rows(run) for run in runs for part in parts]
+        self.checkpoint.prefetch_pieces(pieces, gap=0)
+        return single(self.checkpoint.read_pieces(name, pieces)).astype(np.float64)
+
+    @property
+    def _scale(self) -> float:
+        """What the rows of the embedding are multiplied with."""
+        names = as_names(self.layout.factorization.embedding_scale)
+        stated = (setting(self.config, name) for name in names)
+        value = next((value for value in stated if value is not None), WIDTH_ROOT in names)
+        if isinstance(value, bool):
+            return math.sqrt(self.layout.width) if value else 1.0
+        return abs(float(value)) if isinstance(value, int | float) else 1.0
+
+    def _fetch(self, sets: Sequence[LayerSet]) -> None:
+        """Ask for what is read of some sets in the background; between its rows lies nearly all of a narrow model."""
+        self.checkpoint.prefetch_pieces(itertools.chain(*map(self._draw.stored, sets)), gap=0)
+
+    def _others(self, path: str, layer: int) -> Iterator[LayerSet]:
+        """The sets of the other branches of a layer, of the experts of one router one that is drawn; not of stacks."""
+        for branch in BRANCH_ROLES:
+            every = self.layout.branches[branch][layer] if branch != PATHS[path].branch else ()
+            sets = [layer_set for layer_set in every if not layer_set.stacked]
+            for router in dict.fromkeys(layer_set.router for layer_set in sets):
+                alike = [layer_set for layer_set in sets if layer_set.router == router]
+                yield from alike if router is None else [alike[self._draw.number(f"{router} expert", len(alike))]]

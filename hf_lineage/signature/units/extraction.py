@@ -1,0 +1,151 @@
+"""Read units: the hidden units of some layers, of all experts together, seen through a matrix, layer by layer."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from hf_lineage.architecture import Layout
+from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.signature.computing import Share, workers
+from hf_lineage.signature.products import Probes, Term, row_norms, tensors, terms, written
+from hf_lineage.signature.recipe import RECIPES, Array, Vector
+from hf_lineage.signature.stream import JOINED, Stream
+from hf_lineage.signature.units.rows import UnitRows
+from hf_lineage.signature.units.statistics import survey
+from hf_lineage.signature.units.subsample import Keep, Numbers, everything, experts_of
+
+PATH = "mlp"
+"""The path whose hidden units are compared."""
+RECIPE = RECIPES["robust"]
+"""How their rows are formed: gains folded in, means removed, weighed by activity."""
+LIGHT = replace(RECIPE, probes=1, coordinates=2)
+"""The same with next to no sketch: what is asked for is how much every unit writes."""
+WIDE = 1024
+"""Rows in coordinates of their own that are longer are kept in half precision: of length 1, they need no more."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the hidden units of a layer weigh, which is measured once however often they are seen."""
+
+    experts: tuple[Vector, ...]
+    """What the units of each expert write; a dense layer is one expert."""
+    writes: float
+    """What the layer writes."""
+    joins: tuple[float, ...]
+    """What the layer is added to, as in `PathSignature.joins`."""
+
+
+def obstacle(layout: Layout) -> str:
+    """Return why the hidden units of a model are not compared one by one, as a phrase after its name; else empty."""
+    if PATH not in layout.paths:
+        return "has no MLP"
+    return "has layers of unlike widths" if len(set(layout.widths)) > 1 else ""
+
+
+def unit_rows(
+    checkpoint: Checkpoint,
+    layout: Layout,
+    layers: Collection[int],
+    through: Array | None,
+    keep: Keep = everything,
+    known: dict[int, Measured] | None = None,
+    gates: bool = True,
+    *,
+    stream: Stream | None = None,
+) -> dict[int, UnitRows]:
+    """Return the hidden units of those of these layers that have an MLP, seen through a matrix (s, d).
+
+    Without a matrix they are in the coordinates of their own stream. Of a layer with experts only those are held in
+    memory that are kept. What units weigh is taken from what is known, or measured and put there. Gates are read where
+    they are asked for, or needed to weigh units. Raise as `Checkpoint.read` does.
+    """
+    known = {} if known is None else known
+    rows: dict[int, UnitRows] = {}
+    with workers() as share:
+        for number in (number for number in layout.numbers(PATH) if number in layers):
+            recipe = replace(RECIPE, activity=number not in known, gates=gates)
+            checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
+            branch = list(terms(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
+            experts = experts_of(layout.sets(PATH)[number])
+            if number not in known:
+                known[number] = _measured(branch, experts, share)
+                if stream:
+                    known[number] = replace(known[number], joins=tuple(stream.joins(PATH, (number,))[0].tolist()))
+            rows[number] = _layer(branch, experts, known[number], _View(through, share, keep, gates))
+    return rows
+
+
+@dataclass(frozen=True)
+class _View:
+    """How the units of a layer are seen."""
+
+    through: Array | None
+    share: Share
+    keep: Keep
+    gates: bool
+    """Whether the gates of gated units are among what is seen."""
+
+    def width(self, own: int) -> int:
+        """Return how many coordinates that gives, from those of the stream."""
+        return own if self.through is None else len(self.through)
+
+
+def _measured(branch: Sequence[Term], experts: Sequence[Sequence[int]], share: Share) -> Measured:
+    surveys = [survey(term, Probes.of(LIGHT, term.reader.shape[1]), share) for term in branch]
+    weight = np.concatenate([units.norm for units in surveys])
+    ends = accumulate((size for own in experts for size in own), initial=0)
+    size = float(np.linalg.norm(weight))  # about the norm of the branch
+    writes = written(list(zip(branch, surveys, strict=True)), size, size)
+    return Measured(tuple(weight[start:stop] for start, stop in pairwise(ends)), writes, joins=(0.0,) * JOINED)
+
+
+def _layer(branch: Sequence[Term], experts: Sequence[Sequence[int]], measured: Measured, view: _View) -> UnitRows:
+    """The kept hidden units of a layer, each over the norm of its whole row."""
+    parts = measured.experts
+    kept = view.keep(parts)
+    seen, first = list[tuple[Array, Array, Array, Vector]](), 0
+    for term, own in zip(branch, experts, strict=True):
+        starts = accumulate(own[:-1], initial=0)
+        places = [part + start for part, start in zip(kept[first : first + len(own)], starts, strict=True)]
+        seen.append(_seen(replace(term, inside=None), np.concatenate(places), view))
+        first += len(own)
+    inner, outer, gate = (np.concatenate([one[side] for one in seen]) for side in range(3))
+    norms = np.concatenate([one[3] for one in seen], axis=1)
+    chosen = np.concatenate([part[places] for part, places in zip(parts, kept, strict=True)])
+    counts = tuple(map(len, kept)) if len(parts) > 1 else ()
+    return UnitRows(
+        inner, outer, gate, chosen, norms, measured.writes, measured.joins, counts,
+        len(chosen) / max(sum(map(len, parts)), 1),
+    )  # fmt: skip
+
+
+def _seen(term: Term, kept: Numbers, view: _View) -> tuple[Array, Array, Array, Vector]:
+    """What the kept units of a term read and write, their gates, (u, s) each, and the norms of the former, (2, u)."""
+    places = np.full(len(term.reader), -1)
+    places[kept] = np.arange(len(kept))
+    width = view.width(term.reader.shape[1])
+    widths = (width, width, width if term.gate else 0)
+    inner, outer, gate = (np.empty((len(kept), size), np.float16 if size > WIDE else np.float32) for size in widths)
+    sizes = np.empty((3, len(kept)))
+
+    def note(starts: Iterator[int]) -> None:
+        for tile in term.tiles(starts):
+            here = places[tile.units]
+            mine = here >= 0
+            for side, (seen, rows) in enumerate(((inner, tile.inn), (outer, tile.out), (gate, tile.gate))):
+                if rows is None:
+                    continue
+                chosen = np.asarray(rows) if mine.all() else np.asarray(rows)[mine]
+                norms = row_norms(chosen)
+                over = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+                seen[here[mine]] = (chosen if view.through is None else chosen @ view.through.T) * over[:, None]
+                sizes[side, here[mine]] = norms
+
+    view.share(note, term.starts)
+    return inner, outer, gate, sizes[:2]

@@ -1,0 +1,147 @@
+"""Procrustes frame: how the residual coordinates of two models belong together, from their hidden units alone.
+
+An orthogonal change Q of the residual coordinates turns everything that a unit reads, a, and writes, b. What forms of
+all units, such as A = Σ n a aᵀ or M = Σ n b aᵀ, make of them, aᵀ A a or aᵀ M b, stays as it is, whatever the order of
+the units, so that these numbers describe a unit in any coordinates. Units of two models with like descriptions are
+pairs, many of them wrong. Pairs that are right agree with each other: the strongest direction v of
+
+    G_ij = (a_i · a_j)(a'_i · a'_j) + (b_i · b_j)(b'_i · b'_j)
+
+weighs them and finds their signs, for (a, b) and (-a, -b) are one unit (spectral matching: Leordeanu and Hebert 2005).
+Q is the polar factor of Σ v (a a'ᵀ + b b'ᵀ), the solution of the orthogonal Procrustes problem (Schönemann 1966);
+pairs are then made anew with it, until no more are found. For models of unlike widths Q is a partial isometry.
+What is seen through it at last is levelled, and has to be brought to length 1 again.
+
+Nothing in it depends on the order in which units are stored, so that a test of their order remains exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.signature.computing import inverse_root
+from hf_lineage.signature.recipe import Array, Vector, signs
+from hf_lineage.signature.units.pairs import LEAST, MUTUAL, OrderedUnits, distinct, pairs, product
+from hf_lineage.signature.units.rows import UnitRows
+from hf_lineage.signature.units.token_rows import seen_through
+
+MOST_UNITS = 2**14
+"""Units of a model that are matched at most, or as many as the width of its stream needs: those that write most of
+every layer."""
+LIVE = 1e-3
+"""A unit that weighs less than this share of the mean is left out."""
+DIRECTIONS, SPARE, POWERS = 512, 32, 8
+"""Coordinates in which units are matched; of wider streams those in which the units of the model lie most, by subspace
+iteration with some more directions (Halko, Martinsson and Tropp 2011)."""
+OVER, TAKEN = 4, 4.5
+"""Units at least, as a multiple of the coordinates: to fewer, coordinates can be fitted by chance. So many are taken,
+since those that write next to nothing are left out."""
+TILE = 2**10
+
+
+def most_of_a_layer(width: int, layers: int) -> int:
+    """Return how many units of each of so many layers are matched at most.
+
+    They are enough to fit the coordinates of a stream of this width to them.
+    """
+    return -(-max(MOST_UNITS, round(TAKEN * width)) // max(layers, 1))
+
+
+def pooled(layers: Sequence[UnitRows]) -> OrderedUnits:
+    """Return the units of some layers as one; those that write next to nothing are left out."""
+    added = [layer.weight * (layer.writes / max(float(layer.weight.sum()), 1e-300)) for layer in layers]
+    roots = [np.sqrt(layer / max(float(sum(map(np.sum, added))), 1e-300)) for layer in added]
+    mean = sum(map(np.sum, roots)) / max(sum(map(len, roots)), 1)
+    live = [np.flatnonzero(root > LIVE * mean) for root in roots]
+    ends = np.cumsum([0, *map(len, live)]).tolist()
+    inner, outer, weight = (
+        np.concatenate([side[units] for side, units in zip(sides, live, strict=True)])
+        for sides in ([layer.inner for layer in layers], [layer.outer for layer in layers], roots)
+    )
+    return OrderedUnits(inner, outer, weight.astype(np.float32), tuple(slice(*both) for both in pairwise(ends)))
+
+
+def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
+    """Return what the units of the base and of the candidate are multiplied with, (s, d) each, to be seen alike.
+
+    Raise NothingToCompare where there are too few units for the width of their streams.
+    """
+    widest = max(base.inner.shape[1], candidate.inner.shape[1])
+    if min(len(base.weight), len(candidate.weight)) < max(OVER * widest, MUTUAL):
+        raise NothingToCompare(f"too few hidden units to find how coordinates belong together in streams of {widest}")
+    main = _directions(base), _directions(candidate)
+    narrow = _narrowed(base, main[0]), _narrowed(candidate, main[1])
+    if min(map(distinct, narrow)) < OVER * widest:
+        raise NothingToCompare(f"too few unlike hidden units to fit the coordinates of streams of {widest} by them")
+    first, second, weights = pairs(*narrow)
+    if len(first) < widest:
+        raise NothingToCompare(f"only {len(first)} hidden units find each other, in streams of {widest} coordinates")
+    seen = _levelled(seen_through(base.inner.shape[1]), base, main[0])
+    return seen, _turned(seen, product(base, candidate, first, second, weights))
+
+
+def _turned(seen: Array, matrix: Array) -> Array:
+    """A matrix (s, d) times the polar factor (d, d') of another, of which no more than that is computed."""
+    scaled = matrix.astype(np.float64) / max(float(np.abs(matrix).max(initial=0.0)), 1e-300)
+    if matrix.shape[0] < matrix.shape[1]:
+        turned = inverse_root(scaled @ scaled.T, LEAST).times(seen.T.astype(np.float64)).T @ scaled
+    else:
+        turned = inverse_root(scaled.T @ scaled, LEAST).times((seen @ scaled).T).T
+    return turned.astype(np.float32)
+
+
+def _levelled(through: Array, base: OrderedUnits, main: tuple[Vector, Array]) -> Array:
+    """A matrix (s, d) after which no direction counts more than the mean one, those above the mean counted as the mean.
+
+    Where many units of a model read or write much the same, as in some models of GPT-2's architecture, one direction
+    laid on that of another model would make all of them alike.
+    """
+    sizes, directions = main
+    total, width = 2 * float(base.weight.sum()), base.inner.shape[1]
+    mean = (total - float(np.maximum(sizes - total / width, 0).sum())) / width
+    capped = np.minimum(1.0, np.sqrt(mean / np.maximum(sizes, 1e-30)))
+    levelled: Array = through + ((through @ directions) * (capped - 1)) @ directions.T
+    return levelled.astype(np.float32)
+
+
+def _narrowed(units: OrderedUnits, main: tuple[Vector, Array]) -> OrderedUnits:
+    """The units of a wide stream in those directions in which they lie most, as parts of what lies in these."""
+    if units.inner.shape[1] <= DIRECTIONS:
+        return units
+    directions = main[1].astype(np.float32)
+    inner, outer = (
+        np.concatenate([_of_length_one(some @ directions) for some in _blocks(rows)])
+        for rows in (units.inner, units.outer)
+    )
+    return OrderedUnits(inner, outer, units.weight, units.layers, wide=True)
+
+
+def _of_length_one(rows: Array) -> Array:
+    scaled: Array = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
+    return scaled
+
+
+def _blocks(rows: Array) -> Iterator[Array]:
+    """Rows in single precision, some at a time."""
+    return (rows[start : start + TILE].astype(np.float32) for start in range(0, len(rows), TILE))
+
+
+def _directions(units: OrderedUnits) -> tuple[Vector, Array]:
+    """Directions of a stream in which units lie most, at most DIRECTIONS, (d, n), and how much lies in each."""
+    width = units.inner.shape[1]
+    roots = _blocks(np.sqrt(units.weight)[:, None].astype(np.float32))
+    square = np.zeros((width, width), np.float32)
+    for inner, outer, root in zip(_blocks(units.inner), _blocks(units.outer), roots, strict=True):
+        for rows in (inner * root, outer * root):
+            square += rows.T @ rows
+    if width <= DIRECTIONS:
+        return np.linalg.eigh(square)
+    directions = signs("directions of a stream", (width, DIRECTIONS + SPARE))
+    for _ in range(POWERS):
+        directions = np.linalg.qr(square @ directions)[0]
+    sizes, within = np.linalg.eigh(directions.T @ square @ directions)
+    return sizes[-DIRECTIONS:], directions @ within[:, -DIRECTIONS:]

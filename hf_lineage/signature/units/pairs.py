@@ -1,0 +1,201 @@
+"""Unit pairs: which hidden units of two models belong together, whatever became of their residual coordinates.
+
+Units with like descriptions are pairs, many of them wrong; pairs that are right agree with each other. A turn of the
+stream that fits these pairs makes better ones, and so on, until no more are found (see `procrustes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.signature.computing import inverse_root
+from hf_lineage.signature.recipe import Array, random_stream
+from hf_lineage.signature.units.descriptions import described
+
+MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
+"""Units of a layer at least; steps towards the strongest direction; rounds of matching, and what one has to add."""
+ALIKE, COPIES = 0.5, 0.95
+"""Units count as found, and as copies, if the cosines of what they read and write multiply to more."""
+HARDLY = 0.01
+"""In wide streams a smaller share of units that find each other ends the search before all coordinates are fitted."""
+LEAST = 1e-6
+"""A direction in which matched units lie less, relative to the largest, is rounding."""
+MATCHED = 2**13
+"""Units of a wide stream that are matched until none is left to be found; all others are matched once, at the end."""
+ASKED = 2**12
+"""Units that are asked whether there are copies of them, at most."""
+TILE = 2**10
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OrderedUnits:
+    """Hidden units of a model in one order, layer after layer."""
+
+    inner: Array
+    """(u, d): what each reads, of length 1."""
+    outer: Array
+    """(u, d): what each writes, of length 1."""
+    weight: Array
+    """(u,): the square root of what it adds, as a share of all."""
+    layers: tuple[slice, ...]
+    """Which of them belong to which layer."""
+
+    wide: bool = False
+    """Whether their stream has more coordinates than those that they are given in."""
+
+    def of(self, units: NDArray[np.int64] | slice) -> tuple[Array, Array]:
+        """Return what some units read and write."""
+        return self.inner[units], self.outer[units]
+
+
+def distinct(units: OrderedUnits) -> float:
+    """Return about how many units there are, copies of each other, as experts of one dense layer are, counted as one.
+
+    Of many units some are asked how many copies they have.
+    """
+    count = len(units.weight)
+    asked = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")[:ASKED]
+    inner, outer = units.of(asked)
+    least = COPIES * np.vecdot(inner, inner) * np.vecdot(outer, outer)
+    tiles = [slice(start, start + TILE) for start in range(0, len(asked), TILE)]
+    copies = np.concatenate([(_cosines(units, inner, outer, tile) >= least[tile]).sum(axis=0) for tile in tiles])
+    return count * float(np.mean(1 / np.maximum(copies, 1)))
+
+
+def pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers, Array]:
+    """Units that find each other, (n,) each, and what each pair counts: at first among the heavier ones, then all.
+
+    Raise NothingToCompare where there are so few of many that it is not worth while to match the others.
+    """
+    few, others = _heavier(base), _heavier(candidate)
+    first, second = _first_pairs(few, others)
+    turn = _polar(product(few, others, first, second, _agreement(few, others, first, second)))
+    *_, last = _rounds(few, others, turn)
+    if not (base.wide or candidate.wide):
+        return last.first, last.second, last.weights
+    if last.share < HARDLY:
+        raise NothingToCompare(f"only {last.share:.1%} of what hidden units write find each other")
+    last = _Pairs(base, candidate, last.turned(few, others))
+    return last.first, last.second, last.weights
+
+
+def _heavier(units: OrderedUnits) -> OrderedUnits:
+    """Those units that are matched at first: all or, in a wide stream, those that write most of each layer."""
+    if not units.wide:
+        return units
+    most = MATCHED // len(units.layers)
+    kept = [np.argsort(-units.weight[layer], kind="stable")[:most] + layer.start for layer in units.layers]
+    chosen = np.sort(np.concatenate(kept))
+    ends = np.cumsum([0, *map(len, kept)]).tolist()
+    return replace(
+        units, inner=units.inner[chosen], outer=units.outer[chosen], weight=units.weight[chosen],
+        layers=tuple(slice(start, stop) for start, stop in pairwise(ends)),
+    )  # fmt: skip
+
+
+def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers]:
+    """Units of like descriptions, (n,) each: among all, and layer by layer where both have as many layers."""
+    parts = [(slice(0, len(base.weight)), slice(0, len(candidate.weight)))]
+    if 1 < len(base.layers) == len(candidate.layers):
+        parts += zip(base.layers, candidate.layers, strict=True)
+    nearest = [
+        tuple(place + part.start for place, part in zip(_alike(base, candidate, *both), both, strict=True))
+        for both in parts
+        if min(part.stop - part.start for part in both) >= MUTUAL
+    ]
+    return np.concatenate([pair[0] for pair in nearest]), np.concatenate([pair[1] for pair in nearest])
+
+
+def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candidate: slice) -> tuple[Numbers, Numbers]:
+    """Units that are nearest to each other by their descriptions."""
+    one, other = (
+        described(*units.of(part), units.weight[part]) for units, part in ((base, of_base), (candidate, of_candidate))
+    )
+    halves = [(numbers**2).sum(axis=1) / 2 for numbers in (one, other)]
+    return _Best(lambda tile: one @ other[tile].T - halves[0][:, None] - halves[1][tile], len(one), len(other)).mutual
+
+
+def _agreement(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers) -> Array:
+    """How well each pair agrees with all others, with its sign: the strongest direction of G, never formed."""
+    (inner, outer), (other_inner, other_outer) = base.of(first), candidate.of(second)
+    weights = np.ones(len(first), dtype=np.float32)
+    for _ in range(STEPS):
+        column = weights[:, None]
+        agreed = (inner * column).T @ other_inner + (outer * column).T @ other_outer
+        weights = np.vecdot(inner @ agreed, other_inner) + np.vecdot(outer @ agreed, other_outer) - 2 * weights
+        weights /= np.linalg.norm(weights) + 1e-30
+    return weights
+
+
+def product(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers, weights: Array) -> Array:
+    """Σ v (a a'ᵀ + b b'ᵀ) over pairs."""
+    total = np.zeros((base.inner.shape[1], candidate.inner.shape[1]), np.float32)
+    for start in range(0, len(first), TILE):
+        some = slice(start, start + TILE)
+        for one, other in zip(base.of(first[some]), candidate.of(second[some]), strict=True):
+            total += (one * weights[some, None]).T @ other.astype(np.float32, copy=False)
+    return total
+
+
+def _rounds(base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> Iterator[_Pairs]:
+    """Yield the units that find each other after a turn of the candidate's stream, round by round."""
+    share = 0.0
+    for number in range(ROUNDS):
+        yield (made := _Pairs(base, candidate, turn))
+        if number >= FEWEST_ROUNDS and made.share - share < GAIN:
+            return
+        share, turn = made.share, made.turned(base, candidate)
+
+
+class _Pairs:
+    """The units that find each other after a turn of the candidate's stream."""
+
+    def __init__(self, base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> None:
+        inner, outer = candidate.inner @ turn.T, candidate.outer @ turn.T
+        best = _Best(partial(_cosines, base, inner, outer), len(base.weight), len(candidate.weight))
+        self.first, self.second = best.mutual
+        same_sign = np.sign(np.vecdot(base.inner[self.first], inner[self.second]))
+        self.weights: Array = (np.maximum(best.of_other[self.second], 0) * same_sign).astype(np.float32)
+        self.share = float(candidate.weight[best.of_other > ALIKE].sum() / candidate.weight.sum())
+
+    def turned(self, base: OrderedUnits, candidate: OrderedUnits) -> Array:
+        """Return the turn that fits these pairs best."""
+        return _polar(product(base, candidate, self.first, self.second, self.weights))
+
+
+def _cosines(base: OrderedUnits, inner: Array, outer: Array, tile: slice) -> Array:
+    """What units of the base and some of the other model have in common: (u, t)."""
+    return (base.inner @ inner[tile].T) * (base.outer @ outer[tile].T)
+
+
+def _polar(product: Array) -> Array:
+    """The polar factor (d, d') of a matrix; directions in which there is nothing are left out."""
+    if product.shape[0] < product.shape[1]:
+        return _polar(product.T).T
+    scaled = product.astype(np.float64) / max(float(np.abs(product).max(initial=0.0)), 1e-300)
+    polar: Array = inverse_root(scaled.T @ scaled, LEAST).times(scaled.T).T.astype(np.float32)
+    return polar
+
+
+class _Best:
+    """The best of every row and of every column of a large matrix that is made some columns at a time."""
+
+    def __init__(self, columns: Callable[[slice], Array], rows: int, count: int) -> None:
+        best, self.of_other = np.full(rows, -np.inf, np.float32), np.empty(count, np.float32)
+        column = np.zeros(rows, np.int64)
+        for start in range(0, count, TILE):
+            tile = slice(start, min(start + TILE, count))
+            values = columns(tile)
+            nearest, self.of_other[tile] = values.argmax(axis=1), values.max(axis=0)
+            better = (highest := values[np.arange(rows), nearest]) > best
+            best[better], column[better] = highest[better], nearest[better] + start
+        mutual = np.flatnonzero(best == self.of_other[column])
+        self.mutual = mutual, column[mutual]

@@ -1,0 +1,94 @@
+"""Unit rows: the hidden units of some layers as rows in coordinates that another model has as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.signature.recipe import ROWS, Array, Vector
+from hf_lineage.signature.stream import JOINED
+
+
+@dataclass(frozen=True)
+class UnitRows:
+    """The hidden units of one layer, in the order in which they are stored."""
+
+    inner: Array
+    """(u, s): what each unit reads, over the norm of all that it reads, the part outside these coordinates included."""
+    outer: Array
+    """(u, s): what each unit writes, likewise."""
+    gate: Array
+    """(u, s): the other reader of gated units, likewise; (u, 0) of units without a gate."""
+    weight: Vector
+    """(u,): n_u = |a_u| ‖w_out,u‖ ‖w_in,u‖, what it adds to the branch before any cap."""
+    sizes: Vector
+    """(2, u): the norms of what it reads and of what it writes, which tell whether units were sorted."""
+    writes: float
+    """What the layer writes."""
+    joins: tuple[float, ...] = (0.0,) * JOINED
+    """What the layer is added to, as in `PathSignature.joins`; zeros where it was not measured."""
+    experts: tuple[int, ...] = ()
+    """How many of the units belong to each expert, one after the other; empty where there are none."""
+    kept: float = 1.0
+    """The share of the layer's units that these are."""
+
+    def of(self, units: NDArray[np.int64] | slice) -> UnitRows:
+        """Return some of the units."""
+        parts = (self.inner[units], self.outer[units], self.gate[units], self.weight[units], self.sizes[:, units])
+        return UnitRows(*parts, self.writes, self.joins)
+
+    @property
+    def by_expert(self) -> tuple[slice, ...]:
+        """Return which units belong to each expert; all of them where there are none."""
+        ends = accumulate(self.experts or (len(self.weight),), initial=0)
+        return tuple(slice(start, stop) for start, stop in pairwise(ends))
+
+    def normalised(self) -> UnitRows:
+        """Return the units with rows of length 1, those of zeros as they are."""
+        sides = {
+            name: (rows, np.linalg.norm(rows, axis=1, keepdims=True))
+            for name in ROWS
+            if (rows := getattr(self, name)).size
+        }
+        of_length_one = {
+            name: np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
+            for name, (rows, norms) in sides.items()
+        }
+        return replace(self, **of_length_one)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all of it is finite."""
+        numbers = (self.inner, self.outer, self.gate, self.weight, self.sizes, np.array(self.writes))
+        return all(bool(np.isfinite(part).all()) for part in numbers)
+
+
+Layers = Mapping[int, UnitRows]
+"""By the number of a layer."""
+
+
+def cosines(a: UnitRows, b: UnitRows) -> Array:
+    """Return for every unit of A and every unit of B the cosine of what they read times that of what they write."""
+    products: Array = (a.inner @ b.inner.T) * (a.outer @ b.outer.T)
+    return products
+
+
+def likeness(a: UnitRows, b: UnitRows) -> Array:
+    """Return how alike every unit of A and every unit of B are, between -1 and 1.
+
+    It is the cosine of what they read times that of what they write or, of gated units, the product of these two and
+    of the cosine of their gates to the power of 2/3: the mean of three cosines counts as that of two does. Reader and
+    writer may both change their sign, so that theirs is that of their product; gates that are opposite have nothing in
+    common. Units with a gate and units without one do not either.
+    """
+    products = cosines(a, b)
+    if not a.gate.shape[1] and not b.gate.shape[1]:
+        return products
+    if a.gate.shape[1] != b.gate.shape[1]:
+        return np.zeros_like(products)
+    products *= np.maximum(a.gate @ b.gate.T, 0)
+    return np.cbrt(products, out=products) ** 2 * np.sign(products)

@@ -1,0 +1,202 @@
+"""Sample: some hidden units and residual coordinates of every layer, drawn at random, and the branch seen through them.
+
+A model whose hidden units stand where those of its base stand shows its descent in a tenth of its bytes. Where they
+were reordered, pruned or retrained the sample shows nothing, and the layers have to be read as a whole.
+
+What is drawn must not be foreseen: whoever knew it could copy that part alone. Units are drawn anew in each layer, so
+that a layer of the base and one of the candidate can only be alike where both have the same number.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.architecture import Heads, LayerSet, Layout
+from hf_lineage.architecture.registry import PATHS
+from hf_lineage.checkpoint import Checkpoint, StoredTensor
+from hf_lineage.signature.computing import alone, workers
+from hf_lineage.signature.extraction import empty, put
+from hf_lineage.signature.products import Probes, Rows, Term, by_rows, summarise, terms
+from hf_lineage.signature.recipe import Recipe, random_stream
+from hf_lineage.signature.values import PathSignature, Sampled, UnitCodes
+
+UNITS, RUN = 1024, 64
+"""How many hidden units of a layer are read, and how many of them stand side by side: one request or one read each."""
+COORDINATES = 64
+"""How many residual coordinates, each by itself: they are the same in all layers, and may not lie in a known part."""
+SAVES = 4
+"""A sample is taken of layers with at least so many times as many units, and coordinates."""
+
+Runs = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What is drawn of every layer; equal for all models of equal sizes."""
+
+    seed: int
+
+    def coordinates_of(self, width: int) -> Runs:
+        """Return the residual coordinates that are read, the same in all layers."""
+        return runs(width, COORDINATES, 1, f"sample {self.seed} coordinates")
+
+    def units_of(self, hidden: int, layer: int) -> Runs:
+        """Return the hidden units of one layer that are read."""
+        return runs(hidden, UNITS, RUN, f"sample {self.seed} units {layer}")
+
+
+def runs(length: int, wanted: int, run: int, purpose: str) -> Runs:
+    """Return about `wanted` of so many rows in runs of about `run` rows side by side; any of the rows may be drawn.
+
+    >>> runs(100, wanted=20, run=10, purpose="example")
+    (slice(30, 40, None), slice(70, 80, None))
+    """
+    count = length // run
+    ends = np.linspace(0, length, count + 1).astype(int).tolist()
+    drawn = np.argsort(random_stream(purpose).random_raw(count), kind="stable")[: wanted // run]
+    return tuple(slice(ends[block], ends[block + 1]) for block in sorted(drawn.tolist()))
+
+
+def fits(layout: Layout, checkpoint: Checkpoint, path: str) -> bool:
+    """Return whether the layers of a path can be read some rows at a time, and are large enough for that to save much.
+
+    That is so for the hidden units of an MLP whose matrices are stored by themselves, and not decoded.
+    """
+    if PATHS[path].branch != "mlp":
+        return False
+    return all(len(layer) == 1 and _fits(layout, checkpoint, layer[0]) for layer in layout.sets(path))
+
+
+def _fits(layout: Layout, checkpoint: Checkpoint, layer_set: LayerSet) -> bool:
+    large = layer_set.units >= SAVES * UNITS and layer_set.width >= SAVES * COORDINATES
+    return large and all(
+        by_rows(layout, layer_set, role) and checkpoint.rows(slot.tensor) is not None
+        for role, slot in layer_set.slots.items()
+    )
+
+
+@dataclass(frozen=True)
+class _View:
+    """One layer of a model as a sample shows it."""
+
+    checkpoint: Checkpoint
+    layout: Layout
+    layer_set: LayerSet
+    """The matrix set of the layer."""
+    recipe: Recipe
+    path: str
+    layer: int
+    sample: Sample
+
+    @functools.cached_property
+    def coordinates(self) -> Runs:
+        return self.sample.coordinates_of(self.layer_set.width)
+
+    @functools.cached_property
+    def units(self) -> Runs:
+        return self.sample.units_of(self.layer_set.units, self.layer)
+
+    def pieces(self, tensor: str) -> list[StoredTensor]:
+        """The rows of one matrix that are read."""
+        rows = self.checkpoint.rows(tensor)
+        assert rows is not None  # noqa: S101 - `fits` has checked it
+        writer = self.layer_set.slots[PATHS[self.path].writer].tensor
+        return [rows.tensor.rows(run) for run in (self.coordinates if tensor == writer else self.units)]
+
+    def term(self) -> Term:
+        """The term of the layer, both of its matrices (m, n) and (n, m) for m coordinates and n units."""
+        heads = {role: Heads(len(indices(self.units)), 1) for role in self.layer_set.heads}
+        branches = {PATHS[self.path].branch: ((replace(self.layer_set, heads=heads),),)}
+        layout = replace(self.layout, branches=branches)
+        (whole,) = terms(layout, self.path, 0, self.recipe, functools.cache(self._read))
+        seen, inside = indices(self.coordinates), whole.inside
+        reads = Rows(whole.reader, whole.reader_gain, whole.centred, whole.reader_shift)
+        if inside is not None and inside.rows is None:
+            inside = replace(inside, rows=whole.gate if inside.by_gate else reads, by_gate=False)
+        reader = _among(reads, seen)
+        return replace(
+            whole,
+            reader=reader.stored,
+            reader_gain=reader.gain,
+            reader_shift=None,
+            writer_gain=None if whole.writer_gain is None else whole.writer_gain[seen],
+            inside=inside,
+            gate=whole.gate and _among(whole.gate, seen),
+        )
+
+    def _read(self, name: str) -> NDArray[Any]:
+        """A tensor of the layer: of matrices the rows that are read, of vectors with a number for each unit those."""
+        units, layer_set = indices(self.units), self.layer_set
+        matrices = {slot.tensor: role for role, slot in layer_set.slots.items()}
+        if name in matrices:
+            rows = self.checkpoint.read_pieces(name, self.pieces(name))
+            return rows[:, units] if matrices[name] == PATHS[self.path].writer else rows
+        inner = layer_set.inner_norm or ""
+        by_unit = {inner, layer_set.variances.get(inner), *map(layer_set.biases.get, (*matrices, inner))}
+        whole = self.checkpoint.read(name)
+        return whole[units] if name in by_unit else whole
+
+
+def _among(rows: Rows, seen: NDArray[np.int64]) -> Rows:
+    """Some columns of rows, without what a norm adds to their products."""
+    return Rows(np.asarray(rows.stored)[:, seen], None if rows.gain is None else rows.gain[seen], rows.centred)
+
+
+def indices(runs: Runs) -> NDArray[np.int64]:
+    """Return the numbers of the rows of some runs."""
+    return np.concatenate([np.arange(run.start, run.stop) for run in runs])
+
+
+def sampled(
+    checkpoint: Checkpoint,
+    layout: Layout,
+    recipe: Recipe,
+    path: str,
+    layers: Collection[int],
+    sample: Sample,
+    readers: bool = False,
+) -> PathSignature:
+    """Return the signature of a path as if every layer consisted of the units and coordinates of a sample.
+
+    It has a row for each of these layers, in ascending order. The means of a LayerNorm are taken over the coordinates
+    of the sample.
+    """
+    views = [
+        _View(checkpoint, layout, layout.sets(path)[layer][0], recipe, path, layer, sample) for layer in sorted(layers)
+    ]
+    first = views[0]
+    size = len(indices(first.coordinates))
+    result, units = empty(len(views), (size, size), size, readers=readers), dict[int, UnitCodes]()
+    exact = replace(recipe, probes=None)
+    probes = Probes.of(exact, size, readers=readers)
+
+    def fill(rows: Iterator[int]) -> None:
+        for row in rows:
+            block = summarise([views[row].term()], probes, exact, alone)
+            put(result, row, block)
+            units[row] = block.units
+
+    try:
+        checkpoint.prefetch_pieces(
+            piece for view in views for slot in view.layer_set.slots.values() for piece in view.pieces(slot.tensor)
+        )
+        with workers() as share:
+            share(fill, range(len(views)))
+    finally:
+        checkpoint.release()
+    read = Sampled(len(indices(first.units)), first.layer_set.units, size, layout.width)
+    whole = result.writes * [_of_all(view, read) for view in views]
+    return replace(result, writes=whole, units=tuple(units[row] for row in sorted(units)), sampled=read)
+
+
+def _of_all(view: _View, read: Sampled) -> float:
+    """How many times as much a layer writes as its sample: a norm on its output lets through what that of all units."""
+    of_coordinates = read.of_coordinates / read.coordinates
+    return math.sqrt(of_coordinates if view.layer_set.normed else of_coordinates**2 * read.of_units / read.units)

@@ -1,0 +1,204 @@
+"""Survey: what every hidden unit or head of a term adds to M: its size, its direction and its activity."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.signature.computing import (
+    Scratch,
+    Share,
+    Tensor,
+    beside,
+    by_columns,
+    columns,
+    dots,
+    empty,
+    largest,
+    on_host,
+)
+from hf_lineage.signature.products import UNITS, Term, Tile, pieces, row_norms
+from hf_lineage.signature.recipe import HEAD_COORDINATES, ROWS, UNIT_SIGNS, Array, Vector
+from hf_lineage.signature.units.contributions import ProbeView, Units
+from hf_lineage.signature.values import UnitCodes
+
+BLOCK = 8
+"""Hidden units whose inner products are read off one square product."""
+
+
+def survey(term: Term, probes: ProbeView, share: Share) -> Units:
+    """Return what every hidden unit of a term adds to M: the one pass over its reader, the first over its writer."""
+    units = Units.empty(term, probes)
+    stored = empty(units.seen.shape, term.writer) if probes.readers else None
+
+    def keep(chosen: slice, rows: Tensor) -> None:
+        if stored is not None:
+            stored[chosen] = probes.seen(rows)
+
+    def note(starts: Iterator[int]) -> None:
+        for tile in map(probes.tile, term.tiles(starts, keep)):
+            chosen, parts = tile.units, slice(tile.units.start // term.part, tile.units.stop // term.part)
+            units.seen[chosen] = probes.seen(tile.inn)
+            units.corner[chosen] = columns(tile.inn, probes.coordinates)
+            units.mean[chosen] = tile.mean
+            units.trace[chosen] = unit_dots(tile.out, tile.inn)
+            units.total[chosen] = on_host((tile.out @ probes.ones) * (tile.inn @ probes.ones))
+            units.norm[parts] = _norms(term, tile)
+            if tile.inside is not None:
+                units.spread[chosen], units.centre[chosen] = tile.inside
+            _direct(units, parts, tile, probes)
+            if tile.gate is not None:
+                units.gate[parts] = on_host(columns(tile.gate, probes.coordinates) @ probes.signs > 0)
+
+    share(note, term.starts)
+    if stored is not None and probes.readers is not None:
+        units.sums.append(on_host(beside(probes.readers.reader_signs(len(stored)), stored) @ stored))
+    if units.outer.shape[1]:
+        share(functools.partial(_outer, term, units, probes), pieces(len(term.reader), UNITS))
+    if term.inside is not None:
+        units.scale(_activity(term, units, share))
+    if term.weigh is not None:
+        units.scale(part_weights(term.weigh, share))
+    return units
+
+
+def _norms(term: Term, tile: Tile) -> Vector:
+    """The norms of the parts of a tile."""
+    if term.part > 1:
+        return part_norms(tile.out, tile.inn, term.part)
+    as_prepared = term.inside is not None and term.inside.rows is None and not term.inside.by_gate
+    readers = tile.inside[0] if as_prepared and tile.inside else row_norms(tile.inn)
+    return readers * row_norms(tile.out)
+
+
+def _direct(units: Units, parts: slice, tile: Tile, probes: ProbeView) -> None:
+    """Record the signs of a tile's parts: of random sums of their readers or, for heads, of products' entries."""
+    coordinates = probes.coordinates
+    if units.outer.shape[1]:
+        sketched = min(probes.sketched, UNIT_SIGNS // 2)
+        units.inner[parts, :sketched] = on_host(units.seen[parts, :sketched] > 0)
+        units.inner[parts, sketched:] = on_host(units.corner[parts] @ probes.signs[:, sketched:] > 0)
+        return
+    few = min(len(coordinates), HEAD_COORDINATES)
+    count = parts.stop - parts.start
+    out, inn = (rows[:, some].reshape(-1, len(tile.inn) // count, few) for rows, some in (
+        (tile.out, coordinates[:few]), (tile.inn, coordinates[-few:])
+    ))  # fmt: skip
+    units.inner[parts] = on_host(out.mT @ inn > 0).reshape(count, -1)
+
+
+def _outer(term: Term, units: Units, probes: ProbeView, chosen: Iterator[slice]) -> None:
+    """Record the signs of random sums of the writers of some hidden units, from a few rows of the writer."""
+    coordinates = probes.coordinates
+    scratch = Scratch(len(coordinates) * min(len(term.reader), UNITS), term.writer)
+    for some in chosen:
+        written = probes.written(term, coordinates, some, units.mean[some], scratch)
+        units.outer[some] = on_host(written.mT @ probes.signs > 0)
+
+
+def _activity(term: Term, units: Units, share: Share) -> Vector:
+    """The expected activity of every hidden unit (h,)."""
+    inside = term.inside
+    assert inside is not None  # noqa: S101 - the caller has checked it
+    active = _expected(inside.expected, units.spread, units.centre, inside.bias, share)
+    if (beside := inside.beside) is not None:
+        active *= _expected(beside.factor, *beside.rows.measured(share), beside.bias, share)
+    return active if inside.odds is None else active * inside.odds
+
+
+def _expected(
+    function: Callable[[Vector, Vector], Vector], spread: Vector, centre: Vector, bias: Array | None, share: Share
+) -> Vector:
+    """An expectation over the input of units with these spreads and centres (h,), the bias added to the centres."""
+    centres = centre if bias is None else centre + bias
+    mean = np.empty_like(spread)
+
+    def note(chosen: Iterator[slice]) -> None:
+        for some in chosen:
+            mean[some] = function(spread[some], centres[some])
+
+    share(note, pieces(len(mean), UNITS))
+    return mean
+
+
+def part_weights(term: Term, share: Share) -> Vector:
+    """Return ‖C_g‖_F of every part of a term (h / part,)."""
+    norms = np.empty(len(term.reader) // term.part)
+
+    def note(starts: Iterator[int]) -> None:
+        for tile in term.tiles(starts):
+            norms[tile.units.start // term.part : tile.units.stop // term.part] = _norms(term, tile)
+
+    share(note, term.starts)
+    return norms
+
+
+def unit_dots(out: Tensor, inn: Tensor) -> NDArray[np.float32]:
+    """Return the inner product (t,) of every row of outᵀ with the same row of inn (t, width).
+
+    Where the two are stored in unlike orders, they are the diagonals of small square products, since only those read
+    both at full speed.
+    """
+    if by_columns(out) == by_columns(inn):
+        return on_host(dots(inn, out))
+    blocks = (-1, math.gcd(len(inn), BLOCK), inn.shape[1])
+    squares = on_host(inn.reshape(blocks) @ out.reshape(blocks).mT)
+    diagonals: NDArray[np.float32] = np.einsum("bii->bi", squares)
+    return diagonals.ravel()
+
+
+def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
+    """Return ‖C_g‖_F (t / part,) of every part of outᵀ and inn (t, width), by its two small Gram matrices.
+
+    Each side is divided by its largest number first, so that no square leaves the range of float32.
+    """
+    grams, sizes = [], []
+    for rows in (out, inn):
+        parts = rows.reshape(-1, part, rows.shape[1])
+        size = largest(parts.reshape(len(parts), -1))
+        scale = np.where(size > 0, size, 1).astype(np.float32)
+        scaled = parts / beside(scale, rows)[:, None, None]
+        grams.append(scaled @ scaled.mT)
+        sizes.append(size)
+    squares = on_host((grams[0] * grams[1]).sum(axis=(1, 2))).astype(np.float64)
+    return np.sqrt(np.maximum(squares, 0)) * sizes[0] * sizes[1]
+
+
+def cap(branch: Sequence[Units], limit: float, median: Literal["units", "norm"]) -> None:
+    """Scale every part above `limit` times the median norm down to that; dead parts do not count for the median.
+
+    The median of the norm is the size up to which parts make up half of all they add together: parts that add little
+    cannot move it, however many there are.
+    """
+    norms = np.concatenate([units.norm for units in branch])
+    alive = np.sort(norms[norms > 0])
+    most = limit * alive[_middle(alive, median)] if len(alive) else 0.0
+    for units in branch:
+        units.scale(np.divide(most, units.norm, out=np.ones_like(units.norm), where=units.norm > most))
+
+
+def _middle(alive: Vector, median: Literal["units", "norm"]) -> int:
+    """The place of the median among the sorted norms of parts that are not dead."""
+    if median == "units":
+        return (len(alive) - 1) // 2
+    half = np.cumsum(alive)
+    return min(int(np.searchsorted(half, half[-1] / 2)), len(alive) - 1)
+
+
+def unit_codes(branch: Sequence[Units]) -> UnitCodes:
+    """Return what the signature holds of the units of a branch; weights are shares of what all of them write."""
+    weights = np.concatenate([units.norm for units in branch])
+    total = weights.sum()
+    shares = weights / total if 0 < total < math.inf else np.zeros_like(weights)
+    return UnitCodes(shares.astype(np.float32), *(_packed([getattr(units, row) for units in branch]) for row in ROWS))
+
+
+def _packed(signs: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:
+    """Signs (u, n) as bytes; an incomplete last byte is left out, since its padding would agree in any two units."""
+    rows = np.concatenate(signs)
+    return np.packbits(rows[:, : len(rows.T) // 8 * 8], axis=1)

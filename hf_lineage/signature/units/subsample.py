@@ -1,0 +1,78 @@
+"""Kept units: which hidden units of a layer with experts are held in memory; it may have half a million of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_lineage.architecture import LayerSet
+from hf_lineage.signature.recipe import Vector, random_stream
+
+MOST_KEPT = 2**20
+"""Units of all layers of a model with experts that are kept at most: in 256 coordinates, 2 GiB."""
+SMALLEST = 8
+"""An expert has more units; a layer is not divided into parts of fewer."""
+
+Numbers = NDArray[np.int64]
+Keep = Callable[[Sequence[Vector]], list[Numbers]]
+"""From what the units of each expert of a layer write to those that are kept of each, ascending."""
+
+
+def everything(experts: Sequence[Vector]) -> list[Numbers]:
+    """Keep all units."""
+    return [np.arange(len(weight)) for weight in experts]
+
+
+def in_the_same_places(most: int, seed: int) -> Keep:
+    """Return what keeps about so many units of a layer, in the same places of all experts of one size.
+
+    Of a layer without experts everything is kept: so much is held of any dense model.
+    With fewer a model keeps some of those that it keeps with more, so that models of unlike size can be compared.
+    """
+
+    def keep(experts: Sequence[Vector]) -> list[Numbers]:
+        total = sum(map(len, experts))
+        if len(experts) == 1 or total <= most:
+            return everything(experts)
+        return [_drawn(len(weight), max(len(weight) * most // total, 1), seed) for weight in experts]
+
+    return keep
+
+
+def _drawn(size: int, count: int, seed: int) -> Numbers:
+    order = np.argsort(random_stream(f"units of experts {seed} {size}").random_raw(size), kind="stable")
+    return np.sort(order[:count])
+
+
+def heaviest(most: int) -> Keep:
+    """Return what keeps the units of a layer that write most, whatever their order."""
+
+    def keep(experts: Sequence[Vector]) -> list[Numbers]:
+        ends = np.cumsum([len(weight) for weight in experts])
+        if ends[-1] <= most:
+            return everything(experts)
+        chosen = np.sort(np.argsort(-np.concatenate(experts), kind="stable")[:most])
+        starts = [0, *ends[:-1].tolist()]
+        parts = np.split(chosen, np.searchsorted(chosen, starts[1:]))
+        return [part - start for part, start in zip(parts, starts, strict=True)]
+
+    return keep
+
+
+def experts_of(sets: Sequence[LayerSet]) -> tuple[tuple[int, ...], ...]:
+    """Return for each matrix set of a layer how many units each of its experts has; for a dense layer one number.
+
+    Shared experts several times as large as the others are parts as large as those: where both were made of one dense
+    layer, its units stand in a like order in all of them.
+    """
+    sizes = [[one.units] * int(np.prod(one.stacked)) for one in sets]
+    least = min(min(parts) for parts in sizes)
+    if least <= SMALLEST or len(sizes) == 1:
+        return tuple(map(tuple, sizes))
+    return tuple(tuple(_divided(parts, least)) for parts in sizes)
+
+
+def _divided(parts: Sequence[int], least: int) -> list[int]:
+    return [size for part in parts for size in ([least] * (part // least) if part % least == 0 else [part])]

@@ -1,0 +1,6 @@
+from . import contradicted as contradicted
+from . import family as family
+from . import rendering as rendering
+from . import run as run
+from .ledger import read as read
+from .run import Scope as Scope

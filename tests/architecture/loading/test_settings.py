@@ -1,0 +1,99 @@
+import math
+
+import pytest
+
+from hf_lineage.architecture.loading.settings import default_depth, settings_notes
+from hf_lineage.architecture.registry.lookups import lookup
+from hf_lineage.errors import NothingToCompare
+from tests.modeltypes import TABLE, table
+
+CONFIG = {"architectures": ["GraniteForCausalLM"], "model_type": "granite"}
+
+
+def said(**changes):
+    config = {key: value for key, value in (CONFIG | changes).items() if value is not None}
+    return settings_notes(config, *lookup(config))
+
+
+def test_the_table_of_types_is_what_transformers_says():
+    assert TABLE.read_text(encoding="utf-8") == table()
+
+
+def test_a_type_has_a_depth_where_transformers_has_a_default():
+    assert (default_depth("llama"), default_depth("no such type"), default_depth(None)) == (32, None, None)
+
+
+def test_honest_settings_have_nothing_to_say():
+    assert said(residual_multiplier=0.22, embedding_multiplier=12, rms_norm_eps=1e-5, clip_qkv=None) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("residual_multiplier", 0),
+        ("residual_multiplier", -0.0),
+        ("residual_multiplier", 1e-9),
+        ("residual_multiplier", math.nan),
+        ("residual_multiplier", math.inf),
+        ("residual_multiplier", 10**400),
+        ("residual_multiplier", [1.0, 0.0]),
+        ("residual_multiplier", 1001),
+        ("embedding_multiplier", 1e7),
+        ("rms_norm_eps", 1e9),
+        ("rms_norm_eps", math.nan),
+        ("rms_norm_eps", -1.0),
+    ],
+)
+def test_a_setting_that_takes_the_layers_out_is_refused_wherever_it_stands(key, value):
+    for changes in ({key: value}, {"text_config": {key: value}}, {"parts": [{"deep": {key: value}}]}):
+        with pytest.raises(NothingToCompare, match=f"config.json says `{key}: "):
+            said(**changes)
+
+
+def test_a_small_step_below_the_least_is_refused_and_the_least_is_not():
+    assert said(residual_multiplier=0.001) == said(residual_multiplier=-0.001) == ()
+    with pytest.raises(NothingToCompare):
+        said(residual_multiplier=0.00099)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "key", "value"),
+    [
+        ("FalconH1ForCausalLM", "mlp_multipliers", [1.0, 0.0]),
+        ("MixtralForCausalLM", "rms_norm_eps", 0.2),
+        ("DeepseekV3ForCausalLM", "routed_scaling_factor", 0.4),
+        ("DeepseekV3ForCausalLM", "routed_scaling_factor", 1e4),
+        ("Gemma3nForCausalLM", "activation_sparsity_pattern", [0.95, 1.0]),
+    ],
+)
+def test_a_key_counts_in_the_classes_that_read_it(architecture, key, value):
+    config = {"architectures": [architecture], key: value}
+    with pytest.raises(NothingToCompare, match=f"config.json says `{key}: "):
+        settings_notes(config, *lookup(config))
+    other = {"architectures": ["GPT2LMHeadModel"], key: value}
+    assert settings_notes(other, *lookup(other)) == ()
+
+
+def test_values_of_published_models_are_none_to_refuse():
+    for architecture, said in {
+        "DeepseekV2ForCausalLM": {"routed_scaling_factor": 16.0},
+        "FalconH1ForCausalLM": {"ssm_in_multiplier": 1.25, "ssm_multipliers": [0.35, 0.25, 0.17, 0.5, 0.35]},
+        "Gemma3nForCausalLM": {"activation_sparsity_pattern": [0.95] * 10 + [0.0] * 20},
+        "MiniMaxForCausalLM": {"mlp_alpha_factor": 3.5565588200778455, "full_attn_beta_factor": 1.0},
+        "MiMoV2FlashForCausalLM": {"attention_value_scale": 0.707},
+    }.items():
+        config = {"architectures": [architecture], **said}
+        assert settings_notes(config, *lookup(config)) == ()
+
+
+def test_weights_named_for_a_part_of_the_model_are_refused():
+    with pytest.raises(NothingToCompare, match=r"names the weights b\.safetensors for a part of the model alone"):
+        said(text_config={"transformers_weights": "b.safetensors"})
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "no such type", 3, ["granite"], ""])
+def test_a_type_of_other_classes_is_refused(kind):
+    with pytest.raises(
+        NothingToCompare, match=r"config\.json names the class GraniteForCausalLM, which is of model_type "
+    ):
+        said(model_type=kind)

@@ -1,0 +1,407 @@
+"""Adapters that were really trained by peft, judged against true and false bases; and hostile ones."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hf_lineage import Options, check, compare
+from hf_lineage.checking.adapters.adjacent_matrices import MOST_TOKENS
+from hf_lineage.errors import CheckpointError
+from hf_lineage.evidence.verdict import ExitCode
+from hf_lineage.hub.reference import ADAPTER_CONFIG, RepoRef
+from tests.adapters import change, grafted, pair, trained, written
+from tests.models import card, edit_json, spoil, tiny_llama
+
+HUB = Path("examples/hub")
+BASE, OTHER, TUNED = "acme/llama-base", "otter/llama-independent", "fern/llama-finetune-a"
+OPTIONS = Options(local_hub=HUB, order_seed=0)
+
+
+@pytest.fixture(scope="module")
+def adapter(tmp_path_factory):
+    """A LoRA on all linear matrices of the example base, whose files name it."""
+    folder = trained(HUB / BASE, tmp_path_factory.mktemp("adapters") / "lora")
+    edit_json(folder / ADAPTER_CONFIG, base_model_name_or_path=BASE)
+    return folder
+
+
+def judged(base, folder, **options):
+    (row,) = compare(str(HUB / base), str(folder), Options(order_seed=0, **options)).rows
+    return row
+
+
+def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
+    report = check(str(adapter), options=OPTIONS)
+    (row,) = report.rows
+    assert (row.claim.base, row.claim.relation, row.claim.sources) == (BASE, "adapter", (ADAPTER_CONFIG,))
+    assert (row.verdict.words, row.verdict.verified, report.exit_code) == ("RELATED by trace", True, ExitCode.RELATED)
+    assert row.verdict.trace.p_value == 0.0005
+    assert set(row.verdict.trace.by_role) == {"up", "gate", "value", "output", "down"}
+    assert row.notes == (
+        f"{adapter}: a LoRA adapter of rank 4 on 42 matrices (down_proj, gate_proj, up_proj, k_proj, o_proj, q_proj, "
+        "v_proj)",
+        f"{adapter}: the matrices of query and key are not tested: where positions are rotary, the dimensions of "
+        "a head are not exchangeable",
+    )
+
+
+def test_an_adapter_is_unrelated_to_an_independent_model_of_the_same_shape(adapter):
+    row = judged(OTHER, adapter)
+    assert (row.verdict.name, row.verdict.verified) == ("UNRELATED", False)
+    assert row.verdict.trace.p_value > 0.01
+    assert "one trained on it would show it with a predicted probability above 0.99" in row.verdict.reason
+
+
+def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report_says_so(adapter):
+    row = judged(TUNED, adapter)
+    assert row.verdict.name == "RELATED"
+    assert row.verdict.reason.endswith("it was trained on it or on a near relative of it")
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"target_modules": ["q_proj", "v_proj"], "r": 8}, "LoRA"),
+        ({"target_modules": "all-linear", "use_dora": True}, "DoRA"),
+        ({"use_rslora": True, "rank_pattern": {"up_proj": 8}}, "rsLoRA"),
+        ({"init_lora_weights": "pissa"}, "LoRA from pissa"),
+        ({"init_lora_weights": "olora"}, "LoRA from olora"),
+        ({"init_lora_weights": "orthogonal"}, "LoRA from orthogonal"),
+        ({"target_modules": r".*layers\.[1-4]\..*(v|o)_proj", "r": 8}, "LoRA"),
+    ],
+)
+def test_other_ways_to_train_a_lora_leave_the_trace_too(tmp_path, settings, kind):
+    folder = trained(HUB / BASE, tmp_path / "lora", **settings)
+    assert judged(BASE, folder).verdict.name == "RELATED"
+    row = judged(OTHER, folder)
+    assert row.verdict.trace.p_value > 0.01
+    assert f" a {kind} adapter " in row.notes[0]
+
+
+WEIGHTS = HUB / BASE / "model.safetensors"
+
+
+@pytest.mark.parametrize(
+    ("layers", "words"),
+    [([2], "RELATED by trace, weakly"), ([1, 3, 4], "RELATED by trace, weakly"), ([1, 2, 3, 4], "RELATED by trace")],
+)
+def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_is(tmp_path, layers, words):
+    folder = change(trained(HUB / OTHER, tmp_path / "lora"), grafted(WEIGHTS, layers))
+    row = judged(BASE, folder)
+    assert (row.verdict.words, row.verdict.trace.p_value) == (words, 0.0005)
+    assert row.verdict.trace.z_of("up") > 20
+    assert row.verdict.verified is ("weakly" not in words)
+
+
+def copied(rank):
+    """Factors of the base's own matrices, those of its largest singular values."""
+    factors = {}
+    for name, tensor in load_file(WEIGHTS).items():
+        if name.endswith(("v_proj.weight", "o_proj.weight", "up_proj.weight", "down_proj.weight")):
+            left, sizes, right = torch.linalg.svd(tensor.float(), full_matrices=False)
+            module = f"base_model.model.{name.removesuffix('.weight')}"
+            factors[f"{module}.lora_A.weight"] = right[:rank].contiguous()
+            factors[f"{module}.lora_B.weight"] = (left[:, :rank] * sizes[:rank]).contiguous()
+    return factors
+
+
+def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits_say_so(tmp_path):
+    row = judged(BASE, written(tmp_path / "lora", copied(8), r=8))
+    assert row.verdict.words == "RELATED by trace"
+    assert judged(OTHER, tmp_path / "lora").verdict.trace.p_value > 0.01
+    assert "the largest singular vectors of the base's own matrices" in Path("docs/limits.md").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize(("rank", "scale"), [(1, 1e3), (8, 1e3), (96, 1e3), (96, 1e-3)])
+def test_neither_size_nor_rank_makes_a_trace(tmp_path, rank, scale):
+    factors = {}
+    for seed, (name, tensor) in enumerate(load_file(WEIGHTS).items()):
+        if name.endswith("_proj.weight"):
+            factors |= pair(name.removesuffix(".weight"), *tensor.shape, rank=rank, seed=seed)
+    folder = written(tmp_path / "lora", {name: scale * tensor for name, tensor in factors.items()}, r=rank)
+    assert judged(BASE, folder).verdict.trace.p_value > 0.01
+
+
+def test_a_class_with_fused_and_transposed_matrices_needs_nothing_of_its_own(tmp_path):
+    base = "acme/gpt2-base"
+    folder = trained(HUB / base, tmp_path / "lora", target_modules=["c_attn", "c_fc", "c_proj"], fan_in_fan_out=True)
+    row = judged(base, folder)
+    assert row.verdict.words == "RELATED by trace"
+    assert set(row.verdict.trace.by_role) == {"query", "key", "value", "output", "up", "down"}
+    (other,) = compare(str(HUB / "fern/gpt2-finetune-a"), str(folder)).rows
+    assert other.verdict.name == "RELATED"
+
+
+def test_a_small_adapter_that_shows_nothing_is_inconclusive_with_its_power(tmp_path):
+    folder = trained(HUB / BASE, tmp_path / "lora", r=1, target_modules=["gate_proj"], steps=2)
+    row = judged(OTHER, folder)
+    assert row.verdict.name == "INCONCLUSIVE"
+    assert "only with a predicted probability of 0.01" in row.verdict.reason
+
+
+def test_dead_rank_and_another_basis_between_the_factors_change_no_number(tmp_path, adapter):
+    turn = torch.randn(4, 4, generator=torch.Generator().manual_seed(0)) + 4 * torch.eye(4)
+
+    def turned(factors):
+        for name in [name for name in factors if "lora_A" in name]:
+            other = name.replace("lora_A", "lora_B")
+            factors[name], factors[other] = torch.linalg.inv(turn) @ factors[name], factors[other] @ turn
+
+    def with_dead_rank(factors):
+        for name in [name for name in factors if "lora_A" in name]:
+            other = name.replace("lora_A", "lora_B")
+            factors[name] = torch.cat([factors[name], torch.zeros(3, factors[name].shape[1])])
+            factors[other] = torch.cat([factors[other], 100 * torch.randn(len(factors[other]), 3)], dim=1)
+
+    plain = judged(BASE, adapter).verdict.trace
+    for number, (edit, said) in enumerate([(turned, {}), (with_dead_rank, {"r": 7, "lora_alpha": 14})]):
+        copy = written(tmp_path / str(number), {}, **json.loads((adapter / ADAPTER_CONFIG).read_text()) | said)
+        (copy / "adapter_model.safetensors").write_bytes((adapter / "adapter_model.safetensors").read_bytes())
+        other = judged(BASE, change(copy, edit)).verdict.trace
+        assert other.p_value == plain.p_value
+        for role in plain.by_role:
+            assert other.z_of(role) == pytest.approx(plain.z_of(role), abs=0.02)
+        assert other.power(0.01) == pytest.approx(plain.power(0.01), abs=1e-3)
+
+
+@pytest.fixture
+def llama(tmp_path):
+    return tiny_llama(tmp_path / "base")
+
+
+UP = "model.layers.0.mlp.up_proj"
+
+
+@pytest.mark.parametrize(
+    ("modules", "verdict", "reason"),
+    [
+        ([(UP, 64, 32)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 64 x 32 and not 48 x 32, so that"),
+        ([(UP, 32, 48)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 32 x 48 and not 48 x 32"),
+        ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "the adapter is for h.0.mlp.c_fc, and no matrix of"),
+        ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "INCOMPATIBLE", "is for model.layers.7.mlp.up_proj, a"),
+        ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNVERIFIABLE", "adapts no matrix whose trace can be tested"),
+        ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "is for matrices outside the layers, and no"),
+    ],
+)
+def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reason(
+    tmp_path, llama, modules, verdict, reason
+):
+    factors = {}
+    for module in modules:
+        factors |= pair(*module)
+    (row,) = compare(str(llama), str(written(tmp_path / "lora", factors))).rows
+    assert (row.verdict.name, row.verdict.trace) == (verdict, None)
+    assert reason in row.verdict.reason
+
+
+def test_a_rank_larger_than_the_width_is_judged_like_any_other(tmp_path, llama):
+    folder = written(tmp_path / "lora", pair(UP, 48, 32, rank=100), r=100)
+    (row,) = compare(str(llama), str(folder)).rows
+    assert row.verdict.trace is not None
+
+
+def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
+    folder = change(
+        written(tmp_path / "lora", pair(UP, 48, 32)),
+        lambda factors: [tensor.zero_() for name, tensor in factors.items() if "lora_B" in name],
+    )
+    (row,) = compare(str(llama), str(folder)).rows
+    assert (row.verdict.name, row.verdict.reason) == (
+        "INCONCLUSIVE",
+        "what the adapter adds is zero in every matrix, as before any training",
+    )
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf])
+def test_factors_that_are_not_finite_are_an_error(tmp_path, llama, number):
+    folder = change(
+        written(tmp_path / "lora", pair(UP, 48, 32)), lambda factors: next(iter(factors.values())).fill_(number)
+    )
+    with pytest.raises(CheckpointError, match=r"the factors of model.layers.0.mlp.up_proj are not finite"):
+        compare(str(llama), str(folder))
+
+
+def test_an_adapter_of_another_kind_is_unverifiable(tmp_path, llama):
+    folder = written(tmp_path / "lora", pair(UP, 48, 32), peft_type="LOKR")
+    (row,) = compare(str(llama), str(folder)).rows
+    assert (row.verdict.name, row.verdict.reason.partition("; ")[0]) == (
+        "UNVERIFIABLE",
+        f"{folder} holds an adapter of the kind LOKR",
+    )
+
+
+def test_a_start_from_loftq_decides_nothing(tmp_path, llama):
+    (row,) = compare(str(llama), str(written(tmp_path / "x", pair(UP, 48, 32), init_lora_weights="loftq"))).rows
+    assert row.verdict.name == "INCONCLUSIVE"
+    assert "started from loftq" in row.verdict.reason
+
+
+def test_errors_of_a_base_become_the_verdict_of_its_row(tmp_path, llama):
+    folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path="no such name!")
+    rows = check(str(folder), [str(tmp_path / "nowhere"), str(llama)]).rows
+    assert [row.verdict.name for row in rows] == ["UNVERIFIABLE", "INCONCLUSIVE"]
+    (row,) = check(str(folder)).rows
+    assert row.verdict.name == "UNVERIFIABLE"
+    assert "it is no name of a model of the Hub" in row.verdict.reason
+    (llama / "model.safetensors").write_bytes(b"no weights")
+    (row,) = check(str(folder), [str(llama)]).rows
+    assert row.verdict.name == "UNREADABLE"
+
+
+@pytest.mark.parametrize("name", ["model.gguf", "pytorch_model.bin", "model.safetensors", "other.onnx"])
+def test_weights_that_other_loaders_read_are_not_vouched_for_by_an_adapter_beside_them(tmp_path, llama, name):
+    folder = written(tmp_path / "lora", pair(UP, 48, 32))
+    (folder / "training_args.bin").touch()
+    assert check(str(folder), [str(llama)]).rows[0].verdict.name == "INCONCLUSIVE"
+    (folder / name).write_bytes(b"another model")
+    (row,) = check(str(folder), [str(llama)]).rows
+    assert row.verdict.name == "UNVERIFIABLE"
+    assert f"holds {name} beside an adapter" in row.verdict.reason
+
+
+def test_a_signature_of_a_base_is_not_enough(tmp_path, llama):
+    from hf_lineage import extract
+    from hf_lineage.signature.sources.store import save_signature
+
+    save_signature(extract(str(llama)), tmp_path / "base.lineage.safetensors")
+    folder = written(tmp_path / "lora", pair(UP, 48, 32))
+    (row,) = compare(str(tmp_path / "base.lineage.safetensors"), str(folder)).rows
+    assert row.verdict.name == "UNVERIFIABLE"
+    assert "tested against the weights of its base" in row.verdict.reason
+
+
+def test_where_a_card_and_a_configuration_disagree_the_card_counts_and_both_are_named(tmp_path):
+    folder = written(tmp_path / "lora", pair(UP, 48, 32), base_model_name_or_path=OTHER)
+    report = check(str(card(folder, BASE, "adapter")), options=OPTIONS)
+    assert [(row.claim.base, row.verdict.name) for row in report.rows] == [(BASE, "UNRELATED")]
+    assert report.conflicts == (f"README.md declares {BASE}; adapter_config.json declares {OTHER}; README.md counts",)
+
+
+def test_of_a_deep_base_a_few_layers_are_read_first(tmp_path):
+    base = tiny_llama(tmp_path / "base", layers=12)
+    factors = {}
+    for layer in range(12):
+        factors |= pair(f"model.layers.{layer}.self_attn.v_proj", 32, 32, rank=16, seed=layer)
+    folder = written(tmp_path / "lora", factors, r=16, lora_alpha=0.01)
+    few = compare(str(base), str(folder), Options(order_seed=1)).rows[0].verdict
+    full = compare(str(base), str(folder), Options(order_seed=1, budget="full")).rows[0].verdict
+    assert (len(set(few.trace.layers)), few.trace.analyses, few.trace.permutations) == (4, 2, 3999)
+    assert (len(set(full.trace.layers)), full.trace.analyses, full.trace.permutations) == (12, 1, 1999)
+    assert {few.name, full.name} == {"UNRELATED"}
+
+
+def test_a_repository_with_a_model_in_it_is_judged_as_a_model(tmp_path, adapter):
+    from hf_lineage.checking.adapters.adapters import open_adapter
+    from hf_lineage.checkpoint.lora.factors import only_lora
+
+    repo = RepoRef("org/x", HUB / BASE)
+    assert not only_lora(repo)
+    assert open_adapter(RepoRef("org/lora", adapter)).lora.kind == "LoRA"
+
+
+def test_on_the_hub_only_the_factors_and_the_tensors_that_are_needed_are_downloaded(online):
+    online.publish("fern/llama-lora", HUB / "fern/llama-lora")
+    report = check("fern/llama-lora", options=Options(order_seed=0))
+    (row,) = report.rows
+    assert (row.claim.base, row.verdict.words) == (BASE, "RELATED by trace")
+    assert (report.commit is not None, row.base_commit is not None) == (True, True)
+    downloaded = row.traffic[BASE]
+    output_projections = 6 * 96 * 96 * 2
+    assert output_projections < downloaded.moved < output_projections + 40_000
+    assert downloaded.stored > 1_000_000
+
+
+def test_of_an_unembedding_on_the_hub_only_the_rows_that_are_needed_are_downloaded(tmp_path, online):
+    base = tiny_llama(tmp_path / "base", vocab_size=40_000)
+    spoil(base, lambda tensors: tensors.update({"model.embed_tokens.weight": torch.randn(40_000, 32)}))
+    online.publish("acme/wide", base)
+    folder = written(tmp_path / "lora", pair("model.layers.1.mlp.down_proj", 32, 48))
+    here, there = (compare(name, str(folder), Options(order_seed=0)).rows[0] for name in (str(base), "acme/wide"))
+    assert there.verdict.trace.z_of("down") == here.verdict.trace.z_of("down") != 0
+    rows = 4 * 32 * MOST_TOKENS
+    assert rows < there.traffic["acme/wide"].moved < rows + 2**17
+    assert there.traffic["acme/wide"].stored > 4 * 32 * 40_000
+
+
+def test_a_base_of_an_unlisted_class_is_read_as_the_user_says(tmp_path, adapter):
+    base = shutil.copytree(HUB / BASE, tmp_path / "base")
+    edit_json(base / "config.json", architectures=["UnheardOfForCausalLM"])
+    (row,) = compare(str(base), str(adapter), Options(order_seed=0)).rows
+    assert row.verdict.name == "UNVERIFIABLE"
+    (row,) = compare(str(base), str(adapter), Options(order_seed=0, as_class="LlamaForCausalLM")).rows
+    assert row.verdict.words == "RELATED by trace"
+    assert any("read as LlamaForCausalLM (--as)" in note for note in row.notes)
+
+
+def encoder(folder, make, seed):
+    """A tiny encoder of random weights, saved by transformers."""
+    torch.manual_seed(seed)
+    make().save_pretrained(folder)
+    return folder
+
+
+def bert():
+    from transformers import BertConfig, BertForMaskedLM
+
+    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
+    return BertForMaskedLM(BertConfig(vocab_size=256, initializer_range=0.1, **size))
+
+
+def vit():
+    from transformers import ViTConfig, ViTForImageClassification
+
+    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_attention_heads": 4}
+    return ViTForImageClassification(
+        ViTConfig(image_size=16, patch_size=4, num_labels=8, initializer_range=0.1, **size)
+    )
+
+
+ON_DISK = {
+    "vit.layers.": "vit.encoder.layer.",
+    ".mlp.fc1.": ".intermediate.dense.",
+    ".mlp.fc2.": ".output.dense.",
+    ".attention.o_proj.": ".attention.output.dense.",
+} | {f".attention.{role[0]}_proj.": f".attention.attention.{role}." for role in ("query", "key", "value")}
+"""Names that transformers 5 gives the modules of a ViT, and those of its files, which adapters had until then."""
+
+
+def as_on_disk(factors):
+    for name in [name for name in factors if "vit." in name]:
+        tensor = factors.pop(name)
+        for ours, stored in ON_DISK.items():
+            name = name.replace(ours, stored)
+        factors[name] = tensor
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        (bert, lambda: {"input_ids": torch.randint(256, (8, 24)), "labels": torch.randint(256, (8, 24))}),
+        (vit, lambda: {"pixel_values": torch.randn(8, 3, 16, 16), "labels": torch.randint(8, (8,))}),
+    ],
+    ids=["BERT", "ViT"],
+)
+def test_encoders_of_text_and_of_images_need_nothing_of_their_own(tmp_path, make, inputs):
+    from peft import LoraConfig, get_peft_model
+
+    base, other = (encoder(tmp_path / name, make, seed) for seed, name in enumerate(["base", "other"]))
+    torch.manual_seed(0)
+    model = type(make()).from_pretrained(base)
+    model = get_peft_model(model, LoraConfig(r=8, target_modules="all-linear"))
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
+    for _ in range(10):
+        optimizer.zero_grad()
+        model(**inputs()).loss.backward()
+        optimizer.step()
+    model.save_pretrained(tmp_path / "lora")
+    change(tmp_path / "lora", as_on_disk)
+    (row,) = compare(str(base), str(tmp_path / "lora")).rows
+    assert row.verdict.words == "RELATED by trace", row.verdict.reason
+    (row,) = compare(str(other), str(tmp_path / "lora")).rows
+    assert row.verdict.trace.p_value > 0.01

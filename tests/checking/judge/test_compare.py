@@ -1,0 +1,269 @@
+"""Judgement: a few layers are read first, and the rest only where they could change the verdict."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hf_lineage import Options, check, compare, extract
+from hf_lineage.errors import OptionError
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluation import judge
+from hf_lineage.evidence.nulls.interim_analyses import GRAFT, enough, fewest, reading_order
+from hf_lineage.report.formats import json
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.sources.store import save_signature
+from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
+
+LAYERS = 32
+QUICK, FULL = Options(budget="quick", order_seed=1), Options(budget="full")
+FIRST = fewest(LAYERS, 0.5)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A base, its child and an independent model, 32 layers each."""
+    room = tmp_path_factory.mktemp("models")
+    base = tiny_llama(room / "base", layers=LAYERS)
+    return base, fine_tuned(base, room / "child"), tiny_llama(room / "other", seed=1, layers=LAYERS)
+
+
+def judged(a, b, options=QUICK):
+    (row,) = compare(str(a), str(b), options).rows
+    return row
+
+
+def read(row):
+    return {path: evidence.read for path, evidence in row.verdict.evidence.items()}
+
+
+def test_a_child_is_related_after_the_first_layers(models):
+    base, child, _ = models
+    row = judged(base, child)
+    assert (row.verdict.name, read(row), row.layers) == ("RELATED", {"mlp": FIRST}, LAYERS)
+    assert row.verdict.evidence["mlp"].layers[1] == tuple(sorted(reading_order(LAYERS, 1)[:FIRST]))
+
+
+def test_an_independent_model_is_unrelated_once_a_graft_would_have_been_seen(models):
+    base, _, other = models
+    row = judged(base, other)
+    assert (row.verdict.name, read(row)) == ("UNRELATED", {"mlp": enough(LAYERS)})
+
+
+def test_models_on_this_machine_are_read_until_the_verdict_is_clear_and_as_a_whole_on_request(models):
+    base, child, _ = models
+    for budget, layers, analyses in ((None, FIRST, 3), ("quick", FIRST, 3), ("full", LAYERS, 1)):
+        row = judged(base, child, Options(budget=budget))
+        found = row.verdict.name, read(row), row.verdict.evidence["mlp"].analyses
+        assert found == ("RELATED", {"mlp": layers}, analyses)
+
+
+def test_the_layers_that_are_read_say_what_they_say_among_all(models):
+    base, child, _ = models
+    few, everything = (judged(base, child, options).verdict.evidence["mlp"] for options in (QUICK, FULL))
+    rows = [everything.layers[1].index(layer) for layer in few.layers[1]]
+    np.testing.assert_allclose(few.comparison.by_layer, everything.comparison.by_layer[rows], rtol=1e-12)
+
+
+def test_what_is_said_of_a_claim_does_not_depend_on_the_claims_before_it(models):
+    base, child, other = map(str, models)
+    first, second = (
+        {claim["base"]: claim for claim in json.document(check(child, bases, QUICK))["claims"]}
+        for bases in ((base, other), (other, base))
+    )
+    assert first == second
+    assert {name: claim["paths"][0]["layers_read"] for name, claim in first.items()} == {
+        base: FIRST,
+        other: enough(LAYERS),
+    }
+
+
+def test_a_stored_base_is_compared_as_a_whole_with_the_few_layers(models, tmp_path):
+    base, child, other = models
+    save_signature(extract(str(base)), tmp_path / "base")
+    row = judged(tmp_path / "base", child)
+    assert row.verdict.name == "RELATED"
+    assert row.verdict.evidence["mlp"].comparison.similarity.shape == (LAYERS, FIRST)
+    assert row.verdict.evidence["mlp"].comparison.pairs[0].tolist() == sorted(reading_order(LAYERS, 1)[:FIRST])
+    assert judged(tmp_path / "base", other).verdict.name == "UNRELATED"
+
+
+def test_layers_in_another_order_are_found_in_a_stored_base(models, tmp_path):
+    base, child, _ = models
+    save_signature(extract(str(base)), tmp_path / "base")
+    weights = load_file(child / WEIGHTS)
+    moved = {number: (number * 5 + 3) % LAYERS for number in range(LAYERS)}
+    shutil.copytree(child, tmp_path / "shuffled")
+
+    def shuffle(name):
+        number = name.split(".")[2] if ".layers." in name else ""
+        return name.replace(f".layers.{number}.", f".layers.{moved[int(number)]}.") if number else name
+
+    save_file({shuffle(name): tensor for name, tensor in weights.items()}, tmp_path / "shuffled" / WEIGHTS)
+    row = judged(tmp_path / "base", tmp_path / "shuffled")
+    assert (row.verdict.name, read(row)) == ("RELATED", {"mlp": FIRST})
+
+
+def with_layers(donor, of, folder, layers, scale=1.0):
+    """A copy of a model with some layers of another, which write so many times as much."""
+    shutil.copytree(of, folder)
+    given = load_file(donor / WEIGHTS)
+
+    def graft(tensors):
+        for name, tensor in given.items():
+            if ".layers." in name and int(name.split(".")[2]) in layers:
+                tensors[name] = scale * tensor if "down_proj" in name else tensor
+
+    return spoil(folder, graft)
+
+
+@pytest.mark.parametrize("start", [0, 3, 11, 24])
+def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(models, tmp_path, start):
+    base, child, other = models
+    grafted = range(start, start + int(GRAFT * LAYERS))
+    row = judged(base, with_layers(child, other, tmp_path / "graft", grafted))
+    share = row.verdict.evidence["mlp"].inherited.share
+    assert (row.verdict.words, row.verdict.verified, read(row)) == ("RELATED in part", False, {"mlp": LAYERS})
+    assert row.verdict.reason == (f"{share:.0%} of what its units write is inherited, in layers {start}-{grafted[-1]}")
+    assert 0.2 < share < 0.3
+
+
+def test_whoever_copies_the_layers_that_were_read_first_of_old_is_not_verified(models, tmp_path):
+    base, _, other = models
+    forged = with_layers(base, other, tmp_path / "forged", (0, 8, 16, 24))
+    for seed in range(3):
+        row = judged(base, forged, replace(QUICK, order_seed=seed))
+        assert not row.verdict.verified
+    whole = judged(base, forged, FULL).verdict
+    assert (whole.words, whole.exit_code) == ("RELATED in part", 3)
+    assert whole.reason.endswith("in layers 0, 8, 16, 24")
+
+
+def test_one_copied_layer_is_never_more_than_one_layer(models, tmp_path):
+    base, _, other = models
+    row = judged(base, with_layers(base, other, tmp_path / "one", [5]), FULL)
+    assert row.verdict.words == "RELATED in part"
+    assert row.verdict.reason == "3% of what its units write is inherited, in layer 5"
+
+
+def test_layers_of_the_base_that_write_next_to_nothing_make_nobody_related(tmp_path):
+    """A model with the base's layers in front of its own, their writers scaled by 1e-15: its outputs are its own."""
+    base = tiny_llama(tmp_path / "base", layers=6)
+    forged = with_layers(base, tiny_llama(tmp_path / "other", seed=1, layers=12), tmp_path / "forged", range(6), 1e-15)
+    row = judged(base, forged, Options())
+    assert row.verdict.name == "UNRELATED"
+    assert row.verdict.evidence["mlp"].left_out == ((), (0, 1, 2, 3, 4, 5))
+    assert row.verdict.evidence["mlp"].layers[1] == (6, 7, 8, 9, 10, 11)
+
+
+def test_layers_that_write_next_to_nothing_hide_nobody(tmp_path):
+    base = tiny_llama(tmp_path / "base", layers=6)
+    longer = with_layers(base, tiny_llama(tmp_path / "longer", seed=1, layers=12), tmp_path / "model", range(6))
+    row = judged(base, with_layers(tmp_path / "longer", longer, tmp_path / "silent", range(6, 12), 1e-15), Options())
+    assert (row.verdict.words, row.verdict.evidence["mlp"].left_out[1]) == ("RELATED", (6, 7, 8, 9, 10, 11))
+
+
+def test_a_layer_that_is_not_finite_is_a_reason_and_no_verdict(models, tmp_path):
+    base, child, _ = models
+    shutil.copytree(child, tmp_path / "poisoned")
+    spoil(tmp_path / "poisoned", lambda tensors: tensors["model.layers.3.mlp.up_proj.weight"].fill_(float("inf")))
+    row = judged(base, tmp_path / "poisoned", FULL)
+    assert (row.verdict.name, row.verdict.reason) == (
+        "INCONCLUSIVE",
+        "weights in layer 3 of the candidate are not finite, or too large for float32",
+    )
+
+
+def test_a_low_score_is_not_called_related_before_all_layers_are_read(models, tmp_path):
+    base, _, _ = models
+    row = judged(base, fine_tuned(base, tmp_path / "far", noise=20.0))
+    assert 0.02 < row.verdict.evidence["mlp"].comparison.score < 0.1
+    assert row.verdict.words == "RELATED by the basis only"
+    assert read(row) == {"mlp": LAYERS}
+
+
+def test_the_order_of_layers_is_drawn_anew_for_every_report_unless_it_is_named(models, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    base, child, _ = models
+    drawn = {compare(str(base), str(child), Options(budget="quick")).options.order_seed for _ in range(3)}
+    assert len(drawn) == 3
+    again = [compare(str(base), str(child), QUICK) for _ in range(2)]
+    assert json.document(again[0]) == json.document(again[1])
+    assert json.document(again[0])["test"]["order_seed"] == 1
+
+
+def test_what_is_nearly_significant_is_not_called_unrelated_before_all_layers_are_read(models, tmp_path):
+    base, _, _ = models
+    row = judged(base, fine_tuned(base, tmp_path / "far", noise=30.0), replace(QUICK, permutations=199))
+    assert read(row) == {"mlp": LAYERS}
+    assert judged(base, fine_tuned(base, tmp_path / "further", noise=300.0)).verdict.name == "UNRELATED"
+
+
+def test_every_interim_analysis_is_paid_for(models):
+    base, child, _ = models
+    evidence = judged(base, child).verdict.evidence["mlp"]
+    assert evidence.analyses == 3
+    assert evidence.further == 1  # the models may be compared unit by unit as well
+    assert len(evidence.permutation.scores) == 4 * 1000 - 1
+    assert evidence.p_value == pytest.approx(4 * evidence.permutation.p_value) == pytest.approx(0.001)
+
+
+def test_independent_models_are_called_related_no_more_often_than_alpha(tmp_path):
+    """At alpha 0.2, so that a rule that peeks for nothing would be caught: 3 analyses would reach 0.4."""
+    options = replace(QUICK, alpha=0.2, permutations=9, recipe=replace(RECIPES["robust"], probes=8))
+    base = tiny_llama(tmp_path / "base", layers=8, width=16)
+    save_signature(extract(str(base), options), tmp_path / "stored")
+    wrong = 0
+    for seed in range(1, 61):
+        other = tiny_llama(tmp_path / f"other{seed}", seed=seed, layers=8, width=16)
+        row = judged(tmp_path / "stored", other, replace(options, order_seed=seed))
+        everything = judge(row.verdict.evidence, Criteria(options.alpha, minimum_effect=-1.0))
+        wrong += everything.name == "RELATED"
+    assert wrong <= 0.2 * 60 + 3 * (0.2 * 0.8 * 60) ** 0.5
+
+
+def test_an_independent_model_that_copies_the_test_coordinates_alone_is_not_related(tmp_path):
+    """They are no secret: 16 of 128 rows that write the stream, and 16 columns that read it, are the base's."""
+    options = Options(recipe=replace(RECIPES["robust"], coordinates=16, probes=None))
+    base = tiny_llama(tmp_path / "base", width=128)
+    forged = tiny_llama(tmp_path / "forged", seed=1, width=128)
+    chosen, donor = options.recipe.test_coordinates(128), load_file(base / WEIGHTS)
+
+    def forge(tensors):
+        for name, tensor in tensors.items():
+            if "down_proj" in name:
+                tensor[chosen] = donor[name][chosen]
+            elif "up_proj" in name:
+                tensor[:, chosen] = donor[name][:, chosen]
+
+    row = judged(base, spoil(forged, forge), options)
+    evidence = row.verdict.evidence["mlp"]
+    assert evidence.p_value <= 0.001
+    assert evidence.permutation.effect > 0.5
+    assert evidence.comparison.score < 0.02
+    assert row.verdict.name == "INCONCLUSIVE"
+
+
+def test_where_the_null_does_not_hold_no_more_layers_are_read_in_vain(models, tmp_path, monkeypatch):
+    base, child, _ = models
+    stored = extract(str(base))
+    save_signature(replace(stored, exchangeable=False), tmp_path / "base")
+    row = judged(tmp_path / "base", child)
+    assert (row.verdict.name, read(row)) == ("INCONCLUSIVE", {"mlp": FIRST})
+
+
+def test_what_needs_all_layers_refuses_to_be_quick(models):
+    for options in ({"nulls": ("x",)}, {"recipe": replace(RECIPES["robust"], probes=None)}):
+        with pytest.raises(OptionError, match="--null and --exact need all layers; leave --budget quick out"):
+            Options(budget="quick", **options)
+
+
+def test_several_paths_are_analysed_together(tmp_path):
+    base = tiny_gpt2(tmp_path / "base", layers=12)
+    row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "value_output")))
+    assert row.verdict.name == "RELATED"
+    assert read(row) == {"mlp": fewest(12, 0.5), "value_output": fewest(12, 0.5)}
+    assert torch.tensor([evidence.p_value for evidence in row.verdict.evidence.values()]).max() <= 0.01

@@ -1,0 +1,197 @@
+"""Sampling: a few per cent of the bytes show a descendant whose units are in their places, and nothing else."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hf_lineage import Options, check, compare
+from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.report.formats import json
+from hf_lineage.signature.units import sample as sampling
+from tests import models
+from tests.long import first_of
+from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
+
+WIDTH, HIDDEN, LAYERS = 128, 512, 16
+QUICK = Options(order_seed=1, permutations=199)
+SEEDS = range(4)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """An eighth of the units and a quarter of the coordinates are drawn."""
+    monkeypatch.setattr(sampling, "UNITS", 64)
+    monkeypatch.setattr(sampling, "RUN", 8)
+    monkeypatch.setattr(sampling, "COORDINATES", 32)
+    monkeypatch.setattr(models, "HIDDEN", HIDDEN)
+
+
+@pytest.fixture
+def base(tmp_path):
+    return tiny_llama(tmp_path / "base", layers=LAYERS, width=WIDTH)
+
+
+def changed(source, folder, change):
+    """A copy of a model in which `change` replaces each layer's matrices, gate and up (h, d) and down (d, h)."""
+    shutil.copytree(source, folder)
+
+    def everywhere(tensors):
+        for layer in range(LAYERS):
+            names = [f"model.layers.{layer}.mlp.{role}_proj.weight" for role in ("gate", "up", "down")]
+            tensors |= zip(names, change(layer, *(tensors[name] for name in names)), strict=True)
+
+    return spoil(folder, everywhere)
+
+
+def judged(base, candidate, options=QUICK):
+    (row,) = compare(str(base), str(candidate), options).rows
+    return row
+
+
+def sampled(row):
+    return row.verdict.evidence["mlp"].sampled is not None
+
+
+def test_a_child_is_related_by_a_sample_and_the_report_says_of_what(base, tmp_path):
+    row = judged(base, fine_tuned(base, tmp_path / "child"))
+    assert (row.verdict.words, sampled(row), row.verdict.evidence["mlp"].analyses) == ("RELATED", True, 4)
+    (path,) = json.document(compare(str(base), str(tmp_path / "child"), QUICK))["claims"][0]["paths"]
+    assert path["sampled"] == {"units": 64, "of_units": HIDDEN, "coordinates": 32, "of_coordinates": WIDTH}
+    assert path["layers_read"] == 6
+    assert 0 < path["standard_error"] < 0.01
+    assert path["inherited"]["low"] > 0.5
+
+
+def test_a_fraction_of_each_layer_is_read(base, tmp_path, monkeypatch):
+    sizes, read = [], StoredTensor.read
+    monkeypatch.setattr(StoredTensor, "read", lambda self, memory: sizes.append(self.size) or read(self, memory))
+    judged(base, fine_tuned(base, tmp_path / "child"))
+    layer = 3 * HIDDEN * WIDTH * 4
+    assert 0 < sum(sizes) < 2 * 6 * layer / 4
+
+
+@pytest.mark.parametrize(
+    "options", [replace(QUICK, budget="full"), replace(QUICK, paths=("mlp", "value_output"))], ids=["full", "attention"]
+)
+def test_whole_layers_are_read_where_they_are_asked_for(base, tmp_path, options):
+    row = judged(base, fine_tuned(base, tmp_path / "child"), options)
+    assert (row.verdict.words, sampled(row)) == ("RELATED", False)
+
+
+def test_gates_are_sampled_with_the_rest_of_an_mlp(base, tmp_path):
+    row = judged(base, fine_tuned(base, tmp_path / "child"), replace(QUICK, paths=("mlp", "mlp_gate")))
+    assert (row.verdict.words, sampled(row)) == ("RELATED", True)
+
+
+def test_units_in_another_order_are_found_by_whole_layers(base, tmp_path):
+    def reorder(layer, gate, up, down):
+        order = torch.tensor(np.random.default_rng(layer).permutation(HIDDEN))
+        return gate[order], up[order], down[:, order]
+
+    row = judged(base, changed(base, tmp_path / "reordered", reorder))
+    assert (row.verdict.words, sampled(row)) == ("RELATED", False)
+
+
+def test_a_child_of_another_depth_is_found_by_whole_layers(base, tmp_path):
+    child = fine_tuned(base, tmp_path / "child")
+    spoil(child, lambda tensors: [tensors.pop(name) for name in list(tensors) if f".{LAYERS - 1}." in name])
+    config = child / "config.json"
+    config.write_text(config.read_text("utf-8").replace(f": {LAYERS}", f": {LAYERS - 1}"), encoding="utf-8")
+    row = judged(base, child)
+    assert (row.verdict.words, sampled(row)) == ("RELATED", False)
+
+
+def test_an_independent_model_is_unrelated_by_whole_layers(base, tmp_path):
+    row = judged(base, tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
+    assert (row.verdict.words, sampled(row)) == ("UNRELATED", False)
+
+
+def test_over_the_network_what_a_sample_showed_is_not_fetched_again_with_whole_layers(
+    base, tmp_path, online, monkeypatch
+):
+    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
+    online.publish("org/base", base)
+    online.publish("org/other", tiny_llama(tmp_path / "other", seed=1, layers=LAYERS, width=WIDTH))
+    assert judged("org/base", "org/other").verdict.words == "UNRELATED"
+    assert online.twice() == []
+
+
+def independent(layer, gate, up, down):
+    random = torch.Generator().manual_seed(layer)
+    return [torch.randn(matrix.shape, generator=random) * matrix.std() for matrix in (gate, up, down)]
+
+
+@pytest.mark.parametrize("chosen", first_of({"spread": np.arange(50) * 10, "together": np.arange(50)}))
+def test_a_copy_of_a_base_around_a_few_units_that_do_the_work_is_not_verified(base, tmp_path, chosen):
+    """Fifty foreign units, a tenth of a layer, side by side or spread, write nearly everything."""
+
+    def implant(layer, gate, up, down):
+        new_gate, new_up, new_down = independent(layer, gate, up, down)
+        gate[chosen], up[chosen], down[:, chosen] = new_gate[chosen] * 9, new_up[chosen] * 9, new_down[:, chosen]
+        return gate, up, down
+
+    model = changed(base, tmp_path / "copy", implant)
+    assert not judged(base, model, replace(QUICK, order_seed=SEEDS[0])).verdict.verified
+
+
+def test_a_copy_of_the_base_in_some_coordinates_is_not_verified(base, tmp_path):
+    """The first half of the stream is read and written as by the base, all else is foreign, as in a graft."""
+
+    def half(layer, gate, up, down):
+        new_gate, new_up, new_down = independent(layer, gate, up, down)
+        new_gate[:, : WIDTH // 2], new_up[:, : WIDTH // 2] = gate[:, : WIDTH // 2], up[:, : WIDTH // 2]
+        new_down[: WIDTH // 2] = down[: WIDTH // 2]
+        return new_gate, new_up, new_down
+
+    model = changed(base, tmp_path / "half", half)
+    rows = [judged(base, model, replace(QUICK, order_seed=seed)) for seed in SEEDS]
+    whole = judged(base, model, replace(QUICK, budget="full"))
+    assert not whole.verdict.verified
+    assert not [row for row in rows if row.verdict.verified]
+
+
+def test_weights_that_are_not_finite_are_seen_by_whole_layers(base, tmp_path):
+    def overflow(layer, gate, up, down):
+        up[:] = torch.inf
+        return gate, up, down
+
+    row = judged(base, changed(base, tmp_path / "broken", overflow))
+    assert (row.verdict.words, sampled(row)) == ("INCONCLUSIVE", False)
+
+
+def test_over_the_network_the_sample_is_that_from_disk_and_little_moves(base, tmp_path, online, monkeypatch):
+    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)  # between the rows of a tiny model there is little
+    child = fine_tuned(base, tmp_path / "child")
+    online.publish("org/base", base)
+    online.publish("org/child", child)
+    here, there = judged(base, child), judged("org/base", "org/child")
+    assert (there.verdict.words, sampled(there)) == ("RELATED", True)
+    score, elsewhere = (row.verdict.evidence["mlp"].comparison.score for row in (here, there))
+    assert score == elsewhere
+    moved = there.traffic["org/child"]
+    assert moved.moved < 0.1 * moved.stored
+    assert online.twice() == []
+
+
+def test_a_merge_has_its_shares_by_the_sample_that_decided_and_nothing_more_is_read(base, tmp_path, monkeypatch):
+    parents = [fine_tuned(base, tmp_path / "hub" / "acme" / name, seed=seed) for seed, name in enumerate("ab")]
+    first, second = (load_file(parent / WEIGHTS) for parent in parents)
+    merge = shutil.copytree(parents[0], tmp_path / "merge")
+    spoil(merge, lambda tensors: tensors.update({name: 0.7 * first[name] + 0.3 * second[name] for name in tensors}))
+    sizes, read = [], StoredTensor.read
+    monkeypatch.setattr(StoredTensor, "read", lambda self, memory: sizes.append(self.size) or read(self, memory))
+    options = replace(QUICK, local_hub=tmp_path / "hub")
+    moved, figures = [], []
+    for relation in ("finetune", "merge"):
+        card(merge, ["acme/a", "acme/b"], relation)
+        sizes.clear()
+        rows = check(str(merge), options=options).rows
+        moved.append(sum(sizes))
+        assert all(map(sampled, rows))
+        figures.append([row.parent and row.parent.shares["mlp"].value for row in rows])
+    assert moved[0] == moved[1] > 0
+    assert figures == [[None, None], pytest.approx([0.7, 0.3], abs=1e-3)]

@@ -1,0 +1,213 @@
+"""Unit by unit: streams that were turned or cut are seen through, forgeries are not."""
+
+import pytest
+import torch
+
+from hf_lineage import Options, check, compare, extract, save_signature
+from hf_lineage.signature.units import orthogonal_fit as procrustes
+from tests import gguf_models, streams
+from tests.models import card
+from tests.streams import HUB, narrowed, rotated, shuffled, widened, with_tokenizer, written
+
+BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/llama-independent"
+SEEDED = Options(order_seed=0)
+
+
+def judged(folder, options=SEEDED, base=HUB / BASE):
+    (row,) = compare(str(base), str(folder), options).rows
+    return row.verdict
+
+
+def narrow(width):
+    return {"hidden_size": width, "head_dim": 24}
+
+
+def test_a_rotated_fine_tune_is_verified_by_the_order_of_its_units(tmp_path):
+    verdict = judged(written(CHILD, tmp_path / "model", rotated))
+    assert (verdict.words, verdict.verified, int(verdict.exit_code)) == ("RELATED", True, 0)
+    assert (verdict.by_path["mlp"].name, verdict.framed.p_value) == ("UNRELATED", 0.001)
+    assert verdict.framed.inherited.share > 0.99
+    assert verdict.reason.startswith("the residual stream was rotated, reordered or changed in width: 100% of")
+
+
+def test_one_that_is_also_shuffled_is_related_by_calibrated_evidence(tmp_path):
+    folder = written(CHILD, tmp_path / "model", rotated, shuffled)
+    verdict = judged(folder)
+    assert (verdict.words, verdict.verified, int(verdict.exit_code)) == ("RELATED, calibrated", False, 0)
+    assert verdict.framed.p_value > 0.01
+    exact = judged(folder, Options(order_seed=0, evidence="exact"))
+    assert (exact.words, exact.verified, int(exact.exit_code)) == ("RELATED, calibrated", False, 3)
+
+
+@pytest.mark.parametrize(("change", "width"), [(narrowed(72), 72), (widened(128), 128)], ids=["narrowed", "widened"])
+def test_another_width_is_compared_unit_by_unit(tmp_path, change, width):
+    verdict = judged(written(CHILD, tmp_path / "model", change, **narrow(width)))
+    assert (verdict.words, verdict.verified) == ("RELATED", True)
+    assert (dict(verdict.evidence), verdict.framed.tests) == ({}, 1)
+
+
+def test_an_independent_model_of_another_width_is_unrelated(tmp_path):
+    verdict = judged(written(INDEPENDENT, tmp_path / "model", narrowed(72), **narrow(72)))
+    assert (verdict.words, int(verdict.exit_code)) == ("UNRELATED", 1)
+    assert verdict.framed.inherited.share < 0.01
+
+
+def test_layers_of_the_base_in_a_rotated_stream_are_related_in_part(tmp_path):
+    verdict = judged(written("magpie/llama-grafted", tmp_path / "model", rotated))
+    assert (verdict.words, verdict.verified, int(verdict.exit_code)) == ("RELATED in part", False, 3)
+    assert verdict.reason.endswith("in layers 1, 4")
+
+
+def test_an_independent_model_is_unrelated_by_both_tests_and_both_are_counted():
+    verdict = judged(HUB / INDEPENDENT)
+    assert verdict.name == "UNRELATED"
+    assert (verdict.framed.tests, verdict.evidence["mlp"].further) == (2, 1)
+    assert verdict.framed.inherited.share < 0.01
+
+
+def test_a_related_model_is_not_compared_unit_by_unit_and_keeps_the_least_p():
+    verdict = judged(HUB / CHILD)
+    assert verdict.framed is None
+    assert verdict.evidence["mlp"].p_value == 0.001
+
+
+@pytest.mark.parametrize("edit", [lambda rows: rows, streams.rotated], ids=["plain", "rotated"])
+def test_the_embedding_of_the_base_on_layers_of_another_model_is_no_descent(tmp_path, edit):
+    changes = [streams.layers_of(INDEPENDENT), *([] if edit is not streams.rotated else [edit])]
+    verdict = judged(written(BASE, tmp_path / "model", *changes))
+    assert (verdict.verified, verdict.name) == (False, "UNRELATED")
+    assert verdict.framed.inherited.share < 0.01
+
+
+ROWS = {
+    "of one direction": (lambda rows: rows[:1].repeat(len(rows), 1), "span only 1 of the 96 directions"),
+    "of zeros": (torch.zeros_like, "zero or not finite"),
+    "one of them huge": (lambda rows: torch.cat([rows[:1] * 1e30, rows[1:]]), "span only 1 of the 96 directions"),
+}
+
+
+@pytest.mark.parametrize(("rows", "reason"), ROWS.values(), ids=ROWS)
+def test_rows_of_tokens_that_show_nothing_hide_nothing_and_are_a_reason_where_units_cannot_be_fitted(
+    tmp_path, monkeypatch, rows, reason
+):
+    folder = written(CHILD, tmp_path / "model", rotated, streams.embedding(rows))
+    verdict = judged(folder)
+    assert (verdict.words, verdict.framed.frame.name) == ("RELATED", "procrustes")
+    monkeypatch.setattr(procrustes, "OVER", 1000)
+    verdict = judged(folder)
+    assert verdict.name == "UNRELATED"
+    assert "could not be compared unit by unit" in verdict.reason
+    assert reason in verdict.reason
+
+
+@pytest.mark.parametrize("times", [float("nan"), 1e39], ids=["not numbers", "too large for a number"])
+def test_rows_of_tokens_with_which_no_output_is_finite_leave_the_verdict_open(tmp_path, times):
+    verdict = judged(written(CHILD, tmp_path / "model", rotated, streams.embedding(lambda rows: rows * times)))
+    assert (verdict.words, verdict.verified) == ("INCONCLUSIVE", False)
+    assert "less than a thousandth of the stream" in verdict.reason
+
+
+def test_a_width_that_cannot_be_seen_through_stays_incompatible(tmp_path, monkeypatch):
+    monkeypatch.setattr(procrustes, "OVER", 1000)
+    folder = written(CHILD, tmp_path / "model", narrowed(72), streams.embedding(torch.zeros_like), **narrow(72))
+    verdict = judged(folder)
+    assert (verdict.name, int(verdict.exit_code)) == ("INCOMPATIBLE", 3)
+    assert "width 72; could not be compared unit by unit" in verdict.reason
+
+
+TOKENS = {f"token {number}": number for number in range(256)}
+
+
+def test_tokens_in_another_order_are_known_by_their_text(tmp_path):
+    order = torch.randperm(256, generator=torch.Generator().manual_seed(0))
+    base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
+    model = written(CHILD, tmp_path / "model", rotated, streams.embedding(lambda rows: rows[order]))
+    moved = {f"token {old}": new for new, old in enumerate(order.tolist())}
+    verdict = judged(with_tokenizer(model, moved), base=base)
+    assert (verdict.words, verdict.framed.frame.by) == ("RELATED", "text")
+
+
+def test_a_gguf_file_in_a_turned_stream_is_seen_through_the_tokens_that_it_lists(tmp_path):
+    base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), {f"word {number}": number for number in range(256)})
+    model = gguf_models.write(written(CHILD, tmp_path / "model", rotated), tmp_path / "packed" / "model.gguf")
+    verdict = judged(model, base=base)
+    assert (verdict.words, verdict.verified, verdict.framed.frame.by) == ("RELATED", True, "text")
+
+
+FORGED = {
+    "that point elsewhere": {f"token {number}": 255 - number for number in range(256)},
+    "that all point to one row": dict.fromkeys(TOKENS, 7),
+    "that are few": {"token 1": 1},
+    "that nobody knows": {f"other {number}": number for number in range(256)},
+}
+
+
+@pytest.mark.parametrize("tokens", FORGED.values(), ids=FORGED)
+def test_a_forged_tokenizer_makes_nothing_related_and_hides_nothing(tmp_path, tokens):
+    base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
+    verdict = judged(with_tokenizer(written(CHILD, tmp_path / "model", rotated), tokens), base=base)
+    assert (verdict.words, verdict.framed.frame.name) == ("RELATED", "procrustes")
+    verdict = judged(with_tokenizer(written(INDEPENDENT, tmp_path / "other", rotated), tokens), base=base)
+    assert (verdict.name, verdict.framed.inherited.share < 0.01) == ("UNRELATED", True)
+
+
+@pytest.mark.parametrize("name", [CHILD, INDEPENDENT])
+def test_a_tokenizer_that_is_damaged_hides_nothing(tmp_path, name):
+    base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
+    model = with_tokenizer(written(name, tmp_path / "model", rotated), TOKENS)
+    (model / "tokenizer.json").write_text("{")
+    verdict = judged(model, base=base)
+    assert (verdict.name, verdict.framed.frame.name) == ("RELATED" if name == CHILD else "UNRELATED", "procrustes")
+
+
+def test_stored_signatures_are_judged_by_their_paths_alone(tmp_path):
+    files = [tmp_path / f"{name}.sig" for name in "ab"]
+    for file, name in zip(files, (BASE, INDEPENDENT), strict=True):
+        save_signature(extract(str(HUB / name)), file)
+    (row,) = compare(*map(str, files), SEEDED).rows
+    assert (row.verdict.name, row.verdict.framed, row.verdict.evidence["mlp"].further) == ("UNRELATED", None, 0)
+
+
+def test_the_paper_compares_no_units():
+    from hf_lineage import RECIPES
+
+    assert judged(HUB / INDEPENDENT, Options(order_seed=0, recipe=RECIPES["paper"])).framed is None
+
+
+def test_a_merge_is_not_verified_by_parents_that_were_only_seen_unit_by_unit(tmp_path):
+    parents = [str(HUB / BASE), str(HUB / "fern/llama-finetune-b")]
+    model = card(written(CHILD, tmp_path / "model", rotated, shuffled), parents, "merge")
+    rows = check(str(model), parents, SEEDED).rows
+    assert [row.verdict.verified for row in rows] == [False, False]
+
+
+def test_on_the_hub_only_the_layers_and_the_rows_of_tokens_are_downloaded(online, tmp_path):
+    online.publish("fern/rotated", written(CHILD, tmp_path / "model", rotated))
+    (row,) = compare("acme/llama-base", "fern/rotated", SEEDED).rows
+    assert (row.verdict.words, row.verdict.verified) == ("RELATED", True)
+    traffic = row.traffic["fern/rotated"]
+    assert traffic.moved < traffic.stored
+    (again,) = compare("acme/llama-base", "fern/rotated", SEEDED).rows  # the signatures are cached
+    assert (again.verdict.words, again.verdict.framed.p_value) == ("RELATED", row.verdict.framed.p_value)
+
+
+def flipped(tensors):
+    """The signs of half of the residual coordinates changed."""
+    signs = 2.0 * torch.randint(0, 2, (streams.WIDTH,), generator=torch.Generator().manual_seed(0)) - 1
+    changed = dict(tensors)
+    for name, tensor in tensors.items():
+        if tensor.ndim == 2:
+            changed[name] = signs[:, None] * tensor if any(each in name for each in streams.WRITERS) else tensor * signs
+    return changed
+
+
+def test_flipped_signs_that_leave_the_paths_significant_are_seen_through(tmp_path):
+    verdict = judged(written(CHILD, tmp_path / "model", flipped))
+    assert verdict.by_path["mlp"].name == "INCONCLUSIVE"
+    assert (verdict.words, verdict.verified) == ("RELATED", True)
+
+
+def test_all_paths_are_followed_by_a_comparison_unit_by_unit(tmp_path):
+    verdict = judged(written(CHILD, tmp_path / "model", rotated), Options(order_seed=0, paths=("all",)))
+    assert len(verdict.evidence) == 4
+    assert (verdict.words, verdict.verified) == ("RELATED", True)

@@ -1,0 +1,60 @@
+"""Unit by unit: which coordinates show most, and what they show."""
+
+import pytest
+import torch
+
+from hf_lineage.checking.judge.units import shown
+from hf_lineage.checking.source.opening import headers
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.evidence.units.comparison import RESIDUAL, TOKEN, Test
+from hf_lineage.hub.reference import resolve
+from hf_lineage.signature.units import orthogonal_fit as procrustes
+from tests import streams
+from tests.streams import HUB, rotated, shuffled, written
+
+BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/llama-independent"
+FORGOTTEN = streams.embedding(torch.zeros_like)
+
+
+def seen(folder, at_first=TOKEN):
+    models = (headers(resolve(str(place))) for place in (HUB / BASE, folder))
+    return shown(*models, range(6), at_first, Test(199, 0, 0))
+
+
+def test_tokens_are_enough_where_they_show_more_than_one_half(tmp_path):
+    framed = seen(written(CHILD, tmp_path / "model", rotated))
+    assert (framed.frame.name, framed.inherited.share > 0.99) == ("token", True)
+
+
+def test_without_tokens_coordinates_are_fitted(tmp_path):
+    framed = seen(written(CHILD, tmp_path / "model", rotated, FORGOTTEN))
+    assert (framed.frame.name, framed.inherited.share > 0.99, framed.p_value) == ("procrustes", True, 0.005)
+
+
+def test_neither_the_order_of_units_nor_their_tokens_are_needed_to_find_them(tmp_path):
+    framed = seen(written("moss/llama-continued", tmp_path / "model", rotated, shuffled, FORGOTTEN))
+    assert framed.inherited.share > 0.9
+    assert framed.p_value > 0.01
+
+
+def test_two_layers_of_six_are_found_in_a_turned_stream_without_tokens(tmp_path):
+    framed = seen(written("magpie/llama-grafted", tmp_path / "model", rotated, FORGOTTEN))
+    assert [round(float(share)) for share in framed.inherited.by_layer] == [0, 1, 0, 0, 1, 0]
+
+
+def test_an_independent_model_has_next_to_nothing_in_any_coordinates(tmp_path):
+    framed = seen(written(INDEPENDENT, tmp_path / "model", FORGOTTEN))
+    assert framed.inherited.share < 0.02
+    assert framed.p_value > 0.01
+
+
+def test_the_coordinates_of_the_stream_are_seen_as_they_are():
+    assert seen(HUB / CHILD, RESIDUAL).frame.name == RESIDUAL
+
+
+def test_the_reason_is_that_of_the_coordinates_that_were_tried_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(procrustes, "OVER", 1000)
+    folder = written(CHILD, tmp_path / "model", rotated, FORGOTTEN)
+    with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
+        seen(folder)
+    assert seen(HUB / INDEPENDENT).frame.name == TOKEN

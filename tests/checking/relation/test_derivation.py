@@ -1,0 +1,225 @@
+"""How a model was made from its base is told from the layers that were read, and no byte more is downloaded for it."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from peft import PeftModel
+from transformers import AutoModelForCausalLM
+
+from hf_lineage import Options, check, compare
+from hf_lineage.checking.relation import derivation
+from hf_lineage.signature.units import sample as sampling
+from tests import models
+from tests.adapters import trained
+from tests.checkpoint.formats.test_fp8 import blocks
+from tests.evidence.derivation.test_rounding import quantized
+from tests.gguf_models import KINDS, write
+from tests.long import first_of
+from tests.models import EXAMPLES, fine_tuned, spoil, tiny_gpt2, tiny_llama
+from tests.quantizing import BASE, repacked
+
+QUANTIZED = r"quantized \(stored with [\d.]+ bits a weight\)"
+IN_FULL = r"9 of 9 matrices changed in full \(by (about )?[68]\.\d% of their size\), as by fine-tuning or a merge"
+HUB = Options(local_hub=EXAMPLES, order_seed=1, permutations=199)
+
+
+def made(base, model, **options):
+    (row,) = compare(str(base), str(model), Options(order_seed=1, permutations=199, **options)).rows
+    return row.derivation
+
+
+def means(derived):
+    return [one.value for one in derived.means]
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (
+            "fern/llama-finetune-a",
+            "9 of 9 matrices changed in full (by 6.5% of their size), as by fine-tuning or a merge",
+        ),
+        ("fern/llama-lora-merged", "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it"),
+        ("heron/llama-int8-rounded", "quantized to 8 bits"),
+        ("heron/llama-pruned-50", "pruned (50% of the weights set to zero)"),
+        ("magpie/llama-laundered", "hidden units reordered and rescaled, weights unchanged"),
+        ("magpie/llama-grafted", "weights unchanged"),
+        (
+            "fern/gpt2-finetune-a",
+            "6 of 6 matrices changed in full (by 10.1% of their size), as by fine-tuning or a merge",
+        ),
+    ],
+)
+def test_what_was_done_to_the_example_models_is_seen(model, expected):
+    (row,) = check(model, options=HUB).rows
+    assert row.derivation.words == expected
+
+
+@pytest.mark.parametrize("model", ["magpie/llama-liar", "heron/llama-distilled", "fern/llama-lora"])
+def test_nothing_is_seen_of_a_model_in_which_no_layer_is_inherited_or_that_is_an_adapter(model):
+    assert all(row.derivation is None for row in check(model, options=HUB).rows)
+
+
+def changed(folder, change, source=BASE):
+    """A copy of a model in which every matrix of its layers is changed; it stays in its format."""
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("README.md"))
+
+    def everywhere(tensors):
+        for number, (name, tensor) in enumerate(sorted(tensors.items())):
+            if ".layers." in name and tensor.ndim == 2:
+                new = change(tensor.float().numpy(), number)
+                tensors[name] = torch.tensor(np.ascontiguousarray(new)).to(tensor.dtype)
+
+    return spoil(folder, everywhere)
+
+
+def low_rank(rank, size=0.1):
+    def add(matrix, number):
+        rng = np.random.default_rng(number)
+        factors = rng.normal(size=(len(matrix), rank)), rng.normal(size=(rank, matrix.shape[1]))
+        return matrix + size * matrix.std() * (factors[0] @ factors[1] / np.sqrt(rank)).astype(np.float32)
+
+    return add
+
+
+@pytest.mark.parametrize("rank", [4, 16, 64])
+def test_a_merged_adapter_shows_its_rank(tmp_path, rank):
+    derived = made(BASE, changed(tmp_path / "child", low_rank(rank)))
+    assert (means(derived), derived.rank, derived.certain) == (["low_rank"], rank, True)
+
+
+def test_a_rank_is_not_claimed_where_rounding_hides_it(tmp_path):
+    derived = made(BASE, changed(tmp_path / "child", low_rank(16, 0.0005)))
+    assert (means(derived), derived.rank) == (["unclear"], None)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.85])
+def test_pruning_shows_its_share(tmp_path, share):
+    def prune(matrix, _):
+        return np.where(np.abs(matrix) < np.quantile(np.abs(matrix), share), 0, matrix)
+
+    derived = made(BASE, changed(tmp_path / "child", prune))
+    assert means(derived) == ["pruned"]
+    assert derived.zeros == pytest.approx(share, abs=0.02)
+
+
+@pytest.mark.parametrize(("bits", "group"), [(8, 0), (8, 32), (4, 32), (4, 0)])
+def test_rounded_weights_show_their_bits(tmp_path, bits, group):
+    def round_off(matrix, _):
+        return quantized(matrix, bits, group or matrix.shape[1])
+
+    derived = made(BASE, changed(tmp_path / "child", round_off))
+    assert (means(derived), derived.bits) == (["quantized"], bits)
+
+
+GGUF = {
+    "acme/llama-base": {"F16": "weights unchanged", "Q8_0": QUANTIZED, "Q4_0": QUANTIZED, "MXFP4": QUANTIZED},
+    "fern/llama-finetune-a": {
+        "F16": f"{IN_FULL}$",
+        "Q8_0": f"{IN_FULL}, then {QUANTIZED}",
+        "Q4_0": f"{IN_FULL}, then {QUANTIZED}",
+        "MXFP4": f"{IN_FULL}, then {QUANTIZED}",
+    },
+    "fern/llama-lora-merged": {  # of rank 8
+        "F16": "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it$",
+        "Q8_0": f"a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it, then {QUANTIZED}",
+        "Q4_0": f"a change of rank at least [1-8] in 9 of 9 matrices, of which rounding hides .*, then {QUANTIZED}",
+        "MXFP4": f"{QUANTIZED}, whether or how 9 of 9 matrices were changed before is unclear",
+    },
+    "heron/llama-pruned-50": {
+        "F16": r"pruned \(50% of the weights set to zero\)$",
+        "Q8_0": rf"pruned \(at least (4\d|50)% of the weights set to zero\), then {QUANTIZED}",
+        "Q4_0": rf"pruned \(at least (3\d|4\d|50)% of the weights set to zero\), then {QUANTIZED}",
+        "Q5_1": rf"pruned \(at least (4\d|50)% of the weights set to zero\), then {QUANTIZED}",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "expected"),
+    first_of(
+        {f"{model}-{kind}": (model, kind, told) for model, each in GGUF.items() for kind, told in each.items()}, count=8
+    ),
+)
+def test_of_a_quantized_file_only_what_was_done_is_said(tmp_path, model, kind, expected):
+    file = write(EXAMPLES / model, tmp_path / "child.gguf", kind=getattr(KINDS, kind))
+    assert re.fullmatch(expected, made(BASE, file).words)
+
+
+def test_an_adapter_that_peft_merges_in_float32_has_its_rank(tmp_path):
+    base = AutoModelForCausalLM.from_pretrained(BASE, dtype=torch.float32)
+    base.save_pretrained(tmp_path / "base")
+    adapter = trained(BASE, tmp_path / "adapter", r=8)
+    PeftModel.from_pretrained(base, adapter).merge_and_unload().save_pretrained(tmp_path / "child")
+    derived = made(tmp_path / "base", tmp_path / "child")
+    assert derived.words == "a change of rank 8 in 9 of 9 matrices, as a merged LoRA adapter leaves it"
+
+
+def test_an_adapter_on_attention_alone_is_found_there(tmp_path):
+    def attention(tensors):
+        for name, tensor in tensors.items():
+            if ".q_proj" in name or ".v_proj" in name:
+                new = low_rank(8)(tensor.float().numpy(), 1)
+                tensors[name] = torch.tensor(new).to(tensor.dtype)
+
+    shutil.copytree(BASE, tmp_path / "child", ignore=shutil.ignore_patterns("README.md"))
+    derived = made(BASE, spoil(tmp_path / "child", attention))
+    assert (means(derived), derived.rank) == (["low_rank"], 8)
+    assert len(derived.changed) == 6
+
+
+def test_reordered_units_of_a_class_that_stores_matrices_transposed_are_found(tmp_path):
+    base = tiny_gpt2(tmp_path / "base", layers=4, width=64)
+    shutil.copytree(base, tmp_path / "child")
+
+    def reorder(tensors):
+        for layer in range(4):
+            order = torch.randperm(256, generator=torch.Generator().manual_seed(layer))
+            up, down = f"h.{layer}.mlp.c_fc.weight", f"h.{layer}.mlp.c_proj.weight"
+            tensors[up], tensors[down] = tensors[up][:, order], tensors[down][order]
+
+    derived = made(base, spoil(tmp_path / "child", reorder))
+    assert means(derived) == ["reordered", "unchanged"]
+
+
+def test_a_quantized_file_is_known_by_the_bits_it_stores(tmp_path):
+    derived = made(
+        BASE, repacked(BASE, tmp_path / "child", blocks(32, 32), quant_method="fp8", weight_block_size=[32, 32])
+    )
+    assert means(derived)[0] == "quantized"
+    assert derived.words.startswith("quantized (stored with 8 bits a weight)")
+
+
+@pytest.fixture
+def sampled(monkeypatch, tmp_path):
+    """A pair of models so large beside a sample that a sample decides."""
+    monkeypatch.setattr(sampling, "UNITS", 64)
+    monkeypatch.setattr(sampling, "RUN", 8)
+    monkeypatch.setattr(sampling, "COORDINATES", 32)
+    monkeypatch.setattr(models, "HIDDEN", 512)
+    base = tiny_llama(tmp_path / "base", layers=16, width=128)
+    return base, fine_tuned(base, tmp_path / "child")
+
+
+@pytest.mark.parametrize("budget", ["quick", "full"])
+def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatch, budget):
+    monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
+    for name, folder in zip(("org/base", "org/child"), sampled, strict=True):
+        online.publish(name, folder)
+    derived = made("org/base", "org/child", budget=budget)
+    assert means(derived) == ["dense"]
+    assert online.twice() == []
+    with_it = online.moved("org/child")
+    monkeypatch.setattr("hf_lineage.checking.results.rows.derived", lambda *_: None)
+    assert made("org/base", "org/child", budget=budget, recompute=True) is None
+    assert online.moved("org/child") == 2 * with_it
+
+
+def test_few_rows_of_a_large_matrix_are_looked_at(sampled, monkeypatch):
+    monkeypatch.setattr(derivation, "LARGE", 1000)
+    base, child = sampled
+    assert means(made(base, child, budget="full")) == ["dense"]
+    assert means(made(base, base, budget="full")) == ["unchanged"]

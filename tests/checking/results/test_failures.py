@@ -1,0 +1,52 @@
+"""An error of a base becomes a verdict, of the narrowest kind that there is; what nobody expected stays an error."""
+
+import pytest
+
+from hf_lineage.checking.results.failures import VERDICTS, attempt
+from hf_lineage.errors import CheckpointError, LineageError, NetworkError, NothingToCompare, RepositoryError
+from hf_lineage.evidence.verdict import ExitCode, Unreadable, Unverifiable
+
+
+def failing(error):
+    def action():
+        raise error
+
+    return action
+
+
+def test_what_an_action_returns_is_returned():
+    assert attempt(lambda: "signature", *VERDICTS) == "signature"
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "code"),
+    [
+        (NothingToCompare("org/base holds no weights"), Unverifiable, ExitCode.UNDECIDED),
+        (RepositoryError("org/base is gated"), Unverifiable, ExitCode.UNDECIDED),
+        (CheckpointError("org/base is truncated"), Unreadable, ExitCode.ERROR),
+    ],
+)
+def test_an_expected_error_is_a_verdict_with_its_reason(error, verdict, code):
+    found = attempt(failing(error), *VERDICTS)
+    assert (type(found), found.reason, found.exit_code) == (verdict, str(error), code)
+
+
+@pytest.mark.parametrize(
+    "error", [RepositoryError("gone"), CheckpointError("damaged"), NetworkError("cut"), ValueError("ours")]
+)
+def test_an_error_that_was_not_expected_is_raised(error):
+    with pytest.raises(type(error)) as found:
+        attempt(failing(error), NothingToCompare)
+    assert found.value is error
+
+
+def test_a_network_that_fails_is_no_verdict_on_any_model():
+    assert not any(issubclass(NetworkError, kind) for kind in VERDICTS)
+    assert LineageError not in VERDICTS
+
+
+def test_an_error_of_a_narrower_kind_has_the_verdict_of_its_kind():
+    class Pickled(NothingToCompare):
+        """A subclass, as somebody may add one."""
+
+    assert type(attempt(failing(Pickled("a pickle")), NothingToCompare)) is Unverifiable

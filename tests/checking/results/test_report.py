@@ -1,0 +1,30 @@
+"""A report: what it is worth as a whole, and when it was made."""
+
+import datetime
+
+from hf_lineage import Options
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.results.report import Report as Judged
+from hf_lineage.evidence.verdict import ExitCode
+from tests.pages import measured, row
+
+
+def report(*rows):
+    return Report("org/model", None, rows, (), Options())
+
+
+def test_it_is_offered_where_it_is_made():
+    assert Report is Judged
+
+
+def test_the_most_severe_of_its_rows_counts():
+    good, bad = row(mlp=measured()), row("org/other", mlp=measured(score=0.0, p=0.5))
+    assert report(good).exit_code == ExitCode.RELATED
+    assert report(good, bad).exit_code == ExitCode.UNRELATED
+    assert report().exit_code == ExitCode.UNDECIDED
+
+
+def test_it_began_when_it_was_made_unless_another_time_is_given():
+    before = datetime.datetime.now(datetime.UTC)
+    assert before <= report().checked_at <= datetime.datetime.now(datetime.UTC)
+    assert report().called == ("check",)

@@ -1,0 +1,233 @@
+"""Models in ONNX and in CTranslate2: a true descendant is RELATED, an independent one in the same clothes is not."""
+
+import shutil
+from functools import partial
+
+import pytest
+from onnxruntime.quantization import QuantType
+
+from hf_lineage import Options, compare
+from hf_lineage.checking.source.converted import FORMS, by_names_of_the_hub, converted_config
+from hf_lineage.checking.source.opening import described, opened
+from hf_lineage.checkpoint.foreign.files import CHOICES
+from hf_lineage.checkpoint.opening import open_checkpoint
+from hf_lineage.hub.reference import RepoRef
+from tests import ctranslate2_models, onnx_models
+from tests.conformance import tiny_model
+from tests.invoking import lineage
+from tests.long import first_of
+from tests.models import EXAMPLES, card, family, fine_tuned
+from tests.onnx_models import QUANTIZATIONS
+
+ALL = Options(paths=("mlp", "value_output", "query_key"), order_seed=0)
+BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
+CHILDREN = {"llama": EXAMPLES / "fern/llama-finetune-a", "gpt2": EXAMPLES / "fern/gpt2-finetune-a"}
+OTHER_QUANTIZATIONS = [("llama", how) for how in QUANTIZATIONS if how not in ("8 bits", "4 bits")]
+LEAST = {4: 0.97, 8: 0.999}
+"""Bits -> the score against what was quantized."""
+
+
+def verdict(base, candidate, options=ALL):
+    return compare(str(base), str(candidate), options).rows[0].verdict
+
+
+def scores(outcome):
+    return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory):
+    """Models as ONNX, by name and exporter: the file of each, beside its configuration."""
+    made = {}
+
+    def graph(name, dynamo=False):
+        if (name, dynamo) not in made:
+            source = {"bert base": None, "independent": EXAMPLES / "otter/llama-independent", **CHILDREN}.get(name)
+            folder = tmp_path_factory.mktemp("onnx")
+            if name.startswith("bert"):
+                base = onnx_models.bert(folder / "base", seed=5 if "independent" in name else 0)
+                source = fine_tuned(base, folder / "child") if "child" in name else base
+            shutil.copy(source / "config.json", folder / "config.json")
+            made[name, dynamo] = (source, onnx_models.exported(source, folder / "model.onnx", dynamo))
+        return made[name, dynamo]
+
+    return graph
+
+
+def again(file, target, how):
+    """The same model stored in another way, in a folder of its own beside its configuration."""
+    target.mkdir()
+    shutil.copy(file.parent / "config.json", target)
+    return how(file, target / "model.onnx")
+
+
+@pytest.mark.parametrize(
+    ("name", "dynamo"),
+    first_of(
+        {
+            **{"llama, TorchScript": ("llama", False), "gpt2, dynamo": ("gpt2", True)},
+            **{"llama, dynamo": ("llama", True), "gpt2, TorchScript": ("gpt2", False)},
+        },
+        count=2,
+    ),
+)
+def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
+    source, file = graphs(name, dynamo)
+    outcome = verdict(BASES[name], file)
+    assert outcome.name == "RELATED"
+    assert min(scores(outcome).values()) > 0.95
+    assert min(scores(verdict(source, file)).values()) > 0.99999
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    first_of([*[(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN], *OTHER_QUANTIZATIONS], count=3),
+)
+def test_a_descendant_quantized_by_onnx_runtime_is_related(name, how, graphs, tmp_path):
+    source, file = graphs(name)
+    bits, quantize = QUANTIZATIONS[how]
+    stored = again(file, tmp_path / "child", quantize)
+    outcome = verdict(BASES[name], stored)
+    assert outcome.name == "RELATED"
+    itself = scores(verdict(source, stored))
+    assert min(itself.values()) > LEAST[bits], itself
+
+
+@pytest.mark.parametrize("how", first_of([None, "8 bits", "4 bits"]))
+def test_an_independent_graph_is_unrelated(how, graphs, tmp_path):
+    _, file = graphs("independent")
+    stored = again(file, tmp_path / "other", QUANTIZATIONS[how][1]) if how else file
+    assert verdict(BASES["llama"], stored).name == "UNRELATED"
+
+
+@pytest.mark.parametrize("dynamo", first_of({"TorchScript": False, "dynamo": True}))
+def test_an_encoder_is_related_to_its_base_and_another_one_is_not(dynamo, graphs, tmp_path):
+    base, _ = graphs("bert base")
+    _, child = graphs("bert child", dynamo)
+    _, other = graphs("bert independent")
+    assert verdict(base, child).name == "RELATED"
+    assert verdict(base, other).name == "UNRELATED"
+    eight = again(child, tmp_path / "eight", partial(onnx_models.dynamic, kind=QuantType.QUInt8))
+    assert verdict(base, eight).name == "RELATED"
+
+
+def test_matrices_without_any_name_are_found_through_their_biases(graphs, tmp_path):
+    base, _ = graphs("bert base")
+    for name, expected in (("bert child", "RELATED"), ("bert independent", "UNRELATED")):
+        _, file = graphs(name)
+        bare = again(
+            file, tmp_path / name, lambda source, target: onnx_models.changed(source, target, onnx_models.bare)
+        )
+        assert verdict(base, bare).name == expected
+
+
+def test_matrices_whose_place_nothing_tells_are_not_guessed(graphs, tmp_path):
+    _, file = graphs("llama")
+    bare = again(file, tmp_path / "bare", lambda source, target: onnx_models.changed(source, target, onnx_models.bare))
+    outcome = verdict(BASES["llama"], bare)
+    assert outcome.name == "UNVERIFIABLE"
+    assert "43 matrices whose place in the model nothing tells" in outcome.reason
+
+
+def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_names(graphs, tmp_path):
+    base, _ = graphs("bert base")
+    _, file = graphs("bert child")
+    alone = shutil.copy(file, tmp_path / "model.onnx")
+    outcome = verdict(base, alone)
+    assert outcome.name == "UNVERIFIABLE"
+    assert "--as BertForMaskedLM" in outcome.reason
+    assert converted_config(RepoRef("x", tmp_path)) == dict.fromkeys(("num_attention_heads", "n_head", "n_heads"), 4)
+    assert verdict(base, alone, Options(paths=ALL.paths, order_seed=0, as_class="BertModel")).name == "RELATED"
+
+
+def test_a_repository_of_graphs_is_checked_by_the_most_precise_one(graphs, tmp_path, monkeypatch):
+    hub = family(tmp_path / "hub")
+    source, file = graphs("llama")
+    model = hub / "fern/onnx"
+    (model / "onnx").mkdir(parents=True)
+    shutil.copy(file, model / "onnx/model.onnx")
+    onnx_models.dynamic(file, model / "onnx/model_quantized.onnx")
+    shutil.copy(source / "config.json", model)
+    shutil.copytree(BASES["llama"], hub / "acme/llama")
+    card(model, "acme/llama", "quantized")
+    plain = lineage("check", "fern/onnx", "--local-hub", hub)
+    assert (plain.code, "RELATED" in plain.out) == (0, True)
+    assert "onnx/model.onnx was read, by its name the most precise" in " ".join(plain.out.split())
+    chosen = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_quantized.onnx")
+    assert "onnx/model_quantized.onnx was read, as it was named" in " ".join(chosen.out.split())
+    missing = lineage("check", "fern/onnx", "--local-hub", hub, "--file", "onnx/model_q4.onnx")
+    assert (missing.code, "has no file onnx/model_q4.onnx" in missing.error) == (2, True)
+
+
+def test_what_leads_to_no_output_of_the_graph_does_not_count(graphs, tmp_path):
+    """Matrices of the base that are stored, or multiplied with, beside the model do not make it a descendant."""
+    _, base = graphs("bert base")
+    _, other = graphs("bert independent")
+    for how in (onnx_models.beside, onnx_models.in_a_dead_branch):
+        decoy = again(other, tmp_path / how.__name__, lambda source, target, how=how: how(source, base, target))
+        assert verdict(graphs("bert base")[0], decoy).name == "UNRELATED"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "encoder", "decoder"),
+    [
+        ("BartForConditionalGeneration", {}, "model.encoder.", "model.decoder."),
+        ("T5ForConditionalGeneration", {"feed_forward_proj": "relu"}, "encoder.", "decoder."),
+    ],
+)
+def test_an_encoder_and_its_decoder_in_two_files_are_one_model(name, settings, encoder, decoder, tmp_path):
+    """The encoder is exported by itself, so nothing stands before its names; the decoder is within the model."""
+    tiny_model(name, settings).save_pretrained(tmp_path / "base")
+    child = fine_tuned(tmp_path / "base", tmp_path / "child")
+    repo = tmp_path / "graphs"
+    onnx_models.written(child, repo / "onnx/encoder_model.onnx", within=encoder)
+    onnx_models.written(child, repo / "onnx/decoder_model_merged.onnx", within=decoder, before=decoder)
+    shutil.copy(child / "config.json", repo)
+    outcome = verdict(tmp_path / "base", repo)
+    assert outcome.name == "RELATED", outcome.reason
+    itself, original = (opened(described(RepoRef("x", folder))) for folder in (repo, child))
+    assert itself.layout.widths == original.layout.widths
+    assert "onnx/encoder_model.onnx is a graph" in itself.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "quantization"),
+    first_of(
+        [
+            *[("llama", "int8_float16"), ("gpt2", "float32")],
+            *(("llama", kind) for kind in ("float32", "float16", "bfloat16", "int16", "int8")),
+            ("gpt2", "int8"),
+        ],
+        count=2,
+    ),
+)
+def test_a_descendant_in_ctranslate2_is_related_in_every_type(name, quantization, tmp_path):
+    model = ctranslate2_models.converted(CHILDREN[name], tmp_path / "child", quantization)
+    outcome = verdict(BASES[name], model)
+    assert outcome.name == "RELATED"
+    assert min(scores(outcome).values()) > 0.95
+    assert min(scores(verdict(CHILDREN[name], model)).values()) > 0.999
+
+
+@pytest.mark.parametrize("quantization", first_of(["int8", "float32"]))
+def test_an_independent_model_in_ctranslate2_is_unrelated(quantization, tmp_path):
+    model = ctranslate2_models.converted(EXAMPLES / "otter/llama-independent", tmp_path / "other", quantization)
+    assert verdict(BASES["llama"], model).name == "UNRELATED"
+    assert verdict(BASES["llama"], model / "model.bin").name == "UNRELATED"
+
+
+def test_the_names_on_the_hub_are_those_of_the_original(tmp_path):
+    source = EXAMPLES / "acme/llama-base"
+    ctranslate2_models.converted(source, tmp_path / "ct2", "float32")
+    repo, original = RepoRef("x", tmp_path / "ct2"), RepoRef("y", source)
+    model = described(repo)
+    checkpoint = by_names_of_the_hub(repo, model.factorization, model.config, open_checkpoint(repo))
+    shapes = open_checkpoint(original).shapes
+    assert {name: shape for name, shape in shapes.items() if ".layers." in name}.items() <= checkpoint.shapes.items()
+    unchanged = open_checkpoint(original)
+    assert by_names_of_the_hub(original, model.factorization, {}, unchanged) is unchanged
+    assert opened(model).notes == ()
+
+
+def test_every_form_of_a_repository_is_read():
+    assert FORMS.keys() == CHOICES.keys()

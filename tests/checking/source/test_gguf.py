@@ -1,0 +1,236 @@
+"""A model in GGUF is judged by its metadata and weights: a true descendant is RELATED, an independent one is not."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hf_lineage import Options, check, compare
+from hf_lineage.checking.source.converted import by_names_of_the_hub, converted_config
+from hf_lineage.checking.source.opening import described, headers, opened
+from hf_lineage.errors import CheckpointError
+from hf_lineage.hub.reference import RepoRef, resolve
+from tests import models
+from tests.gguf_blocks import QUANTIZED, drawn, quantized
+from tests.gguf_models import KINDS, write
+from tests.invoking import lineage
+from tests.long import first_of
+from tests.models import EXAMPLES, card, fine_tuned, tiny_llama
+
+FILE = "child-Q4_0.gguf"
+ALL = Options(paths=("mlp", "value_output", "query_key"), order_seed=0)
+BASES = {"llama": EXAMPLES / "acme/llama-base", "gpt2": EXAMPLES / "acme/gpt2-base"}
+WRITTEN = [KINDS.Q4_0, KINDS.F16, KINDS.BF16, KINDS.Q8_0, KINDS.Q5_1, KINDS.MXFP4]
+CHILDREN = {"llama": EXAMPLES / "fern/llama-finetune-a", "gpt2": EXAMPLES / "fern/gpt2-finetune-a"}
+
+
+def verdict(base, candidate, options=ALL):
+    return compare(str(base), str(candidate), options).rows[0].verdict
+
+
+def scores(outcome):
+    return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind"),
+    first_of({f"{name}-{kind.name}": (name, kind) for kind in WRITTEN for name in BASES}, count=3),
+)
+def test_a_descendant_is_related_in_every_type(architecture, kind, tmp_path):
+    file = write(CHILDREN[architecture], tmp_path / "child.gguf", architecture, kind)
+    outcome = verdict(BASES[architecture], file)
+    assert outcome.name == "RELATED"
+    assert min(scores(outcome).values()) > 0.95
+    itself = scores(verdict(CHILDREN[architecture], file))
+    assert min(itself.values()) > (0.98 if kind in (KINDS.Q4_0, KINDS.MXFP4) else 0.997), itself
+
+
+@pytest.mark.parametrize("kind", first_of({kind.name: kind for kind in (KINDS.Q4_0, KINDS.F32, KINDS.Q8_0)}))
+def test_an_independent_model_in_the_same_clothes_is_unrelated(kind, tmp_path):
+    file = write(EXAMPLES / "otter/llama-independent", tmp_path / "other.gguf", kind=kind)
+    assert verdict(BASES["llama"], file).name == "UNRELATED"
+
+
+def test_the_mixture_of_types_of_a_real_release_is_read(tmp_path, monkeypatch):
+    """Q4_K_M: most matrices in Q4_K, values and what is written to the stream in Q6_K, gains in F32."""
+    monkeypatch.setattr(models, "HIDDEN", 256)
+    base = tiny_llama(tmp_path / "base", width=256)
+    child = fine_tuned(base, tmp_path / "child")
+    other = tiny_llama(tmp_path / "other", width=256, seed=5)
+    monkeypatch.setattr("tests.gguf_models.quantized", quantized)
+
+    def of(name):
+        return KINDS.Q6_K if "attn_v" in name or "ffn_down" in name else KINDS.Q4_K
+
+    true, false = (write(folder, folder / "gguf/a-Q4_K_M.gguf", of=of) for folder in (child, other))
+    kinds = {tensor.tensor_type for tensor in gguf.GGUFReader(str(true)).tensors}
+    assert kinds == {KINDS.Q4_K, KINDS.Q6_K, KINDS.F32}
+    assert verdict(base, true).name == "RELATED"
+    assert min(scores(verdict(child, true)).values()) > 0.97
+    assert verdict(base, false).name == "UNRELATED"
+
+
+@pytest.mark.parametrize("kind", first_of({kind.name: kind for kind in QUANTIZED}, count=3))
+def test_every_type_that_gguf_decodes_is_judged(kind, tmp_path, monkeypatch):
+    """Of blocks drawn at random, which need no quantizer: the base is what they decode to, moved a little."""
+    monkeypatch.setattr(models, "HIDDEN", 256)
+    configuration = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"}
+    base = tiny_llama(tmp_path / "base", width=256, **configuration)
+    files = []
+    for seed in range(2):
+        random = np.random.default_rng(seed)
+
+        def chosen(values, chosen_kind, random=random):
+            if chosen_kind != kind:
+                return gguf.quantize(values, chosen_kind)
+            return drawn(kind, values.size, random).reshape(values.shape[0], -1)
+
+        monkeypatch.setattr("tests.gguf_models.quantized", chosen)
+        files.append(
+            write(base, tmp_path / f"{seed}/a.gguf", "qwen2", of=lambda name: kind if "blk" in name else KINDS.F32)
+        )
+    names = [
+        name for name, tensor in load_file(base / models.WEIGHTS).items() if ".layers." in name and tensor.ndim > 1
+    ]
+    found = headers(RepoRef("x", tmp_path / "0")).checkpoint
+    plain = {name: torch.from_numpy(np.array(found.read(name))) for name in found.tensors if name in names}
+    assert len(plain) == len(names)
+    norms = {name: tensor for name, tensor in load_file(base / models.WEIGHTS).items() if name not in names}
+    save_file({**norms, **plain}, base / models.WEIGHTS)
+    child = fine_tuned(base, tmp_path / "tuned")
+    options = Options(order_seed=0)
+    assert verdict(child, files[0], options).name == "RELATED"
+    assert verdict(child, files[1], options).name == "UNRELATED"
+
+
+@pytest.mark.parametrize(
+    "stub", [None, {}, {"model_type": "llama"}, json.loads((CHILDREN["llama"] / "config.json").read_text())]
+)
+def test_the_metadata_count_whatever_config_json_says(stub, tmp_path):
+    folder = write(CHILDREN["llama"], tmp_path / "model/child-Q8_0.gguf", kind=KINDS.Q8_0).parent
+    if stub is not None:
+        (folder / "config.json").write_text(json.dumps(stub))
+    assert verdict(BASES["llama"], folder).name == "RELATED"
+    assert described(resolve(str(folder))).architecture == "LlamaForCausalLM"
+
+
+def test_a_base_may_be_a_gguf_file_as_well(tmp_path):
+    base = write(BASES["llama"], tmp_path / "base/base.gguf", kind=KINDS.Q4_0)
+    assert verdict(base.parent, CHILDREN["llama"]).name == "RELATED"
+    assert verdict(base, CHILDREN["llama"]).name == "RELATED"
+
+
+@pytest.fixture
+def hub(tmp_path):
+    """A local hub with a child in three precisions that says in its metadata where it comes from."""
+    for name in ("acme/llama-base", "otter/llama-independent"):
+        shutil.copytree(EXAMPLES / name, tmp_path / "hub" / name)
+    said = {"general.base_model.count": 1, "general.base_model.0.repo_url": "https://huggingface.co/acme/llama-base"}
+    for kind in (KINDS.F16, KINDS.Q8_0, KINDS.Q4_0):
+        write(CHILDREN["llama"], tmp_path / f"hub/me/child-GGUF/child-{kind.name}.gguf", kind=kind, said=said)
+    return tmp_path / "hub"
+
+
+def test_the_claim_in_the_metadata_is_checked_and_the_report_says_which_file_was_read(hub):
+    (row,) = check("me/child-GGUF", options=Options(local_hub=hub, order_seed=0)).rows
+    assert (row.claim.base, row.claim.sources, row.verdict.name) == ("acme/llama-base", ("GGUF metadata",), "RELATED")
+    assert row.notes == (
+        "me/child-GGUF: child-F16.gguf was read, by its name the most precise of the GGUF files; name another by its "
+        "path, or with --file for the model that is judged; 2 more files may hold weights too",
+    )
+
+
+def test_another_file_may_be_named(hub):
+    found = lineage("check", "me/child-GGUF", "--file", FILE, "--local-hub", hub, "--format", "json")
+    assert found.code == 0
+    (claim,) = json.loads(found.out)["claims"]
+    assert claim["notes"] == [
+        "me/child-GGUF: child-Q4_0.gguf was read, as it was named; 2 more files may hold weights too"
+    ]
+    options = Options(local_hub=hub, order_seed=0)
+    whole, other = (
+        check("me/child-GGUF", options=replace(options, file=file)).rows[0].verdict for file in (None, FILE)
+    )
+    assert scores(whole)["mlp"] > scores(other)["mlp"] + 1e-3
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(hub):
+    found = lineage("check", "me/child-GGUF", "--file", "nothing.gguf", "--local-hub", hub)
+    assert (found.code, found.out) == (2, "")
+    assert found.error == (
+        "me/child-GGUF has no GGUF file nothing.gguf (it has child-F16.gguf, child-Q4_0.gguf, "
+        "child-Q8_0.gguf); name another"
+    )
+
+
+def test_a_false_claim_is_unrelated(hub):
+    write(EXAMPLES / "otter/llama-independent", hub / "me/liar/liar-Q8_0.gguf", kind=KINDS.Q8_0)
+    card(hub / "me/liar", "acme/llama-base", "quantized")
+    (row,) = check("me/liar", options=Options(local_hub=hub, order_seed=0)).rows
+    assert row.verdict.name == "UNRELATED"
+
+
+def test_one_file_is_inspected_and_extracted_as_any_model(tmp_path):
+    file = write(CHILDREN["llama"], tmp_path / "child.gguf", kind=KINDS.Q8_0)
+    assert "LlamaForCausalLM, factorization llama, 6 layers, width 96" in lineage("inspect", file).out
+    assert lineage("extract", file, "-o", tmp_path / "signature").code == 0
+    assert lineage("compare", EXAMPLES / "acme/llama-base", tmp_path / "signature").code == 0
+    listed = lineage("registry", "--check", file.parent)
+    assert listed.code == 0
+    assert "is listed already, in llama.yaml, and" in " ".join(listed.out.split())
+
+
+def test_on_the_hub_the_header_and_the_matrices_are_fetched_and_nothing_twice(online, tmp_path):
+    folder = write(CHILDREN["llama"], tmp_path / "published/child-F16.gguf", kind=KINDS.F16).parent
+    card(folder, "acme/llama-base", "quantized")
+    online.publish("fern/gguf", folder)
+    found = lineage("check", "fern/gguf", "--format", "json")
+    assert found.code == 0, found.err
+    assert json.loads(found.out)["claims"][0]["verdict"] == "RELATED"
+    moved, size = online.moved("fern/gguf"), (folder / "child-F16.gguf").stat().st_size
+    assert size / 3 < moved < 0.95 * size
+    headers_twice = online.twice()
+    assert not [part for part in headers_twice if part.stop - part.start > 2**15]
+
+
+def test_from_the_network_the_verdict_is_that_from_disk(online, tmp_path):
+    folder = write(CHILDREN["llama"], tmp_path / "p/child-Q8_0.gguf", kind=KINDS.Q8_0, split_max_tensors=20).parent
+    online.publish("fern/gguf", folder)
+    there, here = verdict("acme/llama-base", "fern/gguf"), verdict(BASES["llama"], folder)
+    assert (there.name, scores(there)) == (here.name, scores(here))
+
+
+def test_a_signature_of_a_named_file_is_not_taken_for_that_of_another(online, tmp_path):
+    folder = tmp_path / "published"
+    write(CHILDREN["llama"], folder / "a-Q8_0.gguf", kind=KINDS.Q8_0)
+    write(EXAMPLES / "otter/llama-independent", folder / "a-Q4_0.gguf", kind=KINDS.Q4_0)
+    online.publish("fern/gguf", folder)
+    for file, name in (
+        (None, "RELATED"),
+        ("a-Q4_0.gguf", "UNRELATED"),
+        (None, "RELATED"),
+        ("a-Q4_0.gguf", "UNRELATED"),
+    ):
+        options = Options(file=file, order_seed=0, budget="full")
+        assert verdict("acme/llama-base", "fern/gguf", options).name == name
+
+
+def test_heads_that_are_no_number_are_refused(tmp_path):
+    file = write(CHILDREN["llama"], tmp_path / "child.gguf", said={"llama.attention.head_count_kv": "two"})
+    with pytest.raises(CheckpointError) as caught:
+        opened(described(resolve(str(file.parent))))
+    assert str(caught.value).endswith(
+        "the GGUF file says attention.head_count_kv: two, which counts no heads; do not trust it"
+    )
+
+
+def test_of_another_repository_nothing_is_changed(tmp_path):
+    repo = RepoRef("org/model", tiny_llama(tmp_path / "model"))
+    model = headers(repo)
+    assert converted_config(repo) is None
+    assert by_names_of_the_hub(repo, model.described.factorization, {}, model.checkpoint) is model.checkpoint

@@ -1,0 +1,74 @@
+"""What people write is understood where it can only mean one thing, and refused by the name of the option elsewhere."""
+
+import dataclasses
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import pytest
+
+from hf_lineage import RECIPES, Options
+from hf_lineage.checking.option_types import OPTIONS
+from hf_lineage.errors import OptionError
+
+
+def test_every_option_has_a_line_in_the_table():
+    assert set(OPTIONS) == {field.name for field in dataclasses.fields(Options)}
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ({"local_hub": "examples/hub"}, {"local_hub": Path("examples/hub")}),
+        ({"trust": "trust.yaml", "registry": "registry"}, {"trust": Path("trust.yaml"), "registry": Path("registry")}),
+        ({"paths": "query_key"}, {"paths": ("query_key",)}),
+        ({"paths": ["mlp", "query_key"]}, {"paths": ("mlp", "query_key")}),
+        ({"paths": "all"}, {"paths": ("all",)}),
+        ({"nulls": Path("other/model")}, {"nulls": ("other/model",)}),
+        ({"accept": "part", "signatures": ["a/b"]}, {"accept": ("part",), "signatures": ("a/b",)}),
+        ({"recipe": "paper"}, {"recipe": RECIPES["paper"]}),
+        ({"alpha": np.float32(0.5), "permutations": np.int64(99)}, {"alpha": 0.5, "permutations": 99}),
+        ({"subfolder": PurePosixPath("onnx"), "file": Path("m.gguf")}, {"subfolder": "onnx", "file": "m.gguf"}),
+    ],
+)
+def test_what_can_only_mean_one_thing_is_understood(written, kept):
+    options = Options(**written)
+    assert {name: getattr(options, name) for name in kept} == kept
+    assert options == Options(**kept)
+    assert {type(getattr(options, name)) for name in kept} == {type(value) for value in kept.values()}
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ({"alpha": "0.01"}, "alpha must be a number, not '0.01'"),
+        ({"alpha": None}, "alpha must be a number, not None"),
+        ({"min_share": 1}, "min_share must lie between 0 and 1, not at 1"),
+        ({"permutations": 999.0}, "permutations must be a whole number, not 999.0"),
+        ({"permutations": True}, "permutations must be a whole number, not True"),
+        ({"seed": -1}, "seed must lie between 0 and 2^64 - 1, not at -1"),
+        ({"order_seed": "x"}, "order_seed must be a whole number, or None, not 'x'"),
+        ({"recompute": "no"}, "recompute must be True or False, not 'no'"),
+        ({"local_hub": 7}, "local_hub must be a path, or None, not 7"),
+        ({"local_hub": b"hub"}, "local_hub must be a path, or None, not b'hub'"),
+        ({"paths": 7}, "paths must be a name, or several, not 7"),
+        ({"nulls": [None]}, "nulls must be a name, or several, not [None]"),
+        ({"recipe": "nose"}, "recipe must be a Recipe, or robust, paper, not 'nose'"),
+        ({"recipe": ["robust"]}, "recipe must be a Recipe, or robust, paper, not ['robust']"),
+        ({"budget": "slow"}, "budget must be quick or full, or None, not 'slow'"),
+        ({"budget": ["quick"]}, "budget must be quick or full, or None, not ['quick']"),
+        ({"evidence": "none"}, "evidence must be any or exact, not none"),
+        ({"accept": "unmeasured"}, "accept must be one of part, basis, weak, not unmeasured"),
+        ({"max_memory": 8}, "max_memory must be text, or None, not 8"),
+    ],
+)
+def test_anything_else_is_refused_by_the_name_of_the_option(written, message):
+    with pytest.raises(OptionError) as error:
+        Options(**written)
+    assert str(error.value) == message
+
+
+def test_a_long_value_is_cut_and_stays_on_one_line():
+    with pytest.raises(OptionError) as error:
+        Options(alpha="\n" * 10**4)
+    assert len(str(error.value)) < 200
+    assert "\n" not in str(error.value)

@@ -1,0 +1,178 @@
+"""Every operation multiplies with the matrix that ONNX Runtime multiplies with."""
+
+import itertools
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantType
+
+from hf_lineage.checkpoint.foreign.onnx.weights import weights_of
+from hf_lineage.errors import CheckpointError, NothingToCompare
+from tests import onnx_models
+from tests.checkpoint.foreign.onnx.test_values import graph_of, read
+
+ROWS, COLUMNS = 24, 40
+"""Of the matrix (out, in)."""
+
+
+def product(kind="MatMul", bias=False, **attributes):
+    """A model with one product, its matrix random."""
+    random = np.random.default_rng(0)
+    matrix = random.standard_normal((COLUMNS, ROWS)).astype(np.float32)
+    tensors = [numpy_helper.from_array(matrix.T.copy() if attributes.get("transB") else matrix, "up.weight")]
+    nodes = [helper.make_node(kind, ["x", "up.weight"], ["y"], name="/up/MatMul", **attributes)]
+    if bias:
+        tensors.append(numpy_helper.from_array(random.standard_normal(ROWS).astype(np.float32), "up.bias"))
+        nodes[0].input.append("up.bias")
+    shape = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", COLUMNS])
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", ROWS])
+    graph = helper.make_graph(nodes, "g", [shape], [out], tensors)
+    versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=versions, ir_version=10)
+
+
+def run(model, x):
+    """What ONNX Runtime makes of it, without the optimizations that would fuse anything."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x})[0]
+
+
+def multiplied(model, zero=0.0):
+    """The matrix (out, in) that it multiplies with, as the results for the unit vectors show it."""
+    return (run(model, np.eye(COLUMNS, dtype=np.float32)) - run(model, np.zeros((1, COLUMNS), np.float32))).T
+
+
+def matrix(model, folder):
+    """The matrix as it is read, under its name."""
+    weights = weights_of(graph_of(model))
+    assert (list(weights.matrices), weights.nameless) == (["up.weight"], 0)
+    return read(model, weights.matrices["up.weight"], folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [("MatMul", {}), ("Gemm", {}), ("Gemm", {"transB": 1}), ("Gemm", {"alpha": 0.5, "bias": True})],
+)
+def test_a_float_matrix_is_turned_by_its_operation(kind, attributes, tmp_path):
+    model = product(kind, **attributes)
+    found = matrix(model, tmp_path)
+    assert found.shape == (ROWS, COLUMNS)
+    np.testing.assert_allclose(found, multiplied(model), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("bits", "symmetric", "size", "qdq"),
+    [
+        *itertools.product((4, 8), (True, False), (16, 32), (False,)),
+        (2, True, 32, False),
+        *itertools.product((4,), (True, False), (16, 32), (True,)),
+    ],
+)
+def test_blocks_are_decoded_as_onnx_runtime_does(bits, symmetric, size, qdq, tmp_path):
+    onnx.save(product(), tmp_path / "plain.onnx")
+    file = onnx_models.blocks(tmp_path / "plain.onnx", tmp_path / "q.onnx", bits, symmetric, size, qdq)
+    model = onnx.load(file)
+    assert {node.op_type for node in model.graph.node} & {"MatMulNBits", "DequantizeLinear"}
+    np.testing.assert_allclose(matrix(model, tmp_path), multiplied(model), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
+@pytest.mark.parametrize("by_channel", [True, False])
+def test_integers_are_decoded_as_onnx_runtime_does(kind, by_channel, tmp_path):
+    onnx.save(product(), tmp_path / "plain.onnx")
+    model = onnx.load(onnx_models.dynamic(tmp_path / "plain.onnx", tmp_path / "q.onnx", kind, by_channel))
+    assert "MatMulInteger" in {node.op_type for node in model.graph.node}
+    np.testing.assert_allclose(matrix(model, tmp_path), multiplied(model), rtol=1e-4, atol=1e-5)
+
+
+def quantized(kind, inputs, domain="com.microsoft"):
+    """One operation on a matrix of eight bits with a zero point of 3 and a scale of 0.5."""
+    numbers = np.random.default_rng(1).integers(-20, 20, (COLUMNS, ROWS)).astype(np.int8)
+    tensors = {
+        "w": numbers, "ws": np.float32(0.5), "wz": np.int8(3), "xs": np.float32(0.25), "xz": np.uint8(0),
+        "ys": np.float32(0.125), "yz": np.int8(0), "b": np.ones(ROWS, np.float32),
+    }  # fmt: skip
+    held = [numpy_helper.from_array(np.asarray(tensors[name]), name) for name in inputs if name in tensors]
+    nodes = [helper.make_node(kind, inputs, ["y"], name="/up/MatMul", domain=domain)]
+    if "xq" in inputs:
+        nodes.insert(0, helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["xq"]))
+        held += [
+            numpy_helper.from_array(np.asarray(tensors[name]), name) for name in ("xs", "xz") if name not in inputs
+        ]
+    shape = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", COLUMNS])
+    graph = helper.make_graph(nodes, "g", [shape], [helper.make_empty_tensor_value_info("y")], held)
+    versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=versions, ir_version=10), (numbers.astype(np.float32) - 3).T * 0.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "domain"),
+    [
+        ("DynamicQuantizeMatMul", ["x", "w", "ws", "wz", "b"], "com.microsoft"),
+        ("MatMulIntegerToFloat", ["xq", "w", "xs", "ws", "xz", "wz"], "com.microsoft"),
+        ("QLinearMatMul", ["xq", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ""),
+    ],
+)
+def test_fused_products_of_integers_are_decoded(kind, inputs, domain, tmp_path):
+    model, expected = quantized(kind, inputs, domain)
+    np.testing.assert_array_equal(matrix(model, tmp_path), expected)
+
+
+def test_what_is_not_read_is_said():
+    model = product()
+    model.graph.node[0].op_type, model.graph.node[0].domain = "Attention", "com.microsoft"
+    with pytest.raises(NothingToCompare, match="operations of the kind Attention, in which weights are fused"):
+        weights_of(graph_of(model))
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "message"),
+    [
+        ("MatMulNBits", {"K": 40, "N": 24, "bits": 5, "block_size": 32}, "N, K, bits and block_size"),
+        ("MatMulNBits", {"K": -1, "N": 24, "bits": 4, "block_size": 32}, "N, K, bits and block_size"),
+        ("MatMulNBits", {"K": 2**40, "N": 2**40, "bits": 4, "block_size": 32}, "MatMulNBits without its blocks"),
+        ("MatMulNBits", {}, "N, K, bits and block_size"),
+        ("MatMulInteger", {}, "no scale is multiplied with the result"),
+        ("DynamicQuantizeMatMul", {}, "in no valid way"),
+    ],
+)
+def test_a_product_that_cannot_be_is_refused(kind, attributes, message):
+    model = product()
+    node = model.graph.node[0]
+    node.op_type = kind
+    node.input.extend(["up.weight"] if kind == "MatMulNBits" else [])
+    node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+    with pytest.raises(CheckpointError, match=message):
+        weights_of(graph_of(model))
+
+
+def test_columns_in_another_order_are_not_read():
+    model = product()
+    node = model.graph.node[0]
+    node.op_type = "MatMulNBits"
+    node.input.extend(["up.weight", "", "up.weight"])
+    with pytest.raises(NothingToCompare, match="orders columns by g_idx"):
+        weights_of(graph_of(model))
+
+
+@pytest.mark.parametrize(
+    ("place", "numbers"),
+    [(1, np.ones((24, 2, 16), np.float32)), (3, np.ones((24, 1), np.float32)), (3, np.ones((24, 2), np.int64))],
+)
+def test_numbers_of_another_kind_than_blocks_have_are_refused_where_they_are_read(place, numbers, tmp_path):
+    """Their kinds are not looked at before: what cannot be decoded is our error, whatever NumPy says of it."""
+    onnx.save(product(), tmp_path / "plain.onnx")
+    model = onnx.load(onnx_models.blocks(tmp_path / "plain.onnx", tmp_path / "q.onnx", symmetric=False))
+    node = next(node for node in model.graph.node if node.op_type == "MatMulNBits")
+    (held,) = (tensor for tensor in model.graph.initializer if tensor.name == node.input[place])
+    held.CopyFrom(numpy_helper.from_array(numbers, held.name))
+    if place == 3 and numbers.dtype == np.int64:
+        assert np.isfinite(matrix(model, tmp_path)).all()
+        return
+    with pytest.raises(CheckpointError, match="tensors of the ONNX graph do not fit each other"):
+        matrix(model, tmp_path)

@@ -1,0 +1,143 @@
+"""What a graph computes from constants alone is what ONNX computes, and is refused where it cannot be computed."""
+
+import io
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from hf_lineage.checkpoint.foreign.onnx.header import parse
+from hf_lineage.checkpoint.foreign.onnx.numbers import stored
+from hf_lineage.checkpoint.foreign.onnx.values import Values
+from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.errors import CheckpointError
+
+RANDOM = np.random.default_rng(0)
+MATRIX = RANDOM.standard_normal((4, 6)).astype(np.float32)
+WHOLE = RANDOM.integers(-8, 8, (4, 6)).astype(np.int8)
+
+
+def graph_of(model):
+    content = model.SerializeToString()
+    return parse(io.BytesIO(content), len(content))
+
+
+def read(model, info, folder):
+    """A tensor of a model as it is decoded from the file."""
+    file = folder / "model.onnx"
+    file.write_bytes(model.SerializeToString())
+    tensors = graph_of(model).tensors
+    return info.decode([stored(tensors[part], file, None).read(Memory()) for part in info.parts])
+
+
+def model(nodes, **tensors):
+    held = [numpy_helper.from_array(np.asarray(numbers), name) for name, numbers in tensors.items()]
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", [], [out], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+
+
+def node(kind, *inputs, to="y", **attributes):
+    return helper.make_node(kind, inputs, [to], **attributes)
+
+
+CASES = {
+    "identity": ([node("Identity", "w")], {"w": MATRIX}),
+    "transpose": ([node("Transpose", "w", perm=[1, 0])], {"w": MATRIX}),
+    "transpose as it is by default": ([node("Transpose", "w")], {"w": MATRIX}),
+    "three dimensions": ([node("Transpose", "w", perm=[2, 0, 1])], {"w": MATRIX.reshape(2, 2, 6)}),
+    "scale of columns": ([node("Mul", "w", "s")], {"w": MATRIX, "s": MATRIX[0]}),
+    "scale of rows": ([node("Mul", "s", "w")], {"w": MATRIX, "s": MATRIX[:, :1]}),
+    "one scale": ([node("Mul", "w", "s")], {"w": MATRIX, "s": np.float32(0.5)}),
+    "a zero point, then a scale": (
+        [
+            helper.make_node("Cast", ["q"], ["f"], to=TensorProto.FLOAT),
+            helper.make_node("Cast", ["z"], ["g"], to=TensorProto.FLOAT),
+            node("Sub", "f", "g", to="d"),
+            node("Mul", "d", "s"),
+        ],
+        {"q": WHOLE, "z": np.int8(3), "s": np.abs(MATRIX[0])},
+    ),
+    "dequantized": ([node("DequantizeLinear", "q", "s")], {"q": WHOLE, "s": np.float32(0.5)}),
+    "dequantized by columns": (
+        [node("DequantizeLinear", "q", "s", "z")],
+        {"q": WHOLE, "s": np.abs(MATRIX[0]), "z": WHOLE[0]},
+    ),
+    "dequantized by rows": (
+        [node("DequantizeLinear", "q", "s", "z", axis=0)],
+        {"q": WHOLE, "s": np.abs(MATRIX[:, 0]), "z": WHOLE[:, 0]},
+    ),
+    "dequantized in blocks": (
+        [node("DequantizeLinear", "q", "s", "z", axis=1, block_size=3)],
+        {"q": WHOLE, "s": np.abs(MATRIX[:, :2]), "z": WHOLE[:, :2]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_value_is_what_onnx_computes(case, tmp_path):
+    nodes, tensors = CASES[case]
+    made = model(nodes, **tensors)
+    info = Values(graph_of(made)).of("y")
+    (expected,) = ReferenceEvaluator(made).run(None, {})
+    assert info.shape == expected.shape
+    np.testing.assert_allclose(read(made, info, tmp_path), expected, rtol=1e-6)
+
+
+def test_a_tensor_that_stands_for_two_things_is_read_once(tmp_path):
+    made = model([node("Mul", "w", "w")], w=MATRIX)
+    info = Values(graph_of(made)).of("y")
+    assert info.parts == ("w",)
+    np.testing.assert_allclose(read(made, info, tmp_path), MATRIX * MATRIX)
+
+
+def test_what_depends_on_the_input_or_on_another_operation_is_no_constant():
+    made = model([node("Mul", "w", "x", to="a"), node("Exp", "w", to="b"), node("Identity", "", to="c")], w=MATRIX)
+    values = Values(graph_of(made))
+    assert [values.of(name) for name in ("a", "b", "c", "x", "nobody")] == [None] * 5
+    assert (values.integers("w"), values.integers("x")) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "tensors"),
+    [
+        ([node("Mul", "w", "s")], {"w": MATRIX, "s": MATRIX[:3]}),
+        ([node("DequantizeLinear", "q", "s")], {"q": WHOLE, "s": MATRIX[:, 0]}),
+        ([node("DequantizeLinear", "q", "s", axis=7)], {"q": WHOLE, "s": MATRIX[0]}),
+        ([node("DequantizeLinear", "q", "s", block_size=5)], {"q": WHOLE, "s": MATRIX[:, :3]}),
+        ([node("DequantizeLinear", "q")], {"q": WHOLE}),
+        ([node("DequantizeLinear", "q", "s", axis=[1, 0])], {"q": WHOLE, "s": MATRIX[0]}),
+        ([node("DequantizeLinear", "q", "s", axis=float("inf"))], {"q": WHOLE, "s": MATRIX[0]}),
+        ([node("Transpose", "w", perm=7)], {"w": MATRIX}),
+        ([node("Transpose", "w", perm=[0, 0])], {"w": MATRIX}),
+        ([node("Sub", "w", "z")], {"w": MATRIX, "z": MATRIX.reshape(6, 4)}),
+        ([node("Mul", "w")], {"w": MATRIX}),
+        ([node("Mul", "s", "e")], {"s": MATRIX[:, :1], "e": MATRIX[:1]}),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(nodes, tensors):
+    with pytest.raises(CheckpointError, match="the ONNX graph computes y in no valid way"):
+        Values(graph_of(model(nodes, **tensors))).of("y")
+
+
+def test_blocks_larger_than_the_tensor_take_no_memory(tmp_path):
+    made = model([node("DequantizeLinear", "q", "s", axis=1, block_size=2**40)], q=WHOLE, s=np.abs(MATRIX[:, :1]))
+    found = read(made, Values(graph_of(made)).of("y"), tmp_path)
+    np.testing.assert_allclose(found, WHOLE * np.abs(MATRIX[:, :1]), rtol=1e-6)
+
+
+def test_a_long_way_and_a_circle_are_no_constants():
+    chain = [node("Identity", f"v{number}", to=f"v{number + 1}") for number in range(40)]
+    made = model([*chain, node("Identity", "b", to="a"), node("Identity", "a", to="b")], v0=MATRIX)
+    values = Values(graph_of(made))
+    assert values.of("v10") is not None
+    assert Values(graph_of(made)).of("v40") is None
+    assert values.of("a") is None
+
+
+def test_a_type_that_is_not_read_stays_a_reason():
+    held = helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, (2, 2), [1.0] * 4)
+    made = model([node("Transpose", "w")])
+    made.graph.initializer.append(held)
+    assert Values(graph_of(made)).of("y").refusal == "is stored as data type 18 of ONNX, which is not read"

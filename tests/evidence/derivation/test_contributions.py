@@ -1,0 +1,164 @@
+"""Shares of the parents of a merge, from the sums over their readers alone; made models tell what they have to be."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage.evidence.derivation.contributions import OTHER_ORDER, Readers, Share, shares_of
+
+LAYERS, SUMS, COLUMNS = 6, 16, 40
+BASE = np.random.default_rng(0).standard_normal((LAYERS, SUMS, COLUMNS))
+
+
+def child(seed, size=0.1):
+    """A fine-tune of the base."""
+    return BASE + size * np.random.default_rng(seed).standard_normal(BASE.shape)
+
+
+A, B, C = (child(seed) for seed in (1, 2, 3))
+
+
+def readers(parent, merge, numbers=None, **changes):
+    layers = numbers or (tuple(range(len(parent))), tuple(range(len(merge))))
+    return Readers(parent.astype(np.float32), merge.astype(np.float32), layers, **changes)
+
+
+def shares(parents, merge, depth=LAYERS):
+    return shares_of([readers(parent, merge) for parent in parents], depth)
+
+
+def values(found):
+    return [None if isinstance(share, str) else share.value for share in found.parents]
+
+
+def detected(found):
+    return [not isinstance(share, str) and share.detected for share in found.parents]
+
+
+def test_the_weights_of_a_linear_merge_are_the_shares():
+    found = shares([A, B], 0.7 * A + 0.3 * B)
+    assert values(found) == pytest.approx([0.7, 0.3], abs=1e-4)
+    assert detected(found) == [True, True]
+    assert found.remainder < 1e-3
+    assert found.parents[0].high - found.parents[0].low < 1e-3
+
+
+def test_shares_add_up_to_one_whatever_the_size_of_the_merge():
+    found = shares([A, B], 3 * (0.6 * A + 0.4 * B))
+    assert values(found) == pytest.approx([0.6, 0.4], abs=1e-4)
+
+
+def test_differences_from_a_base_are_shares_and_the_base_loses_what_they_exceed():
+    found = shares([BASE, A, B], BASE + 0.8 * (A - BASE) + 0.5 * (B - BASE))
+    assert values(found) == pytest.approx([-0.3, 0.8, 0.5], abs=1e-3)
+
+
+def test_dropped_differences_leave_the_shares_and_a_remainder():
+    random = np.random.default_rng(9)
+    kept = [(random.random(BASE.shape) < 0.3) / 0.3 for _ in range(2)]
+    merge = BASE + 0.6 * kept[0] * (A - BASE) + 0.4 * kept[1] * (B - BASE)
+    found = shares([BASE, A, B, C], merge)
+    for share, true in zip(found.parents, (0, 0.6, 0.4, 0), strict=True):
+        assert share.low <= true <= share.high
+    assert detected(found) == [False, True, True, False]
+    assert found.remainder > 0.5
+
+
+def test_a_sibling_that_was_not_merged_has_no_share():
+    sibling = 0.5 * A + 0.5 * C
+    found = shares([A, B, sibling], 0.5 * A + 0.5 * B)
+    assert values(found) == pytest.approx([0.5, 0.5, 0], abs=1e-3)
+    assert detected(found) == [True, True, False]
+
+
+def test_a_parent_with_next_to_no_weight_is_not_detected_however_narrow_the_interval():
+    found = shares([A, B], 0.9999 * A + 0.0001 * B)
+    assert detected(found) == [True, False]
+    assert values(found)[1] == pytest.approx(1e-4, abs=1e-4)
+
+
+def test_copies_of_one_parent_cannot_be_told_apart():
+    found = shares([A, B, A.copy()], 0.5 * A + 0.5 * B)
+    assert values(found) == [None, pytest.approx(0.5, abs=1e-4), None]
+    assert set(shares([A, A.copy()], A).parents) == {"it equals another parent, or a combination of others"}
+
+
+def test_parents_that_are_nearly_the_same_get_no_confident_figure():
+    near = A + 0.001 * np.random.default_rng(5).standard_normal(A.shape)
+    merge = 0.5 * A + 0.5 * B + 0.05 * np.random.default_rng(6).standard_normal(A.shape)
+    found = shares([A, near, B], merge)
+    assert [share.clear for share in found.parents] == [False, False, True]
+    assert detected(found) == [False, False, True]
+
+
+def test_layers_from_different_parents_show_layer_by_layer_whatever_their_order():
+    found = shares([A, B], np.concatenate([A[:4], B[2:]]), depth=8)
+    first = [round(found.parents[0].layers[number][0], 2) + 0.0 for number in range(8)]
+    assert first == [1, 1, 1, 1, 0, 0, 0, 0]
+    assert values(found) == pytest.approx([0.5, 0.5], abs=1e-3)
+    assert found.remainder < 1e-3
+
+
+def test_a_gradient_along_the_layers_shows_and_its_mean_is_the_share():
+    t = np.linspace(0, 1, LAYERS)[:, None, None]
+    found = shares([A, B], (1 - t) * A + t * B)
+    assert [share[0] for share in found.parents[1].layers.values()] == pytest.approx(t.ravel(), abs=1e-3)
+    assert values(found)[1] == pytest.approx(0.5, abs=0.01)
+    assert detected(found) == [True, True]
+
+
+def test_layers_that_were_not_read_widen_the_interval():
+    t = np.linspace(0, 1, LAYERS)[:, None, None]
+    merge = (1 - t) * A + t * B
+    whole, early = (shares([A, B], merge, depth).parents[0] for depth in (LAYERS, 4 * LAYERS))
+    assert early.value == whole.value
+    assert early.high - early.low > 2 * (whole.high - whole.low)
+
+
+def test_a_layer_of_nobody_counts_for_nothing_and_one_of_a_single_parent_counts_for_it():
+    merge = 0.5 * A + 0.5 * B
+    merge[0] = np.random.default_rng(8).standard_normal(merge[0].shape)
+    alone = B.copy()
+    alone[1] = np.random.default_rng(7).standard_normal(alone[1].shape)
+    found = shares([A, alone], merge)
+    assert found.parents[0].layers[1] == (1.0, 0.0)
+    assert values(found) == pytest.approx([(1 + 4 * 0.5) / 5, 4 * 0.5 / 5], abs=1e-3)
+
+
+def test_units_in_another_order_are_a_reason():
+    other = [np.random.default_rng(seed).standard_normal(BASE.shape) for seed in (3, 4)]
+    assert shares(other, A) == OTHER_ORDER
+    assert shares([A, B, other[0]], 0.5 * A + 0.5 * B).parents[2] == OTHER_ORDER
+
+
+def test_a_sample_beside_whole_layers_is_a_reason():
+    both = [readers(A, A), replace(readers(B, A), sampled=True)]
+    assert shares_of(both, LAYERS).startswith("a sample of the layers was read for one parent")
+
+
+def test_of_a_sample_only_layers_of_one_number_are_alike():
+    merge = 0.5 * A + 0.5 * B
+    both = [readers(parent[::-1], merge, sampled=True) for parent in (A, B)]
+    assert isinstance(shares_of(both, LAYERS), str)
+
+
+def test_only_layers_that_were_read_for_all_parents_count():
+    merge = 0.5 * A + 0.5 * B
+    some = [readers(A[:3], merge[:3]), readers(B[1:], merge[1:], ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5)))]
+    found = shares_of(some, LAYERS)
+    assert list(found.parents[0].layers) == [1, 2]
+
+
+def test_layers_that_are_not_finite_or_zero_count_for_nothing():
+    merge = 0.7 * A + 0.3 * B
+    merge[2] = 0
+    parent = B.copy()
+    parent[3] = 0
+    assert values(shares([A, parent], merge))[1] == pytest.approx(0.3 * 4 / 5, abs=1e-3)
+    assert isinstance(shares([np.zeros_like(A), np.zeros_like(A)], A), str)
+
+
+def test_a_share_whose_interval_is_wide_is_not_clear():
+    assert not Share(0.3, 0.0, 0.6, {}, detected=True).clear
+    assert Share(0.3, 0.2, 0.4, {}, detected=True).clear

@@ -1,0 +1,69 @@
+"""Nulls: another one is another entry of the table."""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from hf_lineage import Options, compare
+from hf_lineage.evidence.nulls.methods import NULLS, deciding
+from hf_lineage.report import FORMATS
+from tests.models import tiny_llama
+
+
+@dataclass(frozen=True)
+class Coin:
+    """A null that says nothing about models."""
+
+    objection: str = ""
+    admits: bool = True
+    name: str = "coin"
+    p_value: float = 0.5
+    correction: str = "none"
+
+    @property
+    def p_over_paths(self):
+        return self.p_value
+
+    def describe(self):
+        return "a coin was thrown"
+
+
+def judged(model, other):
+    return compare(str(model), str(other), Options(order_seed=0))
+
+
+@pytest.fixture
+def models(tmp_path):
+    return tiny_llama(tmp_path / "a"), tiny_llama(tmp_path / "b")  # of one seed: copies
+
+
+def test_the_first_null_that_holds_decides():
+    assert deciding([Coin("it is bent"), Coin(name="fair"), Coin()]).name == "fair"
+    assert deciding([Coin("it is bent")]) is None
+
+
+def test_a_null_that_is_added_to_the_table_is_measured_and_reported(models, monkeypatch):
+    monkeypatch.setitem(NULLS, "coin", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin()))
+    report = judged(*models)
+    (row,) = report.rows
+    assert (row.verdict.name, [null.name for null in row.verdict.evidence["mlp"].nulls]) == (
+        "RELATED", ["permutation", "coin"]
+    )  # fmt: skip
+    document = json.loads(FORMATS["json"](report, False))
+    assert document["claims"][0]["paths"][0]["nulls"][1] == {
+        "name": "coin", "p_value": 0.5, "decides": False, "objection": ""
+    }  # fmt: skip
+    assert "coin null: a coin was thrown, p = 0.5; another null decides" in FORMATS["text"](report, True)
+
+
+def test_one_that_stands_first_decides_by_its_own_p_value(models, monkeypatch):
+    monkeypatch.setitem(NULLS, "permutation", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin()))
+    (row,) = judged(*models).rows
+    # Corrected for the comparison unit by unit, which there may be.
+    assert (row.verdict.name, row.verdict.evidence["mlp"].p_value) == ("UNRELATED", 1.0)
+
+
+def test_a_null_that_does_not_admit_it_prevents_related(models, monkeypatch):
+    monkeypatch.setitem(NULLS, "coin", lambda pairs, scores, criteria: dict.fromkeys(scores, Coin(admits=False)))
+    assert judged(*models).rows[0].verdict.name == "UNRELATED"

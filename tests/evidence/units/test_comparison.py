@@ -1,0 +1,139 @@
+from functools import partial
+
+import numpy as np
+import pytest
+
+from hf_lineage.evidence.units.comparison import SORTED
+from tests.unit_rows import beside, changed, compared, model, moved, opposite, rows, shuffled
+
+
+def test_a_descendant_has_the_units_of_its_base_in_their_order():
+    base = model(1)
+    framed = compared(base, changed(base, moved))
+    assert framed.inherited.share == pytest.approx(1)
+    assert (framed.partners, framed.p_value) == ((0, 1, 2, 3), 1 / 200)
+    assert framed.order.z["places"] > 50
+    assert framed.order.z["ranks"] > 10
+
+
+def test_a_descendant_whose_units_were_shuffled_has_them_all_the_same():
+    base = model(1)
+    framed = compared(base, changed(changed(base, moved), shuffled))
+    assert framed.inherited.share == pytest.approx(1)
+    assert framed.p_value > 0.05
+
+
+def test_pruned_units_leave_the_order_of_the_others():
+    base = model(1)
+    framed = compared(base, changed(base, lambda layer, random: moved(layer, random).of(slice(None, None, 2))))
+    assert (framed.inherited.share, framed.p_value) == (pytest.approx(1), 1 / 200)
+    assert list(framed.order.observed) == ["ranks"]
+
+
+def test_an_independent_model_has_neither_units_nor_order():
+    framed = compared(model(1), model(2))
+    assert (framed.inherited.share, framed.least) == (0, 0)
+    assert framed.p_value > 0.05
+
+
+def test_p_of_independent_models_is_corrected_for_all_tests_of_the_claim():
+    assert compared(model(1), model(2), tests=3).p_value == min(1, 3 * compared(model(1), model(2)).p_value)
+
+
+def test_layers_that_were_taken_out_leave_partners_for_the_others():
+    base = model(1)
+    kept = {number: base[layer] for number, layer in enumerate((0, 3))}
+    framed = compared(base, changed(kept, moved))
+    assert (framed.partners, framed.inherited.share) == ((0, 3), pytest.approx(1))
+
+
+def test_layers_that_were_stacked_twice_are_found_in_one_layer_of_the_base():
+    base = model(1)
+    twice = {number: base[number % 4] for number in range(8)}
+    framed = compared(base, changed(twice, moved))
+    assert (framed.partners, framed.inherited.share) == ((0, 1, 2, 3) * 2, pytest.approx(1))
+
+
+def test_a_few_layers_bound_the_share_of_those_that_were_not_read():
+    base = model(1, layers=6)
+    read = compared(base, changed(base, moved))
+    assert read.least == pytest.approx(1)
+    unread = type(read)(**{**vars(read), "depth": 32})
+    assert 0.5 < unread.least < 0.6
+
+
+@pytest.mark.parametrize(("own", "least"), [(0.9, 0.5), (1.2, 0.0)], ids=["more than a half", "less"])
+def test_where_a_few_units_leave_open_whether_it_is_more_than_half_more_are_looked_up(own, least):
+    base, others = model(1, units=600), model(2, units=600)
+    mixed = {number: beside(base[number], others[number], own) for number in base}
+    framed = compared(base, mixed)
+    assert framed.inherited.share == pytest.approx(1 / (1 + own), abs=0.04)
+    assert framed.least > least
+    looked_up = {len(layer.units) for layer in framed.inherited.drawn}
+    assert looked_up == ({1200} if least else {256})
+
+
+def test_copies_that_write_a_millionth_are_no_descent():
+    base, own = model(1), model(2)
+    framed = compared(base, {number: beside(own[number], base[number], 1e-6) for number in own})
+    assert framed.inherited.share < 1e-5
+    assert framed.p_value > 0.01
+
+
+def test_copies_beside_their_opposites_are_no_descent_however_much_they_write():
+    base, own = model(1), model(2)
+    both = {number: beside(beside(own[number], base[number], 50), opposite(base[number]), 50) for number in own}
+    assert compared(base, both).inherited.share < 0.05
+
+
+def test_a_million_copies_of_one_unit_count_by_what_they_write():
+    base, own = model(1), model(2)
+    one = {number: layer.of(np.zeros(2000, dtype=int)) for number, layer in base.items()}
+    framed = compared(base, {number: beside(own[number], one[number], 1e-6) for number in own})
+    assert framed.inherited.share < 0.01
+    assert framed.p_value > 0.01
+
+
+def test_copies_of_one_unit_have_no_order():
+    base = model(1)
+    one = changed(base, lambda layer, random: layer.of(np.repeat(np.arange(4), 24)))
+    framed = compared(one, {number: layer.of(np.arange(95)) for number, layer in one.items()})
+    assert framed.order is None
+    assert framed.p_value is None
+
+
+def test_dead_units_in_order_say_nothing():
+    base, own = model(1), model(2)
+    framed = compared(base, {number: beside(own[number], base[number], 0.0) for number in own})
+    assert framed.inherited.share == 0
+    assert framed.p_value > 0.01
+
+
+def sorted_units(layer, random):
+    return layer.of(np.argsort(-layer.weight))
+
+
+def test_models_whose_units_were_sorted_are_not_tested_by_order():
+    one, other = (changed(model(seed), sorted_units) for seed in (1, 2))
+    framed = compared(one, other)
+    assert (framed.objection, framed.p_value) == (SORTED, None)
+    assert compared(one, model(2)).objection == ""
+
+
+def test_independent_models_reject_as_often_as_alpha_says():
+    tries = [compared(model(2 * seed, 2, units=40), model(2 * seed + 1, 2, units=40), first=99) for seed in range(200)]
+    assert 2 <= sum(framed.p_value <= 0.05 for framed in tries) <= 20
+    assert max(framed.inherited.share for framed in tries) < 0.1
+
+
+def test_layers_that_copy_each_other_are_permuted_alike():
+    copied = [{0: rows(seed), 1: moved(rows(seed), np.random.default_rng(seed), 0.1)} for seed in range(80)]
+    pairs = zip(copied[::2], copied[1::2], strict=True)
+    p_values = [compared(one, other, first=99).p_value for one, other in pairs]
+    assert sum(p <= 0.05 for p in p_values) <= 6
+
+
+def test_one_seed_gives_one_result():
+    base = model(1)
+    one, again = (compared(base, changed(base, partial(moved, noise=1.0))) for _ in range(2))
+    assert (one.p_value, one.order.z, one.inherited.share) == (again.p_value, again.order.z, again.inherited.share)

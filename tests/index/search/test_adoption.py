@@ -1,0 +1,102 @@
+"""A relative between a model and its declared base is noted; a sibling on the same data, and a copy, is not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hf_lineage import Options, check
+from hf_lineage.errors import NetworkError, OptionError
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.derivation.differences import products, scaled
+from hf_lineage.index.search.adoption import between, nearer, noted, searched
+from hf_lineage.index.search.identify import identify
+from hf_lineage.index.storage import shards
+from hf_lineage.index.storage.catalogue import Catalogue, records_of
+from tests.models import EXAMPLES
+from tests.server.client import connect_to_nothing
+
+BASE = "acme/llama-base"
+
+
+def step(rng, size):
+    """A change of a base in two layers, of a size beside it."""
+    made = rng.normal(size=(2, 16, 8)).astype(np.float32)
+    return size * made / np.linalg.norm(made, axis=(1, 2), keepdims=True)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.45])
+def test_in_200_trials_siblings_are_not_noted_and_intermediates_are(share):
+    """Siblings have so much of their change in common, as a cosine; a child changes as much again, or less."""
+    rng, wrong, missed = np.random.default_rng(0), 0, 0
+    for _ in range(200):
+        base, common = step(rng, 1.0), step(rng, 1.0)
+        one, other = (base + 0.1 * (share**0.5 * common + step(rng, (1 - share) ** 0.5)) for _ in range(2))
+        child = one + step(rng, 0.1 * rng.uniform(0.2, 1.0))
+        wrong += between(products([scaled(each) for each in (one, base, other)])) is not None
+        missed += between(products([scaled(each) for each in (child, base, one)])) is None
+    assert missed == 0
+    assert wrong <= (0 if share == 0.3 else 60)  # at random two directions of 128 numbers have .09 in common
+
+
+def test_a_copy_of_the_base_is_not_nearer():
+    rng = np.random.default_rng(1)
+    base = step(rng, 1.0)
+    model = base + step(rng, 0.1)
+    assert between(products([scaled(each) for each in (model, base, base)])) is None
+
+
+def test_siblings_on_the_same_data_are_not_noted(signatures, catalogue):
+    for name in ("fern/llama-finetune-b", "fern/llama-lora-merged", "heron/llama-pruned-50", "moss/llama-continued"):
+        assert nearer(signatures[name], signatures[BASE], "mlp", catalogue, Criteria(permutations=199)) == []
+
+
+def test_the_parents_of_a_merge_are_nearer_than_their_base(signatures, catalogue):
+    found = nearer(signatures["fern/llama-merge-a-b"], signatures[BASE], "mlp", catalogue, Criteria(permutations=199))
+    assert sorted(one.model for one in found) == ["fern/llama-finetune-a", "fern/llama-finetune-b"]
+
+
+def test_a_report_gets_a_sentence_and_keeps_its_verdict(signatures, tmp_path):
+    catalogue = Catalogue(tmp_path)
+    catalogue.add(replace(signatures["fern/llama-finetune-a"], model="org/\x1b[31mred"))
+    report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
+    after = noted(report, catalogue)
+    (note,), (relative,) = after.notes, after.relatives
+    assert (relative.model, relative.base, round(relative.along**2, 2)) == ("org/\x1b[31mred", BASE, 0.57)
+    assert (after.rows, after.exit_code) == (report.rows, report.exit_code)
+    assert "is a nearer relative than the declared base acme/llama-base: it shares 57% of" in note
+    assert "data in common alone can cause up to 0.5" in note
+    assert "\x1b" not in note
+
+
+def test_what_the_card_of_a_relative_states_is_told_where_there_is_one(signatures, tmp_path):
+    catalogue = Catalogue(tmp_path)
+    catalogue.add(signatures["fern/llama-finetune-a"])
+    report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
+    assert noted(report, catalogue).notes[0].endswith(" who came first. Its card states the licence apache-2.0")
+
+
+def pulled(folder, signature):
+    """An index of one model whose signature is on the Hub."""
+    (record,) = records_of(signature)
+    rows = shards.rows([replace(record.entry, source="wren/index@" + "0" * 40)], record.key[None])
+    catalogue = Catalogue(folder)
+    assert catalogue.merge(rows.to_batches()) == 1
+    return catalogue
+
+
+def test_a_report_keeps_its_verdict_where_the_hub_has_no_answer(signatures, tmp_path, monkeypatch):
+    catalogue = pulled(tmp_path / "index", signatures["fern/llama-finetune-a"])
+    report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
+    connect_to_nothing(tmp_path / "cache", monkeypatch)
+    after = noted(report, catalogue)
+    assert (after.rows, after.exit_code, after.relatives) == (report.rows, report.exit_code, ())
+    (note,) = after.notes
+    assert note.startswith("the index was not searched for acme/llama-base: wren/index cannot be fetched from the Hub")
+    with pytest.raises(NetworkError):  # nobody is told that no relative was found
+        identify(signatures["fern/llama-merge-a-b"], "mlp", catalogue, Criteria(permutations=199))
+
+
+def test_a_folder_that_is_not_there_is_told_before_anything_is_read(tmp_path):
+    with pytest.raises(OptionError, match="does not exist"):
+        searched(str(tmp_path / "none"))

@@ -1,0 +1,155 @@
+"""What reports say of an adapter: the same in each format, with new keys only in those for machines."""
+
+import datetime
+import json
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.results.rows import Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.adapters.verdict import judge_trace
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.report import FORMATS
+from hf_lineage.report.findings import adapter
+from hf_lineage.report.formats.json import SCHEMA
+from hf_lineage.report.record import record
+from tests.example_evidence import trace
+
+WEAK = 2.0
+"""A statistic that no permutation reaches, and yet less than is predicted of such an adapter."""
+
+
+def shown(name, *traces, explain=False):
+    return FORMATS[name](report(*traces), explain)
+
+
+def report(*traces, layers=2):
+    """A report on an adapter with a row for each of these tests."""
+    rows = tuple(
+        Row(Claim("acme/base", "adapter", ("adapter_config.json",)), judge_trace(one, Criteria()), layers=layers)
+        for one in traces
+    )
+    return Report("fern/lora", None, rows, (), Options(order_seed=3))
+
+
+def test_each_projection_has_a_line():
+    assert list(adapter.cells(trace())) == [
+        ("value", "dimensions of value heads", "2", "12.1", "0.001"),
+        ("down", "residual coordinates", "2", "12.1", "0.001"),
+    ]
+
+
+def test_each_layer_has_a_line_with_what_it_has():
+    one = trace()
+    half = type(one)(("value", "down"), (0, 3), one.ratios[:, :2], one.directions[:2], one.sizes[:2], 0)
+    assert adapter.layer_columns(half) == ("Layer", "z of value", "z of down")
+    assert list(adapter.layer_cells(half)) == [("0", "12.1", "-"), ("3", "-", "12.1")]
+
+
+def test_experts_of_one_layer_are_averaged():
+    one = trace(layers=(5, 5))
+    assert list(adapter.layer_cells(one)) == [("5", "12.1", "12.1")]
+    assert next(adapter.cells(one))[2] == "1"
+
+
+def test_the_sentences_say_how_it_was_tested():
+    assert list(adapter.sentences(trace(), 2)) == [
+        "trace by projection: value z 12.1 (p 0.001), down z 12.1 (p 0.001); p = 0.001 from 999 permutations, the "
+        "largest of all statistics and their sum under the same permutations",
+        "what the adapter adds is 0.05 times as large as the weights",
+    ]
+
+
+def test_a_test_of_a_few_layers_says_which_and_of_how_many():
+    (_, few, _) = adapter.sentences(trace(analyses=2, layers=(3, 7)), 32)
+    assert few == (
+        "tested in 2 of 32 layers (layers 3, 7), drawn in a random order, at one of 2 interim analyses, for which p is "
+        "corrected (Bonferroni); --budget full reads them all"
+    )
+
+
+def test_the_values_are_those_of_the_schema():
+    document = json.loads(shown("json", trace(), trace(0.5), trace(0.5, size=float("inf")), trace(WEAK)))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    related, unrelated, open_one, weak = document["claims"]
+    assert (related["kind"], related["verified"], related["paths"]) == ("adapter", True, [])
+    assert (related["adapter"]["p_value"], related["adapter"]["permutations"]) == (0.001, 999)
+    assert (related["adapter"]["effect"], related["adapter"]["least_effect"]) == pytest.approx((12.1, 9.2), abs=0.05)
+    assert (weak["verdict"], weak["kind"], weak["verified"], weak["exit_code"]) == ("RELATED", "weak", False, 3)
+    assert weak["adapter"]["effect"] < weak["adapter"]["least_effect"]
+    value, down = related["adapter"]["projections"]
+    assert (value["projection"], value["permuted"]) == ("value", "dimensions of value heads")
+    assert [layer["layer"] for layer in down["layers"]] == [0, 1]
+    assert (unrelated["verdict"], unrelated["kind"]) == ("UNRELATED", None)
+    assert (open_one["verdict"], open_one["adapter"]["projections"][0]["layers"][0]["size"]) == ("INCONCLUSIVE", None)
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "junit"])
+def test_every_format_for_people_shows_the_verdict_the_projections_and_p(name):
+    text = " ".join(shown(name, trace()).split())
+    assert "RELATED by trace" in text
+    assert "0.001" in text
+    assert "value z 12.1" in text.lower()
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html"])
+def test_with_explain_every_layer_is_shown(name):
+    text = shown(name, trace(), explain=True)
+    assert "z of down" in text
+    assert "residual coordinates" in " ".join(text.split())
+
+
+def test_the_table_has_the_p_value_and_no_score():
+    line = next(line for line in shown("text", trace()).splitlines() if "0.001" in line)
+    assert line.split()[:7] == ["acme/base", "adapter", "adapter", "-", "-", "0.001", "RELATED"]
+
+
+def test_a_badge_an_alert_and_a_test_case_have_the_p_value():
+    assert "RELATED by trace, p 0.001" in shown("badge", trace())
+    (result,) = json.loads(shown("sarif", trace(0.5)))["runs"][0]["results"]
+    assert result["properties"]["pValue"] > 0.01
+    assert "score" not in result["properties"]
+    case = ET.fromstring(shown("junit", trace())).find(".//testcase/system-out")
+    assert case.text.startswith("acme/base is RELATED by trace (p = 0.001)")
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "junit", "badge", "github"])
+def test_a_weak_trace_is_called_so_in_every_format_for_people(name):
+    assert "RELATED by trace, weakly" in " ".join(shown(name, trace(WEAK)).split())
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "junit"])
+def test_the_reason_says_what_a_weak_trace_lacks(name):
+    assert "the effect is 5.2 standard deviations, and 9.2 at least verify" in " ".join(
+        shown(name, trace(WEAK)).split()
+    )
+
+
+def test_an_alert_says_that_the_trace_is_weak():
+    (result,) = json.loads(shown("sarif", trace(WEAK)))["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("lineage/related-adapter-weakly", "warning")
+
+
+def test_the_record_beside_a_card_has_a_weak_trace_and_reads_it_again():
+    recorded = record.build(report(trace(WEAK)), None, datetime.date(2026, 11, 22), {})
+    (claim,) = recorded.claims
+    assert (claim.verified, claim.kind, claim.words) == (False, "weak", "RELATED by trace, weakly")
+    assert record.decode(record.encode(recorded)) == recorded
+
+
+def test_the_record_beside_a_card_has_the_p_value():
+    recorded = record.build(report(trace()), None, datetime.date(2026, 11, 22), {})
+    (claim,) = recorded.claims
+    assert (claim.verified, claim.kind, claim.score, claim.p_value_adjusted, claim.evidence) == (
+        True,
+        "adapter",
+        None,
+        0.001,
+        {},
+    )
+    assert claim.words == "RELATED by trace"
+    assert record.decode(record.encode(recorded)) == recorded

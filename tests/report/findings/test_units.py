@@ -1,0 +1,91 @@
+from dataclasses import replace
+
+import jsonschema
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.results.rows import Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluation import judge
+from hf_lineage.evidence.units.comparison import RESIDUAL, Frame
+from hf_lineage.evidence.units.verdict import judge_framed
+from hf_lineage.report import renderer
+from hf_lineage.report.findings import units
+from hf_lineage.report.formats import cyclonedx, json
+from hf_lineage.report.words import wording
+from hf_lineage.report.words.encoding import encode
+from tests.evidence.units.test_verdict import IN_ORDER, INDEPENDENT, SHUFFLED
+from tests.example_evidence import evidence
+
+UNRELATED = judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Criteria())
+
+
+def row(framed, first=UNRELATED):
+    verdict = judge_framed(framed, Criteria())
+    verdict = replace(verdict, evidence=first.evidence, by_path=first.by_path) if first else verdict
+    return Row(Claim("org/base", "finetune", ("README.md",)), verdict)
+
+
+def report(*rows):
+    return Report("org/model", None, rows, (), Options())
+
+
+EVERY = report(row(IN_ORDER), row(SHUFFLED), row(INDEPENDENT), row(IN_ORDER, None), row(INDEPENDENT, None))
+
+
+def test_the_table_has_a_line_for_the_units():
+    lines = list(wording.cells(row(SHUFFLED)))
+    assert [line[2:] for line in lines] == [
+        ("mlp", "0.010", "0%", "0.5", "UNRELATED"),
+        ("units", "-", "100%", units.p_value(SHUFFLED), "RELATED, calibrated"),
+    ]
+    (line,) = wording.cells(row(IN_ORDER, None))
+    assert line == ("org/base", "finetune", "units", "-", "100%", "0.005", "RELATED")
+
+
+def test_the_outcome_names_the_share_of_units_and_no_score():
+    outcome = wording.outcome(row(IN_ORDER))
+    assert outcome.startswith("org/base is RELATED (100% of its units inherited, p = 0.005): the residual stream was")
+    assert wording.best(row(IN_ORDER)) is None
+    assert wording.p_value(row(IN_ORDER)) == 0.005
+    assert wording.inherited_share(row(SHUFFLED)) == pytest.approx(1)
+    assert wording.p_value(row(INDEPENDENT)) == 0.5
+
+
+def test_sentences_say_through_what_and_by_which_test():
+    seen, order = units.sentences(replace(IN_ORDER, tests=2))
+    assert seen == "unit by unit, seen through 256 tokens that both know by their number: 100% inherited"
+    assert order.startswith("order of units: units in the same places are alike, z ")
+    assert order.endswith("permutations within layers, corrected for 2 tests of the claim (Bonferroni)")
+    (short,) = units.summary(IN_ORDER)
+    assert short == "units seen through 256 tokens: 100% inherited, order p = 0.005"
+    (short,) = units.summary(replace(SHUFFLED, frame=Frame(RESIDUAL), order=None))
+    assert short == "units seen in the residual stream: 100% inherited"
+    assert not list(units.summary(None))
+    assert "in 4 of 9 layers (layers 0-3)" in next(units.sentences(replace(IN_ORDER, depth=9)))
+    _, untested = units.sentences(replace(IN_ORDER, order=None))
+    assert untested == "the order of units is not tested: no two units match"
+    _, untested = units.sentences(replace(IN_ORDER, objection="units were sorted"))
+    assert untested == "the order of units is not tested: units were sorted"
+
+
+def test_the_json_fits_its_schema_and_says_on_what_related_rests():
+    import json as plain
+
+    document = json.document(EVERY)
+    jsonschema.validate(plain.loads(encode(document)), plain.loads(json.SCHEMA.read_text()))
+    assert [claim["rests_on"] for claim in document["claims"]] == ["exact", "calibrated", None, "exact", None]
+    assert [claim["kind"] for claim in document["claims"]] == ["related", "calibrated", None, "related", None]
+    assert document["claims"][0]["units"]["p_value_adjusted"] == 0.005
+    assert document["claims"][0]["units"]["calibration"]["pairs"] > 1000
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "sarif", "json", "junit"])
+def test_every_format_shows_it(name):
+    assert "calibrated" in renderer(name)(EVERY, explain=True)
+
+
+def test_a_bill_of_materials_says_on_what_it_rests():
+    assert '"hf-lineage:claim:1:rests-on"' in cyclonedx.render(EVERY)

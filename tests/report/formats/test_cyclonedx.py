@@ -1,0 +1,109 @@
+"""The bill of materials keeps to its schema; an ancestor is what the weights bear out, and nothing else."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.component import ComponentType
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from hf_lineage import report
+from hf_lineage.claims.licence import Licence
+from hf_lineage.evidence.criteria import Criteria
+from tests import pages
+from tests.invoking import lineage
+from tests.models import WEIGHTS
+
+KINDS = ("RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE")
+
+
+def rendered(checked):
+    return report.FORMATS["cyclonedx"](checked, False)
+
+
+def test_it_keeps_to_its_schema(any_report):
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(rendered(any_report)) is None
+
+
+def test_the_schema_would_notice_a_wrong_type(every_kind):
+    wrong = rendered(every_kind).replace("machine-learning-model", "oracle")
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(wrong) is not None
+
+
+def test_only_what_the_weights_bear_out_is_an_ancestor(every_kind):
+    model = json.loads(rendered(every_kind))["metadata"]["component"]
+    (ancestor,) = model["pedigree"]["ancestors"]
+    assert (model["type"], model["name"]) == ("machine-learning-model", "model")
+    assert ancestor["purl"] == f"pkg:huggingface/org/base@{'0' * 40}"
+    (identity,) = ancestor["evidence"]["identity"]
+    assert identity["methods"] == [
+        {
+            "technique": "binary-analysis",
+            "confidence": 0.999,
+            "value": "org/base is RELATED (score 0.973, 100% inherited, p = 0.001)",
+        }
+    ]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.0, None])
+def test_what_is_related_in_another_way_is_no_ancestor_even_if_it_is_accepted(share):
+    part = pages.row(mlp=pages.measured(share=share), criteria=Criteria(accept=("part", "basis")))
+    model = json.loads(rendered(pages.report(part)))["metadata"]["component"]
+    assert "pedigree" not in model
+    properties = {entry["name"]: entry["value"] for entry in model["properties"]}
+    assert properties["hf-lineage:claim:0:verified"] == "false"
+
+
+def test_its_own_library_reads_it(any_report):
+    bom = Bom.from_json(json.loads(rendered(any_report)))
+    assert bom.metadata.component.type is ComponentType.MACHINE_LEARNING_MODEL
+    assert [tool.name for tool in bom.metadata.tools.components] == ["hf-lineage"]
+
+
+def test_ancestors_stand_nearest_first():
+    rows = (pages.row(base, mlp=pages.measured(share=share)) for base, share in (("a/far", 0.6), ("z/near", 0.99)))
+    model = json.loads(rendered(pages.report(*rows)))["metadata"]["component"]
+    assert [ancestor["group"] for ancestor in model["pedigree"]["ancestors"]] == ["z", "a"]
+
+
+@pytest.mark.parametrize(
+    ("licence", "told"),
+    [
+        (Licence("apache-2.0"), {"id": "Apache-2.0"}),
+        (Licence("other", "gemma", "https://a.b/c"), {"name": "other (gemma)", "url": "https://a.b/c"}),
+        (Licence("other", "", "javascript:alert(1)"), {"name": "other (javascript:alert(1))"}),
+    ],
+)
+def test_licences_are_those_that_the_cards_declare(licence, told):
+    judged = replace(pages.report(replace(pages.row(mlp=pages.measured()), licence=licence)), licence=licence)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(rendered(judged)) is None
+    model = json.loads(rendered(judged))["metadata"]["component"]
+    for component in (model, *model["pedigree"]["ancestors"]):
+        assert component["licenses"] == [{"license": {"acknowledgement": "declared"} | told}]
+
+
+def test_every_claim_is_a_property(every_kind):
+    model = json.loads(rendered(every_kind))["metadata"]["component"]
+    properties = {entry["name"]: entry["value"] for entry in model["properties"]}
+    assert [properties[f"hf-lineage:claim:{number}:verdict"] for number in range(6)] == list(KINDS)
+    assert properties["hf-lineage:claim:1:p-value"] == "0.5"
+    assert properties["hf-lineage:claim:0:kind"] == "related"
+    assert properties["hf-lineage:claim:0:verified"] == "true"
+    assert properties["hf-lineage:claim:0:inherited"] == "100%"
+
+
+def test_the_weights_have_their_digest(every_kind, folder):
+    model = json.loads(rendered(every_kind))["metadata"]["component"]
+    digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    assert model["components"][0]["hashes"] == [{"alg": "SHA-256", "content": digest}]
+
+
+def test_without_its_library_the_extra_is_named_before_anything_is_read(monkeypatch):
+    extra = report.Extra("cyclonedx", "no_such_module", "cyclonedx-python-lib")
+    monkeypatch.setitem(report.FORMATS, "cyclonedx", replace(report.FORMATS["cyclonedx"], extra=extra))
+    assert lineage("check", "no such model", "--format", "cyclonedx").error == (
+        "--format cyclonedx needs cyclonedx-python-lib; run pip install 'hf-lineage[cyclonedx] @ git+https://github.com/hf-lineage/hf-lineage'"
+    )

@@ -1,0 +1,112 @@
+"""A base that is a folder is pinned by the digests of its weights, the same in every format that is a record."""
+
+import hashlib
+import json
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from hf_lineage import Options, check
+from hf_lineage.report import FORMATS
+from hf_lineage.report.formats.digests import digests
+from tests.invoking import lineage
+from tests.models import EXAMPLES, card, fine_tuned, shard, tiny_llama
+from tests.report.formats.test_spdx import loaded
+
+KEPT = ("intoto", "spdx", "cyclonedx", "gpai")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A working directory with a base in shards and a fine-tune of it."""
+    monkeypatch.chdir(tmp_path)
+    base = tiny_llama(tmp_path / "base")
+    card(fine_tuned(base, tmp_path / "child"))
+    shard(base)
+    return tmp_path
+
+
+@pytest.fixture
+def report(home):
+    return check("./child", ["./base"])
+
+
+@pytest.fixture
+def expected(home):
+    files = sorted((home / "base").glob("*.safetensors"))
+    assert len(files) > 1
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def rendered(report, form):
+    return FORMATS[form](report, False)
+
+
+def test_a_statement_names_them_as_the_origin_of_the_numbers(report, expected):
+    (claim,) = json.loads(rendered(report, "intoto"))["predicate"]["claims"]
+    assert claim["base_commit"] is None
+    assert claim["signatures"]["base"] == {"kind": "weights", "repository": None, "files": expected, "trusted": ""}
+    assert json.loads(rendered(report, "json"))["claims"][0]["signatures"]["base"]["files"] == {}
+
+
+def test_in_spdx_they_are_what_the_base_contains(report, expected):
+    document = json.loads(rendered(report, "spdx"))
+    loaded(document)
+    elements = {one["spdxId"]: one for one in document["@graph"] if "spdxId" in one}
+    (inside,) = (
+        one["to"]
+        for one in elements.values()
+        if one.get("relationshipType") == "contains" and one["from"].endswith("#base-1")
+    )
+    assert {elements[one]["name"]: elements[one]["verifiedUsing"][0]["hashValue"] for one in inside} == expected
+
+
+def test_in_cyclonedx_they_are_parts_of_the_ancestor_and_a_property_of_the_claim(report, expected):
+    text = rendered(report, "cyclonedx")
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    model = json.loads(text)["metadata"]["component"]
+    (ancestor,) = model["pedigree"]["ancestors"]
+    assert {file["name"]: file["hashes"][0]["content"] for file in ancestor["components"]} == expected
+    (told,) = (one["value"] for one in model["properties"] if one["name"] == "hf-lineage:claim:0:base-files")
+    assert told == ", ".join(f"{file} sha256:{sha256}" for file, sha256 in expected.items())
+
+
+def test_in_the_form_of_the_eu_they_stand_among_the_dependencies(report, expected):
+    text = rendered(report, "gpai")
+    assert all(f"| ./base | {file} | {sha256} |" in text for file, sha256 in expected.items())
+
+
+def test_the_record_beside_a_card_has_them(home, expected):
+    assert lineage("annotate", "./child", "--base", "./base", "--write").code == 0
+    (claim,) = json.loads((home / "child/lineage/claims.json").read_text())["claims"]
+    assert claim["signatures"]["base"]["files"] == expected
+
+
+def test_weights_are_read_once_for_all_of_them_and_for_no_other_format(report, expected, monkeypatch):
+    digested = []
+    plain = hashlib.file_digest
+    monkeypatch.setattr(
+        hashlib, "file_digest", lambda stream, name: digested.append(stream.name) or plain(stream, name)
+    )
+    for form in FORMATS.keys() - {*KEPT, "intoto-predicate", "checksums"}:
+        rendered(report, form)
+    assert digested == []
+    for form in KEPT:
+        rendered(report, form)
+    weights = [name for name in digested if str(name).endswith(".safetensors")]
+    assert len(weights) == len({*weights}) == len(expected) + 1
+
+
+def test_what_changed_since_is_read_again(home, report):
+    before = digests(report.rows[0].base_folder)
+    (file, *_) = before
+    (home / "base" / file).write_bytes((home / "base" / file).read_bytes() + b"\n")
+    assert digests(report.rows[0].base_folder)[file] != before[file]
+
+
+def test_an_adapter_pins_its_base_as_well():
+    report = check("fern/llama-lora", options=Options(local_hub=EXAMPLES))
+    (claim,) = json.loads(rendered(report, "intoto-predicate"))["claims"]
+    (file,) = (EXAMPLES / "acme/llama-base").glob("*.safetensors")
+    assert claim["signatures"]["base"]["files"] == {file.name: hashlib.sha256(file.read_bytes()).hexdigest()}

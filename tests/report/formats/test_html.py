@@ -1,0 +1,230 @@
+"""The page: what it says for every verdict, where its numbers come from, and what it may load."""
+
+import base64
+import hashlib
+import itertools
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.results.rows import Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.errors import printable
+from hf_lineage.evidence.nulls.empirical import EmpiricalNull
+from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unreadable, Unverifiable
+from hf_lineage.report import FORMATS
+from hf_lineage.report.words.kinds import KINDS
+from tests.invoking import lineage
+from tests.pages import HOSTILE, hostile_report, measured, report, row
+
+VOID = {"meta", "link"}
+
+
+class Page(HTMLParser):
+    """The words of a page, its elements, and whether each one is closed where it should be."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.words, self.elements, self.open = [], [], []
+        self.feed(source)
+        assert self.open == []
+
+    def handle_starttag(self, name, attributes):
+        self.elements.append((name, dict(attributes)))
+        if name not in VOID:
+            self.open.append(name)
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name
+
+    def handle_data(self, words):
+        if self.open[-1:] != ["style"]:
+            self.words.append(words)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def page(*arguments, explain=False, **settings):
+    return Page(FORMATS["html"](report(*arguments, **settings), explain))
+
+
+def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again():
+    shown = page(row(commit="b" * 40, mlp=measured()), commit="a" * 40)
+    for words in (
+        "RELATED Shares weights with org/base",
+        "Score 0.970 1 for the same weights. On the 128 test coordinates independent models of this shape score -0.0",
+        "Inherited 97% Between 95% and 99% of what the model's hidden units write has a counterpart in the base",
+        "p-value 0.001 How often independent models would score as high by chance. It is the least that 999 ",
+        f"Commit of the model {'a' * 40}",
+        f"Commit of the base {'b' * 40}",
+        "Relation finetune Declared in README.md",
+        f"$ hf-lineage check org/model@{'a' * 40} --base org/base@{'b' * 40} Limits",
+        "Recipe robust, 64 probes; 999 permutations",
+        "It does not say who came first",
+        "A low score is no proof of independence against every attacker",
+    ):
+        assert words in shown.text
+
+
+def test_the_verdict_stands_above_all_that_concerns_no_single_claim():
+    claimed = report(row(mlp=measured()), conflicts=("README.md declares a/b; adapter_config.json declares c/d",))
+    unread = "lineage.yaml of the model was not read, because its publisher wrote it"
+    found = replace(claimed, notes=(f"{unread}; where that is you, add --policy own",))
+    verdict, _, below = Page(FORMATS["html"](found, False)).text.partition("Evidence along the path")
+    assert "RELATED Shares weights with org/base" in verdict
+    assert "lineage.yaml" not in verdict
+    assert "Conflicting" not in verdict
+    conflict = "Conflicting claims: README.md declares a/b; adapter_config.json declares c/d."
+    assert f"Remarks on the whole model {conflict} {unread}. Limits" in below
+    assert "--policy" not in below
+
+
+def test_the_command_finds_a_local_hub_again():
+    shown = page(row(mlp=measured()), options=Options(local_hub=Path("my hub"), seed=3))
+    assert "$ hf-lineage check org/model --base org/base --seed 3 --local-hub './my hub'" in shown.text
+
+
+@pytest.mark.parametrize("verdict", [Inconclusive, Incompatible, Unverifiable, Unreadable])
+def test_what_is_undecided_shows_its_reason_and_claims_no_finding(verdict):
+    shown = page(Row(Claim("org/base", None, ("README.md",)), verdict("org/base: no weights")))
+    assert f"{verdict.__name__.upper()} {KINDS[verdict().kind].headline} org/base" in shown.text
+    assert "Reason: No weights." in shown.text
+    assert "Relation not stated" in shown.text
+    assert not any(name == "figure" for name, _ in shown.elements)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.3, "RELATED in part Shares some weights with org/base"),
+        (0.0, "RELATED by the basis only Shares an embedding or a start, and no layers, with org/base"),
+        (None, "RELATED, share not measured Shares weights with org/base"),
+    ],
+)
+def test_a_kind_that_verifies_no_claim_is_not_shown_as_good(share, words):
+    shown = page(row(mlp=measured(share=share)))
+    assert words in shown.text
+    banners = [attributes["class"] for _, attributes in shown.elements if "banner" in attributes.get("class", "")]
+    assert banners == ["banner part"]
+
+
+def test_layers_that_were_left_out_are_named():
+    shown = page(row(mlp=measured(left_out=((), (6, 7)))))
+    assert "Left out along mlp, for writing next to nothing: layers 6-7 of the model" in shown.text
+
+
+def test_an_early_decision_shows_which_layers_were_read():
+    early = measured(analyses=3, layers=((0, 3, 8, 14, 20, 31),) * 2)
+    shown = page(row(layers=32, mlp=early), options=Options(order_seed=5))
+    assert "Layers 6 of 32" in shown.text
+    assert "Decided after 6 of 32 layers (0, 3, 8, 14, 20, 31), drawn in a random order" in shown.text
+    assert "--budget full" not in shown.text
+    assert "Layers without a column were not read" in shown.text
+    assert "--base org/base --order-seed 5" in shown.text
+
+
+def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():
+    shown = page(row(layers=8, mlp=measured()))
+    assert "Layers 6 Compared" in shown.text
+    assert "at one of" not in shown.text
+
+
+def test_nothing_declared_is_said_with_the_remedy():
+    shown = page().text
+    assert "Nothing is declared No base stands in README.md" in shown
+    assert "What to do next The model names no base" in shown
+    assert "Limits" not in shown
+
+
+def test_several_claims_are_listed_first_and_lead_to_their_sections():
+    shown = page(row(mlp=measured()), row("org/other", mlp=measured(score=0.01, p=0.4)))
+    assert "2 claims: 1 RELATED, 1 UNRELATED Family tree of org/model " in shown.text
+    assert " org/base RELATED 97% inherited Score 0.970, p = 0.001; " in shown.text
+    assert "All 6 layers come from it. org/other UNRELATED 97% inherited Score 0.010, p = 0.4; " in shown.text
+    places = {attributes.get("id") for name, attributes in shown.elements if name == "div"}
+    assert {attributes["href"] for name, attributes in shown.elements if name == "a"} == {"#claim-0", "#claim-1"}
+    assert {"claim-0", "claim-1"} <= places
+
+
+def test_every_path_is_shown_with_its_own_verdict_and_the_deciding_one_in_front():
+    shown = page(row(mlp=measured(score=0.01, p=0.4), value_output=measured(score=0.8)))
+    assert "Score 0.800" in shown.text
+    assert "Evidence along the path mlp : UNRELATED" in shown.text
+    assert "Evidence along the path value_output : RELATED" in shown.text
+    assert [name for name, _ in shown.elements].count("figure") == 8
+
+
+def test_an_empirical_null_is_named():
+    null = EmpiricalNull({"x/y": 0.1, "x/z": 0.2}, "a paper")
+    assert "Empirical null: 2 independent models reach 0.2" in page(row(mlp=measured(empirical=null))).text
+
+
+def test_the_tables_of_layers_are_folded_until_asked_for():
+    plain, explained = (page(row(mlp=measured()), explain=explain) for explain in (False, True))
+    assert [attributes for name, attributes in plain.elements if name == "details"] == [{}]
+    assert [attributes for name, attributes in explained.elements if name == "details"] == [{"open": ""}]
+    assert plain.text == explained.text
+    assert "Layer Paired with Cosine Inherited s of the base s of the model 0 0 0.970 97%" in plain.text
+
+
+def test_the_page_may_load_nothing_but_its_own_style():
+    source = FORMATS["html"](report(row(mlp=measured())), False)
+    (style,) = re.findall(r"<style>(.*)</style>", source, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', source)
+    assert policy.split("; ") == [
+        "default-src &#x27;none&#x27;", f"style-src &#x27;sha256-{digest}&#x27;", "img-src data:",
+        "base-uri &#x27;none&#x27;", "form-action &#x27;none&#x27;",
+    ]  # fmt: skip
+    assert source.index("Content-Security-Policy") < source.index("<style>")
+    names = {name for name, _ in Page(source).elements}
+    assert not names & {"script", "img", "iframe", "object", "embed", "form", "base"}
+    used = {name for _, attributes in Page(source).elements for name in attributes}
+    assert not {name for name in used if name.startswith("on")} | (used & {"src", "style", "srcset"})
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_headings_go_down_one_level_at_a_time_and_every_picture_has_a_title():
+    shown = page(row(mlp=measured()), row("org/other", mlp=measured()))
+    levels = [int(name[1]) for name, _ in shown.elements if re.fullmatch("h[1-6]", name)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    pictures = [attributes for name, attributes in shown.elements if name == "svg"]
+    named = {attributes["id"] for name, attributes in shown.elements if name == "title" and "id" in attributes}
+    seen = [picture for picture in pictures if "aria-hidden" not in picture]
+    assert {picture["aria-labelledby"] for picture in seen if "aria-label" not in picture} == named
+    identifiers = [attributes["id"] for _, attributes in shown.elements if "id" in attributes]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_hostile_names_are_shown_as_what_they_are():
+    source = FORMATS["html"](hostile_report(HOSTILE), True)
+    assert "<script" not in source
+    assert "<img" not in source
+    assert not any(ord(letter) < 32 and letter != "\n" for letter in source)
+    assert not any(mark in source for mark in "\u202e\u2066\u200b")
+    assert not any(line.startswith("::") for line in source.splitlines())
+    assert printable("\n::error::\u202e\u2066\u200b\x1b[31m", 100) in Page(source).text
+
+
+def test_a_hundred_layers_and_more_stay_a_small_file():
+    source = FORMATS["html"](report(row(mlp=measured(rows=128, columns=128))), False)
+    assert len(source) < 400_000
+    assert source.count('class="pair ') == 128
+
+
+def test_the_command_line_writes_it_into_a_file_and_to_standard_output(hub, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
+    arguments = ("check", "fern/child", "--local-hub", hub, "--format", "html")
+    assert lineage(*arguments, "-o", hub / "report.html").out == ""
+    written = (hub / "report.html").read_text(encoding="utf-8")
+    assert "Shares weights with acme/base" in Page(written).text
+    assert lineage(*arguments).out == written

@@ -1,0 +1,83 @@
+"""The report for machines: all of it is held against a committed one, and every key is in its schema."""
+
+import json as plain
+
+import jsonschema
+import pytest
+
+from hf_lineage.report.formats import json
+from hf_lineage.report.words.encoding import encode
+from tests import goldens
+
+
+@pytest.fixture(scope="module")
+def report():
+    return goldens.pair()
+
+
+@pytest.fixture(autouse=True)
+def without_another_time(monkeypatch):
+    """What builds packages may set a time for everything."""
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+
+
+@pytest.fixture(scope="module")
+def golden():
+    return plain.loads(goldens.read("report-v3.json"))
+
+
+def test_the_report_on_an_example_pair_is_the_committed_one(report, golden):
+    assert goldens.differences(golden, plain.loads(json.render(report))) == []
+
+
+def test_the_committed_report_is_written_as_the_same_bytes(golden):
+    assert encode(golden).encode() == goldens.read("report-v3.json")
+
+
+def test_the_committed_report_keeps_to_todays_schema(golden):
+    jsonschema.validate(golden, plain.loads(json.SCHEMA.read_text("utf-8")))
+
+
+def test_every_key_of_a_report_is_described_in_the_schema(golden):
+    """A key that the schema does not know is a key that nobody can rely on."""
+    undescribed = keys(golden) - described(plain.loads(json.SCHEMA.read_text("utf-8")))
+    assert undescribed == set()
+
+
+def keys(value):
+    """The keys of all objects, but for names that are data: layers, paths and files."""
+    if isinstance(value, list):
+        return set().union(*map(keys, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {key for key in value if not key.isdigit()}
+    return own.union(*map(keys, value.values()))
+
+
+def described(schema):
+    """Every name under `properties` of a schema, wherever it stands."""
+    if isinstance(schema, list):
+        return set().union(*map(described, schema))
+    if not isinstance(schema, dict):
+        return set()
+    return set(schema.get("properties", {})).union(*map(described, schema.values()))
+
+
+def test_the_time_is_that_of_the_environment_where_it_gives_one(report, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
+    assert json.document(report)["checked_at"] == "2026-11-18T11:06:40Z"
+
+
+@pytest.mark.parametrize(
+    ("golden", "now", "differences"),
+    [
+        ({"a": 1.0}, {"a": 1.001}, []),
+        ({"a": 1.0}, {"a": 1.01}, [".a: 1.0 became 1.01"]),
+        ({"a": 1}, {"a": True}, [".a: 1 became True"]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, [": {'a': 1, 'b': 2} became {'b': 2, 'a': 1}"]),
+        ({"a": [1, 2]}, {"a": [1]}, [".a: [1, 2] became [1]"]),
+        ({"a": [{"b": None}]}, {"a": [{"b": ""}]}, [".a[0].b: None became ''"]),
+    ],
+)
+def test_what_differs_from_a_golden_file_is_named(golden, now, differences):
+    assert goldens.differences(golden, now) == differences

@@ -1,0 +1,111 @@
+"""SARIF keeps to its schema; each claim is a result of its level, at its line, under one fingerprint."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from hf_lineage import Options, check, compare
+from hf_lineage.checking.api import Report
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.report import FORMATS
+from tests.models import card
+from tests.pages import measured, report, row
+
+KINDS = ("RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE")
+SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "sarif-2.1.0.json"
+
+
+def log(report):
+    return json.loads(FORMATS["sarif"](report, False))
+
+
+def validate(document):
+    jsonschema.Draft7Validator(json.loads(SCHEMA.read_text("utf-8"))).validate(document)
+
+
+def test_it_keeps_to_the_schema_of_oasis(any_report):
+    validate(log(any_report))
+
+
+def test_the_schema_would_notice_a_wrong_level(every_kind):
+    document = log(every_kind)
+    document["runs"][0]["results"][0]["level"] = "fatal"
+    with pytest.raises(jsonschema.ValidationError):
+        validate(document)
+
+
+def test_each_verdict_has_its_rule_and_level(every_kind):
+    (run,) = log(every_kind)["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert (
+        [rules[result["ruleIndex"]]["id"] for result in run["results"]]
+        == [result["ruleId"] for result in run["results"]]
+        == [f"lineage/{kind.lower()}" for kind in KINDS]
+    )
+    assert [(result["kind"], result["level"]) for result in run["results"]] == [
+        ("pass", "none"), ("fail", "error"), ("fail", "warning"),
+        ("fail", "warning"), ("fail", "note"), ("fail", "error"),
+    ]  # fmt: skip
+
+
+def test_a_result_has_its_numbers(every_kind):
+    (run,) = log(every_kind)["runs"]
+    assert run["results"][0]["properties"] == {
+        "verdict": "RELATED", "base": "org/base", "baseCommit": "0" * 40, "relation": "finetune",
+        "sources": ["README.md"], "score": pytest.approx(0.973), "pValue": 0.001, "inherited": pytest.approx(1.0),
+        "kind": "related", "verified": True,
+    }  # fmt: skip
+    assert run["results"][0]["message"]["text"] == ("org/base is RELATED (score 0.973, 100% inherited, p = 0.001).")
+    assert "score" not in run["results"][3]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("share", "rule"), [(0.3, "related-in-part"), (0.0, "related-by-basis"), (None, "related-unmeasured")]
+)
+def test_a_kind_that_verifies_no_claim_is_a_warning_unless_it_is_accepted(share, rule):
+    def result(*accept):
+        (run,) = log(report(row(mlp=measured(share=share), criteria=Criteria(accept=accept))))["runs"]
+        (result,) = run["results"]
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        return result["ruleId"], result["kind"], result["level"]
+
+    validate(log(report(row(mlp=measured(share=share)))))
+    assert result() == (f"lineage/{rule}", "fail", "warning")
+    if share is not None:
+        assert result("part", "basis") == (f"lineage/{rule}", "pass", "none")
+
+
+def test_fingerprints_tell_claims_apart_and_outlive_commits(every_kind):
+    def prints(model):
+        report = Report(model, None, every_kind.rows[:2], (), Options())
+        results = log(report)["runs"][0]["results"]
+        return [result["partialFingerprints"]["primaryLocationLineHash"] for result in results]
+
+    assert prints("org/model@v1") == prints("org/model@v2")
+    assert len({*prints("org/model"), *prints("org/other")}) == 4
+
+
+def test_what_belongs_to_no_claim_is_a_notification(every_kind, folder):
+    def notes(report):
+        (run,) = log(report)["runs"]
+        return [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
+
+    assert notes(every_kind) == ["Conflicting claims: README.md declares a/b; adapter_config.json declares c/d"]
+    assert notes(check(str(card(folder))))[0].startswith("Nothing is declared")
+
+
+def test_no_message_holds_a_link_or_a_placeholder(hostile_report):
+    (run,) = log(hostile_report)["runs"]
+    (text,) = {
+        result["message"]["text"].partition(" is ")[0]
+        for result in run["results"]
+        if "a link" in result["message"]["text"] and result["ruleId"] == "lineage/unrelated"
+    }
+    assert text.startswith(r"\[a link\](https://evil.example) @everyone {{0}} ${{{{ secrets.TOKEN }}}}")
+
+
+def test_compared_models_can_be_reported_too(folder):
+    report = compare(str(folder), str(folder))
+    assert log(report)["runs"][0]["results"][0]["ruleId"] == "lineage/related"

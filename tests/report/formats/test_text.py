@@ -1,0 +1,101 @@
+"""Text for people: tables and paragraphs of 80 columns in which nothing is lost, colours on whole verdicts."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_lineage.report.formats.text import BAR, WIDTH, bar, colour, folded, table, wrapped
+from tests.properties import cases
+
+WORD = st.text("abc-/.é_1", min_size=1, max_size=30)
+
+
+@cases(80)
+@given(st.lists(st.tuples(WORD, WORD, WORD), min_size=1, max_size=4))
+def test_no_line_of_a_table_is_longer_than_a_screen_and_no_letter_is_lost(rows):
+    """Cells of many lines are read from the top; columns stay in order."""
+    text = table(("A", "B", "C"), rows)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    body = re.sub(r"\s", "", "".join(lines[3:]))
+    assert sorted(body) == sorted("".join("".join(row) for row in rows))
+
+
+def test_figures_stand_on_the_right_and_a_path_is_never_broken():
+    text = table(("Base", "Path", "Score"), [("x" * 100, "value_output", "0.5"), ("y", "mlp", "-0.25")], (2,), (1,))
+    assert text.splitlines()[-1].endswith(" mlp           -0.25")
+    assert any(" value_output " in line for line in text.splitlines())
+
+
+def test_a_long_name_is_broken_after_a_mark_inside_it_and_within_a_word_only_where_there_is_none():
+    names = ("meta-llama/Llama-3.1-8B-Instruct-Abliterated", "mistralai/Mistral-7B-v0.3", "x" * 40, "0.900", "RELATED")
+    assert table("abcde", [names]).splitlines()[3:] == [
+        " meta-llama/Llama-    mistralai/Mistral-   xxxxxxxxxxxxxxxxxxxx  0.900  RELATED",
+        " 3.1-8B-Instruct-     7B-v0.3              xxxxxxxxxxxxxxxxxxxx",
+        " Abliterated",
+    ]
+
+
+def test_a_table_is_text_in_a_notebook_as_well(monkeypatch):
+    """There the library that draws it would print it into the cell."""
+    usual = table(("A", "B"), [("x", "y")])
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert table(("A", "B"), [("x", "y")]) == usual
+
+
+def test_a_cell_is_text_and_no_markup_of_the_table():
+    assert "[red]x[/red]" in table(("A", "B"), [("[red]x[/red]", "y")])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "lines"),
+    [
+        ("RELATED", "RELATED"),
+        ("INCONCLUSIVE", "INCONCLUSIVE"),
+        ("RELATED in part", "RELATED in part"),
+        ("RELATED by the basis only", "RELATED by the\nbasis only"),
+    ],
+)
+def test_a_verdict_is_folded_between_words(verdict, lines):
+    assert folded(("a b c d e f g h", verdict)) == ("a b c d e f g h", lines)
+
+
+@cases(80)
+@given(st.lists(st.text("abc-", min_size=1, max_size=40), min_size=1, max_size=20))
+def test_a_paragraph_keeps_its_words_and_breaks_none_at_a_hyphen(words):
+    lines = wrapped(" ".join(words)).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert " ".join(lines).split() == words
+    assert all(line.startswith("  ") for line in lines[1:])
+
+
+@pytest.mark.parametrize("length", [10, 60, 200])
+def test_a_command_stands_on_one_line_so_that_it_can_be_copied(length):
+    command = f"`hf-lineage check ./{length * 'x'} --base ./base`"
+    lines = wrapped(f"{'word ' * 10}{command} reads it.").splitlines()
+    assert any(command in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("RELATED", "\x1b[32mRELATED\x1b[0m"),
+        ("UNRELATED", "\x1b[31mUNRELATED\x1b[0m"),
+        ("RELATED in part", "\x1b[33mRELATED\x1b[0m in part"),
+        ("UNVERIFIABLE, UNREADABLE", "\x1b[33mUNVERIFIABLE\x1b[0m, \x1b[31mUNREADABLE\x1b[0m"),
+        ("org/RELATEDNESS is no verdict", "org/RELATEDNESS is no verdict"),
+    ],
+)
+def test_a_verdict_has_its_colour(text, shown):
+    assert colour(text) == shown
+
+
+@cases(60)
+@given(st.floats(allow_nan=False, width=32), st.floats(0, 100))
+def test_a_bar_is_never_longer_than_its_column(value, top):
+    assert set(bar(value, top)) <= {"█"}
+    assert len(bar(value, top)) <= BAR
+    assert not (value <= 0 and bar(value, top))
+    assert not (value >= top > 0 and len(bar(value, top)) < BAR)

@@ -1,0 +1,145 @@
+"""The tree at the head of a page: what a report knows and no more, each line marked for what it rests on."""
+
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage.checking.results.rows import NAMED
+from hf_lineage.evidence.verdict import Kind
+from hf_lineage.index.tree.tree import Mark
+from hf_lineage.report import FORMATS
+from hf_lineage.report.page.family_tree import FIRST, MARKS, MOST, family_of, figure
+from tests.pages import measured, report, row
+from tests.report import families
+from tests.whole import assert_names_are_text, assert_whole
+
+LONG = "Meta-Llama/Llama-3.2-90B-Vision-Instruct-abliterated-GPTQ-Int4"
+
+
+def lines(made):
+    return [(edge.parent, edge.child, edge.mark.value, edge.seen) for edge in family_of(made).edges]
+
+
+def test_every_parent_of_a_merge_is_marked_for_what_the_weights_say_and_with_its_share():
+    assert lines(families.merge()) == [
+        ("org/one", "org/merge", "verified", "70% of the merge"),
+        ("org/two", "org/merge", "verified", "30% of the merge"),
+        ("free/three", "org/merge", "contradicted", ""),
+        ("gone/four", "org/merge", "not judged", ""),
+    ]
+    *bases, model = family_of(families.merge()).nodes
+    assert [(node.words, node.tone) for node in bases] == [
+        ("verified, 70% of the merge", "good"),
+        ("verified, 30% of the merge", "good"),
+        ("contradicted", "bad"),
+        ("not judged", "open"),
+    ]
+    assert (model.name, model.words, model.strong) == ("org/merge", "this model", True)
+
+
+def test_a_base_that_nobody_declares_cannot_be_contradicted():
+    assert [mark for _, _, mark, _ in lines(families.named())] == ["verified", "no trace", "not judged"]
+
+
+def test_a_base_that_was_passed_over_stands_between_and_verifies_nothing():
+    assert lines(families.through()) == [
+        ("org/grand", "org/base", "declared only", ""),
+        ("org/grand", "org/model", "related, not verified", "compared instead"),
+        ("org/base", "org/model", "declared only", "could not be compared"),
+    ]
+    assert [node.name for node in family_of(families.through()).nodes] == ["org/grand", "org/base", "org/model"]
+
+
+def test_a_relative_from_an_index_is_drawn_beside_the_declared_base():
+    assert lines(families.nearer())[1] == ("org/between", "org/model", "measured only", "nearer than org/base")
+    assert "org/model from org/between: measured only, nearer than org/base, direction not known." in figure(
+        families.nearer()
+    )
+
+
+def test_adapters_of_one_repository_each_have_a_line_to_their_base():
+    assert lines(families.adapters()) == [
+        ("org/base", "org/adapters: style", "verified", "97% inherited"),
+        ("org/base", "org/adapters: other-style", "contradicted", ""),
+    ]
+    assert [node.words for node in family_of(families.adapters()).nodes] == [
+        "",
+        "verified, 97% inherited",
+        "contradicted",
+    ]
+
+
+def test_of_many_bases_those_that_the_weights_contradict_are_drawn_and_the_others_counted():
+    drawn = family_of(families.crowd())
+    assert [node.name for node in drawn.nodes][-2:] == ["free/liar", "org/merge"]
+    assert (len(drawn.nodes), drawn.left_out) == (MOST + 1, 4)
+    assert "4 more are not drawn; all of them stand below." in figure(families.crowd())
+
+
+def test_one_claim_has_no_picture_whatever_its_verdict():
+    for one in (families.related("org/base"), families.unrelated("org/base"), families.unread("org/base")):
+        assert figure(report(one)) == ""
+
+
+def test_a_model_that_declares_itself_has_no_line_to_itself():
+    assert lines(report(families.unread("ORG/model"), families.related("org/base"))) == [
+        ("org/base", "org/model", "verified", "97% inherited")
+    ]
+
+
+def test_what_is_verified_does_not_stand_for_what_else_is_said_of_the_same_base():
+    rows = (families.related("org/base"), families.unread("org/base"), families.related("org/other"))
+    for one in (rows, rows[::-1]):
+        assert ("org/base", "org/model", "not judged", "") in lines(report(*one))
+
+
+def test_names_that_differ_in_case_alone_are_one_model():
+    assert len(family_of(report(families.related("org/base"), families.related("Org/Base"))).nodes) == 2
+
+
+def test_no_kind_of_verdict_that_verifies_nothing_is_marked_as_verified():
+    verified = {kind for kind in Kind if MARKS.get(kind, Mark.NOT_JUDGED) is Mark.VERIFIED}
+    assert verified == {kind for kind in Kind if replace_kind(kind).verified}
+    assert {MARKS.get(kind, Mark.NOT_JUDGED) for kind in Kind} <= {*FIRST}
+
+
+def replace_kind(kind):
+    return replace(row(mlp=measured()).verdict, kind=kind)
+
+
+def test_the_tree_on_a_page_names_no_folder_of_this_machine():
+    rows = (families.related(f"/srv/secret/{name}", sources=NAMED) for name in ("one", "two"))
+    page = FORMATS["html"](report(*rows, model="/home/me/model"), False)
+    assert "Family tree of ./model" in page
+    assert not any(place in page for place in ("/srv/secret", "/home/me"))
+
+
+@pytest.mark.parametrize("name", ["merge", "through", "nearer", "adapters"])
+def test_every_row_is_further_right_than_what_leads_to_it(name):
+    places = {node.name: (node.depth, at) for at, node in enumerate(family_of(getattr(families, name)()).nodes)}
+    for edge in family_of(getattr(families, name)()).edges:
+        assert all(parent < child for parent, child in zip(places[edge.parent], places[edge.child], strict=True))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1280, "dark")])
+@pytest.mark.parametrize("name", ["through", "merge"])
+def test_the_picture_is_whole_on_top_of_the_page_and_axe_finds_nothing(window, checker, tmp_path, name, width, scheme):
+    made = families.through(LONG, f"x{LONG}", f"y{LONG}") if name == "through" else families.merge(LONG)
+    file = tmp_path / "page.html"
+    file.write_text(FORMATS["html"](made, False), encoding="utf-8")
+    assert_whole(window, file, checker, width, scheme)
+    top, bottom = window.run("const r = document.querySelector('svg.tree').getBoundingClientRect(); "
+                             "return [r.top, r.bottom]")  # fmt: skip
+    assert 0 < top < bottom < 900
+    smallest = "return Math.min(...[...document.querySelectorAll('svg.tree text')].map(t => t.getBBox().height * "
+    assert window.run(f"{smallest}t.getScreenCTM().a))") > 12
+    assert window.run("return [...document.querySelectorAll('svg.tree g title')].map(e => e.textContent)[0]")
+
+
+def test_names_in_the_picture_are_text(window, tmp_path):
+    def made(name):
+        nearer = families.nearer(name)
+        return FORMATS["html"](replace(families.through(f"a{name}", f"b{name}"), relatives=nearer.relatives), False)
+
+    assert_names_are_text(window, tmp_path, made, 400)
+    assert window.run("return document.querySelectorAll('svg.tree circle').length") == 4

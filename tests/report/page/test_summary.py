@@ -1,0 +1,46 @@
+"""Several claims at a glance: a line and a bar for each parent."""
+
+import re
+
+from hf_lineage.checking.results.rows import Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.verdict import Kind, Related, Unverifiable
+from hf_lineage.report.page.summary import overview
+from tests.example_evidence import trace
+from tests.pages import measured, row
+
+UNREAD = Row(Claim("org/lost", None, ("README.md",)), Unverifiable("the Hub refuses it. " * 20))
+
+
+def lines(*rows):
+    return re.findall("<li>(.*?)</li>", overview(rows))
+
+
+def test_verdicts_are_counted_and_every_claim_is_a_line():
+    page = overview([row(mlp=measured()), UNREAD, row("org/b", mlp=measured())])
+    assert "<h2>3 claims: 2 RELATED, 1 UNVERIFIABLE</h2>" in page
+    assert re.findall('href="([^"]*)"', page) == ["#claim-0", "#claim-1", "#claim-2"]
+
+
+def test_what_was_measured_is_a_bar_and_a_scale():
+    (line, _) = lines(row(mlp=measured(share=0.3)), UNREAD)
+    assert 'aria-label="30% inherited, between 28% and 32%"' in line
+    assert "this pair 0.970" in line
+    assert "Score 0.970, p = 0.001; by chance -0.02" in line
+
+
+def test_what_was_not_measured_has_its_reason_cut_short_and_no_bar():
+    (line,) = lines(UNREAD)
+    assert '<svg class="small"' not in line
+    assert "The Hub refuses it." in line
+    assert len(line) < 600
+
+
+def test_an_adapter_has_its_p_value():
+    adapter = Row(Claim("org/base", None, ("README.md",)), Related("it fits", trace=trace(), kind=Kind.ADAPTER))
+    assert "<p>p = " in lines(adapter)[0]
+
+
+def test_bars_are_explained_where_there_are_any():
+    assert "The bar is the share" in overview([row(mlp=measured()), UNREAD])
+    assert "The bar is the share" not in overview([UNREAD, UNREAD])

@@ -1,0 +1,80 @@
+"""The table of formats: a new one is a module and a line, and the command line knows it at once."""
+
+import datetime
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hf_lineage import __version__
+from hf_lineage.report import FORMATS
+from hf_lineage.signature.recipe import RECIPES
+from tests.invoking import Outcome, environment
+
+ROOT = Path(__file__).parents[2]
+TOY = """
+def render(report, explain):
+    return f"{len(report.rows)} claim, explained: {explain}\\n"
+"""
+WITH_TOY = """
+import sys
+from hf_lineage.report import FORMATS, Format
+FORMATS["toy"] = Format("toy_format")
+from hf_lineage.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def with_toy(tmp_path):
+    """The command line with a format that is a module of its own and a line of the table, and nothing more."""
+    (tmp_path / "toy_format.py").write_text(TOY)
+    env = environment(PYTHONPATH=f"{tmp_path}:{ROOT}")
+
+    def run(*arguments):
+        command = [sys.executable, "-c", WITH_TOY, *map(str, arguments)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path, with_toy):
+    files = {form: tmp_path / f"report.{form}" for form in ("toy", "json")}
+    asked = [word for form, file in files.items() for word in ("--report", f"{form}={file}")]
+    outcome = with_toy("check", hub / "fern/child", "--local-hub", hub, "--format", "toy", *asked)
+    assert outcome == Outcome(0, "1 claim, explained: False\n", "")
+    assert files["toy"].read_text() == "1 claim, explained: True\n"
+    assert json.loads(files["json"].read_text())["tool"] == {"name": "hf-lineage", "version": __version__}
+
+
+def test_the_help_names_every_format_and_recipe(with_toy):
+    text = " ".join(with_toy("check", "--help").out.split()).replace("| ", "|")
+    assert f"--format [{'|'.join(FORMATS)}|toy]" in text
+    assert f"--recipe [{'|'.join(RECIPES)}]" in text
+
+
+def test_the_help_waits_for_no_large_package():
+    code = (
+        "import sys; from hf_lineage.cli import main; main(['check', '--help']); "
+        "print(sorted({'numpy', 'rich', 'scipy', 'torch', 'yaml'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_of_the_table_exists(form, every_kind):
+    assert FORMATS[form](every_kind, False)
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "html", "cyclonedx", "spdx", "gpai", "intoto"])
+def test_the_time_is_when_the_check_began_and_not_when_the_file_was_written(form, every_kind, monkeypatch):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    began = replace(every_kind, checked_at=datetime.datetime(2020, 2, 3, 23, 59, tzinfo=datetime.UTC))
+    text = FORMATS[form](began, False)
+    assert "2020-02-03" in text or "3 February 2020" in text
+    assert f"{datetime.datetime.now(datetime.UTC):%Y-%m}" not in text

@@ -1,0 +1,277 @@
+"""Reports: the text fits 80 columns, the JSON keeps to its schema, the Markdown cannot be broken out of."""
+
+import json
+import re
+from dataclasses import replace
+
+import jsonschema
+import numpy as np
+import pytest
+
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.results.rows import Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluation import judge
+from hf_lineage.evidence.nulls.empirical import EmpiricalNull
+from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Related, Unreadable, Unrelated, Unverifiable
+from hf_lineage.report import FORMATS
+from hf_lineage.report.formats.json import SCHEMA
+from hf_lineage.report.formats.markdown import escaped
+from hf_lineage.report.formats.text import bar, colour
+from tests.example_evidence import evidence, inheriting
+
+HOSTILE = "org/<img src=x>|`a`\n::error::x\x1b[31m [l](http://evil) @team"
+
+
+def row(verdict, base="org/base", relation="finetune"):
+    return Row(Claim(base, relation, ("README.md",)), verdict)
+
+
+def report(*rows, conflicts=(), options=None):
+    return Report("org/model", "0123456789abcdef", tuple(rows), conflicts, options or Options())
+
+
+@pytest.fixture
+def every_verdict():
+    measured = {
+        "mlp": evidence(score=0.973),
+        "value_output": evidence(score=0.4, empirical=EmpiricalNull({"x/y": 0.1}, "a paper")),
+    }
+    return report(
+        row(judge(measured, Criteria())),
+        row(
+            Unrelated("", {"mlp": evidence(score=-0.004, p=0.453)}, {"mlp": Unrelated()}),
+            base="a" * 96 + "/" + "b" * 96,
+        ),
+        row(Inconclusive("only 1 of 6 layers hold finite weights")),
+        row(Incompatible("6 layers of width 96 against 4 of width 64")),
+        row(Unverifiable("no weights"), relation=None),
+        row(Unreadable("truncated"), base=HOSTILE),
+        conflicts=("README.md declares a/b; adapter_config.json declares c/d",),
+    )
+
+
+def test_the_text_report_is_what_the_readme_promises():
+    reported = report(row(judge({"mlp": evidence(score=0.9734, p=0.001)}, Criteria())))
+    assert FORMATS["text"](reported, False) == (
+        "org/model @ 0123456789abcdef\n"
+        "\n"
+        " Declared base  Relation  Path  Score  Inherited      p  Verdict\n"
+        " ───────────────────────────────────────────────────────────────\n"
+        " org/base       finetune  mlp   0.973       100%  0.001  RELATED\n"
+        "org/base: inherited 100%; independent models of this shape score 0.000 to 0.000\n"
+        "  under permutation, this pair 0.973 on the same coordinates\n"
+    )
+
+
+def test_no_line_of_the_text_is_longer_than_80_columns_and_nothing_is_cut(every_verdict):
+    text = FORMATS["text"](every_verdict, True)
+    assert max(map(len, text.splitlines())) <= 80
+    squeezed = re.sub(r"\s", "", text)
+    assert "Inconclusive" not in text
+    for word in ("RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE"):
+        assert word in text
+    assert "Conflictingclaims:README.mddeclaresa/b;adapter_config.jsondeclaresc/d" in squeezed
+
+
+def test_explaining_adds_layers_null_and_limits(every_verdict):
+    plain, explained = FORMATS["text"](every_verdict, False), FORMATS["text"](every_verdict, True)
+    assert "permutation null" not in plain
+    for words in (
+        "permutation null",
+        "empirical null: 1 independent models",
+        "Recipe robust",
+        "It never says",
+        "distilled",
+    ):
+        assert words in explained
+
+
+def test_nothing_declared_is_said_with_the_remedy():
+    text = FORMATS["text"](report(), False)
+    assert text.startswith("org/model @ 0123456789abcdef\nNothing is declared")
+    assert "--base" in text
+
+
+def test_several_paths_are_summed_up_with_the_correction(every_verdict):
+    assert "org/base: RELATED over 2 paths, p-values corrected for all of them (Westfall and Young 1993)" in " ".join(
+        FORMATS["text"](every_verdict, False).split()
+    )
+
+
+def test_the_json_report_keeps_to_its_schema(every_verdict):
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for reported in (every_verdict, report()):
+        jsonschema.validate(json.loads(FORMATS["json"](reported, False)), schema)
+
+
+def test_the_schema_would_notice_a_wrong_report(every_verdict):
+    document = json.loads(FORMATS["json"](every_verdict, False))
+    document["claims"][0]["paths"][0]["p_value"] = 0
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+
+
+def test_the_json_report_has_the_numbers_of_the_text(every_verdict):
+    document = json.loads(FORMATS["json"](every_verdict, False))
+    assert document["exit_code"] == 2
+    assert document["claims"][0]["paths"][0]["score"] == pytest.approx(0.973)
+    assert [claim["verdict"] for claim in document["claims"]] == [
+        "RELATED", "UNRELATED", "INCONCLUSIVE", "INCOMPATIBLE", "UNVERIFIABLE", "UNREADABLE",
+    ]  # fmt: skip
+
+
+KINDS = [
+    # The shares of four layers; words, kind, exit code and the first words of the reason.
+    ((1.0,) * 4, "RELATED", "related", 0, ""),
+    ((1.0, 0, 0, 0), "RELATED in part", "part", 3, "25% of what its units write is inherited, in layer 0"),
+    ((0.0,) * 4, "RELATED by the basis only", "basis", 3, "0% of what its units write is inherited: the coordinates"),
+    ((), "RELATED, share not measured", "unmeasured", 3, "the stored signature holds no units; extract it again"),
+]
+
+
+@pytest.mark.parametrize(("shares", "words", "kind", "code", "reason"), KINDS, ids=[kind[2] for kind in KINDS])
+def test_every_format_tells_in_which_way_two_models_are_related(shares, words, kind, code, reason):
+    reported = report(row(judge({"mlp": evidence(shares=shares)}, Criteria())))
+    for form in ("text", "markdown"):
+        text = " ".join(FORMATS[form](reported, False).split())
+        assert words in text
+        assert reason in text.replace("\\", "")
+    document = json.loads(FORMATS["json"](reported, False))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    (claim,) = document["claims"]
+    assert (claim["verdict"], claim["kind"], claim["verified"]) == ("RELATED", kind, kind == "related")
+    assert (claim["exit_code"], document["exit_code"]) == (code, code)
+    assert claim["reason"].startswith(reason)
+
+
+def test_the_share_of_inherited_units_is_in_json_with_its_interval_and_by_layer():
+    measured = evidence(inherited=inheriting(1.0, 1.0, 0.5, 0.0, error=0.05))
+    (claim,) = json.loads(FORMATS["json"](report(row(judge({"mlp": measured}, Criteria()))), False))["claims"]
+    assert claim["paths"][0]["inherited"] == {
+        "share": 0.625,
+        "low": pytest.approx(0.575),
+        "high": pytest.approx(0.675),
+        "layers": {"0": 1.0, "1": 1.0, "2": 0.5, "3": 0.0},
+        "origins": {},
+    }
+
+
+def test_corrections_are_named_for_what_they_are():
+    measured = evidence(analyses=3)
+    (claim,) = json.loads(FORMATS["json"](report(row(judge({"mlp": measured}, Criteria()))), False))["claims"]
+    (path,) = claim["paths"]
+    assert path["corrections"] == {"paths": "Westfall and Young 1993", "interim_analyses": "Bonferroni"}
+    assert (path["analyses"], path["p_value_adjusted"]) == (3, 0.001)
+    assert "p_value_holm" not in path
+
+
+def test_layers_that_write_next_to_nothing_are_named():
+    reported = report(row(judge({"mlp": evidence(left_out=((), (4, 5, 6, 9)))}, Criteria())))
+    text = " ".join(FORMATS["text"](reported, False).split())
+    assert "org/base: left out along mlp, for writing next to nothing: layers 4-6, 9 of the model" in text
+    (claim,) = json.loads(FORMATS["json"](reported, False))["claims"]
+    assert claim["paths"][0]["left_out"] == {"base": [], "model": [4, 5, 6, 9]}
+
+
+def test_an_error_without_bound_is_null_in_json():
+    unbounded = evidence()
+    unbounded = replace(unbounded, comparison=replace(unbounded.comparison, standard_error=np.inf))
+    document = json.loads(FORMATS["json"](report(row(judge({"mlp": unbounded}, Criteria()))), False))
+    assert document["claims"][0]["paths"][0]["standard_error"] is None
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_a_hostile_name_cannot_leave_its_line(every_verdict, form):
+    text = FORMATS[form](every_verdict, True)
+    assert "\x1b" not in text
+    assert not any(line.startswith("::") for line in text.splitlines())
+
+
+def test_markdown_of_a_hostile_name_is_only_text(every_verdict):
+    text = FORMATS["markdown"](every_verdict, False)
+    assert "<img" not in text
+    assert "](http" not in text
+    assert "@team" not in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {8}
+    assert escaped("a|b`c`") == r"a\|b\`c\`"
+    assert escaped("@team a@b") == "&#64;team a&#64;b"
+    assert escaped("www.evil.com WWW.evil.com awww.") == "www&#46;evil.com WWW&#46;evil.com awww."
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ([], 3),
+        ([Related()], 0),
+        ([Related(), Incompatible()], 3),
+        ([Related(), Unverifiable(), Unrelated()], 1),
+        ([Unrelated(), Unreadable(), Inconclusive()], 2),
+    ],
+)
+def test_the_worst_row_decides_the_exit_code(rows, code):
+    assert report(*map(row, rows)).exit_code == code
+
+
+def test_verdicts_are_coloured_as_whole_words():
+    assert colour("UNRELATED RELATED") == "\x1b[31mUNRELATED\x1b[0m \x1b[32mRELATED\x1b[0m"
+    for kind in ("RELATED in part", "RELATED by the\n", "RELATED, share"):
+        assert colour(kind) == kind.replace("RELATED", "\x1b[33mRELATED\x1b[0m")
+
+
+@pytest.mark.parametrize(
+    ("shares", "lines"),
+    [
+        ((1.0, 0, 0, 0), ["RELATED in part"]),
+        ((0.0,) * 4, ["RELATED by the", "basis only"]),
+        ((), ["RELATED, share", "not measured"]),
+    ],
+)
+def test_every_kind_fits_into_80_columns_beside_a_long_path_and_base(shares, lines):
+    base = "meta-llama/Llama-3.1-8B-Instruct"
+    reported = report(row(judge({"value_output": evidence(shares=shares)}, Criteria()), base))
+    table = FORMATS["text"](reported, False).split(f"{base}:")[0].splitlines()
+    assert max(map(len, table)) <= 80
+    assert [line for line in lines if not any(shown.endswith(line) for shown in table)] == []
+    assert any("value_output" in shown for shown in table)
+
+
+@pytest.mark.parametrize("form", [form for form in FORMATS if form not in ("intoto", "intoto-predicate", "checksums")])
+def test_no_format_says_about_zero(every_verdict, form):
+    assert "about 0" not in FORMATS[form](every_verdict, True)
+
+
+def test_what_is_corrected_for_is_named_and_what_is_not():
+    early = evidence(p=0.003, analyses=3)
+    reported = report(replace(row(judge({"mlp": early}, Criteria())), layers=32))
+    text = " ".join(FORMATS["text"](reported, True).split())
+    assert "0.003 after Bonferroni's correction over 3 interim analyses" in text
+    assert "decided after 4 of 32 layers (0-3), drawn in a random order, at one of 3 interim analyses" in text
+    assert "Nothing corrects for asking about several claims or many models" in text
+
+
+@pytest.mark.parametrize(
+    ("measured", "named"),
+    [
+        (evidence(), False),
+        (evidence(analyses=3), True),
+        (evidence(inherited=inheriting(1.0, 1.0, 1.0, 1.0, error=0.05)), True),
+    ],
+    ids=["all layers, all units", "some layers", "some units"],
+)
+def test_the_order_seed_is_named_where_figures_rest_on_a_draw(measured, named):
+    text = FORMATS["text"](report(row(judge({"mlp": measured}, Criteria())), options=Options(order_seed=71)), True)
+    assert ("layers and units drawn by order seed 71" in " ".join(text.split())) is named
+
+
+def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():
+    hybrid = replace(row(judge({"mlp": evidence()}, Criteria())), layers=8)
+    assert "decided after" not in FORMATS["text"](report(hybrid), True)
+
+
+def test_a_bar_is_between_nothing_and_full():
+    assert (bar(0.5, 1.0), bar(-1.0, 1.0), bar(9.0, 1.0), bar(1.0, 0.0)) == ("█" * 10, "", "█" * 20, "")

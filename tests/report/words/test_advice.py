@@ -1,0 +1,26 @@
+"""What a reader may do next: something for every verdict, in sentences that name no option of the command."""
+
+import pytest
+
+from hf_lineage.evidence.verdict import Kind
+from hf_lineage.report.words import advice
+
+EVERYTHING = [*advice.NEXT.values(), advice.UNDECLARED]
+
+
+def test_there_is_some_for_every_kind_of_verdict():
+    assert advice.NEXT.keys() == set(Kind)
+    assert all(EVERYTHING)
+
+
+@pytest.mark.parametrize("sentences", EVERYTHING)
+def test_it_is_for_people_who_run_no_commands(sentences):
+    for sentence in sentences:
+        assert sentence.endswith(".")
+        assert "--" not in sentence
+        assert "`" not in sentence
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind.word != "RELATED" and kind is not Kind.UNRELATED])
+def test_what_is_undecided_is_left_as_the_publishers_word(kind):
+    assert "publisher's word" in " ".join(advice.NEXT[kind])

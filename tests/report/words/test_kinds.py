@@ -1,0 +1,26 @@
+"""Kinds: every verdict is shown everywhere."""
+
+from hf_lineage.evidence.verdict import ExitCode, Kind
+from hf_lineage.report.formats.badge import COLOURS
+from hf_lineage.report.formats.junit import OUTCOMES
+from hf_lineage.report.words.kinds import KINDS, NUMBERED, TONES
+
+
+def test_every_verdict_is_in_every_table():
+    assert list(KINDS) == list(Kind)
+    assert sorted(NUMBERED, key=list(Kind).index) == list(Kind)
+    assert {shown.tone for shown in KINDS.values()} == set(TONES) == set(COLOURS)
+    assert set(OUTCOMES) == set(ExitCode)
+
+
+def test_what_is_said_of_each_is_said_of_no_other():
+    assert len({shown.headline for shown in KINDS.values()}) == len(Kind) - 1, "two kinds share weights with a base"
+    assert len({shown.rule.identifier for shown in KINDS.values()}) == len(Kind)
+
+
+def test_a_contradiction_looks_bad_and_only_a_verified_claim_looks_good():
+    assert [kind for kind in Kind if KINDS[kind].tone == "good"] == [Kind.RELATED, Kind.ADAPTER]
+    assert [kind for kind in Kind if KINDS[kind].tone == "bad"] == [Kind.UNRELATED]
+    assert {KINDS[kind].rule.level for kind in Kind if kind.exit_code in (ExitCode.UNRELATED, ExitCode.ERROR)} == {
+        "error"
+    }

@@ -1,0 +1,93 @@
+"""What others see of a report: never where on this machine anything is."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.checking.results.rows import NAMED, Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.verdict import Unverifiable
+from hf_lineage.hub.reference import RepoRef
+from hf_lineage.report import FORMATS
+from hf_lineage.report.words.publishable import names, public, renamed, shortened
+from tests.pages import measured, report, row
+
+HOME = Path("/home/alice")
+FOLDER = "/home/alice/secret-project/model"
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(HOME))
+    monkeypatch.setenv("USERPROFILE", str(HOME))
+
+
+def folder_report(**settings):
+    base = Row(Claim("/home/alice/bases/base", None, NAMED), Unverifiable("/home/alice/bases/base: no weights"),
+               notes=("see /home/alice/.cache/huggingface/x", f"{FOLDER}/config.json is odd"))  # fmt: skip
+    found = report(base, row(mlp=measured()), model=FOLDER, **settings)
+    return replace(found, source=RepoRef(FOLDER, Path(FOLDER)), notes=(f"{FOLDER}: a note",))
+
+
+@pytest.mark.parametrize("form", ["html", "markdown"])
+def test_no_path_of_a_home_directory_is_in_what_people_pass_on(form):
+    options = Options(local_hub=HOME / "hub", trust=HOME / "trust.yaml", nulls=("/home/alice/nulls/one",))
+    text = FORMATS[form](folder_report(options=options), True)
+    assert "alice" not in text
+    assert "secret-project" not in text
+
+
+def test_a_command_in_json_has_none_either():
+    (line,) = [line for line in FORMATS["json"](folder_report(), True).splitlines() if line.startswith('  "command"')]
+    assert line == '  "command": "hf-lineage check /path/to/model --base /path/to/base",'
+
+
+def test_the_last_part_of_a_path_is_left_and_the_home_is_a_tilde():
+    shown = public(folder_report())
+    assert (shown.model, shown.rows[0].claim.base) == ("./model", "./base")
+    assert shown.rows[0].verdict.reason == "./base: no weights"
+    assert shown.rows[0].notes == ("see ~/.cache/huggingface/x", "./model/config.json is odd")
+    assert shown.notes == ("./model: a note",)
+
+
+def test_what_was_measured_stays():
+    before = folder_report()
+    assert public(before).rows[1] == before.rows[1]
+
+
+def test_a_name_that_the_user_gives_stands_for_the_folder_everywhere():
+    shown = public(replace(folder_report(), as_name="org/public"))
+    assert (shown.model, shown.notes) == ("org/public", ("org/public: a note",))
+
+
+def test_a_model_on_the_hub_keeps_its_own_name():
+    remote = RepoRef("org/model", Path("/cache"), "0" * 40, remote="org/model")
+    assert names(replace(report(), source=remote, as_name="org/other")) == {}
+
+
+def test_a_folder_whose_name_is_a_word_is_not_renamed_in_sentences():
+    shown = public(replace(report(model="model"), as_name="org/public", notes=("the model is odd",)))
+    assert (shown.model, shown.notes) == ("org/public", ("the model is odd",))
+
+
+def test_what_a_card_declares_is_shown_as_it_is_declared():
+    declared = Row(Claim("/scratch/bob/base", None, ("README.md",)), Unverifiable("no name"))
+    assert public(report(declared)).rows[0].claim.base == "/scratch/bob/base"
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("org/name@main", "org/name@main"), ("./here", "./here"), ("a/b/c", "a/b/c"), ("/x/y/", "./y"),
+        ("../up/y", "./y"), ("~/y", "./y"), ("a/../b", "./b"), ("\x00/../x", "./x"),
+    ],
+)  # fmt: skip
+def test_a_path_that_leads_out_of_the_working_directory_is_its_last_part(name, short):
+    assert shortened(name) == short
+
+
+def test_a_name_is_replaced_where_it_is_a_word_or_begins_a_path():
+    assert renamed("/a/b: /a/b/c, x/a/b, /a/bc", {"/a/b": "./b"}) == "./b: ./b/c, x/a/b, /a/bc"

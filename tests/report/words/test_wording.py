@@ -1,0 +1,171 @@
+"""What every format says: which row and which path count, and a sentence for whatever the reader must know."""
+
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage import Options
+from hf_lineage.checking.api import Report
+from hf_lineage.checking.results.rows import Row
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.evaluation import judge
+from hf_lineage.evidence.verdict import (
+    Incompatible,
+    Inconclusive,
+    Kind,
+    Related,
+    Unreadable,
+    Unrelated,
+)
+from hf_lineage.report.words import wording
+from hf_lineage.report.words.table_columns import COLUMNS
+from hf_lineage.signature.sources.origin import CACHE, FILE, WEIGHTS, Origin
+from tests.example_evidence import evidence, inheriting
+
+
+def row(verdict, base="org/base", **others):
+    return Row(Claim(base, "finetune", ("README.md",)), verdict, **others)
+
+
+def report(*rows, conflicts=(), options=None):
+    return Report("org/model", None, rows, conflicts, options or Options())
+
+
+def judged(**paths):
+    return judge(paths, Criteria())
+
+
+def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_once():
+    lines = list(wording.cells(row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))))
+    assert lines == [
+        ("org/base", "finetune", "mlp", "0.973", "100%", "0.001", "RELATED"),
+        ("", "", "query_key", "0.400", "-", "0.001", "RELATED, share not measured"),
+    ]
+    assert {len(line) for line in lines} == {len(COLUMNS)}
+
+
+def test_a_row_that_was_not_measured_has_one_line_without_figures():
+    assert list(wording.cells(row(Unreadable("gone")))) == [("org/base", "finetune", "-", "-", "-", "-", "UNREADABLE")]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "number"),
+    [
+        ((Related(), Unrelated()), 1),
+        ((Unrelated(), Unreadable()), 1),
+        ((Inconclusive(), Unrelated(), Unrelated()), 1),
+        ((Related(), Related(kind=Kind.IN_PART, accepted=True)), 1),
+        ((Related(kind=Kind.RELATED), Related(kind=Kind.RELATED)), 0),
+        ((Related(kind=Kind.BASIS_ONLY), Related()), 0),
+    ],
+)
+def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, number):
+    rows = [row(verdict) for verdict in verdicts]
+    assert wording.worst(report(*rows)) is rows[number]
+    assert wording.worst(report()) is None
+
+
+def test_the_path_that_decided_says_what_all_say_and_has_the_highest_score_of_those():
+    mixed = judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9, shares=(0.0,) * 4))
+    assert mixed.words == "RELATED by the basis only"
+    assert mixed.decisive == "value_output"
+    assert judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9)).decisive == "value_output"
+    assert Inconclusive().decisive is None
+    assert wording.best(row(Inconclusive())) is None
+
+
+@pytest.mark.parametrize(
+    ("shares", "error", "shown"),
+    [
+        ((1.0, 1.0, 1.0, 1.0), 0.0, "100%"),
+        ((1.0, 0.0, 0.0, 0.0), 0.05, "25% (20-30%)"),
+        ((0.0, 0.0, 0.0, 0.0), 0.05, "0% (0-5%)"),
+        ((1.0, 0.0, 0.0, 0.0), 0.001, "25%"),
+    ],
+)
+def test_a_share_is_shown_with_its_interval_where_that_is_wider_than_what_is_printed(shares, error, shown):
+    assert wording.share(evidence(inherited=inheriting(*shares, error=error))) == shown
+
+
+def test_an_outcome_is_one_sentence():
+    assert wording.outcome(row(judged(mlp=evidence(score=0.9)))) == (
+        "org/base is RELATED (score 0.900, 100% inherited, p = 0.001)"
+    )
+    assert wording.outcome(row(Incompatible("org/base: 96 against 64"))) == "org/base is INCOMPATIBLE: 96 against 64"
+    assert wording.outcome(row(judged(mlp=evidence(shares=())))).startswith(
+        "org/base is RELATED, share not measured (score 0.900, p = 0.001): the stored signature holds no units"
+    )
+
+
+def test_the_base_is_not_named_twice_in_a_reason():
+    assert wording.reason(row(Inconclusive("org/base: too few"))) == "too few"
+    assert wording.reason(row(Inconclusive("a\nb"))) == r"a\nb"
+
+
+@pytest.mark.parametrize(
+    ("origin", "sentences"),
+    [
+        (None, []),
+        (WEIGHTS, []),
+        (
+            CACHE,
+            ["comes from the cache of this machine, made from its weights; --recompute reads them again"],
+        ),
+        (FILE, ["was given as a file; its weights were not read"]),
+        (
+            Origin("published", "lib/store", {"a\nb": "00ff"}, "pinned\n"),
+            [
+                r"is published in lib/store: a\nb (sha256 00ff); trusted because pinned\n. Its weights were not read; "
+                "--recompute reads them"
+            ],
+        ),
+    ],
+)
+def test_it_is_said_whose_numbers_did_not_come_from_weights_that_were_read(origin, sentences):
+    for who, where in (("base", "base_origin"), ("model", "model_origin")):
+        yielded = list(wording.origins(row(Unrelated(), **{where: origin})))
+        assert yielded == [f"org/base: the signature of the {who} {sentence}" for sentence in sentences]
+
+
+def test_unlike_depths_are_said():
+    deeper = evidence(layers=((0, 1, 2, 3), tuple(range(6))))
+    assert list(wording.reading(row(judged(mlp=deeper)))) == [
+        "org/base: along mlp the base has 4 layers and the model 6; the score is that of the 4 that are paired"
+    ]
+
+
+def test_it_is_said_how_many_layers_were_read_and_which():
+    early = evidence(analyses=3, layers=((0, 2, 3, 9), (0, 2, 3, 9)))
+    (sentence,) = wording.reading(row(judged(mlp=early), layers=32))
+    assert sentence.startswith(
+        "org/base: decided after 4 of 32 layers (0, 2-3, 9), drawn in a random order, at one of 3"
+    )
+    assert list(wording.reading(row(judged(mlp=early), layers=4))) == []
+
+
+def test_layers_read_are_those_of_all_paths_with_those_that_were_left_out():
+    assert wording.layers_read([evidence(), evidence(left_out=((), (9,)))]) == "0-3, 9"
+
+
+def test_conflicts_and_nothing_declared_are_said():
+    assert list(wording.reasons(report())) == [wording.NOTHING_DECLARED]
+    assert list(wording.reasons(report(row(Unrelated()), conflicts=("a\nb",)))) == [r"Conflicting claims: a\nb"]
+
+
+def test_the_settings_name_all_that_a_number_depends_on():
+    assert wording.settings(report()) == (
+        "Recipe robust, 64 probes; 999 permutations of at most 128 coordinates (seed 0); alpha 0.01; verified with "
+        "more than 50% inherited."
+    )
+    exact = replace(Options().recipe, probes=None)
+    drawn = report(row(judged(mlp=evidence(analyses=3))), options=Options(recipe=exact, order_seed=7))
+    assert "Recipe robust, exact;" in wording.settings(drawn)
+    assert "; layers and units drawn by order seed 7; verified" in wording.settings(drawn)
+
+
+def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():
+    broken = evidence(score=0.0, p=1.0, shares=(), not_finite=((), (1,)))
+    assert list(wording.reasons(report(row(judged(mlp=broken))))) == [
+        "org/base: weights in layer 1 of the candidate are not finite, or too large for float32"
+    ]

@@ -1,0 +1,227 @@
+"""A stored signature in the place of a model, through the command line."""
+
+import json
+import os
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save, save_file
+
+from tests.invoking import lineage
+from tests.models import spoil
+
+MISSING = "mlp is said to be missing from layers that are not some of 0 to {} in order"
+
+
+@pytest.fixture
+def stored(hub):
+    assert lineage("extract", hub / "acme/base", "-o", hub / "base.sig").out == f"{hub / 'base.sig'}\n"
+    return hub / "base.sig"
+
+
+def test_it_stands_for_its_model(hub, stored):
+    numbers = [
+        json.loads(lineage("compare", a, hub / "fern/child", "--format", "json").out)["claims"][0]["paths"]
+        for a in (hub / "acme/base", stored)
+    ]
+    # Weights may be compared unit by unit as well, for which more permutations are drawn.
+    same = ("path", "verdict", "score", "standard_error", "p_value_adjusted", "inherited", "layers")
+    assert [[path[key] for key in same] for path in numbers[0]] == [[path[key] for key in same] for path in numbers[1]]
+
+
+def test_it_can_be_the_model_that_is_checked(hub, stored):
+    assert lineage("check", stored, "--base", hub / "fern/child").code == 0
+    assert "Nothing is declared" in lineage("check", stored).out
+
+
+def test_the_same_model_gives_the_same_bytes(hub, stored):
+    lineage("extract", hub / "acme/base", "-o", hub / "again.sig")
+    assert stored.read_bytes() == (hub / "again.sig").read_bytes()
+
+
+def test_by_default_it_stands_beside_you_under_the_name_of_the_model(hub, monkeypatch):
+    monkeypatch.chdir(hub)
+    assert lineage("extract", "./acme/base").out == "base.lineage.safetensors\n"
+    assert (hub / "base.lineage.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--paths", "query_key"], "does not hold what is asked for (path query_key); extract it again"),
+        (["--recipe", "paper"], "does not hold what is asked for (recipe robust with other parameters); extract"),
+        (["--probes", "16"], "does not hold what is asked for (recipe robust with other parameters); extract"),
+    ],
+)
+def test_it_serves_only_what_it_was_made_for(hub, stored, options, message):
+    assert message in lineage("compare", stored, hub / "fern/child", *options).error
+
+
+def test_it_holds_no_weights_to_inspect(stored):
+    assert lineage("inspect", stored).error == (
+        f"{stored} is a signature, which holds no weights to inspect; give the model"
+    )
+
+
+def test_one_that_is_not_there_is_an_error(hub):
+    assert lineage("compare", hub / "gone.sig", hub / "fern/child").error == (
+        f"{hub / 'gone.sig'} is neither a folder nor a Hub name such as org/model or org/model@revision"
+    )
+
+
+@pytest.mark.parametrize("size", [0, 5, 100, 20_000])
+def test_cut_off_it_is_an_error(hub, stored, size):
+    os.truncate(stored, size)
+    error = lineage("compare", stored, hub / "fern/child").error
+    assert error.startswith(f"{stored} cannot be read as a signature: ")
+    assert error.endswith("; extract it again")
+
+
+def test_the_weights_of_a_model_are_no_signature(hub):
+    weights = hub / "acme/base/model.safetensors"
+    assert lineage("compare", weights, hub / "fern/child").error == (
+        f"{weights} cannot be read as a signature; a model with these weights is named by its folder, "
+        f"{weights.parent}, where its config.json is"
+    )
+
+
+def edited(stored, change=lambda arrays: None, **provenance):
+    """Rewrite arrays and provenance of a stored signature."""
+    raw = stored.read_bytes()
+    metadata = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])["__metadata__"]
+    said = json.loads(metadata["signature"]) | provenance
+    arrays = load_file(stored)
+    change(arrays)
+    save_file(arrays, stored, metadata={"signature": json.dumps(said)})
+
+
+@pytest.mark.parametrize(
+    ("provenance", "message"),
+    [
+        ({"version": 99}, "has format version 99, not 3; extract it again"),
+        ({"layers": 3}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (3, 32, 32)"),
+        ({"width": 64}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (2, 64, 64)"),
+        ({"layers": 0}, "cannot be read as a signature: Expected `int` >= 1"),
+        ({"width": -1}, "cannot be read as a signature: Expected `int` >= 2"),
+        ({"width": "wide"}, "cannot be read as a signature: Expected `int`, got `str`"),
+        ({"paths": ["nose"]}, "cannot be read as a signature: its paths are 'nose', not some of mlp, mlp_gate, "),
+        ({"paths": ["mlp", "mlp"]}, "cannot be read as a signature: its paths are 'mlp', 'mlp', not some of mlp, "),
+        ({"sections": 7}, "cannot be read as a signature: Expected `object`, got `int`"),
+        ({"surplus": 1}, "cannot be read as a signature: Object contains unknown field `surplus`"),
+        ({"recipe": {}}, "cannot be read as a signature: Object missing required field `name`"),
+    ],
+)
+def test_what_it_says_of_itself_has_to_be_true(hub, stored, provenance, message):
+    edited(stored, **provenance)
+    assert message in lineage("compare", stored, hub / "fern/child").error
+
+
+def test_what_a_later_version_adds_to_it_is_left_alone(hub, stored, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    asked = ("--format", "json", "--order-seed", "0")
+    before = json.loads(lineage("compare", stored, hub / "fern/child", *asked).out)
+    edited(stored, paths=["mlp", "nose"], sections={"tokens": {"frame": "token", "paths": ["mlp"]}})
+    arrays = load_file(stored) | {"nose.sketch": np.zeros(3, np.float32), "tokens/mlp.sketch": np.ones(2, np.float32)}
+    with stored.open("rb") as file:
+        metadata = json.loads(file.read(int.from_bytes(file.read(8), "little")))["__metadata__"]
+    save_file(arrays, stored, metadata=metadata)
+    assert json.loads(lineage("compare", stored, hub / "fern/child", *asked).out) == before
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("mlp.sketch", np.full((2, 32, 32), np.nan, np.float32), "holds numbers that are not finite; extract"),
+        ("mlp.corner", np.full((2, 32, 32), np.inf, np.float32), "holds numbers that are not finite; extract"),
+        ("mlp.sketch", np.zeros((2, 32, 31), np.float32), "mlp.sketch has shape (2, 32, 31), its recipe asks for"),
+        ("mlp.trace", np.zeros(()), "mlp.trace has shape (), its recipe asks for (2,)"),
+        ("mlp.norm", np.zeros((2, 2)), "mlp.norm has shape (2, 2), its recipe asks for (2,)"),
+        ("mlp.writes", np.zeros(3), "mlp.writes has shape (3,), its recipe asks for (2,)"),
+        ("mlp.writes", np.zeros(2, np.float32), "mlp.writes is stored as F32, not stored as F64; extract it again"),
+        ("mlp.units", np.array([48, 49]), "mlp.units does not count the rows of what is stored of them; extract"),
+        ("mlp.units", np.array([97, -1]), "mlp.units does not count the rows of what is stored of them; extract"),
+        ("mlp.units", np.array([[48], [48]]), "mlp.units has shape (2, 1), its recipe asks for (2,)"),
+        ("mlp.units", np.array(96), "mlp.units has shape (), its recipe asks for (2,)"),
+        ("mlp.units", np.array([96]), "mlp.units has shape (1,), its recipe asks for (2,)"),
+        ("mlp.units", np.array([2**62, 2**62]), "mlp.units does not count the rows of what is stored of them; extract"),
+        (
+            "mlp.weight",
+            np.ones((), np.float32),
+            "mlp.units does not count the rows of what is stored of them; extract it",
+        ),
+        ("mlp.weight", np.full(96, np.nan, np.float32), "holds numbers that are not finite; extract it again"),
+        ("mlp.inner", np.zeros((95, 4), np.uint8), "mlp.units does not count the rows of what is stored of them"),
+        ("mlp.outer", np.zeros(96, np.uint8), "mlp.units does not count the rows of what is stored of them"),
+    ],
+)
+def test_its_numbers_have_to_be_usable(hub, stored, part, value, message):
+    edited(stored, lambda arrays: arrays.update({part: value}))
+    assert message in lineage("compare", stored, hub / "fern/child").error
+
+
+@pytest.mark.parametrize(
+    ("provenance", "message"),
+    [
+        ({"layers": 30_000_000}, "cannot be read as a signature: Expected `int` <= 1024"),
+        ({"layers": 2**40}, "cannot be read as a signature: Expected `int` <= 1024"),
+        ({"layers": 1024}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (1024, 32, 32)"),
+        ({"width": 2**40}, "cannot be read as a signature: Expected `int` <= 1048576"),
+        ({"width": 2**20}, "mlp.sketch has shape (2, 32, 32), its recipe asks for (2, 1048576, 64)"),
+        ({"width": 10**5000}, "cannot be read as a signature: "),
+        ({"layers": 4, "without": {"mlp": [2, 1]}}, MISSING.format(3)),
+        ({"layers": 4, "without": {"mlp": [1, 1]}}, MISSING.format(3)),
+        ({"layers": 4, "without": {"mlp": [2, 4]}}, MISSING.format(3)),
+        ({"layers": 4, "without": {"mlp": [-1, 2]}}, MISSING.format(3)),
+        ({"without": {"mlp": [0, 1]}}, MISSING.format(1)),
+        ({"without": {"mlp": list(range(10**6))}}, "the header claims"),
+        ({"widths": {"mlp": [32, 33]}}, "mlp has 2 widths for 2 layers, or others than 2 to 32"),
+        ({"widths": {"mlp": [32, 0]}}, "mlp has 2 widths for 2 layers, or others than 2 to 32"),
+        ({"widths": {"mlp": [32]}}, "mlp has 1 widths for 2 layers, or others than 2 to 32"),
+        ({"paths": []}, "its paths are , not some of mlp, mlp_gate, value_output, query_key"),
+        ({"paths": ["mlp", "mlp"]}, "its paths are 'mlp', 'mlp', not some of mlp, mlp_gate"),
+        ({"paths": ["mlp"] * 1000}, "its paths are 'mlp', 'mlp'"),
+        ({"paths": ["query_key"]}, "query_key.sketch is missing, not stored as F32"),
+    ],
+)  # fmt: skip
+def test_what_it_says_is_bounded_before_anything_of_that_size_is_made(hub, stored, provenance, message):
+    if provenance.get("width", 0) > 10**4000:
+        sys.set_int_max_str_digits(6000)
+    edited(stored, **provenance)
+    sys.set_int_max_str_digits(4300)
+    tracemalloc.start()
+    try:
+        assert message in lineage("compare", stored, hub / "fern/child").error
+        assert tracemalloc.get_traced_memory()[1] < 50 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("part", ["mlp.norm", "mlp.trace"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_a_norm_or_a_trace_that_is_none_belongs_to_an_empty_layer(hub, stored, part, value):
+    edited(stored, lambda arrays: arrays[part].__setitem__(0, value))
+    assert "holds numbers that are not finite; extract it again" in lineage("compare", stored, hub / "fern/child").error
+
+
+def test_a_norm_is_never_negative(hub, stored):
+    edited(stored, lambda arrays: arrays["mlp.norm"].__setitem__(0, -1.0))
+    assert "holds numbers that are not finite" in lineage("compare", stored, hub / "fern/child").error
+
+
+def test_a_layer_that_was_not_finite_is_one_that_is_stored(hub, tmp_path):
+    spoil(hub / "acme/base", lambda tensors: tensors["model.layers.0.mlp.up_proj.weight"].fill_(float("nan")))
+    lineage("extract", hub / "acme/base", "-o", tmp_path / "nan.sig")
+    found = lineage("compare", tmp_path / "nan.sig", hub / "fern/child")
+    assert (found.code, found.rows[0][-1]) == (3, "INCONCLUSIVE")
+
+
+@pytest.mark.parametrize("key", ["recipe", "without", "surplus"])
+def test_what_it_says_may_not_be_nested_without_end(hub, stored, key):
+    nested = b'{"a":' * 3000 + b"1" + b"}" * 3000
+    raw = save(load_file(stored), metadata={"signature": f'{{"{key}": {nested.decode()}, "format": "", "version": 1}}'})
+    stored.write_bytes(raw)
+    assert "cannot be read as a signature: maximum recursion depth exceeded" in (
+        lineage("compare", stored, hub / "fern/child").error
+    )

@@ -1,0 +1,54 @@
+"""Which units of two models belong together, in a stream that is wider than the directions they are matched in."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.signature.units import pairs as unit_pairs
+from hf_lineage.signature.units.pairs import OrderedUnits, pairs
+
+WIDTH, COUNT = 16, 200
+TURN = ortho_group.rvs(WIDTH, random_state=0).astype(np.float32)
+ORDER = np.random.default_rng(0).permutation(COUNT // 2)
+LAYERS = (slice(0, COUNT // 2), slice(COUNT // 2, COUNT))
+
+
+def units(seed):
+    """Units of two layers, in the directions in which they lie most of a wider stream."""
+    random = np.random.default_rng(seed)
+    rows = random.standard_normal((2, COUNT, WIDTH)) * np.linspace(0.3, 2, WIDTH)
+    inner, outer = (rows / np.linalg.norm(rows, axis=2, keepdims=True)).astype(np.float32)
+    return OrderedUnits(inner, outer, random.lognormal(sigma=0.3, size=COUNT).astype(np.float32), LAYERS, wide=True)
+
+
+def turned(model):
+    """The same in other coordinates, the units of either layer in another order."""
+    order = np.concatenate([ORDER, ORDER + COUNT // 2])
+    return replace(
+        model, inner=model.inner[order] @ TURN, outer=model.outer[order] @ TURN, weight=model.weight[order]
+    ), order
+
+
+@pytest.mark.parametrize("matched", [2**13, 100])
+def test_all_units_are_found_however_few_are_matched_at_first(monkeypatch, matched):
+    monkeypatch.setattr(unit_pairs, "MATCHED", matched)
+    candidate, order = turned(units(1))
+    first, second, weights = pairs(units(1), candidate)
+    assert len(first) > 0.98 * COUNT
+    assert np.mean(order[second] == first) > 0.98
+    assert np.median(weights) > 0.9
+
+
+def test_where_hardly_any_units_find_each_other_that_is_a_reason(monkeypatch):
+    monkeypatch.setattr(unit_pairs, "HARDLY", 0.5)
+    with pytest.raises(NothingToCompare, match="% of what hidden units write find each other"):
+        pairs(units(1), units(2))
+
+
+def test_in_a_narrow_stream_all_units_are_matched_in_every_round(monkeypatch):
+    monkeypatch.setattr(unit_pairs, "HARDLY", 1.1)
+    base, candidate = (replace(model, wide=False) for model in (units(1), turned(units(1))[0]))
+    assert len(pairs(base, candidate)[0]) > 0.98 * COUNT

@@ -1,0 +1,141 @@
+"""A sample: the signature of the drawn units and coordinates alone, which no file can foresee."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hf_lineage.checking.source.opening import headers
+from hf_lineage.evidence.paths.comparison import compare_paths
+from hf_lineage.hub.reference import resolve
+from hf_lineage.signature.extraction import extract_paths
+from hf_lineage.signature.recipe import RECIPES
+from hf_lineage.signature.units import sample as sampling
+from hf_lineage.signature.units.sample import Sample, fits, indices, runs, sampled
+from hf_lineage.signature.values import Sampled
+from tests import models
+from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama
+
+WIDTH, HIDDEN, LAYERS = 128, 512, 3
+DRAW = Sample(seed=3)
+ROBUST, PAPER = RECIPES["robust"], RECIPES["paper"]
+
+
+@pytest.fixture
+def llama(tmp_path, monkeypatch):
+    """A Llama of which an eighth of the units and a quarter of the coordinates are drawn."""
+    monkeypatch.setattr(sampling, "UNITS", 64)
+    monkeypatch.setattr(sampling, "RUN", 8)
+    monkeypatch.setattr(sampling, "COORDINATES", 32)
+    monkeypatch.setattr(models, "HIDDEN", HIDDEN)
+    return tiny_llama(tmp_path / "llama", layers=LAYERS, width=WIDTH)
+
+
+def opened(folder):
+    model = headers(resolve(str(folder)))
+    return model.checkpoint, model.layout
+
+
+def seen(folder, layers=range(LAYERS), recipe=ROBUST, draw=DRAW):
+    return sampled(*opened(folder), recipe, "mlp", layers, draw)
+
+
+def fit(folder, path="mlp"):
+    checkpoint, layout = opened(folder)
+    return fits(layout, checkpoint, path)
+
+
+def test_any_row_may_be_drawn_and_all_with_the_same_probability():
+    times = np.zeros(100)
+    for seed in range(1000):
+        drawn = indices(runs(100, wanted=20, run=10, purpose=f"any {seed}"))
+        assert len(drawn) == len(set(drawn)) == 20
+        times[drawn] += 1
+    assert abs(times - 200).max() < 5 * np.sqrt(200)
+
+
+def test_runs_cover_a_length_that_they_do_not_divide():
+    everything = runs(107, wanted=100, run=10, purpose="all")
+    assert indices(everything).tolist() == list(range(107))
+
+
+def test_units_are_drawn_anew_in_every_layer_and_coordinates_once():
+    assert DRAW.units_of(4096, 0) != DRAW.units_of(4096, 1) != Sample(4).units_of(4096, 1)
+    assert DRAW.coordinates_of(512) == Sample(3).coordinates_of(512) != Sample(4).coordinates_of(512)
+
+
+def test_the_branch_of_a_sample_is_the_product_of_the_rows_and_columns_that_were_drawn(llama):
+    rows = indices(DRAW.coordinates_of(WIDTH))
+    tensors = {name: tensor.numpy() for name, tensor in load_file(llama / WEIGHTS).items()}
+    signature = seen(llama, recipe=PAPER)
+    for layer in range(LAYERS):
+        units = indices(DRAW.units_of(HIDDEN, layer))
+        up, down = (tensors[f"model.layers.{layer}.mlp.{role}_proj.weight"] for role in ("up", "down"))
+        product = down[np.ix_(rows, units)] @ up[np.ix_(units, rows)]
+        residual = product - np.trace(product) / len(rows) * np.eye(len(rows))
+        np.testing.assert_allclose(signature.sketch[layer], residual, atol=1e-4)
+        np.testing.assert_allclose(signature.corner[layer], residual, atol=1e-4)
+        assert signature.trace[layer] == pytest.approx(np.trace(product), rel=1e-4)
+    assert signature.sampled == Sampled(64, HIDDEN, 32, WIDTH)
+
+
+def test_layers_come_in_ascending_order_and_each_is_seen_as_among_all(llama):
+    few, everything = seen(llama, layers=(2, 0)), seen(llama)
+    for part in ("sketch", "norm", "writes"):
+        np.testing.assert_array_equal(getattr(few, part), getattr(everything, part)[[0, 2]])
+
+
+def test_activity_is_that_of_whole_rows(llama):
+    """A gain that the norm and the matrices share changes nothing, and a unit that never fires weighs nothing."""
+    before = seen(llama)
+
+    def swap(tensors):
+        for layer in range(LAYERS):
+            prefix = f"model.layers.{layer}"
+            tensors[f"{prefix}.post_attention_layernorm.weight"] *= 4
+            for role in ("gate", "up"):
+                tensors[f"{prefix}.mlp.{role}_proj.weight"] /= 4
+
+    swapped = seen(spoil(llama, swap))
+    np.testing.assert_allclose(swapped.sketch, before.sketch, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(swapped.units[0].inner, before.units[0].inner)
+
+    dead = indices(DRAW.units_of(HIDDEN, 0))[:32]
+    spoil(llama, lambda tensors: tensors["model.layers.0.mlp.gate_proj.weight"].index_fill_(0, torch.tensor(dead), 0))
+    assert not seen(llama).units[0].weight[:32].any()
+
+
+def test_a_child_is_as_similar_in_a_sample_as_it_is_as_a_whole(llama, tmp_path):
+    child = fine_tuned(llama, tmp_path / "child", noise=0.5)
+    whole = [extract_paths(*opened(folder), replace(ROBUST, probes=None), ["mlp"])["mlp"] for folder in (llama, child)]
+    score = compare_paths(*whole).score
+    for seed in range(10):
+        drawn = compare_paths(*(seen(folder, draw=Sample(seed)) for folder in (llama, child)))
+        assert 0 < drawn.standard_error < 0.1
+        assert abs(drawn.score - score) < 4 * drawn.standard_error
+
+
+def test_a_layer_is_compared_with_that_of_its_number_alone(llama, tmp_path):
+    def turned(tensors):
+        for role in ("gate", "up", "down"):
+            first, last = (f"model.layers.{layer}.mlp.{role}_proj.weight" for layer in (0, 2))
+            tensors[first], tensors[last] = tensors[last], tensors[first]
+
+    other = spoil(fine_tuned(llama, tmp_path / "other", noise=0), turned)
+    comparison = compare_paths(seen(llama), seen(other))
+    assert comparison.assignment.tolist() == [0, 1, 2]
+    assert comparison.by_layer[1] == pytest.approx(1)
+    assert abs(comparison.by_layer[[0, 2]]).max() < 0.3
+
+
+def test_large_matrices_that_are_stored_by_themselves_can_be_sampled(llama, tmp_path, monkeypatch):
+    assert fit(llama)
+    assert fit(llama, path="mlp_gate")
+    assert not fit(llama, path="value_output")
+    assert not fit(tiny_gpt2(tmp_path / "gpt2", width=WIDTH))  # stored as (in, out)
+    for part, more in (("UNITS", 129), ("COORDINATES", 33)):
+        with monkeypatch.context() as patch:
+            patch.setattr(sampling, part, more)
+            assert not fit(llama)
