@@ -14,12 +14,12 @@ class Forms:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON report as plain values; `hf_lineage/report/formats/schema.json` describes it."""
-        document: dict[str, Any] = import_module(f"{REPORT}.json").document(self)
+        document: dict[str, Any] = import_module(f"{REPORT}.formats.json").document(self)
         return document
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a flat dictionary for each claim, all with the same keys: `pandas.DataFrame(report.to_rows())`."""
-        rows: list[dict[str, Any]] = import_module(f"{REPORT}.flat").rows(self)
+        rows: list[dict[str, Any]] = import_module(f"{REPORT}.formats.flat").rows(self)
         return rows
 
     def to_json(self) -> str:
@@ -45,5 +45,5 @@ class Forms:
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks, in which untrusted names are escaped."""
-        fragment: str = import_module(f"{REPORT}.flat").fragment(self)
+        fragment: str = import_module(f"{REPORT}.formats.flat").fragment(self)
         return fragment
