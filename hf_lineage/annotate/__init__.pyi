@@ -1,5 +1,4 @@
 from . import annotation as annotation
-from . import history as history
 from .annotation import Target as Target
 from .section import NO_MORE as NO_MORE
 from .section import NONE as NONE

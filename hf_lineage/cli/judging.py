@@ -105,10 +105,6 @@ def check(
     report = governing.under(api.check(model, bases, options, on_hub=on_hub), governed)
     if search is not None:
         report = search(report)
-    if delivery.explain:
-        from hf_lineage.annotate import history
-
-        report = history.with_changes(report)
     return delivery.deliver(report)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import filelock
 import msgspec
@@ -21,9 +21,8 @@ import msgspec
 from hf_lineage import __version__
 from hf_lineage.errors import LedgerError, printable
 from hf_lineage.files import appending, open_regular
-from hf_lineage.watch import older_lines
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION: Literal[2] = 2
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 LONGEST_LINE = 2**22
 """The most bytes of a line: a hundred claims with values as long as they may be."""
@@ -62,7 +61,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     kind: str | None = None
     """The kind of RELATED; null for any other verdict."""
     exit_code: int | None = None
-    """What `check` returns for the claim; null in entries of versions without kinds of RELATED."""
+    """What `check` returns for the claim; null where that of the verdict counts."""
     inherited: Inherited | None = None
     """Null where it was not measured."""
     part: str = ""
@@ -72,7 +71,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One model at one commit: its claims, none if it declares nothing, or why it could not be checked."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     model: Name
     commit: Commit
     watched: str
@@ -182,11 +181,8 @@ def _writable(file: Path, remedy: str) -> Iterator[None]:
 
 def _entry(line: bytes, where: str) -> Entry:
     try:
-        version = msgspec.json.decode(line, type=_Version).schema_version
-        if version > SCHEMA_VERSION:
+        if msgspec.json.decode(line, type=_Version).schema_version > SCHEMA_VERSION:
             raise LedgerError(f"{where} was written by a later hf-lineage; update hf-lineage")
-        if version < SCHEMA_VERSION:
-            return msgspec.convert(older_lines.raised(line), Entry)
         return msgspec.json.decode(line, type=Entry)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise LedgerError(f"{where} is not a ledger entry ({error}); correct or remove it") from None

@@ -99,25 +99,13 @@ def test_a_share_is_recorded_in_whole_per_cent(deep):
     assert f"| {claim.inherited.share:.0%} |" in files(deep)["README.md"].decode()
 
 
-def test_a_record_of_the_first_schema_loses_its_word(deep):
+def test_a_section_that_calls_verified_what_is_not_loses_its_word(deep):
     new = tiny_llama(deep / "acme/new", layers=LAYERS, seed=5)
     tensors = models.load_file(deep / "acme/base" / models.WEIGHTS)
     models.spoil(new, lambda own: own.update({"model.embed_tokens.weight": tensors["model.embed_tokens.weight"]}))
     grafted = {name: value for name, value in tensors.items() if ".layers.3." in name}
     card(new, "acme/base", "finetune")
     models.spoil(new, lambda own: own.update(grafted))
-    (new / "lineage").mkdir()
-    (new / "lineage/claims.json").write_text(
-        json.dumps(
-            {
-                "schema_version": 1,
-                "tool": {"name": "hf-lineage", "version": "0.1.0"},
-                "model": "acme/new",
-                "commit": None,
-                "claims": [{"base": "acme/base", "verified": True, "verdict": "RELATED", "date": "2025-01-31"}],
-            }
-        )
-    )
     section = "<!-- hf-lineage:begin -->\n| acme/base | finetune | RELATED \\(verified\\) |\n<!-- hf-lineage:end -->\n"
     with (new / "README.md").open("a") as file:
         file.write(section)

@@ -34,7 +34,6 @@ from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources import trust
 from hf_lineage.signature.sources.store import encode, load_signature
 from hf_lineage.watch import ledger
-from tests import goldens
 from tests.fuzzing.changes import json_file, safetensors_file, spliced, yaml_file
 from tests.fuzzing.converted import ctranslate2_files, onnx_files
 from tests.fuzzing.shards import key_files, keys_read
@@ -249,7 +248,6 @@ def _lines(random: Random) -> bytes:
 
 _ENTRIES = [
     *(json.loads(msgspec.json.encode(each)) for each in (entry(claims=(claim(),)), entry(commit="c"))),
-    json.loads(goldens.read("ledger-v1.jsonl").splitlines()[0]),
 ]
 
 

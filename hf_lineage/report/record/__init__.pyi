@@ -1,7 +1,4 @@
-from . import earlier_record as earlier_record
 from . import record as record
-from .earlier_record import Earlier as Earlier
-from .earlier_record import Told as Told
 from .record import FILE as FILE
 from .record import HERE as HERE
 from .record import Inherited as Inherited

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,8 +13,6 @@ from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence import Kind
 from hf_lineage.report.findings import IN_SHARES, RecordedParent, recorded
 from hf_lineage.report.formats import json
-from hf_lineage.report.record import earlier_record
-from hf_lineage.report.record.earlier_record import Tool
 from hf_lineage.report.words import Write, command, indented, renamed, written
 from hf_lineage.signature import Recipe
 from hf_lineage.signature.sources import Origin
@@ -26,6 +24,13 @@ HERE, IN_WORDS = ".", "this repository"
 """The model of a record in a folder, whose name there says nothing: as a path, and in a sentence."""
 FIGURES, OF_ERRORS = 4, 1
 """Significant figures of what is measured, and of its error: the last ones of a float differ between machines."""
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """What made the record."""
+
+    name: str
+    version: str
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -121,7 +126,7 @@ class RecordedClaim(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, frozen=True):
     """All claims about one model at one commit; commits are null for folders."""
 
-    schema_version: int
+    schema_version: Literal[3]
     tool: Tool
     model: str
     commit: str | None
@@ -157,25 +162,22 @@ def _beside(report: Report, names: Mapping[str, str]) -> Write:
     return lambda name: model.get(name) or written(name, folder)
 
 
+class _Version(msgspec.Struct):
+    schema_version: int
+
+
 def encode(record: Record) -> bytes:
     """Return a record as JSON."""
     return indented(record).encode()
 
 
 def decode(content: bytes | None) -> Record | None:
-    """Return what an earlier run recorded, None if there is nothing; CardError for a file of somebody else.
-
-    What an earlier schema recorded is nothing: it is written anew.
-    """
+    """Return what an earlier run recorded, None if there is nothing; CardError for a file of somebody else."""
     if content is None:
         return None
     try:
-        version = earlier_record.version(content)
-        if version > SCHEMA_VERSION:
+        if msgspec.json.decode(content, type=_Version).schema_version > SCHEMA_VERSION:
             raise CardError(f"{FILE} was written by a later hf-lineage; update hf-lineage")
-        if version < SCHEMA_VERSION:
-            earlier_record.read(content)
-            return None
         return msgspec.json.decode(content, type=Record)
     except (msgspec.DecodeError, OptionError, RecursionError, ValueError) as error:
         raise CardError(f"{FILE} is not a file that hf-lineage wrote ({error}); move it away") from None
