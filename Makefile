@@ -34,7 +34,10 @@ space: $(VENV)/.space ## run the Space of examples/space on this machine, with t
 
 # One thread a worker: the matrices are small, and workers that share cores only wait for each other. Where one case shows
 # what many others show again, those are marked `long`, and so is what takes very long.
+# Bytecode is kept even where the environment says otherwise: each command line that a test starts, and each worker, would
+# compile every module anew.
 test test-long test-all: export OMP_NUM_THREADS = 1
+test test-long test-all: export PYTHONDONTWRITEBYTECODE =
 test: WHICH := -m 'not long'
 test-long: WHICH := -m long
 test test-long test-all: $(VENV)/.test $(VENV)/.space

@@ -1,5 +1,6 @@
 """Fixtures that several modules share, and how much of the processors a run took."""
 
+import gc
 import itertools
 import os
 
@@ -25,6 +26,8 @@ LAYERS = 8
 NUMBERS = itertools.count()
 SPENT = pytest.StashKey[list[float]]()
 """What each worker took of the processors, in seconds."""
+LIMIT = 900
+"""What `make test` may take of the processors, in core seconds; it is only printed, because no test depends on time."""
 
 
 def core_seconds() -> float:
@@ -34,6 +37,12 @@ def core_seconds() -> float:
 
 def pytest_configure(config):
     config.stash[SPENT] = []
+
+
+def pytest_collection_finish():
+    """Take libraries and test cases out of every later search for garbage: there are millions of objects."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session):
@@ -50,7 +59,9 @@ def pytest_terminal_summary(terminalreporter, config):
     """Say it in every run, so that growth is seen."""
     by_workers = config.stash[SPENT]
     whole = sum(by_workers) + sum(os.times()[:2]) if by_workers else core_seconds()
-    terminalreporter.write_line(f"The processors worked {whole:.0f} core seconds for this run.")
+    every_short_test = config.args_source is config.ArgsSource.TESTPATHS and config.option.markexpr == "not long"
+    limit = f" `make test` may take at most {LIMIT}." if every_short_test else ""
+    terminalreporter.write_line(f"The processors worked {whole:.0f} core seconds for this run.{limit}")
 
 
 @pytest.fixture

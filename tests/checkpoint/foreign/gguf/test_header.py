@@ -141,7 +141,7 @@ HOSTILE = {
         "convert the model anew",
     ),
     "a million keys": (
-        header(keys=[key(f"k{number}", 0, b"\0") for number in range(1_000_000)]),
+        header(counts=(0, 1_000_000)),
         f"claims 1000000 keys, and at most {MOST_KEYS} are read; do not trust it",
     ),
     "a million tensors": (
