@@ -4,12 +4,27 @@ import pytest
 
 from hf_lineage import Options, extract
 from hf_lineage.index.storage.catalogue import Catalogue
+from tests import decoders
 from tests.models import EXAMPLES
 
 KNOWN = (
     *("acme/llama-base", "acme/gpt2-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "fern/llama-lora-merged"),
     *("moss/llama-continued", "otter/llama-independent"),
 )
+
+OF_A_DECODER = {"tests.index.storage.test_reader", "tests.index.storage.test_decoding"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def decoders_end():
+    yield
+    decoders.end()
+
+
+@pytest.fixture(autouse=True)
+def decoders_are_shared(request, monkeypatch):
+    if request.module.__name__ not in OF_A_DECODER:
+        decoders.share(monkeypatch)
 
 
 @pytest.fixture(scope="session")
