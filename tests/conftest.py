@@ -3,6 +3,7 @@
 import gc
 import itertools
 import os
+from collections import Counter
 
 import pytest
 
@@ -37,6 +38,21 @@ def core_seconds() -> float:
 
 def pytest_configure(config):
     config.stash[SPENT] = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark as long the cases of a test that show the same as the few that `make test` runs."""
+    counted = Counter()
+    for item in items:
+        if few := item.get_closest_marker("few"):
+            test = item.nodeid.partition("[")[0]
+            counted[test] += 1
+            if counted[test] > few.args[0]:
+                item.add_marker("long")
+        crossed = item.get_closest_marker("crossed")
+        if crossed and all(item.callspec.indices[name] for name in crossed.args):
+            item.add_marker("long")
 
 
 def pytest_collection_finish():

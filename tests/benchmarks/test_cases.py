@@ -30,8 +30,9 @@ def test_a_layer_of_70b_is_five_times_one_of_7b():
 
 
 @pytest.fixture
-def rows(tmp_path):
-    """What the case of the GPU yields at small shapes."""
+def rows(tmp_path, monkeypatch):
+    """What the case of the GPU yields at the smallest shape."""
+    monkeypatch.setattr(gpu, "SIZES", ("1.3B",))
 
     def measure():
         with scratch(tmp_path) as place:
@@ -52,7 +53,6 @@ def test_where_there_is_a_gpu_it_is_measured_beside_the_cpu(rows, monkeypatch):
         return "stand-in" if task is tasks.graphics else isolated(task, *arguments)
 
     monkeypatch.setattr(gpu, "isolated_on_gpu", on_stand_in)
-    monkeypatch.setattr(gpu, "SIZES", ("1.3B",))
     roofline, faster, same = rows()
     assert (roofline.what, roofline.unit) == ("extract 1.3B, mlp path, k = 64, stand-in", "× roofline")
     assert min(roofline.measured, faster.measured) > 0

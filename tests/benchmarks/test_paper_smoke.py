@@ -13,16 +13,13 @@ from tests.long import LONG
 TIMED = {"tab:gpt2-latency"}
 """What it claims is about times, which say nothing on a machine with other work: here they are only taken."""
 
-SLOW = {
-    *("app:cifar-resnet", "fig:gpt2-benchmark", "fig:gpt2-methods", "fig:gpt2-pairing", "fig:gpt2-trace"),
-    *("fig:mechanism-triad", "ours:adapters", "ours:disguises", "ours:experts", "ours:merges", "ours:power"),
-    *("ours:reshaped", "ours:rivals", "ours:robust", "ours:sketch", "ours:verdict", "tab:baselines"),
-    *("tab:centering-ablation", "tab:factorization", "tab:gpt2-survival", "tab:laundering"),
-    *("tab:laundering-gapz", "tab:vision-speech"),
+QUICK = {
+    *("app:verification", "ours:minilm", "tab:attack-pareto", "tab:gpt2-latency", "tab:harder-bench"),
+    *("tab:init-ablation", "tab:jacobian-orthogonality", "tab:laundering-llm", "tab:path-breakdown", "tab:survival"),
 }
-"""What takes more than five seconds, and what is made of the same models."""
+"""What takes less than four seconds; the others are long tests."""
 ITEMS = [
-    pytest.param(item, several, id=item, marks=[LONG] if item in SLOW else []) for item, several in found().items()
+    pytest.param(item, several, id=item, marks=[] if item in QUICK else [LONG]) for item, several in found().items()
 ]
 
 

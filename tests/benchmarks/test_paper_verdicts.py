@@ -137,6 +137,7 @@ class TestEnvironments:
         for scale in ("smoke", "lite"):
             assert item.place(KIT, Bench(scale, Cache(tmp_path), tmp_path)) == tmp_path / "rivals" / KIT.package
 
+    @pytest.mark.long
     def test_what_cannot_be_installed_says_so_and_leaves_nothing(self, tmp_path, monkeypatch):
         monkeypatch.setenv("PIP_NO_INDEX", "1")
         rival = Rival("no-such-rival==0", "no-such-rival", (), slow=False)

@@ -1,5 +1,6 @@
 """Every fault of a network, at every place: a right result, or one line and exit code 2; never a wrong one."""
 
+import functools
 import itertools
 
 import pytest
@@ -59,10 +60,17 @@ def broken(cache):
     return {file for file in files if "incomplete" in file or WEIGHTS in file or not (cache / file).exists()}
 
 
+@functools.cache
+def undisturbed():
+    """What is said where nothing goes wrong, of models that are the same in every test."""
+    return lineage("check", "fern/child")
+
+
 @pytest.mark.parametrize("name", CDN)
 @pytest.mark.parametrize("skip", [0, 3], ids=["header", "tensor"])
+@pytest.mark.crossed("name", "skip")
 def test_what_goes_wrong_once_changes_nothing(hub, waited, tmp_path, name, skip):
-    right = lineage("check", "fern/child")
+    right = undisturbed()
     for where in ("cdn/fern", "cdn/acme"):
         hub.plan(CDN[name][0], where, skip=skip)
     found = lineage("check", "fern/child")
@@ -85,9 +93,8 @@ def test_what_goes_wrong_for_good_is_one_line(hub, waited, tmp_path, name, skip)
     assert lineage("check", "fern/child").code == 0
 
 
-@pytest.mark.parametrize(
-    "fault", first_of({"cut": faults.dropped, "hung up": faults.hung_up, "503": faults.unavailable})
-)
+@pytest.mark.parametrize("fault", [faults.dropped, faults.hung_up, faults.unavailable], ids=["cut", "hung up", "503"])
+@pytest.mark.long
 def test_a_connection_cut_in_any_request_leaves_no_wrong_result_and_no_broken_cache(
     hub, waited, tmp_path, fault, monkeypatch
 ):
@@ -127,6 +134,7 @@ def test_an_address_that_expires_is_resolved_once_for_all_ranges(hub, waited):
     [("cdn/fern", 0), ("cdn/fern", 2), ("GET hub/api/models/fern", 0), ("HEAD hub/fern", 2)],
     ids=["header", "tensor", "listing", "address"],
 )
+@pytest.mark.crossed("fault", "where")
 def test_a_limit_is_waited_for_as_long_as_it_says(hub, waited, fault, pause, where, skip):
     hub.plan(fault, where, skip=skip)
     assert lineage("check", "fern/child").code == 0

@@ -34,6 +34,7 @@ def place(hub, name):
 
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.crossed("name", "fault")
 def test_what_is_not_to_be_had_is_a_line_and_the_weights_are_read(published, tmp_path, name, fault):
     if name == "list of files":
         # The client keeps the list of a commit that it has seen.
@@ -60,6 +61,7 @@ def test_what_goes_wrong_once_changes_nothing(published, name):
 
 @pytest.mark.parametrize("body", NONSENSE)
 @pytest.mark.parametrize("name", ["list of files", "what put them there", "commits"])
+@pytest.mark.crossed("name", "body")
 def test_nonsense_is_a_line_too(published, name, body):
     if name == "list of files":
         check("--recompute")

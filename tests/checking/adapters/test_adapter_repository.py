@@ -33,6 +33,7 @@ def hub(tmp_path_factory):
 
 
 @pytest.mark.parametrize("form", ["new", "old", "flat"])
+@pytest.mark.few(1)
 def test_an_adapter_of_diffusers_is_found_whatever_its_names(hub, form):
     own, other = (compare(str(hub / base / "pictures"), str(hub / "fern" / form)).rows for base in ("acme", "otter"))
     assert [row.verdict.words for row in (*own, *other)] == ["RELATED by trace", "INCONCLUSIVE"]

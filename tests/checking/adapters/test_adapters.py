@@ -74,6 +74,7 @@ def test_an_adapter_is_related_to_a_near_relative_of_its_base_too_and_the_report
         ({"target_modules": r".*layers\.[1-4]\..*(v|o)_proj", "r": 8}, "LoRA"),
     ],
 )
+@pytest.mark.few(2)
 def test_other_ways_to_train_a_lora_leave_the_trace_too(tmp_path, settings, kind):
     folder = trained(HUB / BASE, tmp_path / "lora", **settings)
     assert judged(BASE, folder).verdict.name == "RELATED"
@@ -89,6 +90,7 @@ WEIGHTS = HUB / BASE / "model.safetensors"
     ("layers", "words"),
     [([2], "RELATED by trace, weakly"), ([1, 3, 4], "RELATED by trace, weakly"), ([1, 2, 3, 4], "RELATED by trace")],
 )
+@pytest.mark.few(2)
 def test_a_trace_in_no_more_than_half_of_the_matrices_is_weak_however_clear_it_is(tmp_path, layers, words):
     folder = change(trained(HUB / OTHER, tmp_path / "lora"), grafted(WEIGHTS, layers))
     row = judged(BASE, folder)
@@ -119,6 +121,7 @@ def test_factors_that_are_copied_from_the_base_pass_for_its_trace_and_the_limits
 
 
 @pytest.mark.parametrize(("rank", "scale"), [(1, 1e3), (8, 1e3), (96, 1e3), (96, 1e-3)])
+@pytest.mark.few(2)
 def test_neither_size_nor_rank_makes_a_trace(tmp_path, rank, scale):
     factors = {}
     for seed, (name, tensor) in enumerate(load_file(WEIGHTS).items()):

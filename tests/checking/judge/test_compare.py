@@ -121,6 +121,7 @@ def with_layers(donor, of, folder, layers, scale=1.0):
 
 
 @pytest.mark.parametrize("start", [0, 3, 11, 24])
+@pytest.mark.few(2)
 def test_a_graft_of_adjacent_layers_is_related_in_part_and_its_layers_are_named(models, tmp_path, start):
     base, child, other = models
     grafted = range(start, start + int(GRAFT * LAYERS))
@@ -211,6 +212,7 @@ def test_every_interim_analysis_is_paid_for(models):
     assert evidence.p_value == pytest.approx(4 * evidence.permutation.p_value) == pytest.approx(0.001)
 
 
+@pytest.mark.long
 def test_independent_models_are_called_related_no_more_often_than_alpha(tmp_path):
     """At alpha 0.2, so that a rule that peeks for nothing would be caught: 3 analyses would reach 0.4."""
     options = replace(QUICK, alpha=0.2, permutations=9, recipe=replace(RECIPES["robust"], probes=8))

@@ -110,6 +110,7 @@ def test_an_independent_model_is_unrelated_by_whole_layers(base, tmp_path):
     assert (row.verdict.words, sampled(row)) == ("UNRELATED", False)
 
 
+@pytest.mark.long
 def test_over_the_network_what_a_sample_showed_is_not_fetched_again_with_whole_layers(
     base, tmp_path, online, monkeypatch
 ):
@@ -126,6 +127,7 @@ def independent(layer, gate, up, down):
 
 
 @pytest.mark.parametrize("chosen", first_of({"spread": np.arange(50) * 10, "together": np.arange(50)}))
+@pytest.mark.long
 def test_a_copy_of_a_base_around_a_few_units_that_do_the_work_is_not_verified(base, tmp_path, chosen):
     """Fifty foreign units, a tenth of a layer, side by side or spread, write nearly everything."""
 

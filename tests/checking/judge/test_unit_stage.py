@@ -87,6 +87,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize(("rows", "reason"), ROWS.values(), ids=ROWS)
+@pytest.mark.few(2)
 def test_rows_of_tokens_that_show_nothing_hide_nothing_and_are_a_reason_where_units_cannot_be_fitted(
     tmp_path, monkeypatch, rows, reason
 ):
@@ -143,6 +144,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize("tokens", FORGED.values(), ids=FORGED)
+@pytest.mark.few(2)
 def test_a_forged_tokenizer_makes_nothing_related_and_hides_nothing(tmp_path, tokens):
     base = with_tokenizer(streams.copied(BASE, tmp_path / "base"), TOKENS)
     verdict = judged(with_tokenizer(written(CHILD, tmp_path / "model", rotated), tokens), base=base)
@@ -201,6 +203,7 @@ def flipped(tensors):
     return changed
 
 
+@pytest.mark.long
 def test_flipped_signs_that_leave_the_paths_significant_are_seen_through(tmp_path):
     verdict = judged(written(CHILD, tmp_path / "model", flipped))
     assert verdict.by_path["mlp"].name == "INCONCLUSIVE"

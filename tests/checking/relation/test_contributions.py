@@ -46,6 +46,7 @@ def detected(found, path="mlp"):
 
 
 @pytest.mark.parametrize("name", ["linear", "three", "slerp"])
+@pytest.mark.few(2)
 def test_the_shares_of_linear_merges_and_slerp_are_those_of_the_recipe(merge, name):
     found = parents(merge(name))
     for parent in found.values():
@@ -73,6 +74,7 @@ def test_task_arithmetic_shows_each_weight_and_what_is_taken_off_the_base(merge)
 
 
 @pytest.mark.parametrize("name", ["ties", "dare", "dare_linear"])
+@pytest.mark.few(1)
 def test_of_sparse_differences_every_true_parent_is_detected_and_no_sibling(merge, name, tmp_path):
     folder = shutil.copytree(merge(name), tmp_path / name)
     names = [BASE, A, B, SIBLING]

@@ -86,6 +86,7 @@ def low_rank(rank, size=0.1):
 
 
 @pytest.mark.parametrize("rank", [4, 16, 64])
+@pytest.mark.few(2)
 def test_a_merged_adapter_shows_its_rank(tmp_path, rank):
     derived = made(BASE, changed(tmp_path / "child", low_rank(rank)))
     assert (means(derived), derived.rank, derived.certain) == (["low_rank"], rank, True)
@@ -97,6 +98,7 @@ def test_a_rank_is_not_claimed_where_rounding_hides_it(tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 0.85])
+@pytest.mark.few(2)
 def test_pruning_shows_its_share(tmp_path, share):
     def prune(matrix, _):
         return np.where(np.abs(matrix) < np.quantile(np.abs(matrix), share), 0, matrix)
@@ -107,6 +109,7 @@ def test_pruning_shows_its_share(tmp_path, share):
 
 
 @pytest.mark.parametrize(("bits", "group"), [(8, 0), (8, 32), (4, 32), (4, 0)])
+@pytest.mark.few(3)
 def test_rounded_weights_show_their_bits(tmp_path, bits, group):
     def round_off(matrix, _):
         return quantized(matrix, bits, group or matrix.shape[1])
@@ -205,6 +208,7 @@ def sampled(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("budget", ["quick", "full"])
+@pytest.mark.few(1)
 def test_over_the_network_nothing_more_is_downloaded(sampled, online, monkeypatch, budget):
     monkeypatch.setattr("hf_lineage.checkpoint.remote.GAP", 0)
     for name, folder in zip(("org/base", "org/child"), sampled, strict=True):

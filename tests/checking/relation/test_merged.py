@@ -38,6 +38,7 @@ def merged(adapter, folder, base=BASE, dtype=torch.bfloat16):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.few(1)
 def test_a_merge_beside_its_adapter_is_judged_with_it_and_is_said_to_be_the_sum(tmp_path, adapter, dtype):
     report = check(str(merged(adapter, tmp_path / "both", dtype=dtype)), options=OPTIONS)
     model, alone = report.rows
@@ -53,6 +54,7 @@ def test_a_merge_beside_its_adapter_is_judged_with_it_and_is_said_to_be_the_sum(
     [{"use_dora": True}, {"init_lora_weights": "pissa"}, {"init_lora_weights": "olora", "use_rslora": True}],
     ids=["DoRA", "PiSSA", "OLoRA"],
 )
+@pytest.mark.few(1)
 def test_what_peft_merges_in_another_way_is_computed_as_peft_does(tmp_path, settings):
     adapter = trained(HUB / BASE, tmp_path / "lora", 20, target_modules=LINEAR, lora_alpha=32, **settings)
     edit_json(adapter / ADAPTER_CONFIG, base_model_name_or_path=BASE, target_modules=LINEAR)

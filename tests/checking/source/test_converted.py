@@ -67,8 +67,7 @@ def again(file, target, how):
         {
             **{"llama, TorchScript": ("llama", False), "gpt2, dynamo": ("gpt2", True)},
             **{"llama, dynamo": ("llama", True), "gpt2, TorchScript": ("gpt2", False)},
-        },
-        count=2,
+        }
     ),
 )
 def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
@@ -81,7 +80,7 @@ def test_a_descendant_exported_by_pytorch_is_related(name, dynamo, graphs):
 
 @pytest.mark.parametrize(
     ("name", "how"),
-    first_of([*[(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN], *OTHER_QUANTIZATIONS], count=3),
+    first_of([*[(name, how) for how in ("8 bits", "4 bits") for name in CHILDREN], *OTHER_QUANTIZATIONS], count=2),
 )
 def test_a_descendant_quantized_by_onnx_runtime_is_related(name, how, graphs, tmp_path):
     source, file = graphs(name)
