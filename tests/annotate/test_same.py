@@ -83,6 +83,7 @@ def test_the_seed_of_the_order_is_not_recorded(deep):
     ],
     ids=["score", "share", "verdict", "verified", "kind", "reason", "p-value", "path", "test", "command"],
 )
+@pytest.mark.few(2)
 def test_what_no_draw_explains_is_written_anew(deep, change):
     annotate(deep, 1)
     before = files(deep)

@@ -64,6 +64,7 @@ def test_dead_weight_does_not_hide_a_copy(tmp_path, attack):
 
 
 @pytest.mark.parametrize("attack", FORGING.values(), ids=FORGING)
+@pytest.mark.few(3)
 def test_dead_weight_of_the_base_does_not_forge_descent(tmp_path, attack):
     assert attacked(tmp_path, INDEPENDENT, attack) < 1e-3
     verdict = judged(tmp_path, PATHS)

@@ -32,6 +32,7 @@ EXACT = {"rotated": rotated, "experts reordered and rotated": lambda tensors: ro
 
 
 @pytest.mark.parametrize("change", EXACT.values(), ids=EXACT)
+@pytest.mark.few(1)
 def test_a_rotated_mixture_is_verified_in_whatever_order_its_experts_stand(base, tmp_path, change):
     verdict = judged(base, edited(base, tmp_path / "model", noised(0.02), change))
     assert (verdict.words, verdict.verified, verdict.by_path["mlp"].name) == ("RELATED", True, "UNRELATED")
@@ -99,6 +100,7 @@ def test_an_upcycled_model_is_verified_beside_its_dense_base_in_any_coordinates(
         assert (verdict.words, verdict.verified) == ("RELATED", True)
 
 
+@pytest.mark.long
 def test_of_very_many_units_a_part_is_looked_at_which_hides_no_descendant(base, tmp_path, monkeypatch):
     monkeypatch.setattr(units, "MOST_KEPT", experts.LAYERS * experts.EXPERTS * 20)
     verdict = judged(base, edited(base, tmp_path / "model", noised(0.02), reordered, rotated))

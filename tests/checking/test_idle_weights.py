@@ -74,6 +74,7 @@ def of_kind(name, settings, folder):
         ("Dinov2WithRegistersModel", {"use_swiglu_ffn": True}, {"use_swiglu_ffn": False}),
     ],
 )
+@pytest.mark.few(2)
 def test_a_part_that_the_class_does_not_build_as_config_json_is_decides_nothing(tmp_path, name, builds, leaves_out):
     full, lean = (of_kind(name, settings, tmp_path / str(at)) for at, settings in enumerate((builds, leaves_out)))
     (a, _), (_, b) = full.tensors(), lean.tensors()

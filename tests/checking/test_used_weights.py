@@ -46,6 +46,7 @@ def edited(folder, source, attack, other):
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+@pytest.mark.few(6)
 def test_weights_of_the_base_that_do_nothing_verify_nothing(tmp_path, row):
     pair = made(row.of, row.wanted, tmp_path)
     forgery = row.made(*pair.tensors())
@@ -76,12 +77,14 @@ INSERTED = {
 
 
 @pytest.mark.parametrize("attack", INSERTED.values(), ids=INSERTED)
+@pytest.mark.few(3)
 def test_inserted_layers_of_the_base_that_do_nothing_verify_nothing(tmp_path, attack):
     assert edited(tmp_path, INDEPENDENT, attack, BASE) < SAME
     assert [verdict.verified for verdict in judged(EXAMPLES / BASE, tmp_path)] == [False, False]
 
 
 @pytest.mark.parametrize("crude", [True, False], ids=["gates all alike", "its own gates"])
+@pytest.mark.few(1)
 def test_one_loud_layer_that_does_nothing_takes_no_word_from_a_copy(tmp_path, crude):
     attack = partial(forgeries.inserted, crude=crude)
     assert edited(tmp_path, BASE, attack, INDEPENDENT) < SAME
@@ -96,6 +99,7 @@ def test_a_third_of_loud_layers_that_do_nothing_makes_no_copy_unrelated(tmp_path
 
 
 @pytest.mark.parametrize("factor", [1e4, 1e6])
+@pytest.mark.few(1)
 def test_layers_that_a_large_stream_drowns_verify_nothing(tmp_path, factor):
     folders = tmp_path / "drowned", tmp_path / "noise"
     for folder, other in zip(folders, (BASE, "moss/llama-continued"), strict=True):

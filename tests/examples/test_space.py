@@ -36,21 +36,20 @@ def hub(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def window(hub, tmp_path_factory):
-    if driver_path() is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(MISSING)
+def space(hub, tmp_path_factory):
     room = tmp_path_factory.mktemp("space")
-    env = remote(hub, room, LINEAGE_CACHE=str(room), HF_TOKEN="hf_averysecrettoken")
-    with spaces.running("space/app.py", READY, env, room / "log") as server, browser() as opened:
-        yield Window(server.url, opened)
+    files = {"LINEAGE_CACHE": str(room), "GRADIO_TEMP_DIR": str(room / "uploads")}
+    env = remote(hub, room, HF_TOKEN="hf_averysecrettoken", **files)
+    with spaces.running("space/app.py", READY, env, room / "log") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
-def space(hub, tmp_path_factory):
-    room = tmp_path_factory.mktemp("space")
-    env = remote(hub, room, LINEAGE_CACHE=str(room), GRADIO_TEMP_DIR=str(room / "uploads"))
-    with spaces.running("space/app.py", READY, env, room / "log") as server:
-        yield server
+def window(space):
+    if driver_path() is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(MISSING)
+    with browser() as opened:
+        yield Window(space.url, opened)
 
 
 class Window:

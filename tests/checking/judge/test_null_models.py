@@ -74,6 +74,7 @@ def test_enough_independent_models_tell_a_fine_tune_from_another_model(hub):
 @pytest.mark.parametrize(
     ("count", "options", "needed"), [(1, (), 99), (OTHERS, (), 99), (3, MANY, 4), (OTHERS, ("--alpha", "0.1"), 9)]
 )
+@pytest.mark.few(2)
 def test_too_few_decide_nothing_and_the_report_says_how_many_it_takes(hub, model, count, options, needed):
     result = check(hub, model, *independent(count), options=options)
     assert (result.code, result.rows[0][-1]) == (3, "INCONCLUSIVE")

@@ -76,6 +76,7 @@ def test_the_mixture_of_types_of_a_real_release_is_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", first_of({kind.name: kind for kind in QUANTIZED}, count=3))
+@pytest.mark.few(3)
 def test_every_type_that_gguf_decodes_is_judged(kind, tmp_path, monkeypatch):
     """Of blocks drawn at random, which need no quantizer: the base is what they decode to, moved a little."""
     monkeypatch.setattr(models, "HIDDEN", 256)
@@ -111,6 +112,7 @@ def test_every_type_that_gguf_decodes_is_judged(kind, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "stub", [None, {}, {"model_type": "llama"}, json.loads((CHILDREN["llama"] / "config.json").read_text())]
 )
+@pytest.mark.few(2)
 def test_the_metadata_count_whatever_config_json_says(stub, tmp_path):
     folder = write(CHILDREN["llama"], tmp_path / "model/child-Q8_0.gguf", kind=KINDS.Q8_0).parent
     if stub is not None:
