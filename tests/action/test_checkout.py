@@ -95,6 +95,7 @@ class TestAction:
         assert (done.code, done.outputs["verdict"]) == (0, "RELATED"), done.log
         assert set(done.steps) == {"python", "install", "commits", "check"}
 
+    @pytest.mark.long
     def test_what_it_is_built_with_must_be_the_pinned_package_too(self, job, tmp_path):
         wheels.wheel(tmp_path / "shelf", "hatchling", "1.33.0", {"hatchling/build.py": "# another"})
         done = job()

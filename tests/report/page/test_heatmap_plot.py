@@ -53,12 +53,14 @@ def test_an_svg_is_one_that_parses_and_needs_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize(("maps", "across", "down"), [(1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 3, 2)])
+@pytest.mark.few(2)
 def test_every_claim_and_path_is_a_map_of_its_own(tmp_path, maps, across, down):
     drawn_report = report(*(row(mlp=measured(seed=number)) for number in range(maps)))
     width, height = picture(drawn_report, tmp_path / "grid.png").size
     assert (width, height) == pytest.approx((120 * PANEL[0] * across, 120 * PANEL[1] * down), abs=1)
 
 
+@pytest.mark.long
 def test_a_picture_has_an_end_however_many_claims_there_are(tmp_path):
     evidence = measured(1, 1)
     drawn_report = report(*(row(mlp=evidence) for _ in range(MOST + 4)))
@@ -83,6 +85,7 @@ def test_hostile_names_are_letters(tmp_path, recwarn):
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 @pytest.mark.parametrize("epoch", ["9" * 20, "noon", "-1", ""])
+@pytest.mark.few(2)
 def test_no_time_is_in_a_picture_so_none_can_be_wrong(tmp_path, monkeypatch, suffix, epoch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", epoch)
     assert drawn(hostile_report(HOSTILE), tmp_path / f"map.{suffix}")
