@@ -57,7 +57,7 @@ print(len(sys.modules) - before, file=sys.stderr)
 def counts() -> Counts:
     """Return every count of the package as it is."""
     from hf_lineage.evidence.nulls.permutation import permutation_null
-    from hf_lineage.signature.extraction import extract_paths
+    from hf_lineage.signature.extraction.whole import extract_paths
 
     with tempfile.TemporaryDirectory() as folder:
         model, signatures = Path(folder, "model"), Path(folder, "signatures")
@@ -166,7 +166,7 @@ def sample_counts(model: Path) -> Counts:
     """Return how much of the layers that it shows a sample reads."""
     from hf_lineage.checking.source.opening import headers
     from hf_lineage.hub.reference import resolve
-    from hf_lineage.signature.units.sample import Sample, sampled
+    from hf_lineage.signature.extraction.sample import Sample, sampled
 
     opened = headers(resolve(str(model)))
     checkpoint, layout = opened.checkpoint, opened.layout

@@ -26,7 +26,7 @@ from hf_lineage.checkpoint.stored import header
 from hf_lineage.hub.ranges import HEAD
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.published import FOLDER
-from hf_lineage.signature.units.drawn_parts import PLACES, ROWS_READ
+from hf_lineage.signature.stream.drawn_parts import PLACES, ROWS_READ
 from tests.server import Hub, faults, serving
 from tests.server.client import remote
 from tests.server.commits import Commits

@@ -42,7 +42,7 @@ def recipe(probes: int | None) -> Recipe:
 
 def extraction(folder: Path, probes: int | None = PROBES) -> Callable[[], PathSignature]:
     """Return what extracts the `mlp` path of a model whose headers have been read."""
-    from hf_lineage.signature.extraction import extract_paths
+    from hf_lineage.signature.extraction.whole import extract_paths
 
     checkpoint, layout = _opened(folder)
     return lambda: extract_paths(checkpoint, layout, recipe(probes), PATHS)["mlp"]
@@ -120,7 +120,7 @@ def operate(folder: Path) -> Callable[[], None]:
     """
     from hf_lineage.signature.computing.arrays import on_device
     from hf_lineage.signature.computing.parallel import workers
-    from hf_lineage.signature.products.term import pieces
+    from hf_lineage.signature.products.matrix_product import pieces
 
     checkpoint, layout = _opened(folder)
     width, layers = layout.width, _matrices(layout)

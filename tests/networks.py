@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import torch
 
 from hf_lineage.signature.computing.parallel import workers
-from hf_lineage.signature.extraction import empty, put
-from hf_lineage.signature.products.residual import Block, Probes, summarise
-from hf_lineage.signature.products.term import Term
+from hf_lineage.signature.extraction.whole import empty, put
+from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.probes import Probes
+from hf_lineage.signature.products.residual import Block, summarise
 from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.values import PathSignature
 

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.signature.computing.parallel import workers
-from hf_lineage.signature.products.residual import Probes
-from hf_lineage.signature.products.term import Term
+from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.probes import Probes
+from hf_lineage.signature.products.residual import cap
+from hf_lineage.signature.products.unit_statistics import Units, survey
 from hf_lineage.signature.recipe import RECIPES, Array
-from hf_lineage.signature.units.contributions import Units
-from hf_lineage.signature.units.statistics import cap, survey
 
 WIDTH = 10
 EXACT = replace(RECIPES["paper"], probes=None, coordinates=4)

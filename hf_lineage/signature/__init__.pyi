@@ -1,7 +1,5 @@
-from .extraction import extract_paths as extract_paths
-from .fields import Names as Names
-from .fields import OptionalPath as OptionalPath
-from .frame import STREAM as STREAM
+from .options import Names as Names
+from .options import OptionalPath as OptionalPath
 from .options import Sources as Sources
 from .options import Spec as Spec
 from .recipe import RECIPES as RECIPES
@@ -12,6 +10,7 @@ from .recipe import Vector as Vector
 from .recipe import random_stream as random_stream
 from .recipe import signs as signs
 from .recipe_table import PARAMETERS as PARAMETERS
+from .recipe_table import STREAM as STREAM
 from .values import WIDEST as WIDEST
 from .values import Columns as Columns
 from .values import PathSignature as PathSignature
@@ -21,3 +20,5 @@ from .values import UnitCodes as UnitCodes
 from .values import by_path as by_path
 from .values import joined as joined
 from .values import some_layers as some_layers
+from .writers import beside_base as beside_base
+from .writers import writing as writing

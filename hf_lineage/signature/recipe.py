@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.signature.frame import FRAMES, STREAM
-from hf_lineage.signature.recipe_table import PARAMETERS
+from hf_lineage.signature.recipe_table import FRAMES, PARAMETERS, STREAM
 
 SKETCH_VERSION = 1
 """Raised whenever probe signs or test coordinates are drawn in another way."""

@@ -1,8 +1,18 @@
-"""The parameters of the recipes by name, without NumPy: the command line names them before anything is computed."""
+"""The tables of recipes and of their frames, without NumPy: the command line names them before anything is computed.
+
+A frame is the coordinates in which branch products are compared. The products of the paper are compared in those of the
+residual stream. Another frame is another entry of the table, and nothing else; a recipe names the frame, so signatures
+of unlike frames are never compared.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hf_lineage.signature.computing import Tensor
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "robust": {
@@ -12,3 +22,32 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "paper": {"name": "paper", "gains": False, "means": False, "cap": None, "ones": False},
 }
 """Name, as in `--recipe NAME`, the default first -> the fields of the Recipe that differ from its defaults."""
+
+STREAM = "residual"
+"""The frame that recipes name unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One choice of coordinates."""
+
+    dimension: Callable[[int], int]
+    """From the width of the residual stream to the number of coordinates."""
+    rows: Callable[[Tensor], Tensor]
+    """From rows that read or write the stream, (t, width), to the same rows in this frame, (t, dimension): linear, and
+    the same for every row."""
+    ones: bool
+    """Whether the mean over all coordinates may be projected off beside the identity."""
+    exchangeable: str
+    """Why the coordinates of independent models may be permuted."""
+
+
+FRAMES = {
+    STREAM: Frame(
+        dimension=lambda width: width,
+        rows=lambda rows: rows,
+        ones=True,
+        exchangeable="initialisation and the usual training steps treat all residual coordinates alike",
+    )
+}
+"""By the name that a recipe gives."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.errors import SignatureError
 from hf_lineage.signature.recipe import ROWS, Array, Recipe, Vector
-from hf_lineage.signature.stream import writing
+from hf_lineage.signature.writers import writing
 
 PARTS = ("sketch", "corner", "trace", "norm", "writes")
 """The arrays of a path, each with a row for every layer."""

@@ -8,7 +8,7 @@ from hf_lineage.checking.source.opening import headers
 from hf_lineage.hub.reference import resolve
 from hf_lineage.running.model.models import tiny_model
 from hf_lineage.signature.computing.devices import budgets
-from hf_lineage.signature.extraction import Extraction, Residuals
+from hf_lineage.signature.extraction.whole import Extraction, Residuals
 from hf_lineage.signature.sources.store import load_signature, save_signature
 
 KINDS = ["full_attention", "conv", "full_attention", "conv", "conv"]

@@ -12,7 +12,7 @@ from benchmarks.shapes import Model
 from benchmarks.writing import write_model, write_signatures
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.evidence.nulls.permutation import permutation_null
-from hf_lineage.signature.extraction import extract_paths
+from hf_lineage.signature.extraction.whole import extract_paths
 
 COMMITTED = json.loads(counts.FILE.read_text(encoding="utf-8"))
 

@@ -16,7 +16,7 @@ from hf_lineage.checkpoint.stored import header
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature import extraction
+from hf_lineage.signature.extraction import whole
 from tests.invoking import lineage
 from tests.models import EXAMPLES, SMALL, WEIGHTS, raw_safetensors, shard, tiny_llama
 from tests.server import faults
@@ -109,7 +109,7 @@ def test_over_the_network_the_report_is_that_from_disk_to_the_last_bit(online, c
 
 
 def test_exact_mode_in_several_rounds_fetches_nothing_twice(online, monkeypatch):
-    monkeypatch.setattr(extraction.Extraction, "room", 32)
+    monkeypatch.setattr(whole.Extraction, "room", 32)
     assert lineage("compare", "acme/llama-base", "fern/llama-finetune-a", "--exact").code == 0
     assert online.twice() == []
 

@@ -10,9 +10,10 @@ import torch
 
 from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.signature.computing.parallel import workers
-from hf_lineage.signature.extraction import empty, put
-from hf_lineage.signature.products.residual import Probes, summarise
-from hf_lineage.signature.products.term import Term
+from hf_lineage.signature.extraction.whole import empty, put
+from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.probes import Probes
+from hf_lineage.signature.products.residual import summarise
 from hf_lineage.signature.recipe import RECIPES, Recipe
 from hf_lineage.signature.values import PathSignature
 

@@ -19,6 +19,7 @@ from .paths import PATHS as PATHS
 from .paths import Path as Path
 from .schema import ATTENTION_ROLES as ATTENTION_ROLES
 from .schema import BRANCH_ROLES as BRANCH_ROLES
+from .schema import MLP_READERS as MLP_READERS
 from .schema import MOST_LAYERS as MOST_LAYERS
 from .schema import Factorization as Factorization
 from .schema import Lora as Lora

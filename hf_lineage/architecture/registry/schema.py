@@ -16,8 +16,10 @@ Setting = bool | int | str | None
 
 MOST_LAYERS = 1024
 """Several times those of real models; every pair of layers is compared, under every permutation."""
+MLP_READERS = ("up", "gate")
+"""The roles of an MLP that read the stream; their rows are hidden units."""
 ATTENTION_ROLES = ("query", "key", "value", "output")
-BRANCH_ROLES = {"mlp": ("up", "gate", "down"), "attention": ATTENTION_ROLES}
+BRANCH_ROLES = {"mlp": (*MLP_READERS, "down"), "attention": ATTENTION_ROLES}
 """The branches of a layer, each with the roles that its matrices may have."""
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.signature import STREAM, Signature
-from hf_lineage.signature.units import Sample, fits
+from hf_lineage.signature.extraction import Sample, fits
 
 
 @dataclass(frozen=True)

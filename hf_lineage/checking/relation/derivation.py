@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hf_lineage.architecture import LayerSet, turned
-from hf_lineage.architecture.registry import PATHS, Slot
+from hf_lineage.architecture.registry import MLP_READERS, PATHS, Slot
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.checkpoint import Checkpoint, RemoteCheckpoint, single
 from hf_lineage.evidence import Evidence, Kind, Verdict
 from hf_lineage.evidence.derivation import DIGITS, Aligned, Change, Derivation, Matrix, align, measure_change
-from hf_lineage.signature.units import Runs, Sample
+from hf_lineage.signature.extraction import Runs, Sample
 
 LAYERS = 3
 """Layers that are compared, spread over those that were paired."""
@@ -27,8 +27,8 @@ STACKED = 3
 """Dimensions of a tensor of stacked experts."""
 LARGE = 2**20
 """Numbers of a matrix from which on only these rows are compared."""
-READERS, WRITERS = ("up", "gate"), ("down", "output")
-"""Roles whose rows are hidden units, and those whose columns are."""
+WRITERS = ("down", "output")
+"""Roles whose columns are hidden units; the rows of MLP_READERS are."""
 WITH_LAYERS = (Kind.RELATED, Kind.IN_PART)
 """The kinds of verdict that find matrices of the base in the candidate."""
 
@@ -116,7 +116,7 @@ def _compare(pair: _Pair) -> Iterator[_Compared]:
         seen.add(slot.tensor)
         rows = _rows(pair, role, other)
         base_rows, candidate_rows = _matrix(pair.base, other, rows), _matrix(pair.candidate, slot, rows)
-        aligned = align(base_rows, candidate_rows) if role in READERS else Aligned(base_rows)
+        aligned = align(base_rows, candidate_rows) if role in MLP_READERS else Aligned(base_rows)
         if aligned is None and rows and not pair.sampled:
             aligned = align(_matrix(pair.base, other, ()), candidate_rows)
         moved |= aligned is None or aligned.reordered or aligned.rescaled

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from hf_lineage.architecture import Layout
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.opening import Opened, about
-from hf_lineage.signature import PathSignature, Recipe, Signature, Vector, extract_paths, joined, some_layers
+from hf_lineage.signature import PathSignature, Recipe, Signature, Vector, joined, some_layers
+from hf_lineage.signature.extraction import Sample, extract_paths, sampled
 from hf_lineage.signature.sources import cache
 from hf_lineage.signature.stream import Stream
-from hf_lineage.signature.units import Sample, sampled
 
 
 @dataclass(frozen=True)

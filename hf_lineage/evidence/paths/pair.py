@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from hf_lineage.errors import SignatureError
-from hf_lineage.signature import PathSignature, Signature
-from hf_lineage.signature.stream import beside_base
+from hf_lineage.signature import PathSignature, Signature, beside_base
 
 Layers = tuple[tuple[int, ...], tuple[int, ...]]
 """Numbers of layers, of the base and of the candidate."""

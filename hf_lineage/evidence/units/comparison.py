@@ -16,8 +16,7 @@ from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.paths import assign, by_expert, in_order
 from hf_lineage.evidence.units.inherited import ALIKE, ERROR, NOTHING, Drawn, Inherited, draw, to_draw
 from hf_lineage.evidence.units.order import UnitOrder, copies, order_test, sorted_by_size
-from hf_lineage.signature import Vector, random_stream
-from hf_lineage.signature.stream import beside_base, writing
+from hf_lineage.signature import Vector, beside_base, random_stream, writing
 from hf_lineage.signature.units import Layers, UnitRows, likeness
 
 TOKEN: str = "token"  # noqa: S105 - a frame, not a secret

@@ -23,7 +23,7 @@ from hf_lineage.checkpoint import single
 from hf_lineage.errors import CheckpointError
 from hf_lineage.signature.computing import alone
 from hf_lineage.signature.products.matrices import Matrix, Read, activation, bias, by_rows, gain, reader, shift, writer
-from hf_lineage.signature.products.term import Beside, Inside, Rows, Term
+from hf_lineage.signature.products.matrix_product import Beside, Inside, Rows, Term
 from hf_lineage.signature.recipe import Array, Recipe, Vector, random_stream
 
 

@@ -9,104 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hf_lineage.signature.computing import CPU, Device, Scratch, Share, Tensor, on_device, on_host, zeros
-from hf_lineage.signature.frame import FRAMES, STREAM, Frame
-from hf_lineage.signature.products.term import UNITS, Term, Tile, pieces
-from hf_lineage.signature.recipe import Array, Recipe
-from hf_lineage.signature.units import Units, cap, survey, unit_codes
+from hf_lineage.signature.computing import Scratch, Share, Tensor, on_host, zeros
+from hf_lineage.signature.products.matrix_product import UNITS, Term, pieces
+from hf_lineage.signature.products.probes import Probes, diagonal
+from hf_lineage.signature.products.unit_statistics import Units, survey
+from hf_lineage.signature.recipe import ROWS as UNIT_ROWS
+from hf_lineage.signature.recipe import Array, Recipe, Vector
 from hf_lineage.signature.values import UnitCodes
 
 ROWS = 128
 """Residual coordinates of a writer that are multiplied at a time."""
 NORM_EPSILON = 1e-6
 """The ε that norms commonly add to a mean square before they divide by its root."""
-
-
-@dataclass(frozen=True)
-class Probes:
-    """The probes of a recipe, on one device.
-
-    Z (width, k), or some columns of the identity; S (m,); and signs (m, UNIT_SIGNS) for what its units read and write.
-    """
-
-    width: int
-    """The dimension of the frame."""
-    matrix: Tensor | slice
-    coordinates: Tensor
-    signs: Tensor
-    ones: Tensor
-    """(width,)"""
-    frame: Frame = FRAMES[STREAM]
-    readers: Recipe | None = None
-    """The recipe by which rows of readers are summed; None where nobody asks for their sums."""
-
-    @classmethod
-    def of(
-        cls,
-        recipe: Recipe,
-        width: int,
-        device: Device = CPU,
-        columns: slice = slice(None),
-        most: int | None = None,
-        readers: bool = False,
-    ) -> Probes:
-        """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`.
-
-        With `readers` they also make the sums that the shares of a merge are measured on.
-        """
-        matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
-        return cls(
-            width,
-            columns if matrix is None else on_device(matrix, device),
-            on_device(coordinates, device),
-            on_device(recipe.unit_signs(len(coordinates)), device),
-            on_device(np.ones(width, np.float32), device),
-            FRAMES[recipe.frame],
-            recipe if readers and recipe.frame == STREAM else None,
-        )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(width, k) of Z."""
-        if isinstance(self.matrix, slice):
-            return self.width, len(range(self.width)[self.matrix])
-        return self.width, self.matrix.shape[1]
-
-    @property
-    def sketched(self) -> int:
-        """K where Z is made of random signs, 0 where it is a part of the identity."""
-        return 0 if isinstance(self.matrix, slice) else self.matrix.shape[1]
-
-    def tile(self, tile: Tile) -> Tile:
-        """Return some hidden units with both of their rows in the frame."""
-        if self.frame is FRAMES[STREAM]:
-            return tile
-        gate = None if tile.gate is None else self.frame.rows(tile.gate)
-        return tile._replace(out=self.frame.rows(tile.out), inn=self.frame.rows(tile.inn), gate=gate)
-
-    def written(self, term: Term, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
-        """Return some rows of some units of a term's writer in the frame, (r, t); `mean` as in `Term.written`."""
-        if self.frame is FRAMES[STREAM]:
-            return term.written(rows, units, mean, scratch)
-        room = Scratch(len(term.writer) * len(mean), term.writer)
-        return self.frame.rows(term.written(slice(None), units, mean, room).mT).mT[rows]
-
-    def seen(self, rows: Tensor) -> Tensor:
-        """Return rows (t, width) @ Z, (t, k)."""
-        return rows[:, self.matrix] if isinstance(self.matrix, slice) else rows @ self.matrix
-
-    def centre(self, product: Array, identity: float, ones: float) -> None:
-        """Take (identity I + ones 11ᵀ) Z off a product (width, k), in place."""
-        if isinstance(self.matrix, slice):
-            _diagonal(product[self.matrix])[:] -= identity
-            product -= ones
-            return
-        matrix = on_host(self.matrix)
-        product -= identity * matrix + ones * matrix.sum(axis=0)
 
 
 Surveyed = Sequence[tuple[Term, Units]]
@@ -145,7 +64,7 @@ def summarise(branch: Iterable[Term], probes: Probes, recipe: Recipe, share: Sha
     ones = (total - trace) / (probes.width * (probes.width - 1)) if recipe.ones and probes.frame.ones else 0.0
     identity = trace / probes.width - ones
     probes.centre(product, identity, ones)
-    _diagonal(corner)[:] -= identity
+    diagonal(corner)[:] -= identity
     corner -= ones
     writes = written(surveyed, float(np.linalg.norm(weights)), norm)
     if not all(np.isfinite(value).all() for value in (product, corner, norm, writes)):
@@ -160,12 +79,6 @@ def _readers(surveyed: Sequence[Units], columns: int) -> Array:
     sums = [one for units in surveyed for one in units.sums]
     total: Array = np.sum(sums, axis=0, dtype=np.float32) if sums else np.zeros((0, columns), np.float32)
     return total if np.isfinite(total).all() else np.zeros_like(total)
-
-
-def _diagonal(matrix: Array) -> Array:
-    """The diagonal of a matrix as a view that can be written."""
-    diagonal: Array = np.einsum("ii->i", matrix[: len(matrix.T), : len(matrix)])
-    return diagonal
 
 
 def written(branch: Surveyed, total: float, norm: float) -> float:
@@ -209,3 +122,40 @@ def multiply(branch: Surveyed, probes: Probes, share: Share) -> tuple[Array, Arr
 
     share(write, targets)
     return on_host(product), on_host(corner)
+
+
+def cap(branch: Sequence[Units], limit: float, median: Literal["units", "norm"]) -> None:
+    """Scale every part above `limit` times the median norm down to that; dead parts do not count for the median.
+
+    The median of the norm is the size up to which parts make up half of all they add together: parts that add little
+    cannot move it, however many there are.
+    """
+    norms = np.concatenate([units.norm for units in branch])
+    alive = np.sort(norms[norms > 0])
+    most = limit * alive[_middle(alive, median)] if len(alive) else 0.0
+    for units in branch:
+        units.scale(np.divide(most, units.norm, out=np.ones_like(units.norm), where=units.norm > most))
+
+
+def _middle(alive: Vector, median: Literal["units", "norm"]) -> int:
+    """The place of the median among the sorted norms of parts that are not dead."""
+    if median == "units":
+        return (len(alive) - 1) // 2
+    half = np.cumsum(alive)
+    return min(int(np.searchsorted(half, half[-1] / 2)), len(alive) - 1)
+
+
+def unit_codes(branch: Sequence[Units]) -> UnitCodes:
+    """Return what the signature holds of the units of a branch; weights are shares of what all of them write."""
+    weights = np.concatenate([units.norm for units in branch])
+    total = weights.sum()
+    shares = weights / total if 0 < total < math.inf else np.zeros_like(weights)
+    return UnitCodes(
+        shares.astype(np.float32), *(_packed([getattr(units, row) for units in branch]) for row in UNIT_ROWS)
+    )
+
+
+def _packed(signs: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:
+    """Signs (u, n) as bytes; an incomplete last byte is left out, since its padding would agree in any two units."""
+    rows = np.concatenate(signs)
+    return np.packbits(rows[:, : len(rows.T) // 8 * 8], axis=1)

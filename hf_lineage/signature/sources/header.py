@@ -15,8 +15,8 @@ from hf_lineage.architecture.registry import MOST_LAYERS, PATHS
 from hf_lineage.errors import SignatureError, printable
 from hf_lineage.files import Stamp, read_into
 from hf_lineage.signature.recipe import READER_SUMS, ROWS, Recipe
-from hf_lineage.signature.stream import JOINED
 from hf_lineage.signature.values import PARTS, WIDEST
+from hf_lineage.signature.writers import JOINED
 
 FORMAT, VERSION = "hf-lineage signature", 3
 NUMPY: dict[str, np.dtype[Any]] = {

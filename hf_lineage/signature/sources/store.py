@@ -27,8 +27,8 @@ from hf_lineage.signature.sources.header import (
     read,
     stored_arrays,
 )
-from hf_lineage.signature.stream import JOINED
 from hf_lineage.signature.values import PARTS, PathSignature, Signature, UnitCodes
+from hf_lineage.signature.writers import JOINED
 
 LARGEST_HEADER = 2**20
 """Bytes; the header of a signature has some thousand."""

@@ -23,9 +23,9 @@ from hf_lineage.architecture import LayerSet, Layout
 from hf_lineage.architecture.registry import BRANCH_ROLES, PATHS, as_names, setting
 from hf_lineage.checkpoint import Checkpoint, single
 from hf_lineage.signature.recipe import Vector
+from hf_lineage.signature.stream.drawn_parts import MOST_DECODED, ROWS_READ, Draw, bounded
 from hf_lineage.signature.stream.unmeasured import Unmeasured
-from hf_lineage.signature.stream.writers import LARGEST
-from hf_lineage.signature.units import MOST_DECODED, ROWS_READ, Draw, bounded
+from hf_lineage.signature.writers import LARGEST
 
 USUAL = 0.75
 """The quantile of the sizes of token rows that counts as the size of the embedding: neither a few loud tokens that are

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hf_lineage.architecture import Layout
-from hf_lineage.architecture.registry import BRANCH_ROLES, PATHS, as_names
+from hf_lineage.architecture.registry import BRANCH_ROLES, MLP_READERS, PATHS, as_names
 from hf_lineage.checkpoint import Checkpoint, StoredTensor, as_stored, single
 from hf_lineage.signature.recipe import Vector
-from hf_lineage.signature.stream.writers import LARGEST
-from hf_lineage.signature.units import DECODED_EVERY, MOST_DECODED, READERS, ROWS_READ, Draw
+from hf_lineage.signature.stream.drawn_parts import DECODED_EVERY, MOST_DECODED, ROWS_READ, Draw
+from hf_lineage.signature.writers import LARGEST
 
 AT_ONCE = 2**12
 """Numbers of a matrix that are read at least, and of a vector at most, unless it has fewer."""
@@ -61,7 +61,7 @@ class Unmeasured:
     def _read_biases(self, path: str, layer: int) -> Iterator[str]:
         """The biases of the hidden units of a path, which are measured with its units: dead ones may have large."""
         for layer_set in self.layout.sets(path)[layer]:
-            readers = (layer_set.slots[role].tensor for role in READERS if role in layer_set.slots)
+            readers = (layer_set.slots[role].tensor for role in MLP_READERS if role in layer_set.slots)
             yield from (layer_set.biases[name] for name in readers if name in layer_set.biases)
 
     def _outside(self) -> Iterator[str]:

@@ -1,12 +1,5 @@
 from . import orthogonal_fit as orthogonal_fit
 from . import token_rows as token_rows
-from .contributions import Units as Units
-from .drawn_parts import DECODED_EVERY as DECODED_EVERY
-from .drawn_parts import MOST_DECODED as MOST_DECODED
-from .drawn_parts import READERS as READERS
-from .drawn_parts import ROWS_READ as ROWS_READ
-from .drawn_parts import Draw as Draw
-from .drawn_parts import bounded as bounded
 from .extraction import PATH as PATH
 from .extraction import Measured as Measured
 from .extraction import obstacle as obstacle
@@ -16,13 +9,6 @@ from .rows import Layers as Layers
 from .rows import UnitRows as UnitRows
 from .rows import cosines as cosines
 from .rows import likeness as likeness
-from .sample import Runs as Runs
-from .sample import Sample as Sample
-from .sample import fits as fits
-from .sample import sampled as sampled
-from .statistics import cap as cap
-from .statistics import survey as survey
-from .statistics import unit_codes as unit_codes
 from .subsample import MOST_KEPT as MOST_KEPT
 from .subsample import Keep as Keep
 from .subsample import heaviest as heaviest

@@ -12,12 +12,12 @@ import numpy as np
 from hf_lineage.architecture import Layout
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.signature.computing import Share, workers
-from hf_lineage.signature.products import Probes, Term, row_norms, tensors, terms, written
+from hf_lineage.signature.products import Probes, Term, row_norms, survey, tensors, terms, written
 from hf_lineage.signature.recipe import RECIPES, Array, Vector
-from hf_lineage.signature.stream import JOINED, Stream
+from hf_lineage.signature.stream import Stream
 from hf_lineage.signature.units.rows import UnitRows
-from hf_lineage.signature.units.statistics import survey
 from hf_lineage.signature.units.subsample import Keep, Numbers, everything, experts_of
+from hf_lineage.signature.writers import JOINED
 
 PATH = "mlp"
 """The path whose hidden units are compared."""

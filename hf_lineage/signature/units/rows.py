@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.signature.recipe import ROWS, Array, Vector
-from hf_lineage.signature.stream import JOINED
+from hf_lineage.signature.writers import JOINED
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.computing import InverseRoot, inverse_root
+from hf_lineage.signature.extraction import runs
 from hf_lineage.signature.recipe import Array, Vector, signs
-from hf_lineage.signature.units.sample import runs
 
 Numbers = NDArray[np.int64]
 FEWEST_TOKENS, MOST_TOKENS, SIDE_BY_SIDE = 2048, 8192, 64

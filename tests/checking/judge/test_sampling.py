@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from hf_lineage import Options, check, compare
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.report.formats import json
-from hf_lineage.signature.units import sample as sampling
+from hf_lineage.signature.extraction import sample as sampling
 from tests import models
 from tests.long import first_of
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.relation import derivation
-from hf_lineage.signature.units import sample as sampling
+from hf_lineage.signature.extraction import sample as sampling
 from tests import models
 from tests.adapters import trained
 from tests.checkpoint.formats.test_fp8 import blocks

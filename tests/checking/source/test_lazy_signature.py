@@ -9,9 +9,9 @@ from hf_lineage.checking.source.lazy_signature import Reading
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef
+from hf_lineage.signature.extraction.sample import Sample
 from hf_lineage.signature.sources import cache
 from hf_lineage.signature.sources.store import encode
-from hf_lineage.signature.units.sample import Sample
 from tests.models import WEIGHTS, tiny_llama
 
 LAYERS = 4

@@ -12,8 +12,9 @@ from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.evidence.units import inherited as module
 from hf_lineage.evidence.units.inherited import ALIKE, MOST, have_counterparts, inherited_units, together
 from hf_lineage.signature.computing.parallel import workers
-from hf_lineage.signature.products.residual import Probes, summarise
-from hf_lineage.signature.products.term import Term
+from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.probes import Probes
+from hf_lineage.signature.products.residual import summarise
 from hf_lineage.signature.recipe import RECIPES, random_stream
 from hf_lineage.signature.values import UnitCodes
 from tests.networks import stack

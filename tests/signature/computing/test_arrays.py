@@ -139,7 +139,7 @@ def test_a_term_is_moved_with_everything_that_its_tiles_are_made_of():
 WITHOUT_TORCH = """
 import sys
 import numpy as np
-from hf_lineage.signature import arrays
+from hf_lineage.signature.computing import arrays
 
 matrix, row = np.ones((3, 4), np.float32), np.zeros(2, np.int64)
 for one in (matrix, matrix.T):

@@ -93,7 +93,7 @@ def test_without_the_extra_gpu_the_cpu_does_everything(driver, monkeypatch, miss
 
 ASKED = """
 import sys
-from hf_lineage.signature import devices
+from hf_lineage.signature.computing import devices
 
 devices.DRIVERS = sys.argv[1:2]
 free = devices.budgets(*sys.argv[2:])

@@ -10,7 +10,7 @@ import pytest
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.registry.schema import Factorization
 from hf_lineage.signature.products.branches import terms
-from hf_lineage.signature.products.term import Term
+from hf_lineage.signature.products.matrix_product import Term
 from hf_lineage.signature.recipe import RECIPES, Array
 
 PAPER = RECIPES["paper"]

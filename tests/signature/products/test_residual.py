@@ -1,19 +1,26 @@
-"""Residuals: a branch capped, centred and seen through the probes, against the same done by hand on whole matrices."""
+"""Residuals: a branch capped, centred and seen through the probes, against the same done by hand on whole matrices.
+
+Nothing that writes little, and nothing that overflows, moves the cap.
+"""
 
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hf_lineage.signature.computing.parallel import linear_algebra, workers
-from hf_lineage.signature.products import residual, term
-from hf_lineage.signature.products.residual import Probes, summarise
-from hf_lineage.signature.products.term import Term
-from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.units.statistics import part_norms
+from hf_lineage.signature.products import matrix_product, residual
+from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.probes import Probes
+from hf_lineage.signature.products.residual import summarise, unit_codes
+from hf_lineage.signature.products.unit_statistics import part_norms
+from hf_lineage.signature.recipe import RECIPES, UNIT_SIGNS
 from tests.networks import stack
-from tests.terms import WIDTH, branch, capped, product, random
+from tests.properties import cases
+from tests.terms import WIDTH, branch, capped, product, random, surveyed, with_norms
 
 EXACT = {name: replace(recipe, probes=None, coordinates=4) for name, recipe in RECIPES.items()}
 
@@ -74,7 +81,7 @@ def test_gains_and_means_are_the_same_in_both_passes_however_large_the_tiles_are
     out, inn = (centre @ next(gains), next(gains) @ centre)
     m = sum(out @ t.writer.astype(np.float64) @ t.reader.astype(np.float64) @ inn for t in terms)
     for size in (1, 4, 64):
-        monkeypatch.setattr(term, "TILE", size * WIDTH)
+        monkeypatch.setattr(matrix_product, "TILE", size * WIDTH)
         monkeypatch.setattr(residual, "ROWS", size)
         monkeypatch.setattr(residual, "UNITS", size)
         found = block(terms, EXACT["paper"])
@@ -156,3 +163,76 @@ def test_one_unit_that_overflows_only_as_a_product_does_not_get_past_the_cap():
     assert np.isfinite(hidden.norm)
     cosine = float((hidden.sketch * shown.sketch).sum() / np.linalg.norm(hidden.sketch) / np.linalg.norm(shown.sketch))
     assert cosine > 0.7
+
+
+def test_a_unit_with_huge_weights_is_scaled_to_twice_the_median():
+    assert capped([with_norms([1.0, 1.0, 1.0, 2.0, 1000.0])]) == [1.0, 1.0, 1.0, 2.0, 2.0]
+
+
+def test_units_without_weight_do_not_count_for_the_median():
+    assert capped([with_norms([0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 30.0])]) == [0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 6.0]
+
+
+@pytest.mark.parametrize("median", ["units", "norm"])
+def test_a_branch_without_weight_stays_without(median):
+    assert capped([with_norms([0.0, 0.0, 0.0])], median) == [0.0, 0.0, 0.0]
+
+
+def test_the_median_is_taken_over_all_the_experts_together():
+    assert capped([with_norms([norm]) for norm in (1.0, 1.0, 1.0, 50.0)]) == [1.0, 1.0, 1.0, 2.0]
+
+
+def test_half_of_the_norm_lies_in_units_up_to_its_median():
+    # 1 + 1 + 2 + 3 of 14 is half.
+    assert capped([with_norms([1.0, 1.0, 2.0, 3.0, 7.0])], "norm") == [1.0, 1.0, 2.0, 3.0, 6.0]
+
+
+@pytest.mark.parametrize("small", [10, 1000])
+def test_units_that_write_little_move_the_median_of_the_norm_by_nothing_however_many_there_are(small):
+    large = [2.0, 2.0, 2.0, 5.0]
+    assert capped([with_norms([1e-6] * small + large)], "norm")[small:] == [2.0, 2.0, 2.0, 4.0]
+    assert capped([with_norms([1e-6] * small + large)], "units")[small:] == pytest.approx([2e-6] * 4)
+
+
+def test_splitting_a_unit_moves_the_median_of_the_norm_by_nothing_that_matters():
+    whole = capped([with_norms([1.0] * 100 + [50.0])], "norm")
+    split = capped([with_norms([1.0] * 99 + [0.01] * 100 + [50.0])], "norm")
+    assert (whole[-1], split[-1]) == (2.0, 2.0)
+
+
+@pytest.mark.parametrize("weight", [float("inf"), float("nan")])
+def test_a_unit_that_is_not_finite_is_not_capped_into_a_number(weight):
+    for median in ("units", "norm"):
+        assert not np.isfinite(capped([with_norms([1.0, 1.0, weight])], median)[-1])
+
+
+def test_codes_keep_what_share_of_the_layer_a_unit_writes_and_its_signs():
+    codes = unit_codes(surveyed(with_norms([1.0, 3.0]), with_norms([4.0])))
+    np.testing.assert_allclose(codes.weight, [0.125, 0.375, 0.5])
+    assert (codes.inner.shape, codes.outer.shape) == ((3, UNIT_SIGNS // 8), (3, UNIT_SIGNS // 8))
+
+
+def test_units_that_are_not_finite_write_no_share_of_anything():
+    assert unit_codes(surveyed(with_norms([1.0, float("inf")]))).weight.tolist() == [0.0, 0.0]
+
+
+@cases(60)
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32)
+)
+def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts, inner, outer, seed):
+    """Experts one after the other; bits that a byte were filled with would agree in any two units."""
+    random = np.random.default_rng(seed)
+    signs = {side: random.random((sum(counts), size)) < 0.5 for side, size in (("inner", inner), ("outer", outer))}
+    ends = np.cumsum(counts)[:-1]
+    parts = {side: np.split(rows, ends) for side, rows in signs.items()}
+    units = [
+        replace(units, **{side: rows[number] for side, rows in parts.items()})
+        for number, units in enumerate(surveyed(*(with_norms([1.0] * count) for count in counts)))
+    ]
+    codes = unit_codes(units)
+    for side, rows in signs.items():
+        whole = rows.shape[1] // 8 * 8
+        packed = getattr(codes, side)
+        assert packed.shape == (sum(counts), whole // 8)
+        np.testing.assert_array_equal(np.unpackbits(packed, axis=1), rows[:, :whole])

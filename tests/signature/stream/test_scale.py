@@ -8,9 +8,9 @@ from hf_lineage.checking.source.lazy_signature import stream_of
 from hf_lineage.checking.source.naming import locate
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.hub.reference import resolve
+from hf_lineage.signature.stream import drawn_parts
 from hf_lineage.signature.stream import scale as stream
-from hf_lineage.signature.stream.writers import LARGEST
-from hf_lineage.signature.units import drawn_parts
+from hf_lineage.signature.writers import LARGEST
 from tests.checkpoint.formats.test_mlx import released
 from tests.decoys import made
 from tests.gguf_models import KINDS, write

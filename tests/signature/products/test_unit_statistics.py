@@ -1,17 +1,15 @@
-"""What every unit adds to a branch, and the cap: nothing that writes little, and nothing that overflows, moves it."""
+"""What every unit adds to a branch: room for all that is kept, and scaling that neither invents nor hides a number."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from hf_lineage.signature.products.term import Inside, Rows
-from hf_lineage.signature.recipe import UNIT_SIGNS
-from hf_lineage.signature.units.statistics import part_norms, unit_codes, unit_dots
-from tests.properties import cases
-from tests.terms import WIDTH, branch, capped, random, surveyed, with_norms
+from hf_lineage.signature.products.matrix_product import Inside, Rows
+from hf_lineage.signature.products.probes import Probes
+from hf_lineage.signature.products.unit_statistics import Units, part_norms, unit_dots
+from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS
+from tests.terms import EXACT, WIDTH, branch, random, surveyed
 
 
 @pytest.mark.parametrize("count", [1, 7, 16, 40])
@@ -43,47 +41,6 @@ def test_the_norm_of_a_part_neither_overflows_nor_vanishes(size):
 
 def test_the_norm_of_a_part_without_weight_is_zero():
     assert part_norms(np.zeros((4, WIDTH), np.float32), random(4, WIDTH), 2).tolist() == [0.0, 0.0]
-
-
-def test_a_unit_with_huge_weights_is_scaled_to_twice_the_median():
-    assert capped([with_norms([1.0, 1.0, 1.0, 2.0, 1000.0])]) == [1.0, 1.0, 1.0, 2.0, 2.0]
-
-
-def test_units_without_weight_do_not_count_for_the_median():
-    assert capped([with_norms([0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 30.0])]) == [0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 6.0]
-
-
-@pytest.mark.parametrize("median", ["units", "norm"])
-def test_a_branch_without_weight_stays_without(median):
-    assert capped([with_norms([0.0, 0.0, 0.0])], median) == [0.0, 0.0, 0.0]
-
-
-def test_the_median_is_taken_over_all_the_experts_together():
-    assert capped([with_norms([norm]) for norm in (1.0, 1.0, 1.0, 50.0)]) == [1.0, 1.0, 1.0, 2.0]
-
-
-def test_half_of_the_norm_lies_in_units_up_to_its_median():
-    # 1 + 1 + 2 + 3 of 14 is half.
-    assert capped([with_norms([1.0, 1.0, 2.0, 3.0, 7.0])], "norm") == [1.0, 1.0, 2.0, 3.0, 6.0]
-
-
-@pytest.mark.parametrize("small", [10, 1000])
-def test_units_that_write_little_move_the_median_of_the_norm_by_nothing_however_many_there_are(small):
-    large = [2.0, 2.0, 2.0, 5.0]
-    assert capped([with_norms([1e-6] * small + large)], "norm")[small:] == [2.0, 2.0, 2.0, 4.0]
-    assert capped([with_norms([1e-6] * small + large)], "units")[small:] == pytest.approx([2e-6] * 4)
-
-
-def test_splitting_a_unit_moves_the_median_of_the_norm_by_nothing_that_matters():
-    whole = capped([with_norms([1.0] * 100 + [50.0])], "norm")
-    split = capped([with_norms([1.0] * 99 + [0.01] * 100 + [50.0])], "norm")
-    assert (whole[-1], split[-1]) == (2.0, 2.0)
-
-
-@pytest.mark.parametrize("weight", [float("inf"), float("nan")])
-def test_a_unit_that_is_not_finite_is_not_capped_into_a_number(weight):
-    for median in ("units", "norm"):
-        assert not np.isfinite(capped([with_norms([1.0, 1.0, weight])], median)[-1])
 
 
 def inside(expected, **said):
@@ -143,33 +100,69 @@ def test_a_head_is_weighed_by_what_it_writes():
     np.testing.assert_allclose(weighed.norm, whole.norm * 2 * part_norms(writes.writer.mT, writes.reader, 3), rtol=1e-6)
 
 
-def test_codes_keep_what_share_of_the_layer_a_unit_writes_and_its_signs():
-    codes = unit_codes(surveyed(with_norms([1.0, 3.0]), with_norms([4.0])))
-    np.testing.assert_allclose(codes.weight, [0.125, 0.375, 0.5])
-    assert (codes.inner.shape, codes.outer.shape) == ((3, UNIT_SIGNS // 8), (3, UNIT_SIGNS // 8))
+SCALED = ("seen", "corner", "trace", "total")
 
 
-def test_units_that_are_not_finite_write_no_share_of_anything():
-    assert unit_codes(surveyed(with_norms([1.0, float("inf")]))).weight.tolist() == [0.0, 0.0]
+def units(part=1, hidden=8):
+    (term,) = branch(hidden=hidden, part=part)
+    return surveyed(term)[0]
 
 
-@cases(60)
-@given(
-    st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2**32)
-)
-def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts, inner, outer, seed):
-    """Experts one after the other; bits that a byte were filled with would agree in any two units."""
-    random = np.random.default_rng(seed)
-    signs = {side: random.random((sum(counts), size)) < 0.5 for side, size in (("inner", inner), ("outer", outer))}
-    ends = np.cumsum(counts)[:-1]
-    parts = {side: np.split(rows, ends) for side, rows in signs.items()}
-    units = [
-        replace(units, **{side: rows[number] for side, rows in parts.items()})
-        for number, units in enumerate(surveyed(*(with_norms([1.0] * count) for count in counts)))
-    ]
-    codes = unit_codes(units)
-    for side, rows in signs.items():
-        whole = rows.shape[1] // 8 * 8
-        packed = getattr(codes, side)
-        assert packed.shape == (sum(counts), whole // 8)
-        np.testing.assert_array_equal(np.unpackbits(packed, axis=1), rows[:, :whole])
+@pytest.mark.parametrize("part", [1, 2, 4])
+def test_there_is_a_number_for_each_unit_and_a_norm_for_each_part(part):
+    (term,) = branch(hidden=8, part=part)
+    empty = Units.empty(term, Probes.of(EXACT, WIDTH))
+    assert empty.seen.shape == (8, WIDTH)
+    assert empty.corner.shape == (8, EXACT.coordinates)
+    assert {getattr(empty, name).shape for name in ("mean", "trace", "total", "spread", "centre")} == {(8,)}
+    assert empty.norm.shape == (8 // part,)
+    assert {empty.norm.dtype, empty.spread.dtype, empty.centre.dtype} == {np.dtype(np.float64)}
+
+
+def test_hidden_units_have_signs_of_both_sides_and_heads_of_their_product():
+    hidden, heads = units(), units(part=4)
+    assert (hidden.inner.shape, hidden.outer.shape) == ((8, UNIT_SIGNS), (8, UNIT_SIGNS))
+    few = min(EXACT.coordinates, HEAD_COORDINATES)
+    assert (heads.inner.shape, heads.outer.shape) == ((2, few**2), (2, 0))
+
+
+@pytest.mark.parametrize("part", [1, 4])
+def test_every_part_is_scaled_by_its_own_factor(part):
+    before, after = units(part), units(part)
+    factors = np.arange(1, 8 // part + 1) / 2
+    after.scale(factors)
+    np.testing.assert_allclose(after.norm, before.norm * factors)
+    each = np.repeat(factors.astype(np.float32), part)
+    for name in SCALED:
+        value = getattr(before, name)
+        expected = value * (each[:, None] if value.ndim > 1 else each)
+        np.testing.assert_allclose(getattr(after, name), expected, rtol=1e-6, err_msg=name)
+
+
+def test_a_negative_factor_turns_what_a_unit_adds_and_no_norm():
+    before, after = units(), units()
+    after.scale(np.full(8, -1.0))
+    assert np.array_equal(after.trace, -before.trace)
+    assert np.array_equal(after.norm, before.norm)
+
+
+def test_a_part_that_is_shut_adds_nothing_though_it_is_too_large_for_float32():
+    found = units()
+    for name in SCALED:
+        getattr(found, name)[0] = np.inf
+    found.norm[0] = 1e300
+    with np.errstate(invalid="ignore"):
+        found.scale(np.array([0.0] + [1.0] * 7))
+    assert all(not getattr(found, name)[0].any() for name in SCALED)
+    assert found.norm[0] == 0
+    assert all(np.isfinite(getattr(found, name)).all() for name in SCALED)
+
+
+@pytest.mark.parametrize("poison", [np.nan, np.inf])
+def test_weights_that_are_not_finite_cannot_be_scaled_away(poison):
+    found = units()
+    found.norm[3] = poison
+    with np.errstate(invalid="ignore"):
+        found.scale(np.zeros(8))
+    assert not np.isfinite(found.norm[3])
+    assert np.isfinite(found.norm).sum() == 7

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hf_lineage.signature.stream.writers import LARGEST, LOUD, USUAL, beside_base, writing
+from hf_lineage.signature.writers import LARGEST, LOUD, USUAL, beside_base, writing
 
 
 def which(writes, begins=0.0, beside=0.0):

@@ -14,7 +14,7 @@ from hf_lineage.errors import NothingToCompare, OptionError
 from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.computing import devices
-from hf_lineage.signature.extraction import Extraction, Residuals, extract_paths
+from hf_lineage.signature.extraction.whole import Extraction, Residuals, extract_paths
 from hf_lineage.signature.recipe import RECIPES
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_llama
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hf_lineage.signature.computing.parallel import alone
-from hf_lineage.signature.products import term
-from hf_lineage.signature.products.term import Rows, row_norms
+from hf_lineage.signature.products import matrix_product
+from hf_lineage.signature.products.matrix_product import Rows, row_norms
 from tests.terms import WIDTH, branch, random
 
 
@@ -41,13 +41,13 @@ def test_rows_are_measured_with_the_gain_folded_in_and_the_mean_removed():
 def test_rows_are_measured_alike_however_many_there_are_at_a_time(monkeypatch):
     rows = Rows(random(23, WIDTH), random(WIDTH, seed=1), centred=True)
     whole, _ = rows.measured(alone)
-    monkeypatch.setattr(term, "TILE", 4 * WIDTH)
+    monkeypatch.setattr(matrix_product, "TILE", 4 * WIDTH)
     np.testing.assert_allclose(rows.measured(alone)[0], whole, rtol=1e-7)
 
 
 @pytest.mark.parametrize("size", [1, 3, 64])
 def test_tiles_hold_every_unit_once_and_whole_parts(monkeypatch, size):
-    monkeypatch.setattr(term, "TILE", size * WIDTH)
+    monkeypatch.setattr(matrix_product, "TILE", size * WIDTH)
     (heads,) = branch(hidden=12, part=3)
     tiles = [(tile.units, tile.out.copy()) for tile in heads.tiles()]
     assert [unit for units, _ in tiles for unit in range(12)[units]] == list(range(12))
@@ -63,7 +63,7 @@ def test_nothing_is_measured_inside_an_activation_that_nobody_names():
 @pytest.mark.parametrize("rows", [None, Rows(random(8, WIDTH, seed=9), random(WIDTH, seed=3))])
 def test_what_is_inside_an_activation_is_the_reader_unless_other_rows_are_named(rows):
     (plain,) = branch(hidden=8)
-    named = replace(plain, inside=term.Inside(lambda spread, centre: spread, rows))
+    named = replace(plain, inside=matrix_product.Inside(lambda spread, centre: spread, rows))
     norms = np.concatenate([tile.inside[0] for tile in named.tiles()])
     inside = plain.reader if rows is None else rows.stored * rows.gain
     np.testing.assert_allclose(norms, lengths(inside), rtol=1e-6)

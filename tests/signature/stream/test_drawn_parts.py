@@ -11,7 +11,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.lazy_signature import stream_of
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.units.drawn_parts import Draw
+from hf_lineage.signature.stream.drawn_parts import Draw
 from tests.decoys import made
 from tests.models import WEIGHTS, tiny_llama
 from tests.quantizing import repacked

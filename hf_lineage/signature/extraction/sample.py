@@ -22,7 +22,7 @@ from hf_lineage.architecture import Heads, LayerSet, Layout
 from hf_lineage.architecture.registry import PATHS
 from hf_lineage.checkpoint import Checkpoint, StoredTensor
 from hf_lineage.signature.computing import alone, workers
-from hf_lineage.signature.extraction import empty, put
+from hf_lineage.signature.extraction.whole import empty, put
 from hf_lineage.signature.products import Probes, Rows, Term, by_rows, summarise, terms
 from hf_lineage.signature.recipe import Recipe, random_stream
 from hf_lineage.signature.values import PathSignature, Sampled, UnitCodes

@@ -1,11 +1,11 @@
-"""Survey: what every hidden unit or head of a term adds to M: its size, its direction and its activity."""
+"""Unit statistics: what every hidden unit or head of a term adds to M: its size, its direction and its activity."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +22,82 @@ from hf_lineage.signature.computing import (
     largest,
     on_host,
 )
-from hf_lineage.signature.products import UNITS, Term, Tile, pieces, row_norms
-from hf_lineage.signature.recipe import HEAD_COORDINATES, ROWS, UNIT_SIGNS, Array, Vector
-from hf_lineage.signature.units.contributions import ProbeView, Units
-from hf_lineage.signature.values import UnitCodes
+from hf_lineage.signature.products.matrix_product import UNITS, Term, Tile, pieces, row_norms
+from hf_lineage.signature.products.probes import Probes
+from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Vector
 
 BLOCK = 8
 """Hidden units whose inner products are read off one square product."""
 
 
-def survey(term: Term, probes: ProbeView, share: Share) -> Units:
+@dataclass(frozen=True)
+class Units:
+    """What every hidden unit of a term adds to M: what is multiplied on its device, all else as arrays of NumPy."""
+
+    seen: Tensor
+    """(h, k): inn Z."""
+    corner: Tensor
+    """(h, m): inn[:, S]."""
+    mean: Tensor
+    """(h,): the mean that centring subtracts from its column of the writer."""
+    trace: Array
+    """(h,): its share of tr M."""
+    total: Array
+    """(h,): its share of 1ᵀ M 1."""
+    norm: Vector
+    """(h / part,): ‖C_g‖_F of every part C_g = out_g @ inn_g."""
+    spread: Vector
+    """(h,): the norm of the row inside the activation."""
+    centre: Vector
+    """(h,): what β of the norm in front adds to the input of the activation."""
+    inner: NDArray[np.bool_]
+    """(h / part, signs): whether random sums of its reader, or entries of a head's product, are positive."""
+    outer: NDArray[np.bool_]
+    """(h / part, signs): the same of its writer; no signs for heads."""
+    gate: NDArray[np.bool_]
+    """(h / part, signs): the same of its gate; no signs where it has none."""
+    sums: list[Array]
+    """(g, k): random sums of the rows of the reader as it is stored, seen through the probes, if they are asked for."""
+
+    @classmethod
+    def empty(cls, term: Term, probes: Probes) -> Units:
+        """Return the units of a term with uninitialised values."""
+        hidden, parts = len(term.reader), len(term.reader) // term.part
+        _, columns = probes.shape
+        size = len(probes.coordinates)
+        inner, outer = (UNIT_SIGNS, UNIT_SIGNS) if term.part == 1 else (min(size, HEAD_COORDINATES) ** 2, 0)
+        return cls(
+            seen=empty((hidden, columns), term.writer),
+            corner=empty((hidden, size), term.writer),
+            mean=empty((hidden,), term.writer),
+            trace=np.empty(hidden, np.float32),
+            total=np.empty(hidden, np.float32),
+            norm=np.empty(parts),
+            spread=np.empty(hidden),
+            centre=np.empty(hidden),
+            inner=np.empty((parts, inner), np.bool_),
+            outer=np.empty((parts, outer), np.bool_),
+            gate=np.empty((parts, UNIT_SIGNS if term.gate else 0), np.bool_),
+            sums=[],
+        )
+
+    def scale(self, factors: Vector) -> None:
+        """Multiply every part by its own factor (h / part,); 0 gives 0 even for a part too large for float32.
+
+        Weights that are not finite cannot be scaled away: the norm stays not finite.
+        """
+        per_unit = np.repeat(factors.astype(np.float32), len(self.trace) // len(factors))
+        closed = np.flatnonzero(per_unit == 0).tolist()
+        for value in (self.seen, self.corner):
+            value *= beside(per_unit[:, None], value)
+            value[closed] = 0
+        for share in (self.trace, self.total):
+            share *= per_unit
+            share[closed] = 0
+        np.multiply(self.norm, abs(factors), out=self.norm)
+
+
+def survey(term: Term, probes: Probes, share: Share) -> Units:
     """Return what every hidden unit of a term adds to M: the one pass over its reader, the first over its writer."""
     units = Units.empty(term, probes)
     stored = empty(units.seen.shape, term.writer) if probes.readers else None
@@ -76,7 +142,7 @@ def _norms(term: Term, tile: Tile) -> Vector:
     return readers * row_norms(tile.out)
 
 
-def _direct(units: Units, parts: slice, tile: Tile, probes: ProbeView) -> None:
+def _direct(units: Units, parts: slice, tile: Tile, probes: Probes) -> None:
     """Record the signs of a tile's parts: of random sums of their readers or, for heads, of products' entries."""
     coordinates = probes.coordinates
     if units.outer.shape[1]:
@@ -92,7 +158,7 @@ def _direct(units: Units, parts: slice, tile: Tile, probes: ProbeView) -> None:
     units.inner[parts] = on_host(out.mT @ inn > 0).reshape(count, -1)
 
 
-def _outer(term: Term, units: Units, probes: ProbeView, chosen: Iterator[slice]) -> None:
+def _outer(term: Term, units: Units, probes: Probes, chosen: Iterator[slice]) -> None:
     """Record the signs of random sums of the writers of some hidden units, from a few rows of the writer."""
     coordinates = probes.coordinates
     scratch = Scratch(len(coordinates) * min(len(term.reader), UNITS), term.writer)
@@ -167,38 +233,3 @@ def part_norms(out: Tensor, inn: Tensor, part: int) -> Vector:
         sizes.append(size)
     squares = on_host((grams[0] * grams[1]).sum(axis=(1, 2))).astype(np.float64)
     return np.sqrt(np.maximum(squares, 0)) * sizes[0] * sizes[1]
-
-
-def cap(branch: Sequence[Units], limit: float, median: Literal["units", "norm"]) -> None:
-    """Scale every part above `limit` times the median norm down to that; dead parts do not count for the median.
-
-    The median of the norm is the size up to which parts make up half of all they add together: parts that add little
-    cannot move it, however many there are.
-    """
-    norms = np.concatenate([units.norm for units in branch])
-    alive = np.sort(norms[norms > 0])
-    most = limit * alive[_middle(alive, median)] if len(alive) else 0.0
-    for units in branch:
-        units.scale(np.divide(most, units.norm, out=np.ones_like(units.norm), where=units.norm > most))
-
-
-def _middle(alive: Vector, median: Literal["units", "norm"]) -> int:
-    """The place of the median among the sorted norms of parts that are not dead."""
-    if median == "units":
-        return (len(alive) - 1) // 2
-    half = np.cumsum(alive)
-    return min(int(np.searchsorted(half, half[-1] / 2)), len(alive) - 1)
-
-
-def unit_codes(branch: Sequence[Units]) -> UnitCodes:
-    """Return what the signature holds of the units of a branch; weights are shares of what all of them write."""
-    weights = np.concatenate([units.norm for units in branch])
-    total = weights.sum()
-    shares = weights / total if 0 < total < math.inf else np.zeros_like(weights)
-    return UnitCodes(shares.astype(np.float32), *(_packed([getattr(units, row) for units in branch]) for row in ROWS))
-
-
-def _packed(signs: Sequence[NDArray[np.bool_]]) -> NDArray[np.uint8]:
-    """Signs (u, n) as bytes; an incomplete last byte is left out, since its padding would agree in any two units."""
-    rows = np.concatenate(signs)
-    return np.packbits(rows[:, : len(rows.T) // 8 * 8], axis=1)

@@ -10,10 +10,10 @@ from safetensors.torch import load_file
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.extraction import extract_paths
+from hf_lineage.signature.extraction import sample as sampling
+from hf_lineage.signature.extraction.sample import Sample, fits, indices, runs, sampled
+from hf_lineage.signature.extraction.whole import extract_paths
 from hf_lineage.signature.recipe import RECIPES
-from hf_lineage.signature.units import sample as sampling
-from hf_lineage.signature.units.sample import Sample, fits, indices, runs, sampled
 from hf_lineage.signature.values import Sampled
 from tests import models
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_gpt2, tiny_llama

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.architecture import KERNEL, LayerSet, Layout, turned
-from hf_lineage.architecture.registry import Slot
+from hf_lineage.architecture.registry import MLP_READERS, Slot
 from hf_lineage.checkpoint import Checkpoint, StoredTensor, single
 from hf_lineage.signature.products import gain, unpacked
 from hf_lineage.signature.recipe import Vector, random_stream
-from hf_lineage.signature.stream import LARGEST
+from hf_lineage.signature.writers import LARGEST
 
 ROWS_READ, PLACES = 16, 4
 """How many rows of a matrix are read, and of how many heads, or from how many places among hidden units."""
@@ -28,8 +28,6 @@ OF_WIDTH = 16
 DECODED_EVERY = 8
 """Matrices that have to be decoded as a whole are read of one set in so many, and only if they are not too large."""
 MOST_DECODED = 2**26
-READERS = ("up", "gate")
-"""The roles of an MLP that read the stream; of attention values alone are carried into it."""
 SQUARED = 0.5
 """About E[act(z)²] / E[z²] of usual activations."""
 NORM_EPSILON = 1e-6
@@ -73,7 +71,7 @@ class Draw:
     seed: int
 
     def parts(self, layer_set: LayerSet) -> Parts:
-        """A few heads, or a few hidden units, that are drawn."""
+        """A few heads, or a few hidden units, that are drawn; of attention values alone are carried into the stream."""
         attention = "value" in layer_set.slots
         heads = layer_set.heads["value" if attention else "up"]
         writer = layer_set.slots["output" if attention else "down"]
@@ -81,7 +79,7 @@ class Draw:
         drawn = self.runs(f"{writer.tensor} parts", heads.count, 1 if attention else each)
         chosen = np.concatenate([np.arange(run.start, run.stop) for run in drawn])
         if not attention:
-            readers = tuple(self._reads(layer_set, role, chosen) for role in READERS if role in layer_set.slots)
+            readers = tuple(self._reads(layer_set, role, chosen) for role in MLP_READERS if role in layer_set.slots)
             return Parts(readers, Lines(layer_set, writer, chosen, 1), len(chosen), heads.count)
         served = layer_set.heads["query"].count // heads.count * heads.size
         first = self.number(f"{writer.tensor} row", max(heads.size - each, 0) + 1)

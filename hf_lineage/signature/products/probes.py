@@ -1,0 +1,101 @@
+"""Probes: what a branch product is multiplied with, and the coordinates on which the permutation test runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hf_lineage.signature.computing import CPU, Device, Scratch, Tensor, on_device, on_host
+from hf_lineage.signature.products.matrix_product import Term, Tile
+from hf_lineage.signature.recipe import Array, Recipe
+from hf_lineage.signature.recipe_table import FRAMES, STREAM, Frame
+
+
+@dataclass(frozen=True)
+class Probes:
+    """The probes of a recipe, on one device.
+
+    Z (width, k), or some columns of the identity; S (m,); and signs (m, UNIT_SIGNS) for what its units read and write.
+    """
+
+    width: int
+    """The dimension of the frame."""
+    matrix: Tensor | slice
+    coordinates: Tensor
+    signs: Tensor
+    ones: Tensor
+    """(width,)"""
+    frame: Frame = FRAMES[STREAM]
+    readers: Recipe | None = None
+    """The recipe by which rows of readers are summed; None where nobody asks for their sums."""
+
+    @classmethod
+    def of(
+        cls,
+        recipe: Recipe,
+        width: int,
+        device: Device = CPU,
+        columns: slice = slice(None),
+        most: int | None = None,
+        readers: bool = False,
+    ) -> Probes:
+        """Return a recipe's probes on a device; in exact mode those columns of the identity. S has at most `most`.
+
+        With `readers` they also make the sums that the shares of a merge are measured on.
+        """
+        matrix, coordinates = recipe.probe_matrix(width), recipe.test_coordinates(width, most)
+        return cls(
+            width,
+            columns if matrix is None else on_device(matrix, device),
+            on_device(coordinates, device),
+            on_device(recipe.unit_signs(len(coordinates)), device),
+            on_device(np.ones(width, np.float32), device),
+            FRAMES[recipe.frame],
+            recipe if readers and recipe.frame == STREAM else None,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(width, k) of Z."""
+        if isinstance(self.matrix, slice):
+            return self.width, len(range(self.width)[self.matrix])
+        return self.width, self.matrix.shape[1]
+
+    @property
+    def sketched(self) -> int:
+        """K where Z is made of random signs, 0 where it is a part of the identity."""
+        return 0 if isinstance(self.matrix, slice) else self.matrix.shape[1]
+
+    def tile(self, tile: Tile) -> Tile:
+        """Return some hidden units with both of their rows in the frame."""
+        if self.frame is FRAMES[STREAM]:
+            return tile
+        gate = None if tile.gate is None else self.frame.rows(tile.gate)
+        return tile._replace(out=self.frame.rows(tile.out), inn=self.frame.rows(tile.inn), gate=gate)
+
+    def written(self, term: Term, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
+        """Return some rows of some units of a term's writer in the frame, (r, t); `mean` as in `Term.written`."""
+        if self.frame is FRAMES[STREAM]:
+            return term.written(rows, units, mean, scratch)
+        room = Scratch(len(term.writer) * len(mean), term.writer)
+        return self.frame.rows(term.written(slice(None), units, mean, room).mT).mT[rows]
+
+    def seen(self, rows: Tensor) -> Tensor:
+        """Return rows (t, width) @ Z, (t, k)."""
+        return rows[:, self.matrix] if isinstance(self.matrix, slice) else rows @ self.matrix
+
+    def centre(self, product: Array, identity: float, ones: float) -> None:
+        """Take (identity I + ones 11ᵀ) Z off a product (width, k), in place."""
+        if isinstance(self.matrix, slice):
+            diagonal(product[self.matrix])[:] -= identity
+            product -= ones
+            return
+        matrix = on_host(self.matrix)
+        product -= identity * matrix + ones * matrix.sum(axis=0)
+
+
+def diagonal(matrix: Array) -> Array:
+    """Return the diagonal of a matrix as a view that can be written."""
+    diagonal: Array = np.einsum("ii->i", matrix[: len(matrix.T), : len(matrix)])
+    return diagonal
