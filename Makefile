@@ -20,7 +20,7 @@ GROOVYLINT := npm-groovy-lint@15.2.0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo space test test-long test-all coverage fuzz lint docs site screenshots bench pins clean
+.PHONY: help demo space test test-long test-all coverage fuzz lint faces docs site screenshots bench pins clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  \1	/p' Makefile
@@ -78,6 +78,11 @@ lint: $(VENV)/.lint ## run the linters and the type checker
 	@if command -v npx > /dev/null && command -v java > /dev/null; then set -x; \
 	  npx --yes $(GROOVYLINT) --noserver --failon error --path examples/jenkins --files '**/Jenkinsfile'; \
 	  else echo "There is no npm or no java, so npm-groovy-lint is left out; CI has it" >&2; fi
+
+faces: $(VENV)/.lint ## write anew what each folder of the package offers to the others
+	@$(BIN)/python -m tools.faces
+	@$(BIN)/ruff check --quiet --fix
+	@$(BIN)/ruff format --quiet
 
 docs: $(VENV)/.test ## write anew what a program writes of README.md and the pages in docs/
 	@$(BIN)/python -m tools.notebook
