@@ -11,6 +11,7 @@ import pytest
 from hf_lineage import Options, check
 from hf_lineage.architecture.registry.lookups import registry_root
 from hf_lineage.errors import OptionError
+from hf_lineage.running import proof
 from tests.conformance import tiny_model
 from tests.invoking import lineage
 from tests.models import card, edit_json, family, fine_tuned, spoil, tiny_llama
@@ -214,6 +215,7 @@ def test_the_trust_file_may_name_the_folder(hub, tmp_path):
 
 def test_a_proof_without_its_packages_says_what_to_install(unlisted, monkeypatch):
     monkeypatch.setitem(sys.modules, "hf_lineage.running.proof.proving", None)
+    monkeypatch.delitem(vars(proof), "prove", raising=False)
     refused = lineage(*unlisted[2])
     assert (refused.code, "pip install 'hf-lineage[prove] @ git+" in refused.error) == (2, True)
 

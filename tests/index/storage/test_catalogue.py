@@ -79,7 +79,7 @@ def test_a_model_whose_signature_is_gone_is_passed_over_and_does_not_count_as_ad
 
 KILLED = """
 import os, signal, sys
-from hf_lineage.index import catalogue
+from hf_lineage.index.storage import catalogue
 from hf_lineage.signature.sources.store import load_signature
 write, written = catalogue.write_atomically, []
 

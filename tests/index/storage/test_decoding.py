@@ -50,7 +50,7 @@ def test_the_process_has_limits_and_keeps_what_is_printed_out_of_its_frames(tmp_
     (tmp_path / "shard").write_bytes(three())
     request = json.dumps({"file": str(tmp_path / "shard"), "columns": COLUMNS, "longest": 400}).encode()
     code = (
-        "import os, resource\nfrom hf_lineage.index import decoding\nplain = decoding.answer\n"
+        "import os, resource\nfrom hf_lineage.index.storage import decoding\nplain = decoding.answer\n"
         "def answer(*arguments):\n    plain(*arguments)\n    os.write(1, b'printed')\n"
         "    limits = [resource.getrlimit(getattr(resource, 'RLIMIT_' + name))[0] for name in ('AS', 'CORE')]\n"
         "    os.write(2, repr(limits).encode())\n"
