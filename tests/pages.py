@@ -11,7 +11,7 @@ from hf_lineage.evidence.evaluation import judge
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
 from hf_lineage.evidence.nulls.permutation import PermutationNull
 from hf_lineage.evidence.paths.comparison import Comparison, assign
-from hf_lineage.evidence.verdict import Evidence, Unverifiable
+from hf_lineage.evidence.verdict import Evidence, Kind, Verdict
 from tests.example_evidence import inheriting, nulls
 
 START = "<script>window.hacked = 1</script><img src=x onerror='window.hacked=1'>\"'></style></title>`a`|b|"
@@ -60,6 +60,6 @@ def hostile_report(name):
     null = EmpiricalNull({name: 0.01}, name)
     claims = (
         row(name, name, (name, name), name, mlp=measured(), value_output=measured(empirical=null)),
-        Row(Claim(name, name, (name,)), Unverifiable(f"a reason: {name}"), name),
+        Row(Claim(name, name, (name,)), Verdict(Kind.UNVERIFIABLE, f"a reason: {name}"), name),
     )
     return report(*claims, model=name, commit=name, conflicts=(name,), options=Options(nulls=(name,)))

@@ -21,7 +21,7 @@ from hf_lineage.action.inputs import Card, Inputs, read_inputs
 from hf_lineage.checking.source import is_path, locate
 from hf_lineage.claims import read_claims
 from hf_lineage.errors import LineageError, NoModelError, printable
-from hf_lineage.evidence import ExitCode, Unverifiable
+from hf_lineage.evidence import ExitCode, Kind
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.policy import status
 from hf_lineage.report.formats import markdown
@@ -172,7 +172,7 @@ def _failed(environ: Environment, problem: str) -> int:
 
 def _without_model(environ: Environment, problem: str) -> int:
     """Report a repository that holds no model where no outcome fails the step: it is unverifiable, and no error."""
-    _set(environ, {"verdict": Unverifiable.kind.word, "verified": "false"})
+    _set(environ, {"verdict": Kind.UNVERIFIABLE.word, "verified": "false"})
     if summary := environ.get("GITHUB_STEP_SUMMARY"):
         runner.add_summary(Path(summary), f"### Lineage is unverifiable\n\n{markdown.paragraph(problem)}\n")
     _say(runner.command("warning", problem, title="Lineage is unverifiable"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hf_lineage.checking import Report
 from hf_lineage.errors import CardError, printable
-from hf_lineage.evidence import Unverifiable
+from hf_lineage.evidence import Kind
 from hf_lineage.hub import client
 from hf_lineage.report.record import FILE, Record
 
@@ -15,7 +15,7 @@ def refuse_to_forget(old: Record | None, report: Report) -> None:
         return
     verified = {claim.base for claim in old.claims if claim.verified}
     for row in report.rows:
-        if row.claim.base in verified and isinstance(row.verdict, Unverifiable):
+        if row.claim.base in verified and row.verdict.kind is Kind.UNVERIFIABLE:
             raise CardError(
                 f"{printable(row.claim.base, 200)} was verified, says {FILE}, and cannot be read while HF_HUB_OFFLINE "
                 "forbids any request; unset it, so that the record is not lost"

@@ -45,7 +45,7 @@ from hf_lineage.checking.source import (
 )
 from hf_lineage.claims import Claim, Claims, read_claims, stated
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import verdict
+from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
@@ -112,7 +112,7 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
     """Return the report on a repository that holds no model: every claim is UNVERIFIABLE."""
     declared = read_claims(source)
-    rows = tuple(Row(claim, verdict.Unverifiable(reason)) for claim in declared.claims)
+    rows = tuple(Row(claim, Verdict(Kind.UNVERIFIABLE, reason)) for claim in declared.claims)
     return Report(model, source.commit, rows, declared.conflicts, ordered(options), source, declared.notes)
 
 
@@ -147,7 +147,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
     claim, began = Claim(a, None, NAMED), now()
 
     @functools.cache
-    def opened(part: str) -> OpenedModel | verdict.Verdict:
+    def opened(part: str) -> OpenedModel | Verdict:
         return attempt(lambda: open_model(counterpart(base, part), options, is_base=True), NothingToCompare)
 
     def compared(b: str, source: RepoRef | Signature) -> Report:

@@ -16,7 +16,7 @@ from hf_lineage.checking.results import NAMED, VERDICTS, Row
 from hf_lineage.checking.source import CONFIG, locate, located, part_of
 from hf_lineage.claims import Claim, read_claims
 from hf_lineage.errors import LineageError, OptionError, printable
-from hf_lineage.evidence import ExitCode, Unverifiable
+from hf_lineage.evidence import ExitCode, Kind, Verdict
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
@@ -102,8 +102,8 @@ def _judged(a: str, pair: Report, compared: Compared, named: _Named) -> Control:
     except OptionError:
         raise
     except LineageError as error:
-        kind = next((verdict for expected, verdict in VERDICTS.items() if isinstance(error, expected)), Unverifiable)
-        row = Row(Claim(a, None, NAMED), kind(str(error)))
+        kind = next((kind for expected, kind in VERDICTS.items() if isinstance(error, expected)), Kind.UNVERIFIABLE)
+        row = Row(Claim(a, None, NAMED), Verdict(kind, str(error)))
         return Control(Report(named.name, None, (row,), (), pair.options), named.independent)
 
 

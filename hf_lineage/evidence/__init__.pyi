@@ -1,4 +1,3 @@
-from . import verdict as verdict
 from .criteria import MINIMUM_EFFECT as MINIMUM_EFFECT
 from .criteria import Criteria as Criteria
 from .evaluation import evaluate as evaluate
@@ -14,11 +13,5 @@ from .procedure import Procedure as Procedure
 from .verdict import SEVERITY as SEVERITY
 from .verdict import Evidence as Evidence
 from .verdict import ExitCode as ExitCode
-from .verdict import Incompatible as Incompatible
-from .verdict import Inconclusive as Inconclusive
 from .verdict import Kind as Kind
-from .verdict import Related as Related
-from .verdict import Unreadable as Unreadable
-from .verdict import Unrelated as Unrelated
-from .verdict import Unverifiable as Unverifiable
 from .verdict import Verdict as Verdict

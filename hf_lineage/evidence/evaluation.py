@@ -8,14 +8,7 @@ from dataclasses import replace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.paths import measure
 from hf_lineage.evidence.units import Inherited, together
-from hf_lineage.evidence.verdict import (
-    Evidence,
-    Inconclusive,
-    Kind,
-    Related,
-    Unrelated,
-    Verdict,
-)
+from hf_lineage.evidence.verdict import Evidence, Kind, Verdict
 from hf_lineage.signature import Signature
 
 CHANCE = 0.1
@@ -46,9 +39,9 @@ def evaluate(base: Signature, candidate: Signature, criteria: Criteria) -> Verdi
 def reserved(outcome: Verdict, reservations: Iterable[str]) -> Verdict:
     """Return a verdict on two models, INCONCLUSIVE where a reservation about either forbids to verify or contradict."""
     reasons = tuple(dict.fromkeys(reservations))
-    if not reasons or not isinstance(outcome, Related | Unrelated):
+    if not reasons or not (outcome.is_related or outcome.kind is Kind.UNRELATED):
         return outcome
-    return Inconclusive("; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
+    return Verdict(Kind.INCONCLUSIVE, "; ".join(reasons), outcome.evidence, outcome.by_path, framed=outcome.framed)
 
 
 def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
@@ -57,17 +50,17 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
     Of several RELATED paths the weakest kind counts: a model of which only the attention was copied is related in part.
     """
     singles = {path: judge_path(measured, criteria) for path, measured in evidence.items()}
-    related = [single for single in singles.values() if isinstance(single, Related)]
+    related = [single for single in singles.values() if single.is_related]
     if related:
         weakest = max(related, key=lambda single: list(Kind).index(single.kind))
-        others = [path for path, single in singles.items() if not isinstance(single, Related)]
+        others = [path for path, single in singles.items() if not single.is_related]
         if others and weakest.kind is Kind.RELATED:
             weakest = _related(Kind.IN_PART, f"nothing shows along {', '.join(others)}", criteria)
         return replace(weakest, evidence=evidence, by_path=singles)
     for single in singles.values():
-        if isinstance(single, Inconclusive):
+        if single.kind is Kind.INCONCLUSIVE:
             return replace(single, evidence=evidence, by_path=singles)
-    return Unrelated("", evidence, singles)
+    return Verdict(Kind.UNRELATED, "", evidence, singles)
 
 
 def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
@@ -76,30 +69,33 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
     usable, layers = int(comparison.usable.sum()), len(comparison.usable)
     for who, numbers in zip(("base", "candidate"), measured.not_finite, strict=True):
         if numbers:
-            return Inconclusive(f"weights in {named(numbers)} of the {who} are not finite, or too large for float32")
+            return Verdict(
+                Kind.INCONCLUSIVE, f"weights in {named(numbers)} of the {who} are not finite, or too large for float32"
+            )
     if usable * 2 <= layers or not layers:
-        return Inconclusive(f"only {usable} of {layers} layers hold weights that are not zero")
+        return Verdict(Kind.INCONCLUSIVE, f"only {usable} of {layers} layers hold weights that are not zero")
     for who, idle in zip(("base", "candidate"), measured.idle, strict=True):
         if idle:
-            return Inconclusive(IDLE.format(who))
+            return Verdict(Kind.INCONCLUSIVE, IDLE.format(who))
     if deciding is None:
-        return Inconclusive(measured.nulls[-1].objection)
+        return Verdict(Kind.INCONCLUSIVE, measured.nulls[-1].objection)
     if measured.p_value > criteria.alpha or not all(null.admits for null in measured.nulls if null is not deciding):
-        return Unrelated()
+        return Verdict(Kind.UNRELATED)
     # The test coordinates have no sketch error, and the score covers more than the test coordinates: both have to pass.
     if min(comparison.score, measured.permutation.effect) < criteria.minimum_effect:
-        return Inconclusive(
+        return Verdict(
+            Kind.INCONCLUSIVE,
             f"significant, but the score is less than {criteria.minimum_effect:g} above chance; "
-            "a shared initialisation, distant ancestry or training on hidden states can do that"
+            "a shared initialisation, distant ancestry or training on hidden states can do that",
         )
     return kind_of(measured, criteria)
 
 
-def kind_of(measured: Evidence, criteria: Criteria) -> Related:
+def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
     """Return the kind of RELATED, by how much of what the candidate's units write is inherited."""
     inherited = measured.inherited
     if inherited is None:
-        return _related(Kind.UNMEASURED, "the stored signature holds no units; extract it again", criteria)
+        return _related(Kind.BASIS_ONLY, "a signature holds no units, so that none is known to be inherited", criteria)
     if inherited.interval[0] > criteria.min_share:
         return _related(Kind.RELATED, "", criteria)
     candidate = measured.layers[1]
@@ -124,9 +120,9 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
     Each of n parents must have given at least 1/(2n) of what the merge's units write, and all together more than is
     asked of one base. What several parents have in common counts once, or naming copies of one parent would verify it.
     """
-    related = [verdict for verdict in verdicts if isinstance(verdict, Related)]
+    related = [verdict for verdict in verdicts if verdict.is_related]
     paths = {tuple(verdict.evidence) for verdict in related}
-    counted = all(verdict.kind not in (Kind.UNMEASURED, Kind.INDIRECT) and not verdict.framed for verdict in related)
+    counted = all(verdict.kind is not Kind.INDIRECT and not verdict.framed for verdict in related)
     if len(related) < len(verdicts) or len(verdicts) < 2 or len(paths) != 1 or not counted:
         return list(verdicts)
     if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):
@@ -146,9 +142,9 @@ def _parents(measured: Sequence[Evidence], min_share: float) -> bool:
     return one or (everything is not None and everything.interval[0] > min_share)
 
 
-def _as_parent(verdict: Related, reason: str) -> Related:
+def _as_parent(verdict: Verdict, reason: str) -> Verdict:
     by_path = {
-        path: replace(single, kind=Kind.RELATED, reason=reason) if isinstance(single, Related) else single
+        path: replace(single, kind=Kind.RELATED, reason=reason) if single.is_related else single
         for path, single in verdict.by_path.items()
     }
     return replace(verdict, kind=Kind.RELATED, reason=reason, by_path=by_path)
@@ -175,5 +171,5 @@ def spans(numbers: Sequence[int]) -> str:
     return ", ".join(str(start) if start == end else f"{start}-{end}" for start, end in pairs)
 
 
-def _related(kind: Kind, reason: str, criteria: Criteria) -> Related:
-    return Related(reason, kind=kind, accepted=kind.identifier in criteria.accept)
+def _related(kind: Kind, reason: str, criteria: Criteria) -> Verdict:
+    return Verdict(kind, reason, accepted=kind.identifier in criteria.accept)

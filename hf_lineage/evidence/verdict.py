@@ -5,7 +5,6 @@ A verdict is about ancestry that two models share: never about direction, owners
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
@@ -48,7 +47,7 @@ class Evidence:
     further: int = 0
     """Tests of the same claim that may follow where this one shows nothing; p is corrected for them likewise."""
     inherited: Inherited | None = None
-    """What the candidate's units inherit; None if a signature was stored without units."""
+    """What the candidate's units inherit; None where weights are not finite, or a signature holds no units."""
     left_out: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers that are left out because they write next to nothing, of the base and the candidate."""
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
@@ -108,7 +107,6 @@ class Kind(Enum):
     WEAK = "weak", "RELATED", "RELATED by trace, weakly", ExitCode.UNDECIDED
     IN_PART = "part", "RELATED", "RELATED in part", ExitCode.UNDECIDED
     BASIS_ONLY = "basis", "RELATED", "RELATED by the basis only", ExitCode.UNDECIDED
-    UNMEASURED = "unmeasured", "RELATED", "RELATED, share not measured", ExitCode.UNDECIDED
     INDIRECT = "indirect", "RELATED", "RELATED indirectly", ExitCode.UNDECIDED
     UNRELATED = "unrelated", "UNRELATED", "UNRELATED", ExitCode.UNRELATED
     INCONCLUSIVE = "inconclusive", "INCONCLUSIVE", "INCONCLUSIVE", ExitCode.UNDECIDED
@@ -126,6 +124,11 @@ class Kind(Enum):
         self.exit_code = exit_code
         """What the command returns for a claim of this verdict."""
 
+    @property
+    def is_related(self) -> bool:
+        """Whether models of such a verdict share ancestry."""
+        return self.word == Kind.RELATED.word
+
     @classmethod
     def of(cls, identifier: str | None, word: str) -> Kind | None:
         """Return the kind with this word and this identifier, else the first with this word, None if there is none.
@@ -137,9 +140,10 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, repr=False)
-class Verdict(ABC):
-    """Base class of the six verdicts; `reason` is empty where the evidence needs no explanation."""
+class Verdict:
+    """What the evidence shows about one claim; `reason` is empty where the evidence needs no explanation."""
 
+    kind: Kind
     reason: str = ""
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     """By path."""
@@ -149,19 +153,16 @@ class Verdict(ABC):
     """What was measured of an adapter that was not merged; `evidence` and `by_path` are empty then."""
     framed: Framed | None = None
     """What the two models show unit by unit, where the paths do not decide; None if it was not measured."""
+    accepted: bool = False
+    """Whether the user accepts this kind of RELATED although it does not verify the claim."""
 
     def __repr__(self) -> str:
         return f"<{self.words}{f': {printable(self.reason, 200)}' if self.reason else ''}>"
 
     @property
-    @abstractmethod
-    def kind(self) -> Kind:
-        """The kind of this verdict."""
-
-    @property
     def exit_code(self) -> ExitCode:
-        """What the command returns for this claim."""
-        return self.kind.exit_code
+        """What the command returns for this claim: RELATED if it is verified or its kind is accepted."""
+        return ExitCode.RELATED if self.accepted else self.kind.exit_code
 
     @property
     def name(self) -> str:
@@ -172,6 +173,11 @@ class Verdict(ABC):
     def words(self) -> str:
         """The words that reports print."""
         return self.kind.words
+
+    @property
+    def is_related(self) -> bool:
+        """Whether the models share ancestry, in whatever way."""
+        return self.kind.is_related
 
     @property
     def by_units(self) -> bool:
@@ -196,47 +202,3 @@ class Verdict(ABC):
         An adapter that was not merged inherits no units; its own exact test and the size of its trace verify its claim.
         """
         return self.kind in (Kind.RELATED, Kind.ADAPTER)
-
-
-@dataclass(frozen=True, repr=False)
-class Related(Verdict):
-    """The models share ancestry: p <= alpha, and the score is above the minimum effect and any empirical threshold."""
-
-    kind: Kind = Kind.RELATED
-    accepted: bool = False
-    """Whether the user accepts this kind although it does not verify the claim."""
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """RELATED if the claim is verified or its kind is accepted, else undecided."""
-        return ExitCode.RELATED if self.accepted else self.kind.exit_code
-
-
-class Unrelated(Verdict):
-    """The two models do not differ from independent ones."""
-
-    kind = Kind.UNRELATED
-
-
-class Inconclusive(Verdict):
-    """The models were measured, but the numbers do not decide."""
-
-    kind = Kind.INCONCLUSIVE
-
-
-class Incompatible(Verdict):
-    """Models that are built differently, in a way that cannot be compared."""
-
-    kind = Kind.INCOMPATIBLE
-
-
-class Unverifiable(Verdict):
-    """There is nothing to compare."""
-
-    kind = Kind.UNVERIFIABLE
-
-
-class Unreadable(Verdict):
-    """The base exists, but its files are damaged."""
-
-    kind = Kind.UNREADABLE

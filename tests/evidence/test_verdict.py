@@ -2,63 +2,53 @@
 
 import pytest
 
-from hf_lineage.evidence.verdict import (
-    ExitCode,
-    Incompatible,
-    Inconclusive,
-    Kind,
-    Related,
-    Unreadable,
-    Unrelated,
-    Unverifiable,
-    Verdict,
-)
+from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
 from tests.example_evidence import evidence
 
 RELATED = [kind for kind in Kind if kind.word == "RELATED"]
+OTHERS = [kind for kind in Kind if kind.word != "RELATED"]
 
 
 def test_the_exit_codes_are_the_documented_ones():
-    verdicts = (Related, Unrelated, Inconclusive, Incompatible, Unverifiable, Unreadable)
-    assert {each.__name__: each().exit_code for each in verdicts} == {
-        "Related": ExitCode.RELATED,
-        "Unrelated": ExitCode.UNRELATED,
-        "Inconclusive": ExitCode.UNDECIDED,
-        "Incompatible": ExitCode.UNDECIDED,
-        "Unverifiable": ExitCode.UNDECIDED,
-        "Unreadable": ExitCode.ERROR,
+    assert {kind.word: Verdict(kind).exit_code for kind in (Kind.RELATED, *OTHERS)} == {
+        "RELATED": ExitCode.RELATED,
+        "UNRELATED": ExitCode.UNRELATED,
+        "INCONCLUSIVE": ExitCode.UNDECIDED,
+        "INCOMPATIBLE": ExitCode.UNDECIDED,
+        "UNVERIFIABLE": ExitCode.UNDECIDED,
+        "UNREADABLE": ExitCode.ERROR,
     }
     assert [int(code) for code in ExitCode] == [0, 1, 2, 3]
 
 
 def test_only_related_models_of_which_enough_is_inherited_are_verified():
-    assert Related(kind=Kind.RELATED).verified
-    assert Related(kind=Kind.ADAPTER).verified, "an adapter inherits no units, its own exact test verifies it"
-    weaker = [Related(kind=kind, accepted=True) for kind in RELATED if kind not in (Kind.RELATED, Kind.ADAPTER)]
-    others = [Unrelated(), Inconclusive(), Incompatible(), Unverifiable(), Unreadable()]
-    assert not any(each.verified for each in [*weaker, *others])
+    assert Verdict(Kind.RELATED).verified
+    assert Verdict(Kind.ADAPTER).verified, "an adapter inherits no units, its own exact test verifies it"
+    weaker = [Verdict(kind, accepted=True) for kind in RELATED if kind not in (Kind.RELATED, Kind.ADAPTER)]
+    assert not any(each.verified for each in [*weaker, *map(Verdict, OTHERS)])
+    assert all(Verdict(kind).is_related for kind in RELATED)
+    assert not any(Verdict(kind).is_related for kind in OTHERS)
 
 
 def test_the_words_of_every_verdict():
-    assert [Related(kind=kind).words for kind in RELATED] == [
+    assert [Verdict(kind).words for kind in RELATED] == [
         "RELATED",
         "RELATED by trace",
         "RELATED, calibrated",
         "RELATED by trace, weakly",
         "RELATED in part",
         "RELATED by the basis only",
-        "RELATED, share not measured",
         "RELATED indirectly",
     ]
-    assert {Related(kind=kind).name for kind in RELATED} == {"RELATED"}
-    assert (Unrelated().words, Inconclusive().words) == ("UNRELATED", "INCONCLUSIVE")
+    assert {Verdict(kind).name for kind in RELATED} == {"RELATED"}
+    assert (Verdict(Kind.UNRELATED).words, Verdict(Kind.INCONCLUSIVE).words) == ("UNRELATED", "INCONCLUSIVE")
 
 
 @pytest.mark.parametrize("kind", RELATED, ids=[kind.name for kind in RELATED])
 def test_a_kind_that_is_accepted_passes_and_one_that_is_not_leaves_the_claim_undecided(kind):
-    assert Related(kind=kind, accepted=True).exit_code == ExitCode.RELATED
+    assert Verdict(kind, accepted=True).exit_code == ExitCode.RELATED
     verified = kind in (Kind.RELATED, Kind.ADAPTER)
-    assert Related(kind=kind).exit_code == (ExitCode.RELATED if verified else ExitCode.UNDECIDED)
+    assert Verdict(kind).exit_code == (ExitCode.RELATED if verified else ExitCode.UNDECIDED)
 
 
 def test_layers_that_were_left_out_were_read_all_the_same():
@@ -72,4 +62,3 @@ def test_every_verdict_is_known_by_its_identifier_and_every_word_stands_for_one(
     assert Kind.of(None, "SOMETHING") is None
     assert Kind.of("related", "SOMETHING") is None
     assert Kind.of("related", "UNRELATED") is Kind.UNRELATED, "an identifier does not outrank the verdict"
-    assert {verdict().kind for verdict in Verdict.__subclasses__()} | set(RELATED) == set(Kind)

@@ -7,7 +7,7 @@ from hf_lineage.checking.results.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluation import judge
-from hf_lineage.evidence.verdict import Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from tests.pages import measured
 
 BASE, MODEL = "org/base", "org/model"
@@ -26,7 +26,9 @@ def unrelated(model, score=0.011, base=BASE, seed=1, p=0.4):
 
 def unread(model, base=BASE):
     """The report on a control that could not be read."""
-    return Report(model, None, (Row(Claim(base, None, NAMED), Unverifiable(f"{model} is gone")),), (), Options())
+    return Report(
+        model, None, (Row(Claim(base, None, NAMED), Verdict(Kind.UNVERIFIABLE, f"{model} is gone")),), (), Options()
+    )
 
 
 def controlled(*controls, pair=None, base=BASE):

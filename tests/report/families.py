@@ -7,7 +7,7 @@ from hf_lineage.checking.results.report import Relative
 from hf_lineage.checking.results.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.derivation.contributions import Parent, Share
-from hf_lineage.evidence.verdict import Kind, Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from tests.pages import measured, report, row
 
 
@@ -20,7 +20,7 @@ def unrelated(base, sources=("README.md",)):
 
 
 def unread(base, sources=("README.md",)):
-    return Row(Claim(base, "merge", sources), Unverifiable("no weights"))
+    return Row(Claim(base, "merge", sources), Verdict(Kind.UNVERIFIABLE, "no weights"))
 
 
 def gave(base, value):

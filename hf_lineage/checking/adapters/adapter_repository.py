@@ -18,7 +18,7 @@ from hf_lineage.checkpoint.foreign import NO_WEIGHTS, SHARD, WEIGHT_FILES
 from hf_lineage.checkpoint.lora import is_lora_file, open_lora_file
 from hf_lineage.claims import Claim, Claims, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
-from hf_lineage.evidence import Unverifiable, Verdict
+from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 from hf_lineage.signature import Signature
 
@@ -140,7 +140,7 @@ def judge_all(adapters: Adapters, declared: Claims, options: Options, named: boo
                 yield replace(_judged(adapter, claim, options, alone), part=part)
     if adapters.left_out:
         reason = f"other weights of the repository may come from elsewhere: {adapters.left_out}"
-        yield from (Row(claim, Unverifiable(reason)) for claim in declared.claims)
+        yield from (Row(claim, Verdict(Kind.UNVERIFIABLE, reason)) for claim in declared.claims)
 
 
 def _judged(adapter: Found, claim: Claim, options: Options, alone: bool) -> Row:
@@ -156,7 +156,9 @@ def judge_each_on(adapters: Adapters, claim: Claim, base: RepoRef | Signature, o
         for part, adapter in place.open():
             yield replace(judge_on(adapter, claim, base, options), part=part)
     if adapters.left_out:
-        yield Row(claim, Unverifiable(f"other weights of the repository were not read: {adapters.left_out}"))
+        yield Row(
+            claim, Verdict(Kind.UNVERIFIABLE, f"other weights of the repository were not read: {adapters.left_out}")
+        )
 
 
 def declared_by(adapters: Adapters, source: RepoRef) -> Claims:

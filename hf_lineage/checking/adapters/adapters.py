@@ -15,7 +15,7 @@ from hf_lineage.checking.source import FromWeights, Opened, component_of, descri
 from hf_lineage.checkpoint.lora import MAIN, Lora, Vectors, open_lora, open_vectors
 from hf_lineage.claims import Claim, stated
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.evidence import Criteria, Incompatible, Inconclusive, Unrelated, Unverifiable, Verdict
+from hf_lineage.evidence import Criteria, Kind, Verdict
 from hf_lineage.evidence.adapters import clear, judge_trace, measure_trace
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
@@ -69,7 +69,7 @@ def open_adapter(repo: RepoRef) -> Found:
 def judge_adapter(adapter: Found, claim: Claim, options: Options) -> Row:
     """Return the row of one claim: an error of the base becomes its verdict, one of the adapter is raised."""
     if claim.problem:
-        return Row(claim, Unverifiable(f"{claim.problem}{claim.remedy}"))
+        return Row(claim, Verdict(Kind.UNVERIFIABLE, f"{claim.problem}{claim.remedy}"))
     if isinstance(adapter, Verdict):
         return Row(claim, adapter)
     source = attempt(lambda: whole_base(claim, options.local_hub), *VERDICTS)
@@ -84,7 +84,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
         return Row(claim, adapter)
     if isinstance(source, Signature):
         why = "an adapter is tested against the weights of its base, and a signature does not hold them; name the model"
-        return Row(claim, Unverifiable(why), notes=_notes(adapter))
+        return Row(claim, Verdict(Kind.UNVERIFIABLE, why), notes=_notes(adapter))
     component = adapter.component if isinstance(adapter, Adapter) else MAIN
     part = attempt(lambda: component_of(source, component), *VERDICTS)
     if isinstance(part, Verdict):
@@ -129,8 +129,10 @@ def _by_shape(adapter: Vectors, base: Opened) -> Verdict:
     elif adapter.kind != "PREFIX_TUNING" and adapter.prompt and width != layout.width:
         unfit.append(f"tokens of {width} numbers are not those of a stream of {layout.width}")
     if unfit:
-        return Unrelated(f"by shape: {printable(unfit[0], 200)}, so that the adapter was not trained on {name}")
-    return Unverifiable(adapter.reason)
+        return Verdict(
+            Kind.UNRELATED, f"by shape: {printable(unfit[0], 200)}, so that the adapter was not trained on {name}"
+        )
+    return Verdict(Kind.UNVERIFIABLE, adapter.reason)
 
 
 def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Options) -> Verdict:
@@ -138,13 +140,14 @@ def _judged(adapter: Adapter, base: Opened, places: adapted.Places, options: Opt
         return obstacle
     testable = adapted.testable(places, base)
     if not testable:
-        return Unverifiable(
+        return Verdict(
+            Kind.UNVERIFIABLE,
             "the adapter adapts no matrix whose trace can be tested: those that make hidden units or values, or write "
-            "into the stream"
+            "into the stream",
         )
     products = partners.products(adapter.lora, testable)
     if not any(product.rows.shape[1] for product in products.values()):
-        return Inconclusive("what the adapter adds is zero in every matrix, as before any training")
+        return Verdict(Kind.INCONCLUSIVE, "what the adapter adds is zero in every matrix, as before any training")
     return attempt(lambda: _tested(adapter, base, testable, products, options), *VERDICTS)
 
 
@@ -153,22 +156,26 @@ def _obstacle(places: adapted.Places, base: Opened) -> Verdict | None:
     name = base.described.repo.name
     if places.unfit:
         first = printable(places.unfit[0], 200)
-        return Unrelated(f"by shape: {first}, so that the adapter was not trained on {name}")
+        return Verdict(Kind.UNRELATED, f"by shape: {first}, so that the adapter was not trained on {name}")
     if places.ambiguous:
-        return Unverifiable(
+        return Verdict(
+            Kind.UNVERIFIABLE,
             f"the adapter names {printable(places.ambiguous[0], 200)}, with underscores in place of points, as which "
-            f"{name} has several matrices"
+            f"{name} has several matrices",
         )
     if not places.everything:
         what = printable((*places.absent, "matrices outside the layers")[0], 200)
-        return Unverifiable(
+        return Verdict(
+            Kind.UNVERIFIABLE,
             f"the adapter is for {what}, and no matrix of a layer of {name} is stored under such a name: it belongs to "
-            "another class, or transformers renames the modules of this one when it loads them"
+            "another class, or transformers renames the modules of this one when it loads them",
         )
     known = {re.sub(r"\d+", "#", place.module) for place in places.everything}
     beyond = next((module for module in places.absent if re.sub(r"\d+", "#", module) in known), None)
     if beyond is not None:
-        return Incompatible(f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have")
+        return Verdict(
+            Kind.INCOMPATIBLE, f"the adapter is for {printable(beyond, 200)}, a layer that {name} does not have"
+        )
     return None
 
 

@@ -13,7 +13,7 @@ from hf_lineage.checking.results import attempt
 from hf_lineage.checking.source import OpenedModel, counterpart, open_model
 from hf_lineage.claims import Claim, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError, UnlistedClass, printable
-from hf_lineage.evidence import Inconclusive, Kind, Related, Unrelated, Unverifiable, Verdict
+from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.signature import Signature
 
@@ -65,9 +65,9 @@ def reach(
     try:
         opened = attempt(lambda: open_model(source, options, is_base=True), RepositoryError, CheckpointError)
     except UnlistedClass as error:
-        return Reached(Unverifiable(str(error)))
+        return Reached(Verdict(Kind.UNVERIFIABLE, str(error)))
     except NothingToCompare as error:
-        unread = Unverifiable(str(error))
+        unread = Verdict(Kind.UNVERIFIABLE, str(error))
     else:
         return Reached(opened)
     if isinstance(source, Signature) or options.published:
@@ -121,11 +121,11 @@ def through(outcome: Verdict, steps: tuple[Step, ...]) -> Verdict:
         return outcome
     declared, compared, chain = steps[0].base, steps[-1].declares, "; ".join(map(str, steps))
     by_path = {path: _indirect(single) for path, single in outcome.by_path.items()}
-    if isinstance(outcome, Related):
+    if outcome.is_related:
         reason = (
             f"compared was {compared}, not {declared}: {chain}. That is a claim of the card, which nothing has checked"
         )
-    elif isinstance(outcome, Unrelated):
+    elif outcome.kind is Kind.UNRELATED:
         reason = (
             f"UNRELATED to {compared}, which was compared in place of {declared}: {chain}. Either that claim of the "
             "card or that of the model is wrong, and the weights do not say which"
@@ -136,8 +136,8 @@ def through(outcome: Verdict, steps: tuple[Step, ...]) -> Verdict:
 
 
 def _indirect(outcome: Verdict) -> Verdict:
-    if isinstance(outcome, Related):
+    if outcome.is_related:
         return replace(outcome, kind=Kind.INDIRECT, accepted=False)
-    if isinstance(outcome, Unrelated):
-        return Inconclusive(outcome.reason, outcome.evidence, outcome.by_path)
+    if outcome.kind is Kind.UNRELATED:
+        return Verdict(Kind.INCONCLUSIVE, outcome.reason, outcome.evidence, outcome.by_path)
     return outcome

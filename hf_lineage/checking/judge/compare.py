@@ -13,39 +13,38 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import attempt
 from hf_lineage.checking.source import OpenedModel
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import Criteria, evaluate, reserved, verdict
+from hf_lineage.evidence import Criteria, Evidence, Kind, Verdict, evaluate, reserved
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.paths import same_recipe
 from hf_lineage.signature import Signature
 
 
-def judged(
-    base: OpenedModel | verdict.Verdict, candidate: OpenedModel | verdict.Verdict, options: Options
-) -> verdict.Verdict:
+def judged(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options) -> Verdict:
     """Return the verdict on two models, or of the one that could not be opened; LineageError if one cannot be read."""
-    if isinstance(base, verdict.Verdict):
+    if isinstance(base, Verdict):
         return base
-    if isinstance(candidate, verdict.Verdict):
+    if isinstance(candidate, Verdict):
         return candidate
     outcome = frames.unit_by_unit(by_paths(base, candidate, options), base, candidate, options)
     return reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
 
 
-def by_paths(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdict.Verdict:
+def by_paths(base: OpenedModel, candidate: OpenedModel, options: Options) -> Verdict:
     """Return the verdict by the products of the paths, in the coordinates of the residual stream."""
     if base.width != candidate.width or (base.layers != candidate.layers and candidate.in_blocks):
-        return verdict.Incompatible(
+        return Verdict(
+            Kind.INCOMPATIBLE,
             f"{base.name} has {base.layers} layers of width {base.width}, "
-            f"{candidate.name} has {candidate.layers} of width {candidate.width}"
+            f"{candidate.name} has {candidate.layers} of width {candidate.width}",
         )
     if options.paths == ALL:
         common = tuple(path for path in PATHS if path in base.rows and path in candidate.rows)
         if not common:
             own = (f"{model.name} has {', '.join(model.rows)}" for model in (base, candidate))
-            return verdict.Incompatible(f"no path is in both models: {', '.join(own)}")
+            return Verdict(Kind.INCOMPATIBLE, f"no path is in both models: {', '.join(own)}")
         options = replace(options, paths=common)
     if unlike := _unlike(base, candidate, options):
-        return verdict.Incompatible(unlike)
+        return Verdict(Kind.INCOMPATIBLE, unlike)
     return attempt(lambda: _read(base, candidate, options), NothingToCompare)
 
 
@@ -78,7 +77,7 @@ def _layers(rows: Mapping[int, int]) -> str:
     return f"{len(rows)} layers" + (f" of widths {', '.join(map(str, widths))}" if len(set(widths)) > 1 else "")
 
 
-def _read(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdict.Verdict:
+def _read(base: OpenedModel, candidate: OpenedModel, options: Options) -> Verdict:
     """The verdict at the first interim analysis whose result the unread layers cannot change."""
     order, stops = _plan(base, candidate, options)
     sample = sampling.of(base, candidate, options) if len(stops) > 1 else None
@@ -107,10 +106,14 @@ def _read(base: OpenedModel, candidate: OpenedModel, options: Options) -> verdic
     return outcome
 
 
-def _against(base: OpenedModel, options: Options, other: OpenedModel) -> verdict.Verdict:
+def _against(base: OpenedModel, options: Options, other: OpenedModel) -> Verdict:
     """The verdict on the base and a model that is named as independent of it."""
     unlike = _unlike(base, other, options)
-    return verdict.Incompatible(unlike) if unlike else by_paths(base, other, replace(options, nulls=(), budget="full"))
+    return (
+        Verdict(Kind.INCOMPATIBLE, unlike)
+        if unlike
+        else by_paths(base, other, replace(options, nulls=(), budget="full"))
+    )
 
 
 def _plan(base: OpenedModel, candidate: OpenedModel, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -137,9 +140,9 @@ def _signature(model: OpenedModel, read: tuple[int, ...]) -> Signature:
     return model.signature() if model.origin.given else model.signature([n for n in read if n < model.layers])
 
 
-def _clear(outcome: verdict.Verdict, read: int, layers: int, criteria: Criteria) -> bool:
+def _clear(outcome: Verdict, read: int, layers: int, criteria: Criteria) -> bool:
     """Whether the verdict stands, whatever the unread layers hold."""
-    if isinstance(outcome, verdict.Related):
+    if outcome.is_related:
         bounds = [_bound(measured, read, layers) for measured in outcome.evidence.values()]
         return outcome.verified and min(bounds) > criteria.min_share
     if all(measured.decided_by is None for measured in outcome.evidence.values()):
@@ -148,10 +151,10 @@ def _clear(outcome: verdict.Verdict, read: int, layers: int, criteria: Criteria)
         (null := measured.decided_by) is None or null.p_value <= interim.DOUBTFUL
         for measured in outcome.evidence.values()
     )
-    return isinstance(outcome, verdict.Unrelated) and read >= interim.enough(layers) and not doubtful
+    return outcome.kind is Kind.UNRELATED and read >= interim.enough(layers) and not doubtful
 
 
-def _bound(measured: verdict.Evidence, read: int, layers: int) -> float:
+def _bound(measured: Evidence, read: int, layers: int) -> float:
     """A lower bound on the inherited share of all layers, whatever the unread ones hold (one-sided, 99 %)."""
     inherited = measured.inherited
     if inherited is None or not inherited.layers:

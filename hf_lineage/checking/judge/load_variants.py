@@ -5,37 +5,39 @@ from __future__ import annotations
 from hf_lineage.checking.judge.compare import judged
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source import OpenedModel
-from hf_lineage.evidence import verdict
+from hf_lineage.evidence import Kind, Verdict
 
 
 def judged_every_way(
-    base: OpenedModel | verdict.Verdict, candidate: OpenedModel | verdict.Verdict, options: Options
-) -> tuple[verdict.Verdict, tuple[str, ...]]:
+    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options
+) -> tuple[Verdict, tuple[str, ...]]:
     """Return the verdict on two models, and sentences about files that were not read and other ways to load.
 
     It is UNVERIFIABLE if the ways in which the candidate can be loaded give different verdicts.
     """
     plain = judged(base, candidate, options)
-    if isinstance(candidate, verdict.Verdict):
+    if isinstance(candidate, Verdict):
         return plain, ()
     opened = (model for model in (base, candidate) if isinstance(model, OpenedModel))
     notes = tuple(f"{model.name}: {note}" for model in opened for note in model.notes)
     if not plain.evidence:
         return plain, notes
     for how, other in candidate.variants.items():
-        second = judged(base, other, options) if isinstance(other, OpenedModel) else verdict.Unverifiable(other)
+        second = judged(base, other, options) if isinstance(other, OpenedModel) else Verdict(Kind.UNVERIFIABLE, other)
         if second.words != plain.words:
             why = f": {second.reason}" if second.reason else ""
-            return verdict.Unverifiable(
+            return Verdict(
+                Kind.UNVERIFIABLE,
                 f"loaded from its weights alone {candidate.name} is {plain.words}, loaded {how}, as transformers does "
-                f"where peft is installed, it is {second.words}{why}; take the adapter out or merge it"
+                f"where peft is installed, it is {second.words}{why}; take the adapter out or merge it",
             ), notes
     for how, other in candidate.doubts.items():
-        second = judged(base, other, options) if isinstance(other, OpenedModel) else verdict.Unverifiable(other)
-        if not isinstance(plain, verdict.Related) and isinstance(second, verdict.Related):
-            return verdict.Unverifiable(
+        second = judged(base, other, options) if isinstance(other, OpenedModel) else Verdict(Kind.UNVERIFIABLE, other)
+        if not plain.is_related and second.is_related:
+            return Verdict(
+                Kind.UNVERIFIABLE,
                 f"as its config.json says {candidate.name} is {plain.words}, loaded {how}, it is {second.words}; "
-                "take out what does not belong to it"
+                "take out what does not belong to it",
             ), notes
         notes = (*notes, f"{candidate.name}: loaded {how}, it is {second.words}")
     same = (

@@ -13,7 +13,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.source import OpenedModel, locate, open_model
 from hf_lineage.claims import read_claims
 from hf_lineage.errors import NothingToCompare, OptionError, printable
-from hf_lineage.evidence import MINIMUM_EFFECT, Related, Verdict
+from hf_lineage.evidence import MINIMUM_EFFECT, Verdict
 from hf_lineage.evidence.nulls import EmpiricalNull, PublishedNull, Stop, published_null
 from hf_lineage.hub import RepoRef, hub_name
 from hf_lineage.signature import RECIPES, Signature, Spec
@@ -68,7 +68,7 @@ def _measured(
     outcome = against(other)
     if not outcome.evidence:
         raise OptionError(f"--null {name} cannot serve: {outcome.reason}")
-    if isinstance(outcome, Related) or _dependent(outcome):
+    if outcome.is_related or _dependent(outcome):
         raise OptionError(f"--null {name} is itself related to {pair[0].name}; a null model must be independent of it")
     return {path: evidence.comparison.score for path, evidence in outcome.evidence.items()}
 

@@ -16,7 +16,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import attempt
 from hf_lineage.checking.source import Opened, OpenedModel
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
-from hf_lineage.evidence import Criteria, Incompatible, Inconclusive, Unrelated, Verdict
+from hf_lineage.evidence import Criteria, Kind, Verdict
 from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.units import RESIDUAL, TOKEN, Framed, Test, judge_framed
@@ -58,29 +58,29 @@ def unit_by_unit(first: Verdict, base: OpenedModel, candidate: OpenedModel, opti
         reason = f"{first.reason}; {seen}: {framed.reason}" if first.reason else f"{seen}: {framed.reason}"
         return replace(first, reason=reason)
     outcome = judge_framed(framed, criteria, options.evidence == "any")
-    if isinstance(outcome, Unrelated) and _faint(first, options):
+    if outcome.kind is Kind.UNRELATED and _faint(first, options):
         return replace(first, framed=framed)
-    if isinstance(outcome, Unrelated) and isinstance(first, Inconclusive | Incompatible):
-        return Unrelated(evidence=first.evidence, by_path=first.by_path, framed=framed)
-    if isinstance(outcome, Unrelated):
+    if outcome.kind is Kind.UNRELATED and first.kind in (Kind.INCONCLUSIVE, Kind.INCOMPATIBLE):
+        return Verdict(Kind.UNRELATED, evidence=first.evidence, by_path=first.by_path, framed=framed)
+    if outcome.kind is Kind.UNRELATED:
         return replace(first, framed=framed)
     return replace(outcome, evidence=first.evidence, by_path=first.by_path, framed=framed)
 
 
 def _frame(first: Verdict, base: OpenedModel, candidate: OpenedModel, options: Options) -> str | None:
     """The frame of a comparison unit by unit; None if the paths decide, or a null that the user named refuses."""
-    if isinstance(first, Incompatible) and base.width != candidate.width:
+    if first.kind is Kind.INCOMPATIBLE and base.width != candidate.width:
         return TOKEN
     if any(not isinstance(null, PermutationNull) for one in first.evidence.values() for null in one.nulls):
         return None
-    if isinstance(first, Inconclusive) and first.evidence and not _exchangeable(base, candidate):
+    if first.kind is Kind.INCONCLUSIVE and first.evidence and not _exchangeable(base, candidate):
         return RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
-    return TOKEN if isinstance(first, Unrelated) or _faint(first, options) else None
+    return TOKEN if first.kind is Kind.UNRELATED or _faint(first, options) else None
 
 
 def _faint(first: Verdict, options: Options) -> bool:
     """Whether the paths are significant and no more: signs of coordinates that were changed leave as much."""
-    return isinstance(first, Inconclusive) and any(
+    return first.kind is Kind.INCONCLUSIVE and any(
         one.decided_by is not None and one.p_value <= options.alpha and not any(one.not_finite)
         for one in first.evidence.values()
     )

@@ -13,7 +13,7 @@ from hf_lineage.architecture.registry import PATHS
 from hf_lineage.checking.results import MERGE, Row
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.claims import Claim, MergeRecipe, merge_recipe
-from hf_lineage.evidence import Kind, Related, Verdict
+from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.derivation import MOST_LEFT, Parent, Readers, Share, Shares, shares_of
 from hf_lineage.hub import RepoRef
 
@@ -69,7 +69,7 @@ def _own(shares: Shares | str, place: int) -> Share | str:
 def _obstacle(row: Row) -> str:
     """Why nothing can be measured of one parent; empty if it can."""
     outcome = row.verdict
-    if not isinstance(outcome, Related):
+    if not outcome.is_related:
         return f"it is {outcome.words}"
     if not outcome.evidence:
         return NOT_COMPARED

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, RepositoryError
-from hf_lineage.evidence import Unreadable, Unverifiable, Verdict
+from hf_lineage.evidence import Kind, Verdict
 
 T = TypeVar("T")
 
-VERDICTS: dict[type[LineageError], type[Verdict]] = {
-    NothingToCompare: Unverifiable,
-    RepositoryError: Unverifiable,
-    CheckpointError: Unreadable,
+VERDICTS: dict[type[LineageError], Kind] = {
+    NothingToCompare: Kind.UNVERIFIABLE,
+    RepositoryError: Kind.UNVERIFIABLE,
+    CheckpointError: Kind.UNREADABLE,
 }
-"""The verdict for each error of a base; of the candidate only the first becomes a verdict, the others are raised."""
+"""The kind of verdict for each error of a base; of the candidate only the first becomes one, the others are raised."""
 
 
 def attempt(action: Callable[[], T], *expected: type[LineageError]) -> T | Verdict:
@@ -23,5 +23,4 @@ def attempt(action: Callable[[], T], *expected: type[LineageError]) -> T | Verdi
     try:
         return action()
     except expected as error:
-        verdict = next(verdict for kind, verdict in VERDICTS.items() if isinstance(error, kind))
-        return verdict(str(error))
+        return Verdict(next(kind for known, kind in VERDICTS.items() if isinstance(error, known)), str(error))

@@ -11,7 +11,7 @@ from hf_lineage.checking.results.exports import Forms
 from hf_lineage.checking.results.rows import Row, worst
 from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
-from hf_lineage.evidence import verdict
+from hf_lineage.evidence import ExitCode
 from hf_lineage.hub import RepoRef
 from hf_lineage.policy import Policy, status
 
@@ -61,12 +61,12 @@ class Report(Forms):
         return f"<Report on {printable(self.model, 200)}: {shown}{f' and {more} more' if more > 0 else ''}>"
 
     @property
-    def exit_code(self) -> verdict.ExitCode:
+    def exit_code(self) -> ExitCode:
         """The most severe exit code of all rows, whatever a policy says; undecided if nothing is declared."""
         return worst(self.rows)
 
     @property
-    def unaccepted(self) -> verdict.ExitCode:
+    def unaccepted(self) -> ExitCode:
         """The same without the rows that the policy accepts."""
         return worst(self.rows, accepted=True)
 
@@ -77,7 +77,7 @@ class Report(Forms):
         return undeclared or any(row.unmet for row in self.rows)
 
     @property
-    def status(self) -> verdict.ExitCode:
+    def status(self) -> ExitCode:
         """What the command returns: the exit code, or what the policy makes of it."""
         if self.policy is None:
             return self.exit_code

@@ -25,7 +25,7 @@ from hf_lineage.checking.source import (
 )
 from hf_lineage.claims import Claim, Licence
 from hf_lineage.errors import NetworkError, NothingToCompare, RepositoryError, printable
-from hf_lineage.evidence import judge_merge, verdict
+from hf_lineage.evidence import SEVERITY, ExitCode, Kind, Verdict, judge_merge
 from hf_lineage.evidence.derivation import Derivation, Parent
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.policy import Waiver
@@ -34,7 +34,7 @@ from hf_lineage.signature.sources import Origin
 
 NAMED = ("--base",)
 """The sources of a claim that the user makes with --base, and the model does not."""
-Candidate = Callable[[], OpenedModel | verdict.Verdict]
+Candidate = Callable[[], OpenedModel | Verdict]
 """The candidate, opened; or the verdict that says why there is nothing to compare."""
 MERGE = "merge"
 """The relation that a merge of several parents declares."""
@@ -45,7 +45,7 @@ class Row:
     """One claim and its verdict."""
 
     claim: Claim
-    verdict: verdict.Verdict
+    verdict: Verdict
     base_commit: str | None = None
     """The commit of the base; None for a folder, and if the base could not be read."""
     layers: int | None = None
@@ -94,15 +94,13 @@ class Row:
         return self.steps[-1].declares if self.steps else self.claim.base
 
 
-def worst(rows: Sequence[Row], accepted: bool = False) -> verdict.ExitCode:
+def worst(rows: Sequence[Row], accepted: bool = False) -> ExitCode:
     """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
-    codes = [verdict.ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
-    return max(codes or [verdict.ExitCode.UNDECIDED], key=verdict.SEVERITY.index)
+    codes = [ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
+    return max(codes or [ExitCode.UNDECIDED], key=SEVERITY.index)
 
 
-def open_or_verdict(
-    source: RepoRef | Signature, options: Options, is_base: bool = False
-) -> OpenedModel | verdict.Verdict:
+def open_or_verdict(source: RepoRef | Signature, options: Options, is_base: bool = False) -> OpenedModel | Verdict:
     """Return an opened model, or the verdict that says why there is nothing to compare."""
     return attempt(lambda: open_model(source, options, is_base), NothingToCompare)
 
@@ -118,17 +116,17 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
     `part` is the folder in which the candidate is.
     """
     if claim.problem:
-        return Row(claim, verdict.Unverifiable(f"{claim.problem}{claim.remedy}"))
+        return Row(claim, Verdict(Kind.UNVERIFIABLE, f"{claim.problem}{claim.remedy}"))
     usual = candidate()
-    if isinstance(usual, verdict.Verdict):
+    if isinstance(usual, Verdict):
         return Row(claim, usual)
     source = attempt(lambda: base_of(claim, options.local_hub, part), *VERDICTS)
-    if isinstance(source, verdict.Verdict):
+    if isinstance(source, Verdict):
         return Row(claim, source)
     reached = reach(source, usual, options, part)
     base = reached.base
     if isinstance(base, OpenedModel) and base.identity == usual.identity is not None and claim.sources != NAMED:
-        return Row(claim, verdict.Unverifiable("the model declares itself as its base"), source.commit)
+        return Row(claim, Verdict(Kind.UNVERIFIABLE, "the model declares itself as its base"), source.commit)
     row = judge_pair(claim, base, candidate, options, source.commit)
     return replace(
         row,
@@ -147,7 +145,7 @@ def as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:
     return tuple(replace(row, verdict=_saying(next(outcomes), row.own_code)) if one else row for row, one in pairs)
 
 
-def _saying(outcome: verdict.Verdict, sentences: Sequence[str]) -> verdict.Verdict:
+def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
     """A verdict whose reason holds these sentences."""
     missing = (sentence for sentence in sentences if sentence not in outcome.reason)
     return replace(outcome, reason="; ".join(filter(None, (outcome.reason, *missing))))
@@ -155,7 +153,7 @@ def _saying(outcome: verdict.Verdict, sentences: Sequence[str]) -> verdict.Verdi
 
 def judge_pair(
     claim: Claim,
-    base: OpenedModel | verdict.Verdict,
+    base: OpenedModel | Verdict,
     candidate: Candidate,
     options: Options,
     commit: str | None = None,
@@ -214,8 +212,8 @@ def judge_parts(
             replace(judge_claim(candidate, claim, options, part), part=part) for part, candidate in candidates.items()
         ]
         base = None if claim.problem else attempt(functools.partial(whole_base, claim, options.local_hub), *VERDICTS)
-        judged = [row for row in rows if not isinstance(row.verdict, verdict.Unverifiable) or _has(base, row.part)]
-        judged = judged if any(not isinstance(row.verdict, verdict.Unverifiable) for row in judged) else rows
+        judged = [row for row in rows if row.verdict.kind is not Kind.UNVERIFIABLE or _has(base, row.part)]
+        judged = judged if any(row.verdict.kind is not Kind.UNVERIFIABLE for row in judged) else rows
         left_out = (
             f"{row.part} was not judged: {row.verdict.reason}" for row in rows if not any(row is one for one in judged)
         )
@@ -223,7 +221,7 @@ def judge_parts(
         yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
         if names := [f"{part} ({name})" for part, name in parts.others.items() if not _is_of(base, parts, part)]:
             reason = f"parts that are not read may come from elsewhere: {printable(', '.join(names), 500)}"
-            yield Row(claim, verdict.Unverifiable(reason))
+            yield Row(claim, Verdict(Kind.UNVERIFIABLE, reason))
 
 
 def _has(base: object, part: str) -> bool:

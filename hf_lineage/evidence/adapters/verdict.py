@@ -14,7 +14,7 @@ from hf_lineage.evidence.adapters.blocks import Block
 from hf_lineage.evidence.adapters.gradient_alignment import Trace, trace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.nulls import DOUBTFUL
-from hf_lineage.evidence.verdict import Inconclusive, Kind, Related, Unrelated, Verdict
+from hf_lineage.evidence.verdict import Kind, Verdict
 
 POWER = 0.99
 """UNRELATED needs a test that would have found the trace with this probability."""
@@ -51,7 +51,8 @@ def least_effect(measured: Trace, alpha: float) -> float:
 def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Verdict:
     """Return the verdict on an adapter and a base; `order_matters` is its initialisation where no null holds for it."""
     if order_matters:
-        return Inconclusive(
+        return Verdict(
+            Kind.INCONCLUSIVE,
             f"the adapter started from {order_matters}, which treats the rows of the base differently by their order, "
             "so that the permutation null does not hold",
             trace=trace,
@@ -59,24 +60,28 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
     if trace.p_value <= criteria.alpha:
         return _related(trace, criteria)
     if not trace.calibrated:
-        return Inconclusive(
-            "no trace of this base shows, and how much of one adapters like this show was not measured", trace=trace
+        return Verdict(
+            Kind.INCONCLUSIVE,
+            "no trace of this base shows, and how much of one adapters like this show was not measured",
+            trace=trace,
         )
     power = trace.power(criteria.alpha)
     if power < POWER:
-        return Inconclusive(
+        return Verdict(
+            Kind.INCONCLUSIVE,
             "no trace of this base shows, but an adapter of this rank and size in these matrices would show one only "
             f"with a predicted probability of {power:.2f}",
             trace=trace,
         )
-    return Unrelated(
+    return Verdict(
+        Kind.UNRELATED,
         "the adapter carries no trace of this base; one trained on it would show it with a predicted probability "
         f"{_above(power)}",
         trace=trace,
     )
 
 
-def _related(trace: Trace, criteria: Criteria) -> Related:
+def _related(trace: Trace, criteria: Criteria) -> Verdict:
     highest, least = level(criteria.alpha), least_effect(trace, criteria.alpha)
     doubts = [
         *[f"p is {trace.p_value:.2g}, and {highest:g} at most verifies"] * (trace.p_value > highest),
@@ -84,14 +89,14 @@ def _related(trace: Trace, criteria: Criteria) -> Related:
         * (not trace.effect >= least),
     ]
     if not doubts:
-        return Related(
+        return Verdict(
+            Kind.ADAPTER,
             "the adapter carries the trace of this base: it was trained on it or on a near relative of it",
-            kind=Kind.ADAPTER,
             trace=trace,
         )
-    return Related(
+    return Verdict(
+        Kind.WEAK,
         f"a trace of this base shows, but weakly: {'; '.join(doubts)}",
-        kind=Kind.WEAK,
         trace=trace,
         accepted=Kind.WEAK.identifier in criteria.accept,
     )
@@ -102,7 +107,7 @@ def clear(outcome: Verdict) -> bool:
     trace = outcome.trace
     if outcome.verified or trace is None:
         return True
-    return isinstance(outcome, Unrelated) and trace.p_value > DOUBTFUL * trace.analyses
+    return outcome.kind is Kind.UNRELATED and trace.p_value > DOUBTFUL * trace.analyses
 
 
 def _above(power: float) -> str:

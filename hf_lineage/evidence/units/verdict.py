@@ -11,7 +11,7 @@ from dataclasses import replace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluation import CHANCE, IDLE, named
 from hf_lineage.evidence.units.comparison import HALF, PROCRUSTES, RESIDUAL, TOKEN, Framed
-from hf_lineage.evidence.verdict import Inconclusive, Kind, Related, Unrelated, Verdict
+from hf_lineage.evidence.verdict import Kind, Verdict
 
 CALIBRATION = "benchmarks/results/ours-frames.json"
 """Where the shares of independent models were measured; the two figures below are from there."""
@@ -35,7 +35,7 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
     """Return the verdict on what two models show unit by unit; `admitted`: whether calibrated evidence is accepted."""
     share, p_value = framed.inherited.share, framed.p_value
     if not framed.inherited.weights.any():
-        return Inconclusive(IDLE.format("candidate"), framed=framed)
+        return Verdict(Kind.INCONCLUSIVE, IDLE.format("candidate"), framed=framed)
     if p_value is not None and p_value <= criteria.alpha:
         return replace(_exact(framed, criteria), framed=framed)
     if framed.frame.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):
@@ -43,21 +43,23 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
             f"{share:.0%} of what its units write is inherited, though not in the order of the base: {UNDONE}, and "
             f"units were moved; of {PAIRS:,} pairs of independent models none has more than {LARGEST:.0%}"
         )
-        return Related(reason, kind=Kind.CALIBRATED, accepted=admitted, framed=framed)
+        return Verdict(Kind.CALIBRATED, reason, accepted=admitted, framed=framed)
     if share > CALIBRATED * framed.kept:
         part = "" if framed.kept == 1 else f", of which {framed.kept:.0%} were looked at"
-        return Inconclusive(
+        return Verdict(
+            Kind.INCONCLUSIVE,
             f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
             "independent models have in common, and too little to call it related",
             framed=framed,
         )
     if framed.remains < CANCELLED:
-        return Inconclusive(
+        return Verdict(
+            Kind.INCONCLUSIVE,
             "most of what its hidden units write is undone by others of the same layer, so that they do not tell what "
             "the model computes",
             framed=framed,
         )
-    return Unrelated(framed=framed)
+    return Verdict(Kind.UNRELATED, framed=framed)
 
 
 def _exact(framed: Framed, criteria: Criteria) -> Verdict:
@@ -66,13 +68,14 @@ def _exact(framed: Framed, criteria: Criteria) -> Verdict:
     undone = f"{UNDONE}: " if framed.frame.name != RESIDUAL else ""
     shown = f"{undone}{share:.0%} of what its units write is inherited, in the order of the base"
     if framed.least > criteria.min_share:
-        return Related(shown)
+        return Verdict(Kind.RELATED, shown)
     if layers or share > CHANCE:
         where = f", in {named(layers)}" if layers else ", in no layer more than half"
-        return Related(f"{shown}{where}", kind=Kind.IN_PART, accepted=Kind.IN_PART.identifier in criteria.accept)
-    return Inconclusive(
+        return Verdict(Kind.IN_PART, f"{shown}{where}", accepted=Kind.IN_PART.identifier in criteria.accept)
+    return Verdict(
+        Kind.INCONCLUSIVE,
         f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
-        "inherited; a few copied units, or one initialisation, can do that"
+        "inherited; a few copied units, or one initialisation, can do that",
     )
 
 

@@ -18,7 +18,7 @@ from hf_lineage.checking.adapters import Adapter, Adapters, judge_on
 from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt
 from hf_lineage.claims import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
-from hf_lineage.evidence import Related, Unreadable, Unverifiable, Verdict
+from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
 from hf_lineage.index.key import similarities
 from hf_lineage.index.search.known import Known
@@ -56,7 +56,7 @@ class Judged:
     @property
     def tested(self) -> bool:
         """Whether the weights of the two were compared."""
-        return not isinstance(self.verdict, Unverifiable | Unreadable)
+        return self.verdict.kind not in (Kind.UNVERIFIABLE, Kind.UNREADABLE)
 
     @property
     def left(self) -> int:
@@ -66,7 +66,7 @@ class Judged:
     @property
     def related(self) -> bool:
         """Whether the two share ancestry."""
-        return isinstance(self.verdict, Related)
+        return self.verdict.is_related
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hf_lineage.evidence import Criteria, Related, Verdict, evaluate, reserved
+from hf_lineage.evidence import Criteria, Verdict, evaluate, reserved
 from hf_lineage.evidence.derivation import SIBLINGS, aligned, combined, merges, products, scaled
 from hf_lineage.index.key import BITS, for_testing, key_of, similarities
 from hf_lineage.index.storage import Catalogue, Entry, entry_of
@@ -106,7 +106,7 @@ def identify(
         pairs = verdict.evidence[path].comparison.pairs
         tested.append(Relative(entry, float(cosines[candidates[entry]]), verdict, 0.0))
         sketches.append(aligned(other.paths[path], pairs, len(signature.paths[path].trace)))
-    kin = [number for number, one in enumerate(tested) if isinstance(one.verdict, Related)]
+    kin = [number for number, one in enumerate(tested) if one.verdict.is_related]
     own = scaled(np.asarray(signature.paths[path].sketch))
     related, ancestor = _ranked(own, [sketches[at] for at in kin], [tested[at] for at in kin])
     result = Identification(

@@ -12,7 +12,7 @@ from hf_lineage.evidence import MINIMUM_EFFECT, Criteria, Kind, Verdict, evaluat
 from hf_lineage.evidence.paths import scores
 from hf_lineage.signature import Signature
 
-FAMILY = (Kind.RELATED, Kind.UNMEASURED)
+FAMILY = (Kind.RELATED,)
 """The kinds of verdict by which two models are of one family; a part alone joins no families."""
 
 

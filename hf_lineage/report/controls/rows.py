@@ -15,7 +15,7 @@ from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.checking.source import named
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Evidence, Related, Unrelated, Unverifiable
+from hf_lineage.evidence import Evidence, Kind, Verdict
 from hf_lineage.report.words import COLUMNS as COLUMNS_OF_CLAIMS
 from hf_lineage.report.words import command as of_row
 from hf_lineage.report.words import wording, written
@@ -96,7 +96,7 @@ def remarks(controlled: Controlled) -> Iterator[str]:
 
 def _related(judged: Sequence[Report], base: str, pair: str, alpha: float) -> Iterator[str]:
     """What is said of the models that are named as independent."""
-    related = [report for report in judged if _is(report, Related)]
+    related = [report for report in judged if _is_related(report)]
     expected = f"alpha {alpha:g} lets {alpha * len(judged):.2g} of {len(judged)} do so by chance"
     for report in related:
         yield (
@@ -110,7 +110,7 @@ def _related(judged: Sequence[Report], base: str, pair: str, alpha: float) -> It
 
 def _unrelated(judged: Sequence[Report], base: str, pair: str) -> Iterator[str]:
     """What is said of the models that are named as relatives."""
-    missed = [report for report in judged if not _is(report, Related)]
+    missed = [report for report in judged if not _is_related(report)]
     for report in missed:
         yield (
             f"{printable(report.model, 200)} is named as a relative of {base} and comes out UNRELATED: either it is "
@@ -159,11 +159,11 @@ def _same(one: Evidence, other: Evidence) -> bool:
 
 
 def _judged(report: Report) -> bool:
-    return any(isinstance(row.verdict, Related | Unrelated) for row in report.rows)
+    return any(row.verdict.is_related or row.verdict.kind is Kind.UNRELATED for row in report.rows)
 
 
-def _is(report: Report, kind: type[Related]) -> bool:
-    return any(isinstance(row.verdict, kind) for row in report.rows)
+def _is_related(report: Report) -> bool:
+    return any(row.verdict.is_related for row in report.rows)
 
 
 def command(controlled: Controlled) -> str:
@@ -179,7 +179,7 @@ def command(controlled: Controlled) -> str:
 
 def _settings(options: Options) -> Iterable[str]:
     """The options of a command: what stands behind the names of two models in the one that checks them."""
-    row = Row(Claim("base", None, NAMED), Unverifiable(""))
+    row = Row(Claim("base", None, NAMED), Verdict(Kind.UNVERIFIABLE, ""))
     yield from shlex.split(of_row("model", None, row, options, _here))[5:]
     if options.order_seed is not None:
         yield from ("--order-seed", str(options.order_seed))

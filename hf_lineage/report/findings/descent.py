@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Kind, Related
+from hf_lineage.evidence import Kind
 from hf_lineage.report.words import numbers
 
 
@@ -15,7 +15,7 @@ def sentences(row: Row, evidence_of: str | None = None) -> Iterator[str]:
 
     `evidence_of` is the path that decided; None where the hidden units decide.
     """
-    if not isinstance(row.verdict, Related) or row.verdict.trace:
+    if not row.verdict.is_related or row.verdict.trace:
         return
     from_it = printable(row.compared, 200) if row.verdict.kind is Kind.INDIRECT else "it"
     if evidence_of is None:

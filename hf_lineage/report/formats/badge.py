@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.evidence import Related
 from hf_lineage.report.findings import units
 from hf_lineage.report.page import Markup, tag
 from hf_lineage.report.words import KINDS, wording
@@ -47,10 +46,10 @@ def render(report: Report, explain: bool = False) -> str:
 def _summary(row: Row) -> str:
     """The verdict, with score, share and p-value where it rests on them."""
     evidence = wording.best(row)
-    if row.verdict.trace and isinstance(row.verdict, Related):
+    if row.verdict.trace and row.verdict.is_related:
         return f"{row.verdict.words}, p {row.verdict.trace.p_value:.2g}"
-    if evidence is None or not isinstance(row.verdict, Related):
-        framed = row.verdict.framed if isinstance(row.verdict, Related) else None
+    if evidence is None or not row.verdict.is_related:
+        framed = row.verdict.framed if row.verdict.is_related else None
         return row.verdict.words + (f", {units.inherited(framed)} inherited" if framed else "")
     share = "" if evidence.inherited is None else f", {wording.inherited(evidence)} inherited"
     return f"{row.verdict.words} {evidence.comparison.score:.2f}{share}, p {evidence.p_value:.2g}"

@@ -12,7 +12,7 @@ from hf_lineage import __version__
 from hf_lineage.checking import Report
 from hf_lineage.checking.judge import Step
 from hf_lineage.checking.results import Row, moment, stamp
-from hf_lineage.evidence import Evidence, Kind, Related, Verdict
+from hf_lineage.evidence import Evidence, Kind, Verdict
 from hf_lineage.evidence.nulls import EmpiricalNull, PermutationNull
 from hf_lineage.report.findings import adapter, licences, merge, relation, units, waivers
 from hf_lineage.report.words import commands as command
@@ -114,12 +114,12 @@ def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]], by_units: dict[
 
 def kind(verdict: Verdict) -> str | None:
     """Return in which way two models are RELATED, None for any other verdict."""
-    return verdict.kind.identifier if isinstance(verdict, Related) else None
+    return verdict.kind.identifier if verdict.is_related else None
 
 
 def rests_on(verdict: Verdict) -> str | None:
     """Return whether RELATED rests on an exact test or on a calibrated threshold; None for any other verdict."""
-    if not isinstance(verdict, Related):
+    if not verdict.is_related:
         return None
     return "calibrated" if verdict.kind is Kind.CALIBRATED else "exact"
 

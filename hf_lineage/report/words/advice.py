@@ -43,10 +43,6 @@ NEXT = {
         "Ask the publisher what was taken over. A copied embedding, or an early stage of training, can be declared as "
         "what it is.",
     ),
-    Kind.UNMEASURED: (
-        "Ask for a check that reads the weights of both models. This one used a stored signature, which does not tell "
-        "how much comes from the base.",
-    ),
     Kind.INDIRECT: (
         "Treat the last step as the publisher's word: nothing of the declared base itself could be compared.",
         "Ask the base's publisher for its weights in a format that is read, such as safetensors in BF16.",

@@ -126,19 +126,6 @@ KINDS = {
             "hidden states of the base can do that.",
         ),
     ),
-    Kind.UNMEASURED: Shown(
-        tone="part",
-        headline="Shares weights with",
-        says="The layers of the two models are alike in a way that separate training does not reproduce. How much of"
-        " this model comes from the base is not known: a stored signature holds no hidden units.",
-        says_not=f"It does not say how much was inherited. {NO_WRONG}",
-        rule=Rule(
-            "related-unmeasured",
-            "warning",
-            "The model shares weights with the base it declares, and how much is not known.",
-            "A stored signature holds no hidden units. Extract it again, or read the weights.",
-        ),
-    ),
     Kind.INDIRECT: Shown(
         tone="part",
         headline="Shares weights with what is declared as the base of",
@@ -223,7 +210,7 @@ KINDS = {
 """By verdict."""
 NUMBERED = (
     *(Kind.RELATED, Kind.UNRELATED, Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE),
-    *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.UNMEASURED, Kind.ADAPTER, Kind.INDIRECT),
+    *(Kind.IN_PART, Kind.BASIS_ONLY, Kind.ADAPTER, Kind.INDIRECT),
     *(Kind.CALIBRATED, Kind.WEAK),
 )
 """The order of the rules in SARIF; new ones come at the end, so that their numbers stay."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import SEVERITY, Evidence, Unrelated, named, spans
+from hf_lineage.evidence import SEVERITY, Evidence, Kind, named, spans
 from hf_lineage.evidence.nulls import graft
 from hf_lineage.report.findings import adapter, licences, merge, relation, units, waivers
 from hf_lineage.report.words import numbers
@@ -221,7 +221,7 @@ def reading(row: Row) -> Iterator[str]:
 
 def _missed(row: Row) -> str:
     """What an early UNRELATED does not exclude, as the beginning of a phrase."""
-    least = graft(row.layers) if isinstance(row.verdict, Unrelated) and row.layers else 0
+    least = graft(row.layers) if row.verdict.kind is Kind.UNRELATED and row.layers else 0
     return f"copies of fewer than {least} layers may be among those that were not read; " if least else ""
 
 

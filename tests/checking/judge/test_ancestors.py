@@ -9,7 +9,7 @@ import torch
 from hf_lineage import Options, check
 from hf_lineage.checking.judge.ancestors import MOST, Step, through
 from hf_lineage.evidence.evaluation import judge_merge
-from hf_lineage.evidence.verdict import Incompatible, Kind, Related, Unrelated
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report import FORMATS, renderer
 from tests.invoking import lineage
 from tests.models import WEIGHTS, card, edit_json, fine_tuned, spoil, tiny_llama
@@ -170,15 +170,15 @@ def test_a_base_of_an_unknown_class_is_not_passed_over(hub):
 
 
 def test_parents_of_a_merge_that_are_related_indirectly_do_not_verify_each_other():
-    indirect = Related(kind=Kind.INDIRECT)
+    indirect = Verdict(Kind.INDIRECT)
     assert judge_merge([indirect, indirect]) == [indirect, indirect]
 
 
 def test_a_verdict_on_the_base_itself_stays_as_it_is():
-    for outcome in (Related(), Unrelated(), Incompatible("widths")):
+    for outcome in (Verdict(Kind.RELATED), Verdict(Kind.UNRELATED), Verdict(Kind.INCOMPATIBLE, "widths")):
         assert through(outcome, ()) is outcome
-    assert through(Incompatible("widths"), (STEP,)) == Incompatible(
-        "widths; a/x could not be compared (why), and its README.md declares a/base"
+    assert through(Verdict(Kind.INCOMPATIBLE, "widths"), (STEP,)) == Verdict(
+        Kind.INCOMPATIBLE, "widths; a/x could not be compared (why), and its README.md declares a/base"
     )
 
 

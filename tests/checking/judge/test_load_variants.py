@@ -7,7 +7,7 @@ import pytest
 from hf_lineage.checking.judge.load_variants import judged_every_way
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.model import open_model
-from hf_lineage.evidence.verdict import Unreadable, Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.hub.reference import RepoRef
 from tests.models import fine_tuned, tiny_llama
 
@@ -44,7 +44,7 @@ def test_where_all_ways_agree_a_note_says_so(folders):
 
 def test_where_two_ways_differ_it_is_unverifiable_and_names_both(folders):
     verdict, _ = judged(folders, {HOW: model("org/child", folders[2])})
-    assert type(verdict) is Unverifiable
+    assert verdict.kind is Kind.UNVERIFIABLE
     assert verdict.reason == (
         f"loaded from its weights alone org/child is RELATED, loaded {HOW}, as transformers does where peft is "
         "installed, it is UNRELATED; take the adapter out or merge it"
@@ -53,7 +53,7 @@ def test_where_two_ways_differ_it_is_unverifiable_and_names_both(folders):
 
 def test_a_way_that_cannot_be_judged_is_no_agreement(folders):
     verdict, _ = judged(folders, {HOW: "the adapter is truncated"})
-    assert type(verdict) is Unverifiable
+    assert verdict.kind is Kind.UNVERIFIABLE
     assert "it is UNVERIFIABLE: the adapter is truncated; take the adapter out or merge it" in verdict.reason
 
 
@@ -66,11 +66,11 @@ def test_notes_of_both_models_come_with_their_names_and_before_the_ways(folders)
 
 
 def test_a_base_that_could_not_be_opened_is_its_own_verdict_however_the_model_loads(folders):
-    gone = Unverifiable("org/base is gated")
+    gone = Verdict(Kind.UNVERIFIABLE, "org/base is gated")
     candidate = model("org/child", folders[1], variants={HOW: "the adapter is truncated"}, notes=("x was not read",))
     assert judged_every_way(gone, candidate, OPTIONS) == (gone, ("org/child: x was not read",))
 
 
 def test_a_model_that_could_not_be_opened_has_no_notes(folders):
-    broken = Unreadable("org/child is truncated")
+    broken = Verdict(Kind.UNREADABLE, "org/child is truncated")
     assert judged_every_way(model("org/base", folders[0]), broken, OPTIONS) == (broken, ())

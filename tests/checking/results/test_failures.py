@@ -4,7 +4,7 @@ import pytest
 
 from hf_lineage.checking.results.failures import VERDICTS, attempt
 from hf_lineage.errors import CheckpointError, LineageError, NetworkError, NothingToCompare, RepositoryError
-from hf_lineage.evidence.verdict import ExitCode, Unreadable, Unverifiable
+from hf_lineage.evidence.verdict import ExitCode, Kind
 
 
 def failing(error):
@@ -19,16 +19,16 @@ def test_what_an_action_returns_is_returned():
 
 
 @pytest.mark.parametrize(
-    ("error", "verdict", "code"),
+    ("error", "kind", "code"),
     [
-        (NothingToCompare("org/base holds no weights"), Unverifiable, ExitCode.UNDECIDED),
-        (RepositoryError("org/base is gated"), Unverifiable, ExitCode.UNDECIDED),
-        (CheckpointError("org/base is truncated"), Unreadable, ExitCode.ERROR),
+        (NothingToCompare("org/base holds no weights"), Kind.UNVERIFIABLE, ExitCode.UNDECIDED),
+        (RepositoryError("org/base is gated"), Kind.UNVERIFIABLE, ExitCode.UNDECIDED),
+        (CheckpointError("org/base is truncated"), Kind.UNREADABLE, ExitCode.ERROR),
     ],
 )
-def test_an_expected_error_is_a_verdict_with_its_reason(error, verdict, code):
+def test_an_expected_error_is_a_verdict_with_its_reason(error, kind, code):
     found = attempt(failing(error), *VERDICTS)
-    assert (type(found), found.reason, found.exit_code) == (verdict, str(error), code)
+    assert (found.kind, found.reason, found.exit_code) == (kind, str(error), code)
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_an_error_of_a_narrower_kind_has_the_verdict_of_its_kind():
     class Pickled(NothingToCompare):
         """A subclass, as somebody may add one."""
 
-    assert type(attempt(failing(Pickled("a pickle")), NothingToCompare)) is Unverifiable
+    assert attempt(failing(Pickled("a pickle")), NothingToCompare).kind is Kind.UNVERIFIABLE

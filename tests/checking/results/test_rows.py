@@ -8,7 +8,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.rows import NAMED, as_merge, judge_claim, opened_once
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import CheckpointError
-from hf_lineage.evidence.verdict import Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.hub.reference import RepoRef
 from tests.models import WEIGHTS, fine_tuned, tiny_llama
 
@@ -33,7 +33,7 @@ def test_a_claim_that_says_nothing_usable_is_unverifiable_before_anything_is_rea
     (_, child) = models
     (child / WEIGHTS).unlink()
     found = row(replace(named("acme/x"), problem="two bases are named"), child)
-    assert (found.verdict, found.layers) == (Unverifiable("two bases are named"), None)
+    assert (found.verdict, found.layers) == (Verdict(Kind.UNVERIFIABLE, "two bases are named"), None)
 
 
 def test_a_base_that_cannot_be_had_is_the_verdict_of_its_row(models):

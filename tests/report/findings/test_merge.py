@@ -7,7 +7,7 @@ import pytest
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.derivation.contributions import Parent, Share
-from hf_lineage.evidence.verdict import Related
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.findings import merge
 
 SHARE = Share(0.6, 0.58, 0.62, {0: (0.6, 0.01), 1: (0.61, 0.01)}, detected=True)
@@ -15,7 +15,7 @@ PARENT = Parent({"mlp": SHARE}, {"mlp": 0.0}, {"mlp": 0.5}, "linear")
 
 
 def row(parent, base="org/a"):
-    return Row(Claim(base, "merge", ("README.md",)), Related(), parent=parent)
+    return Row(Claim(base, "merge", ("README.md",)), Verdict(Kind.RELATED), parent=parent)
 
 
 def of(share=SHARE, **changes):

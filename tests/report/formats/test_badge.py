@@ -8,7 +8,7 @@ import pytest
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.verdict import Inconclusive, Unreadable, Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.report.formats.badge import AMBER, DARK, GREEN, GREY, RED
 from tests.invoking import lineage
@@ -20,8 +20,8 @@ RELATED, UNRELATED = row(mlp=measured()), row(mlp=measured(score=0.01, p=0.4))
 ACCEPTED = row(mlp=measured(share=0.3), criteria=Criteria(accept=("part",)))
 
 
-def undecided(verdict):
-    return Row(Claim("org/base", None, ()), verdict("because"))
+def undecided(kind):
+    return Row(Claim("org/base", None, ()), Verdict(kind, "because"))
 
 
 def badge(*rows):
@@ -36,10 +36,9 @@ def badge(*rows):
         ([RELATED, row(mlp=measured(share=0.3))], "RELATED in part 0.97, 30% inherited, p 0.001", AMBER),
         ([RELATED, ACCEPTED], "RELATED in part 0.97, 30% inherited, p 0.001", AMBER),
         ([row(mlp=measured(share=0.0))], "RELATED by the basis only 0.97, 0% inherited, p 0.001", AMBER),
-        ([row(mlp=measured(share=None))], "RELATED, share not measured 0.97, p 0.001", AMBER),
-        ([RELATED, UNRELATED, undecided(Inconclusive)], "UNRELATED", RED),
-        ([RELATED, undecided(Unverifiable)], "UNVERIFIABLE", GREY),
-        ([UNRELATED, undecided(Unreadable)], "UNREADABLE", GREY),
+        ([RELATED, UNRELATED, undecided(Kind.INCONCLUSIVE)], "UNRELATED", RED),
+        ([RELATED, undecided(Kind.UNVERIFIABLE)], "UNVERIFIABLE", GREY),
+        ([UNRELATED, undecided(Kind.UNREADABLE)], "UNREADABLE", GREY),
         ([], "nothing declared", GREY),
     ],
 )

@@ -6,13 +6,13 @@ import pytest
 
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.formats import flat
 from tests.pages import HOSTILE, hostile_report, measured, report, row
 
 BOTH = report(
     row(mlp=measured(share=0.75), commit="0" * 40, layers=6),
-    Row(Claim("org/gone", None, ("README.md", "adapter_config.json")), Unverifiable("it is gone")),
+    Row(Claim("org/gone", None, ("README.md", "adapter_config.json")), Verdict(Kind.UNVERIFIABLE, "it is gone")),
 )
 
 

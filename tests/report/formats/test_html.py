@@ -15,7 +15,7 @@ from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
-from hf_lineage.evidence.verdict import Incompatible, Inconclusive, Unreadable, Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report import FORMATS
 from hf_lineage.report.words.kinds import KINDS
 from tests.invoking import lineage
@@ -90,10 +90,10 @@ def test_the_command_finds_a_local_hub_again():
     assert "$ hf-lineage check org/model --base org/base --seed 3 --local-hub './my hub'" in shown.text
 
 
-@pytest.mark.parametrize("verdict", [Inconclusive, Incompatible, Unverifiable, Unreadable])
-def test_what_is_undecided_shows_its_reason_and_claims_no_finding(verdict):
-    shown = page(Row(Claim("org/base", None, ("README.md",)), verdict("org/base: no weights")))
-    assert f"{verdict.__name__.upper()} {KINDS[verdict().kind].headline} org/base" in shown.text
+@pytest.mark.parametrize("kind", [Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE])
+def test_what_is_undecided_shows_its_reason_and_claims_no_finding(kind):
+    shown = page(Row(Claim("org/base", None, ("README.md",)), Verdict(kind, "org/base: no weights")))
+    assert f"{kind.words} {KINDS[kind].headline} org/base" in shown.text
     assert "Reason: No weights." in shown.text
     assert "Relation not stated" in shown.text
     assert not any(name == "figure" for name, _ in shown.elements)
@@ -104,7 +104,6 @@ def test_what_is_undecided_shows_its_reason_and_claims_no_finding(verdict):
     [
         (0.3, "RELATED in part Shares some weights with org/base"),
         (0.0, "RELATED by the basis only Shares an embedding or a start, and no layers, with org/base"),
-        (None, "RELATED, share not measured Shares weights with org/base"),
     ],
 )
 def test_a_kind_that_verifies_no_claim_is_not_shown_as_good(share, words):

@@ -61,9 +61,7 @@ def test_a_result_has_its_numbers(every_kind):
     assert "score" not in run["results"][3]["properties"]
 
 
-@pytest.mark.parametrize(
-    ("share", "rule"), [(0.3, "related-in-part"), (0.0, "related-by-basis"), (None, "related-unmeasured")]
-)
+@pytest.mark.parametrize(("share", "rule"), [(0.3, "related-in-part"), (0.0, "related-by-basis")])
 def test_a_kind_that_verifies_no_claim_is_a_warning_unless_it_is_accepted(share, rule):
     def result(*accept):
         (run,) = log(report(row(mlp=measured(share=share), criteria=Criteria(accept=accept))))["runs"]
@@ -73,8 +71,7 @@ def test_a_kind_that_verifies_no_claim_is_a_warning_unless_it_is_accepted(share,
 
     validate(log(report(row(mlp=measured(share=share)))))
     assert result() == (f"lineage/{rule}", "fail", "warning")
-    if share is not None:
-        assert result("part", "basis") == (f"lineage/{rule}", "pass", "none")
+    assert result("part", "basis") == (f"lineage/{rule}", "pass", "none")
 
 
 def test_fingerprints_tell_claims_apart_and_outlive_commits(every_kind):

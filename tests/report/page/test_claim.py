@@ -8,7 +8,7 @@ import pytest
 
 from hf_lineage.checking.results.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.report.page.claim import commit_of_base, commit_of_model, folded_claim, whole_claim
 from hf_lineage.report.page.evidence import View
@@ -66,7 +66,7 @@ def test_what_comes_from_the_base_is_said_before_the_numbers():
 
 
 def test_what_to_do_next_stands_before_the_evidence():
-    undecided = Row(Claim("org/base", None, NAMED), Unverifiable("no weights"))
+    undecided = Row(Claim("org/base", None, NAMED), Verdict(Kind.UNVERIFIABLE, "no weights"))
     for claim, after in ((row(mlp=measured()), "Evidence along"), (undecided, "What is claimed, and where")):
         page = whole_claim(report(claim), VIEW)
         steps = [escaped(sentence) for sentence in advice.NEXT[claim.verdict.kind]]

@@ -6,7 +6,7 @@ import pytest
 
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import Kind, Related, Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.page.evidence import CAPTIONS, HINTS, UNREAD, View, evidence, without_hint
 from hf_lineage.report.page.markup import escaped, joined
 from tests.example_evidence import trace
@@ -43,14 +43,14 @@ def test_tables_of_several_claims_have_names_of_their_own():
 
 
 def test_an_adapter_has_its_projections():
-    adapter = Row(Claim("org/base", None, ("README.md",)), Related("it fits", trace=trace(), kind=Kind.ADAPTER))
+    adapter = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.ADAPTER, "it fits", trace=trace()))
     page = shown(adapter)
     assert "Evidence in the adapter" in page
     assert "claim 1, projections by layer" in page
 
 
 def test_where_nothing_was_measured_there_is_nothing():
-    assert shown(Row(Claim("org/base", None, ("README.md",)), Unverifiable("no weights"))) == ""
+    assert shown(Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "no weights"))) == ""
 
 
 @pytest.mark.parametrize("hint", HINTS)

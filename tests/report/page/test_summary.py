@@ -4,12 +4,12 @@ import re
 
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import Kind, Related, Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.page.summary import overview
 from tests.example_evidence import trace
 from tests.pages import measured, row
 
-UNREAD = Row(Claim("org/lost", None, ("README.md",)), Unverifiable("the Hub refuses it. " * 20))
+UNREAD = Row(Claim("org/lost", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "the Hub refuses it. " * 20))
 
 
 def lines(*rows):
@@ -37,7 +37,7 @@ def test_what_was_not_measured_has_its_reason_cut_short_and_no_bar():
 
 
 def test_an_adapter_has_its_p_value():
-    adapter = Row(Claim("org/base", None, ("README.md",)), Related("it fits", trace=trace(), kind=Kind.ADAPTER))
+    adapter = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.ADAPTER, "it fits", trace=trace()))
     assert "<p>p = " in lines(adapter)[0]
 
 

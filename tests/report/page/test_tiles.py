@@ -9,7 +9,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
-from hf_lineage.evidence.verdict import Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.page.tiles import figures, tiles
 from tests.pages import measured, report, row
 
@@ -35,7 +35,7 @@ def test_the_range_of_independent_models_is_drawn_beside_the_score():
 
 
 def test_without_evidence_there_are_none():
-    undecided = Row(Claim("org/base", None, ("README.md",)), Unverifiable("no weights"))
+    undecided = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "no weights"))
     assert tiles(report(undecided), undecided) == ""
     assert figures(undecided) == ("–", "–", "–")
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hf_lineage.checking.results.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import Kind, Related, Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.index.search.catalogue_test import Group, Judged
 from hf_lineage.index.search.pairwise_test import ByWeights
 from hf_lineage.report.single.pairwise_test import text, values
@@ -15,7 +15,7 @@ from tests.report.single.test_bases import entry
 
 def read(name="org/base", near=7):
     related = compared(p=0.001).rows[0]
-    gone = Row(Claim(name, None, NAMED), Unverifiable(f"{name} is gone"))
+    gone = Row(Claim(name, None, NAMED), Verdict(Kind.UNVERIFIABLE, f"{name} is gone"))
     groups = Group(entry(name), tuple(entry(f"near/{number}") for number in range(near))), Group(entry(f"x/{name}"), ())
     return ByWeights("org/model", (Judged(groups[0], related), Judged(groups[1], gone)), 20, 11)
 
@@ -30,7 +30,7 @@ def test_the_table_says_how_many_each_stands_for_and_the_sentence_how_many_are_l
 
 def test_a_calibrated_verdict_says_what_it_rests_on():
     first, second = read().tested
-    calibrated = replace(first, row=replace(first.row, verdict=Related("", kind=Kind.CALIBRATED)))
+    calibrated = replace(first, row=replace(first.row, verdict=Verdict(Kind.CALIBRATED, "")))
     shown = " ".join(text(replace(read(), tested=(calibrated, second))).split())
     assert "RELATED, calibrated rests on a threshold, which nothing corrects" in shown
     assert "rests on a threshold" not in text(read())

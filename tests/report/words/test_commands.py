@@ -9,7 +9,7 @@ import pytest
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.results.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.words.commands import command, of_claim, of_report
 from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import lineage
@@ -55,7 +55,9 @@ def test_bases_that_were_named_are_named_again_each_once():
 
 
 def test_a_claim_that_names_no_model_names_none_in_its_command():
-    broken = Row(Claim("C:/models/base", None, ("README.md",), "it is no name"), Unverifiable("it is no name"))
+    broken = Row(
+        Claim("C:/models/base", None, ("README.md",), "it is no name"), Verdict(Kind.UNVERIFIABLE, "it is no name")
+    )
     assert of_claim(report(broken), broken) == "hf-lineage check org/model"
 
 

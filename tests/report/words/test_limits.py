@@ -2,13 +2,13 @@
 
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.verdict import Kind, Related, Unverifiable
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.words import limits, wording
 from tests.example_evidence import trace
 from tests.pages import measured, report, row
 
-ADAPTER = Row(Claim("org/base", None, ("README.md",)), Related("it fits", trace=trace(), kind=Kind.ADAPTER))
-UNREAD = Row(Claim("org/base", None, ("README.md",)), Unverifiable("no weights"))
+ADAPTER = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.ADAPTER, "it fits", trace=trace()))
+UNREAD = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "no weights"))
 
 
 def test_limits_are_sentences_that_every_format_can_print():

@@ -10,14 +10,7 @@ from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluation import judge
-from hf_lineage.evidence.verdict import (
-    Incompatible,
-    Inconclusive,
-    Kind,
-    Related,
-    Unreadable,
-    Unrelated,
-)
+from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.words import wording
 from hf_lineage.report.words.table_columns import COLUMNS
 from hf_lineage.signature.sources.origin import CACHE, FILE, WEIGHTS, Origin
@@ -40,24 +33,26 @@ def test_a_row_that_was_measured_has_a_line_for_each_path_and_names_its_base_onc
     lines = list(wording.cells(row(judged(mlp=evidence(score=0.9734), query_key=evidence(score=0.4, shares=())))))
     assert lines == [
         ("org/base", "finetune", "mlp", "0.973", "100%", "0.001", "RELATED"),
-        ("", "", "query_key", "0.400", "-", "0.001", "RELATED, share not measured"),
+        ("", "", "query_key", "0.400", "-", "0.001", "RELATED by the basis only"),
     ]
     assert {len(line) for line in lines} == {len(COLUMNS)}
 
 
 def test_a_row_that_was_not_measured_has_one_line_without_figures():
-    assert list(wording.cells(row(Unreadable("gone")))) == [("org/base", "finetune", "-", "-", "-", "-", "UNREADABLE")]
+    assert list(wording.cells(row(Verdict(Kind.UNREADABLE, "gone")))) == [
+        ("org/base", "finetune", "-", "-", "-", "-", "UNREADABLE")
+    ]
 
 
 @pytest.mark.parametrize(
     ("verdicts", "number"),
     [
-        ((Related(), Unrelated()), 1),
-        ((Unrelated(), Unreadable()), 1),
-        ((Inconclusive(), Unrelated(), Unrelated()), 1),
-        ((Related(), Related(kind=Kind.IN_PART, accepted=True)), 1),
-        ((Related(kind=Kind.RELATED), Related(kind=Kind.RELATED)), 0),
-        ((Related(kind=Kind.BASIS_ONLY), Related()), 0),
+        ((Verdict(Kind.RELATED), Verdict(Kind.UNRELATED)), 1),
+        ((Verdict(Kind.UNRELATED), Verdict(Kind.UNREADABLE)), 1),
+        ((Verdict(Kind.INCONCLUSIVE), Verdict(Kind.UNRELATED), Verdict(Kind.UNRELATED)), 1),
+        ((Verdict(Kind.RELATED), Verdict(Kind.IN_PART, accepted=True)), 1),
+        ((Verdict(Kind.RELATED), Verdict(Kind.RELATED)), 0),
+        ((Verdict(Kind.BASIS_ONLY), Verdict(Kind.RELATED)), 0),
     ],
 )
 def test_the_worst_row_is_the_first_of_those_that_make_the_outcome(verdicts, number):
@@ -71,8 +66,8 @@ def test_the_path_that_decided_says_what_all_say_and_has_the_highest_score_of_th
     assert mixed.words == "RELATED by the basis only"
     assert mixed.decisive == "value_output"
     assert judged(mlp=evidence(score=0.5), value_output=evidence(score=0.9)).decisive == "value_output"
-    assert Inconclusive().decisive is None
-    assert wording.best(row(Inconclusive())) is None
+    assert Verdict(Kind.INCONCLUSIVE).decisive is None
+    assert wording.best(row(Verdict(Kind.INCONCLUSIVE))) is None
 
 
 @pytest.mark.parametrize(
@@ -92,15 +87,18 @@ def test_an_outcome_is_one_sentence():
     assert wording.outcome(row(judged(mlp=evidence(score=0.9)))) == (
         "org/base is RELATED (score 0.900, 100% inherited, p = 0.001)"
     )
-    assert wording.outcome(row(Incompatible("org/base: 96 against 64"))) == "org/base is INCOMPATIBLE: 96 against 64"
+    assert (
+        wording.outcome(row(Verdict(Kind.INCOMPATIBLE, "org/base: 96 against 64")))
+        == "org/base is INCOMPATIBLE: 96 against 64"
+    )
     assert wording.outcome(row(judged(mlp=evidence(shares=())))).startswith(
-        "org/base is RELATED, share not measured (score 0.900, p = 0.001): the stored signature holds no units"
+        "org/base is RELATED by the basis only (score 0.900, p = 0.001): a signature holds no units"
     )
 
 
 def test_the_base_is_not_named_twice_in_a_reason():
-    assert wording.reason(row(Inconclusive("org/base: too few"))) == "too few"
-    assert wording.reason(row(Inconclusive("a\nb"))) == r"a\nb"
+    assert wording.reason(row(Verdict(Kind.INCONCLUSIVE, "org/base: too few"))) == "too few"
+    assert wording.reason(row(Verdict(Kind.INCONCLUSIVE, "a\nb"))) == r"a\nb"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +122,7 @@ def test_the_base_is_not_named_twice_in_a_reason():
 )
 def test_it_is_said_whose_numbers_did_not_come_from_weights_that_were_read(origin, sentences):
     for who, where in (("base", "base_origin"), ("model", "model_origin")):
-        yielded = list(wording.origins(row(Unrelated(), **{where: origin})))
+        yielded = list(wording.origins(row(Verdict(Kind.UNRELATED), **{where: origin})))
         assert yielded == [f"org/base: the signature of the {who} {sentence}" for sentence in sentences]
 
 
@@ -150,7 +148,9 @@ def test_layers_read_are_those_of_all_paths_with_those_that_were_left_out():
 
 def test_conflicts_and_nothing_declared_are_said():
     assert list(wording.reasons(report())) == [wording.NOTHING_DECLARED]
-    assert list(wording.reasons(report(row(Unrelated()), conflicts=("a\nb",)))) == [r"Conflicting claims: a\nb"]
+    assert list(wording.reasons(report(row(Verdict(Kind.UNRELATED)), conflicts=("a\nb",)))) == [
+        r"Conflicting claims: a\nb"
+    ]
 
 
 def test_the_settings_name_all_that_a_number_depends_on():
