@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.numbers import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
-from hf_lineage.files import HeaderLengthError, Stamp, open_regular, opened_header, read_into
+from hf_lineage.files import HeaderLengthError, Stamp, opened_header, prefetch, read_into
 
 LFS_POINTER = b"version "
 """The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
@@ -57,8 +55,7 @@ class StoredTensor:
 
     def prefetch(self) -> None:
         """Ask the system to read it in the background, where it can, while something else is computed."""
-        with contextlib.suppress(OSError, AttributeError), open_regular(self.file) as stream:
-            os.posix_fadvise(stream.fileno(), self.start, self.size, os.POSIX_FADV_WILLNEED)
+        prefetch(self.file, self.start, self.size, self.stamp)
 
     def read(self, memory: Memory) -> NDArray[Any]:
         """Return its numbers as they are stored, in the free part of `memory` or in new memory.

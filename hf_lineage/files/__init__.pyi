@@ -23,4 +23,5 @@ from .tensor_file import OPEN_FILES as OPEN_FILES
 from .tensor_file import HeaderLengthError as HeaderLengthError
 from .tensor_file import Stamp as Stamp
 from .tensor_file import opened_header as opened_header
+from .tensor_file import prefetch as prefetch
 from .tensor_file import read_into as read_into

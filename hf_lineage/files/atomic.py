@@ -21,7 +21,7 @@ from typing import IO
 
 from hf_lineage.errors import SignatureError, remedy
 from hf_lineage.files.folders import link_on_the_way
-from hf_lineage.files.regular import AT_ONCE
+from hf_lineage.files.regular import AT_ONCE, BINARY
 
 TEMPORARY = ".hf-lineage-"
 """The prefix of the names of files that are still being written."""
@@ -30,7 +30,6 @@ STALE = 3600
 BY_DESCRIPTOR = {os.chmod, os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd
 """Whether the system can name a file by an open folder."""
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-BINARY = getattr(os, "O_BINARY", 0)
 DEVICES = ("/dev", "/dev/fd")
 """Folders of the system, in which /dev/stdout and what a shell makes of >(command) are links."""
 _LEFT = re.compile(re.escape(TEMPORARY) + r"[0-9a-f]{16}")

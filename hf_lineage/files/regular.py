@@ -11,16 +11,25 @@ from pathlib import Path
 
 AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 """What keeps the opening of a pipe from waiting for its other end; of a regular file it changes nothing."""
+BINARY = getattr(os, "O_BINARY", 0)
 _DIGESTS: dict[tuple[int, ...], str] = {}
 
 
 def open_regular(file: Path) -> BufferedReader:
     """Return a regular file, opened; raise OSError for anything else, and for what cannot be opened."""
-    stream = open(file, "rb", opener=_at_once)  # noqa: SIM115 - whoever asked for it closes it
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
-        raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(file))
-    return stream
+    return os.fdopen(descriptor(file), "rb")
+
+
+def descriptor(file: Path) -> int:
+    """Return the descriptor of a regular file, which whoever asked for it closes; raise OSError as `open_regular`."""
+    opened = os.open(file, os.O_RDONLY | AT_ONCE | BINARY)
+    mode = os.fstat(opened).st_mode
+    if stat.S_ISREG(mode):
+        return opened
+    os.close(opened)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+    raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(file))
 
 
 def sha256(stream: BufferedReader) -> str:
@@ -30,7 +39,3 @@ def sha256(stream: BufferedReader) -> str:
     if state not in _DIGESTS:
         _DIGESTS[state] = hashlib.file_digest(stream, "sha256").hexdigest()
     return _DIGESTS[state]
-
-
-def _at_once(file: str, flags: int) -> int:
-    return os.open(file, flags | AT_ONCE)

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
+import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import safetensors
 
-from hf_lineage.files.regular import open_regular
+from hf_lineage.files.regular import descriptor, open_regular
 
 LARGEST_HEADER = 25_000_000
 """Bytes, the bound that huggingface_hub sets as well."""
@@ -23,7 +26,12 @@ OPEN_FILES = Path("/dev/fd")
 """The folder where the system shows the open files of this process, also those without a name."""
 
 
-class Stamp(NamedTuple):
+MOST_OPEN = 64
+"""Files that are kept open, of the 256 that some systems allow a process."""
+
+
+@dataclass(frozen=True)
+class Stamp:
     """The state of a file: it has another stamp after a change."""
 
     device: int
@@ -33,9 +41,9 @@ class Stamp(NamedTuple):
     """Nanoseconds."""
 
     @classmethod
-    def of(cls, stream: IO[bytes]) -> Stamp:
-        """Return the stamp of an open file."""
-        status = os.fstat(stream.fileno())
+    def of(cls, place: IO[bytes] | Path | int) -> Stamp:
+        """Return the stamp of an open file, or of the one that has a name now; raise OSError if there is none."""
+        status = os.stat(place if isinstance(place, Path | int) else place.fileno())  # noqa: PTH116 - or a descriptor
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
@@ -94,20 +102,59 @@ def _copied(header: bytes, size: int, file: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
+class _Kept:
+    """A file that stays open as long as anything refers to this."""
+
+    def __init__(self, file: Path) -> None:
+        self.descriptor = descriptor(file)
+        weakref.finalize(self, os.close, self.descriptor)
+
+
+_KEPT: weakref.WeakKeyDictionary[Stamp, _Kept] = weakref.WeakKeyDictionary()
+"""The files of the models in use: a stamp goes with the last tensor that was described by it."""
+_LOCK = threading.Lock()
+
+
+def _kept(file: Path, stamp: Stamp) -> _Kept:
+    """A file of this stamp, opened once; raise Changed if another one has its name by now."""
+    if Stamp.of(file) != stamp:
+        raise Changed
+    with _LOCK:
+        kept = _KEPT.get(stamp)
+        if kept is None:
+            if len(_KEPT) >= MOST_OPEN:
+                _KEPT.clear()
+            kept = _KEPT[stamp] = _Kept(file)
+    return kept
+
+
+def prefetch(file: Path, start: int, size: int, expected: Stamp | None) -> None:
+    """Ask the system to read bytes of a file in the background, where it can."""
+    with contextlib.suppress(OSError, AttributeError):
+        kept = _Kept(file) if expected is None else _kept(file, expected)
+        os.posix_fadvise(kept.descriptor, start, size, os.POSIX_FADV_WILLNEED)
+
+
 def read_into(file: Path, start: int, buffer: memoryview, expected: Stamp | None) -> None:
     """Fill `buffer` with the bytes of a file from `start` on.
 
     Raise Changed if the file is too short, or if its stamp before or after reading is not the expected one, OSError if
     it cannot be read.
     """
-    with open_regular(file) as stream:
-        if expected not in (None, Stamp.of(stream)):
+    kept = _Kept(file) if expected is None else _kept(file, expected)
+    while buffer:
+        count = _read_at(kept, start, buffer)
+        if not count:
             raise Changed
+        start, buffer = start + count, buffer[count:]
+    if expected is not None and Stamp.of(kept.descriptor) != expected:
+        raise Changed
+
+
+def _read_at(kept: _Kept, start: int, buffer: memoryview) -> int:
+    """Read into a buffer from a place in a file; how many bytes. Several threads may read one file at once."""
+    if hasattr(os, "preadv"):
+        return os.preadv(kept.descriptor, [buffer], start)
+    with _LOCK, open(kept.descriptor, "rb", buffering=0, closefd=False) as stream:
         stream.seek(start)
-        while buffer:
-            count = stream.readinto(buffer)
-            if not count:
-                raise Changed
-            buffer = buffer[count:]
-        if expected not in (None, Stamp.of(stream)):
-            raise Changed
+        return stream.readinto(buffer) or 0

@@ -1,6 +1,8 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,10 +71,72 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(file, monkeypatch):
     """Its state is looked at before and after: here it is another one after."""
     with file.open("rb") as stream:
         before = Stamp.of(stream)
-    states = iter((before, before._replace(modified=before.modified + 1)))
-    monkeypatch.setattr(Stamp, "of", lambda stream: next(states))
+    states = iter((before, replace(before, modified=before.modified + 1)))
+    monkeypatch.setattr(Stamp, "of", lambda place: next(states))
     with pytest.raises(Changed):
         read_into(file, 0, memoryview(bytearray(8)), before)
+
+
+def test_a_file_is_opened_once_while_anything_refers_to_its_stamp(file):
+    before = len(list(Path("/dev/fd").iterdir()))
+    stamp = Stamp.of(file)
+    for _ in range(3):
+        read_into(file, 0, memoryview(bytearray(8)), stamp)
+    assert len(list(Path("/dev/fd").iterdir())) == before + 1
+    del stamp
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_no_more_files_stay_open_than_a_process_may_have(tmp_path, monkeypatch):
+    monkeypatch.setattr("hf_lineage.files.tensor_file.MOST_OPEN", 3)
+    before, stamps = len(list(Path("/dev/fd").iterdir())), []
+    for number in range(10):
+        (tmp_path / f"{number}").write_bytes(bytes([number]))
+        stamps.append(Stamp.of(tmp_path / f"{number}"))
+        read_into(tmp_path / f"{number}", 0, memoryview(bytearray(1)), stamps[-1])
+    assert len(list(Path("/dev/fd").iterdir())) <= before + 3
+    read_into(tmp_path / "0", 0, memoryview(bytearray(1)), stamps[0])
+
+
+def test_a_file_that_was_replaced_is_not_read_though_the_old_one_is_still_open(file):
+    stamp = Stamp.of(file)
+    read_into(file, 0, memoryview(bytearray(8)), stamp)
+    other = file.with_name("other")
+    other.write_bytes(file.read_bytes())
+    other.replace(file)
+    with pytest.raises(Changed):
+        read_into(file, 0, memoryview(bytearray(8)), stamp)
+
+
+def test_a_pipe_that_took_the_place_of_a_file_is_an_error_and_no_wait(file):
+    stamp = Stamp.of(file)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(Changed):
+        read_into(file, 0, memoryview(bytearray(8)), stamp)
+    with pytest.raises(OSError, match="it is a pipe or a device, not a regular file"):
+        read_into(file, 0, memoryview(bytearray(8)), None)
+
+
+def test_several_threads_read_one_file_at_once(tmp_path):
+    (tmp_path / "x").write_bytes(bytes(range(256)) * 64)
+    stamp = Stamp.of(tmp_path / "x")
+
+    def read(start):
+        room = bytearray(64)
+        read_into(tmp_path / "x", start, memoryview(room), stamp)
+        return room[0]
+
+    starts = [(37 * n) % 16000 for n in range(400)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(read, starts)) == [start % 256 for start in starts]
+
+
+def test_where_no_bytes_can_be_read_at_a_place_they_are_read_one_after_another(file, monkeypatch):
+    monkeypatch.delattr(os, "preadv")
+    room = bytearray(4)
+    read_into(file, file.stat().st_size - 6, memoryview(room), Stamp.of(file))
+    assert room == b"3456"
 
 
 def test_a_mapped_file_that_shrinks_kills_the_process_and_one_that_is_read_does_not(tmp_path):
