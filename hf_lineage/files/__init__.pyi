@@ -7,6 +7,7 @@ from .atomic import opened_folder as opened_folder
 from .atomic import remove_file as remove_file
 from .atomic import write_atomically as write_atomically
 from .atomic import write_output as write_output
+from .folder_cache import FolderCache as FolderCache
 from .folders import inside as inside
 from .folders import is_file as is_file
 from .folders import is_folder as is_folder

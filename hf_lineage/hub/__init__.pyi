@@ -4,6 +4,7 @@ from . import commits as commits
 from . import listing as listing
 from . import pace as pace
 from . import trees as trees
+from .addresses import hub_name as hub_name
 from .commits import SAME as SAME
 from .listing import Listing as Listing
 from .listing import Release as Release
@@ -16,7 +17,6 @@ from .reference import ADAPTER_CONFIG as ADAPTER_CONFIG
 from .reference import LARGEST_CONFIG as LARGEST_CONFIG
 from .reference import SMALL_FILES as SMALL_FILES
 from .reference import RepoRef as RepoRef
-from .reference import hub_name as hub_name
 from .reference import resolve as resolve
 from .translation import route as route
 from .trees import Entry as Entry

@@ -1,13 +1,21 @@
-"""Addresses: where a reader finds a repository on the Hub, to be linked and never to be loaded."""
+"""Addresses: what may be a name on the Hub, and where a reader finds a repository there."""
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote, urlsplit
 
 from hf_lineage.hub import client
-from hf_lineage.hub.reference import hub_name
 
 HUB = "https://huggingface.co"
+HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
+"""The organisation may be missing: many cards still say `gpt2`, a name from before organisations existed."""
+
+
+def hub_name(model: str) -> str | None:
+    """Return `org/name` of a name that may be `org/name@revision`; None if it cannot be a name on the Hub."""
+    named = HUB_NAME.fullmatch(model)
+    return named and named["name"]
 
 
 def files_at(name: str | None, commit: str | None) -> str | None:

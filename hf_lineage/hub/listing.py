@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from hf_lineage.errors import NetworkError, RepositoryError, printable
 from hf_lineage.hub import client
-from hf_lineage.hub.reference import hub_name
+from hf_lineage.hub.addresses import hub_name
 
 if TYPE_CHECKING:
     from huggingface_hub import ModelInfo

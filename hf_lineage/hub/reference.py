@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
-import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
 from hf_lineage.errors import CheckpointError, NoModelError, RepositoryError, printable
-from hf_lineage.files import inside, is_file, is_folder, open_regular, refuse_within, sha256, typed
+from hf_lineage.files import (
+    FolderCache,
+    inside,
+    is_file,
+    is_folder,
+    open_regular,
+    refuse_within,
+    sha256,
+    typed,
+)
 from hf_lineage.hub import client
+from hf_lineage.hub.addresses import HUB_NAME
 from hf_lineage.hub.local import held
 
 LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
@@ -24,8 +32,6 @@ LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
 ADAPTER_CONFIG = "adapter_config.json"
 SMALL_FILES = ("config.json", "README.md", ADAPTER_CONFIG, "mergekit_config.yml", "model.safetensors.index.json")
 """The files that are fetched from the Hub first; the weights follow when they are needed."""
-_HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
-"""The organisation may be missing: many cards still say `gpt2`, a name from before organisations existed."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,8 @@ class RepoRef:
     """The GGUF file that the user names."""
     allow_pickle: bool = False
     """Whether the user allows that the tensors of a pickle are read."""
+    cache: FolderCache = field(default_factory=FolderCache, compare=False, repr=False)
+    """What was read of the folder so far; all values that were made of one by `replace` have the same."""
 
     def __str__(self) -> str:
         return self.name
@@ -115,10 +123,15 @@ class RepoRef:
 
     def files(self) -> list[str]:
         """Return the names of the files of the repository, or of the folder of it that is meant, sorted."""
-        folder, before = self.folder / self.subfolder, self.within("")
-        here = {entry.name for entry in os.scandir(folder) if entry.is_file()} if is_folder(str(folder)) else set()
+        before = self.within("")
+        here = self.cache.listed(self.folder / self.subfolder).files
         published = (name.removeprefix(before) for name in self.published if name.startswith(before))
         return sorted(here | {name for name in published if "/" not in name})
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders at the root of the repository, sorted."""
+        here = self.cache.listed(self.folder).folders  # the client of the Hub makes none where there is no small file
+        return sorted(here | {name.partition("/")[0] for name in self.published if "/" in name})
 
     def offers(self, file: str) -> bool:
         """Return whether the repository has this file, here or on the Hub."""
@@ -136,6 +149,7 @@ class RepoRef:
         if self.remote is not None:
             # The small files are asked for as well, because the client warns if a request matches no file.
             client.snapshot(self.remote, self.commit, (*SMALL_FILES, *map(self.within, files)))
+            self.cache.forget_listings()
 
     def sha256(self, file: str) -> str:
         """Return the SHA-256 of a file in hexadecimal: what the Hub lists, else that of the bytes here.
@@ -166,7 +180,7 @@ class RepoRef:
 
     def read_head(self, file: str, size: int) -> str | None:
         """Return the first `size` bytes of a text file whatever its length, None if there is no such file."""
-        content = self._read(file, size)
+        content = self.cache.head(self.path(file), size, lambda: self._read(file, size))
         return None if content is None else content.decode("utf-8-sig", errors="replace")
 
     def _read(self, file: str, size: int) -> bytes | None:
@@ -189,19 +203,14 @@ class RepoRef:
             raise CheckpointError(f"{self}: {file} cannot be read: {why}; check its permissions") from None
 
     def read_json(self, file: str, largest: int = LARGEST_SMALL_FILE) -> dict[str, Any] | None:
-        """Return a JSON object, None if there is no such file; raise CheckpointError if it is anything else."""
-        text = self.read_text(file, largest)
-        if text is None:
-            return None
+        """Return a JSON object, None if there is no such file; raise CheckpointError if it is anything else.
+
+        A file is read once, and the object is new each time.
+        """
         try:
-            content = json.loads(text)
-        except RecursionError:
-            raise CheckpointError(f"{self}: {file} is nested too deeply; download it again") from None
+            return self.cache.json_object(self.path(file), largest, lambda: self.read_text(file, largest))
         except ValueError as error:
-            raise CheckpointError(f"{self}: {file} is not JSON: {error}; download it again") from None
-        if not isinstance(content, dict):
-            raise CheckpointError(f"{self}: {file} holds a {type(content).__name__}, not an object; download it again")
-        return content
+            raise CheckpointError(f"{self}: {file} {error}; download it again") from None
 
     def config(self) -> dict[str, Any]:
         """Return `config.json`; raise RepositoryError if there is none."""
@@ -211,12 +220,6 @@ class RepoRef:
         return config
 
 
-def hub_name(model: str) -> str | None:
-    """Return `org/name` of a name that may be `org/name@revision`; None if it cannot be a name on the Hub."""
-    named = _HUB_NAME.fullmatch(model)
-    return named and named["name"]
-
-
 def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> RepoRef:
     """Return the repository that `org/name`, `org/name@revision` or a folder means.
 
@@ -224,7 +227,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
     accepted, as for every name that the user did not type.
     Raise RepositoryError if there is no such repository, OptionError where a cache lies in such a folder.
     """
-    named = _HUB_NAME.fullmatch(model)
+    named = HUB_NAME.fullmatch(model)
     name, revision = (named["name"], named["revision"]) if named else (None, None)
     if local_hub is not None and (folder := held(local_hub, name, revision)):
         return RepoRef(model, folder)

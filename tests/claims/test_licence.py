@@ -15,7 +15,7 @@ def repo(tmp_path):
 
 def told(repo, metadata, before="---\n", after="---\n# A model\n"):
     repo.path(CARD).write_text(f"{before}{metadata}{after}", encoding="utf-8")
-    return stated(repo)
+    return stated(RepoRef(repo.name, repo.folder))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from hf_lineage.claims import names, sources
 from hf_lineage.claims.names import Name
 from hf_lineage.claims.sources import Claim, Claims, ClaimSource, read_claims
 from hf_lineage.errors import CheckpointError
+from hf_lineage.files.folder_cache import FolderCache
 from hf_lineage.hub.reference import RepoRef
 
 CARD, LORA, MERGE = "README.md", "adapter_config.json", "mergekit_config.yml"
@@ -24,7 +26,7 @@ def declared(model, **files):
     names = {"card": CARD, "lora": LORA, "merge": MERGE}
     for name, content in files.items():
         model.path(names[name]).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return read_claims(model)
+    return read_claims(replace(model, cache=FolderCache()))
 
 
 def test_a_card_declares_its_base_and_the_relation(model):

@@ -133,7 +133,7 @@ def test_what_is_too_large_is_refused_before_it_is_parsed(model, file, read, lar
     with model.path(file).open("ab") as stream:
         stream.write(b"{")
     with pytest.raises(CheckpointError) as error:
-        read(model)
+        read(RepoRef("org/model", model.folder))
     assert str(error.value) == f"org/model: {file} is larger than {largest} MiB; shorten it"
 
 

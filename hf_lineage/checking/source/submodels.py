@@ -7,7 +7,6 @@ are, and a training run leaves a folder for each checkpoint.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,6 @@ from hf_lineage.architecture.registry import listing
 from hf_lineage.checkpoint import INDICES
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
 from hf_lineage.errors import NothingToCompare, RepositoryError, printable
-from hf_lineage.files import is_folder
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 from hf_lineage.signature import Signature
 
@@ -59,14 +57,14 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
 
 def model_folders(repo: RepoRef) -> list[str]:
     """Return the folders of a repository with the configuration of a model, sorted."""
-    return [name for name in _subfolders(repo) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
+    return [name for name in repo.folders() if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
 
 
 def adapter_folders(repo: RepoRef) -> list[str]:
     """Return the folders of a repository that hold an adapter and no model, sorted."""
     return [
         name
-        for name in _subfolders(repo)
+        for name in repo.folders()
         if FOLDER.fullmatch(name) and repo.offers(f"{name}/{ADAPTER_CONFIG}") and not repo.offers(f"{name}/{CONFIG}")
     ]
 
@@ -164,7 +162,7 @@ def unchanged(part: RepoRef, base: RepoRef) -> bool:
 
 def _checkpoints(repo: RepoRef) -> Parts | None:
     """The last checkpoint of a training run; the earlier ones are counted."""
-    numbered = {int(match[1]): name for name in _subfolders(repo) if (match := CHECKPOINT.fullmatch(name))}
+    numbered = {int(match[1]): name for name in repo.folders() if (match := CHECKPOINT.fullmatch(name))}
     held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
     if not held or _has_weights(repo):
         return None
@@ -174,7 +172,7 @@ def _checkpoints(repo: RepoRef) -> Parts | None:
 
 def _folders(repo: RepoRef) -> Parts | None:
     """The models in any other folders, if the root holds no weights."""
-    return None if _has_weights(repo) else _parts(repo, _subfolders(repo))
+    return None if _has_weights(repo) else _parts(repo, repo.folders())
 
 
 def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Parts | None:
@@ -182,13 +180,6 @@ def _parts(repo: RepoRef, subfolders: Sequence[str]) -> Parts | None:
     held = [name for name in dict.fromkeys(subfolders) if FOLDER.fullmatch(name) and repo.offers(f"{name}/{CONFIG}")]
     notes = (f"only the first {MOST} of {len(held)} folders with models were judged",) if len(held) > MOST else ()
     return Parts(tuple(part_of(repo, name) for name in held[:MOST]), notes) if held else None
-
-
-def _subfolders(repo: RepoRef) -> list[str]:
-    """The folders at the root of a repository, sorted."""
-    folder = repo.folder  # the client of the Hub makes none where a repository has no small file
-    here = {entry.name for entry in os.scandir(folder) if entry.is_dir()} if is_folder(str(folder)) else set()
-    return sorted(here | {name.partition("/")[0] for name in repo.published if "/" in name})
 
 
 def _has_weights(repo: RepoRef) -> bool:

@@ -1,0 +1,74 @@
+"""What a plain check costs: how often each file is opened and each folder is listed, and which modules are imported."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.invoking import environment
+
+HUB = Path(__file__).parents[2] / "examples" / "hub"
+MODELS = {"acme/llama-base", "fern/llama-finetune-a"}
+MOST_OPENED, MOST_LISTED, MOST_IMPORTED = 8, 2, 279
+"""Of a file with weights, of a folder, and of modules of the package, its faces counted."""
+PROGRAM = """
+import collections, json, os, sys
+from pathlib import Path
+
+hub, events = sys.argv[1], collections.defaultdict(collections.Counter)
+
+def note(event, arguments):
+    if event in ("open", "os.scandir", "os.listdir") and isinstance(arguments[0], str | bytes | os.PathLike):
+        path = os.path.abspath(os.fsdecode(arguments[0]))
+        events[event == "open"][os.path.relpath(path, hub)] += path.startswith(hub + os.sep)
+
+sys.addaudithook(note)
+from hf_lineage.cli import main
+
+code = main(["check", "fern/llama-finetune-a", "--local-hub", hub, "--order-seed", "0"])
+modules = sorted(name for name in sys.modules if name.partition(".")[0] == "hf_lineage")
+print(json.dumps([code, events[True], events[False], modules]))
+"""
+
+
+@pytest.fixture(scope="module")
+def plain_check(tmp_path_factory):
+    """The exit code, how often each file is opened, how often each folder is listed, and the modules."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(HUB)],
+        env=environment(HF_LINEAGE_CACHE=str(tmp_path_factory.mktemp("cache")), CUDA_VISIBLE_DEVICES=""),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_check_is_one_of_a_claim_that_holds(plain_check):
+    assert plain_check[0] == 0
+
+
+def test_each_configuration_and_each_card_is_opened_once(plain_check):
+    _, opened, _, _ = plain_check
+    small = {path: count for path, count in opened.items() if path.endswith(("config.json", "README.md"))}
+    assert small == {f"{model}/{file}": 1 for model in MODELS for file in ("config.json", "README.md")}
+
+
+def test_each_file_with_weights_is_opened_a_few_times(plain_check):
+    _, opened, _, _ = plain_check
+    weights = {path: count for path, count in opened.items() if path.endswith(".safetensors")}
+    assert weights.keys() == {f"{model}/model.safetensors" for model in MODELS}
+    assert max(weights.values()) <= MOST_OPENED
+
+
+def test_each_folder_is_listed_at_most_twice(plain_check):
+    _, _, listed, _ = plain_check
+    counts = {path: count for path, count in listed.items() if count}
+    assert counts.keys() == MODELS
+    assert max(counts.values()) <= MOST_LISTED
+
+
+def test_few_modules_are_imported(plain_check):
+    *_, modules = plain_check
+    assert len(modules) <= MOST_IMPORTED, "\n".join(modules)
