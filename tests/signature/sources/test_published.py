@@ -70,6 +70,7 @@ class TestBelieved:
         assert used("--paths", "mlp,query_key") == ("weights", "weights")
 
     @pytest.mark.parametrize("arguments", [("--recompute",), ("--recipe", "paper"), ("--probes", "32"), ("--exact",)])
+    @pytest.mark.few(2)
     def test_what_was_not_asked_for_is_not_looked_at(self, published, arguments):
         published.hub.forget()
         assert used(*arguments) == ("weights", "weights")

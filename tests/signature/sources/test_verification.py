@@ -150,6 +150,7 @@ class TestHostile:
             (lambda s, _: b"\0" * 100, "cannot be read as a signature"),
         ],
     )
+    @pytest.mark.few(8)
     def test_whatever_is_wrong_is_a_line_and_the_weights_are_read(self, published, change, why):
         forged(published, change)
         said = refused()
