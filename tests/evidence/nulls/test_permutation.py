@@ -19,7 +19,8 @@ from tests.networks import LAYERS, WIDTH, signatures
 
 SIGNIFICANCE = 0.001
 """Of the tests of the test: a right implementation fails each once in a thousand seeds, and the seed is fixed."""
-NETWORKS = 240
+NETWORKS, FEW_NETWORKS = 240, 60
+"""How many are trained to show a distribution, which long tests do, and for all else."""
 
 
 def sequential_null(a, b, first, seed):
@@ -29,6 +30,11 @@ def sequential_null(a, b, first, seed):
 
 @pytest.fixture(scope="module")
 def independent():
+    return signatures(FEW_NETWORKS, RECIPES["robust"])
+
+
+@pytest.fixture(scope="module")
+def many():
     return signatures(NETWORKS, RECIPES["robust"])
 
 
@@ -38,9 +44,10 @@ def test_the_networks_are_trained_enough_to_show_trace_concentration(independent
 
 
 @pytest.mark.parametrize("recipe", ["robust", "paper"])
+@pytest.mark.long
 def test_p_values_of_independent_pairs_are_uniform(recipe):
-    independent = signatures(NETWORKS, RECIPES[recipe])
-    pairs = [(independent[number], independent[number + 1]) for number in range(0, NETWORKS, 2)]
+    many = signatures(NETWORKS, RECIPES[recipe])
+    pairs = [(many[number], many[number + 1]) for number in range(0, NETWORKS, 2)]
     p_values = [permutation_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
     assert len(p_values) >= 100
     assert kstest(p_values, "uniform").pvalue > SIGNIFICANCE
@@ -48,8 +55,9 @@ def test_p_values_of_independent_pairs_are_uniform(recipe):
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_p_values_of_independent_pairs_of_unlike_depth_are_uniform(independent, which):
-    pairs = [[independent[number], independent[number + 1]] for number in range(0, NETWORKS, 2)]
+@pytest.mark.long
+def test_p_values_of_independent_pairs_of_unlike_depth_are_uniform(many, which):
+    pairs = [[many[number], many[number + 1]] for number in range(0, NETWORKS, 2)]
     for pair in pairs:
         pair[which] = pair[which].of([0, LAYERS - 1])
     p_values = [permutation_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
@@ -58,10 +66,10 @@ def test_p_values_of_independent_pairs_of_unlike_depth_are_uniform(independent, 
 
 
 @pytest.mark.long
-def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(independent):
+def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(many):
     pairs = [(i, (i + step) % NETWORKS) for step in range(1, 7) for i in range(NETWORKS)]
     rejected = sum(
-        permutation_null(independent[i], independent[j], 99, seed).p_value <= 0.01 for seed, (i, j) in enumerate(pairs)
+        permutation_null(many[i], many[j], 99, seed).p_value <= 0.01 for seed, (i, j) in enumerate(pairs)
     )
     assert binomtest(rejected, len(pairs), 0.01).pvalue > SIGNIFICANCE
     assert rejected > 0
@@ -130,8 +138,9 @@ def test_what_is_tried_at_a_time_does_not_move_the_end(independent, monkeypatch,
         np.testing.assert_array_equal(null.scores, whole.scores)
 
 
-def test_p_values_in_sequence_of_independent_pairs_are_uniform(independent):
-    pairs = [(independent[number], independent[number + 1]) for number in range(0, NETWORKS, 2)]
+@pytest.mark.long
+def test_p_values_in_sequence_of_independent_pairs_are_uniform(many):
+    pairs = [(many[number], many[number + 1]) for number in range(0, NETWORKS, 2)]
     p_values = [sequential_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
     assert kstest(p_values, "uniform").pvalue > SIGNIFICANCE
     assert 0.4 < np.mean(p_values) < 0.6
@@ -144,10 +153,10 @@ def beside(a, b):
 
 
 @pytest.mark.long
-def test_several_paths_of_independent_networks_are_rejected_as_often_as_alpha_says(independent):
+def test_several_paths_of_independent_networks_are_rejected_as_often_as_alpha_says(many):
     pairs = [(i, (i + 1) % NETWORKS) for i in range(NETWORKS)]
     least = [
-        min(null.p_over_paths for null in sequential_nulls(beside(independent[i], independent[j]), 99, seed).values())
+        min(null.p_over_paths for null in sequential_nulls(beside(many[i], many[j]), 99, seed).values())
         for seed, (i, j) in enumerate(pairs)
     ]
     for alpha in (0.02, 0.1):
