@@ -49,13 +49,15 @@ test-all: ## run all tests
 # The rooms that need no files of a model: a line of theirs that no test of the same room runs is a rule nobody has
 # stated. What takes seconds and runs the same lines again is left to `make test`, so that this takes less than a minute.
 PURE := architecture claims evidence files
-LONG := architecture/test_lookup.py::test_every_listed_class architecture/test_settings.py::test_the_table_of_types \
-  evidence/test_error_rate.py evidence/test_interim.py::test_a_model_of_few_layers evidence/test_nulls.py \
-  evidence/test_maximum.py::test_independent_models evidence/test_maximum.py::test_two_paths \
-  evidence/test_maximum.py::test_what_the_other_paths_show \
-  evidence/test_permutation_null.py evidence/test_permutations.py::test_at_the_default \
-  evidence/test_permutations.py::test_every_p_value files/test_plain_yaml.py::test_a_mebibyte
+LONG := architecture/registry/test_lookups.py::test_every_listed_class architecture/loading/test_kinds.py \
+  architecture/loading/test_settings.py::test_the_table_of_types evidence/test_error_rate.py \
+  evidence/nulls/test_interim_analyses.py::test_a_model_of_few_layers evidence/nulls/test_methods.py \
+  evidence/nulls/test_max_statistic.py::test_independent_models evidence/nulls/test_max_statistic.py::test_two_paths \
+  evidence/nulls/test_max_statistic.py::test_what_the_other_paths_show evidence/nulls/test_permutation.py \
+  evidence/nulls/test_sequential_test.py::test_at_the_default evidence/nulls/test_sequential_test.py::test_every_p_value \
+  files/test_plain_yaml.py::test_a_mebibyte
 coverage: export OMP_NUM_THREADS = 1
+coverage: export PYTHONDONTWRITEBYTECODE =
 coverage: $(VENV)/.test ## how many lines of the pure rooms their own tests run; fails under 95 %
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 $(PURE:%=tests/%) $(LONG:%=--deselect tests/%) \
 	  $(PURE:%=--cov hf_lineage.%) --cov-report term:skip-covered --cov-fail-under 95
