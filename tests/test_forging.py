@@ -109,12 +109,6 @@ RULES = {
     "tensors that the class does not build are left out": Rule(
         replaced(opened, "world", lambda *_: World()), "Qwen3MoeForCausalLM", "added"
     ),
-    "settings that take a branch out of the stream are reservations": Rule(
-        replaced(opened, "settings_reservations", lambda *_: ()), "Inkling2ForCausalLM", "set"
-    ),
-    "multipliers are held to a range": Rule(
-        replaced(opened, "settings_notes", lambda *_: ()), "GraniteForCausalLM", "set"
-    ),
     "small tensors that scale a branch are reservations": Rule(
         replaced(opened, "scalar_reservations", lambda *_: ()), "Gemma4ForCausalLM", "scaled", form=1
     ),
@@ -126,11 +120,18 @@ RULES = {
     "parameters of an activation count": Rule(
         replaced(branches, "activation", lambda layer_set, _: layer_set.activation), "ApertusForCausalLM", "scaled"
     ),
+    "settings that take a branch out of the stream are reservations": Rule(
+        replaced(opened, "settings_reservations", lambda *_: ()), "Inkling2ForCausalLM", "set"
+    ),
+    "multipliers are held to a range": Rule(
+        replaced(opened, "settings_notes", lambda *_: ()), "GraniteForCausalLM", "set"
+    ),
 }
-"""What a verdict rests on besides what is stored."""
+"""What a verdict rests on besides what is stored; the last two take long, for they are about every setting."""
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+@pytest.mark.few(8)
 def test_a_rule_that_is_switched_off_is_found_out(monkeypatch, rule):
     """By a case that fools nobody while the rule is there."""
     listed = next(listing(rule.of))

@@ -20,6 +20,9 @@ BINARY = {".safetensors", ".gguf", ".onnx", ".png"}
 ELSEWHERE = {"formats"}
 """Blocks that take minutes, which a test of their own samples: tests/tools/test_stored.py."""
 
+SLOW = {"audiences", "tree"}
+"""Blocks that take seconds; that of the demonstration is one of those that are rendered in every run."""
+
 
 @pytest.fixture(params=FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
 def text(request):
@@ -34,7 +37,13 @@ def rows(file, heading):
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in table[1].splitlines()]
 
 
-@pytest.mark.parametrize("name", sorted(BLOCKS.keys() - ELSEWHERE))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] if name in SLOW else [])
+        for name in sorted(BLOCKS.keys() - ELSEWHERE)
+    ],
+)
 def test_every_generated_block_is_up_to_date(name):
     file, render = BLOCKS[name]
     shown = block(file.read_text(encoding="utf-8"), name)[2].strip()

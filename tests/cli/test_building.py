@@ -8,6 +8,8 @@ import pytest
 from tests.invoking import lineage
 from tests.models import EXAMPLES
 
+pytestmark = pytest.mark.usefixtures("shared_decoders")
+
 HUB = ("--local-hub", EXAMPLES)
 
 

@@ -11,6 +11,8 @@ from hf_lineage.report.tree import formats as tree
 from tests.invoking import lineage
 from tests.models import EXAMPLES
 
+pytestmark = pytest.mark.usefixtures("shared_decoders")
+
 HUB = ("--local-hub", EXAMPLES)
 GPT2 = ("acme/gpt2-base", "fern/gpt2-finetune-a", "heron/llama-int8-rounded")
 

@@ -16,6 +16,8 @@ from tests.invoking import lineage, process
 from tests.models import EXAMPLES
 from tests.quantizing import repacked
 
+pytestmark = pytest.mark.usefixtures("shared_decoders")
+
 HUB = ("--local-hub", EXAMPLES)
 GPT2 = ("acme/gpt2-base", "fern/gpt2-finetune-a")
 PARENTS = ("acme/llama-base", "fern/llama-finetune-a", "fern/llama-finetune-b", "acme/gpt2-base")
@@ -121,6 +123,7 @@ def damaged(request, index, tmp_path):
     ],
     ids=["identify", "tree", "check"],
 )
+@pytest.mark.few(3)
 def test_nothing_is_lost_to_what_cannot_be_read_of_an_index(damaged, command, result):
     folder, problem = damaged
     shown = process(*command, "--index", folder, *HUB)

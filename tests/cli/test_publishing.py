@@ -11,6 +11,8 @@ from tests.invoking import lineage
 from tests.models import EXAMPLES
 from tests.server.commits import Commits
 
+pytestmark = pytest.mark.usefixtures("shared_decoders")
+
 INDEX, MODELS = "wren/index", ("acme/llama-base", "fern/llama-finetune-a")
 
 

@@ -24,6 +24,7 @@ def closed(arguments, redirected, **changes):
 
 @pytest.mark.parametrize("redirected", ["2>&-", "2>&- <&-"])
 @pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.few(2)
 def test_a_closed_stream_changes_no_verdict(hub, redirected, code):
     if code:
         tiny_llama(hub / "acme/base", seed=1)
@@ -94,6 +95,7 @@ def test_variables_as_they_should_be_are_accepted(monkeypatch):
 
 @pytest.mark.skipif(os.name == "nt", reason="it looks otherwise there")
 @pytest.mark.parametrize("variable", ["PYTHONIOENCODING", "PYTHONHASHSEED"])
+@pytest.mark.few(1)
 def test_an_isolated_python_takes_no_notice_of_variables_that_would_end_it(hub, variable):
     """Without -I they end Python before any line of hf-lineage runs, with the code that means UNRELATED."""
     script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from hf_lineage.cli import main; sys.exit(main())"

@@ -4,7 +4,6 @@ import pytest
 
 from hf_lineage import Options, extract
 from hf_lineage.index.storage.catalogue import Catalogue
-from tests import decoders
 from tests.models import EXAMPLES
 
 KNOWN = (
@@ -15,16 +14,10 @@ KNOWN = (
 OF_A_DECODER = {"tests.index.storage.test_reader", "tests.index.storage.test_decoding"}
 
 
-@pytest.fixture(scope="session", autouse=True)
-def decoders_end():
-    yield
-    decoders.end()
-
-
 @pytest.fixture(autouse=True)
-def decoders_are_shared(request, monkeypatch):
+def decoders_are_shared(request):
     if request.module.__name__ not in OF_A_DECODER:
-        decoders.share(monkeypatch)
+        request.getfixturevalue("shared_decoders")
 
 
 @pytest.fixture(scope="session")

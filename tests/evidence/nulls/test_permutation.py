@@ -68,9 +68,7 @@ def test_p_values_of_independent_pairs_of_unlike_depth_are_uniform(many, which):
 @pytest.mark.long
 def test_alpha_of_one_percent_rejects_about_one_percent_of_independent_pairs(many):
     pairs = [(i, (i + step) % NETWORKS) for step in range(1, 7) for i in range(NETWORKS)]
-    rejected = sum(
-        permutation_null(many[i], many[j], 99, seed).p_value <= 0.01 for seed, (i, j) in enumerate(pairs)
-    )
+    rejected = sum(permutation_null(many[i], many[j], 99, seed).p_value <= 0.01 for seed, (i, j) in enumerate(pairs))
     assert binomtest(rejected, len(pairs), 0.01).pvalue > SIGNIFICANCE
     assert rejected > 0
 
