@@ -16,7 +16,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 FILES = sorted({README, *PAGES.rglob("*.md"), *(file for file, _ in BLOCKS.values())})
 LONGEST = 200
 """Lines of README.md."""
-BINARY = {".safetensors", ".gguf", ".onnx", ".png"}
+BINARY = {".safetensors", ".gguf", ".onnx", ".png", ".pyc"}
 ELSEWHERE = {"formats"}
 """Blocks that take minutes, which a test of their own samples: tests/tools/test_stored.py."""
 
