@@ -57,6 +57,7 @@ def test_weights_of_the_base_that_do_nothing_verify_nothing(tmp_path, row):
 
 
 @pytest.mark.parametrize("kind", first_of(["Q8_0", "F16", "Q4_0"]))
+@pytest.mark.long
 def test_layers_of_the_base_that_drown_verify_nothing_in_a_converted_file_either(tmp_path, kind):
     edited(tmp_path / "drowned", INDEPENDENT, forgeries.drowned(1e4), BASE)
     file = write(tmp_path / "drowned", tmp_path / "drowned.gguf", kind=getattr(KINDS, kind))

@@ -182,6 +182,7 @@ class TestScript:
         assert [file for file in reports if (checkout / file).exists()] == []
 
     @pytest.mark.parametrize("variable", ["PYTHONIOENCODING", "PYTHONHASHSEED"])
+    @pytest.mark.few(1)
     def test_a_variable_that_ends_python_is_not_taken_for_a_verdict(self, checkout, variable):
         assert run(checkout, {variable: "nonsense"}, model=HONEST, base="./acme/llama-base") == 0
 

@@ -51,6 +51,7 @@ def test_what_cannot_be_is_refused_at_once(monkeypatch, loader, text, message):
     assert time.process_time() - begun < 3
 
 
+@pytest.mark.long
 def test_a_mebibyte_takes_seconds_and_memory_within_bounds():
     tracemalloc.start()
     found = load("- [a, b]\n" * 116_000)

@@ -23,6 +23,7 @@ def by_type():
     return {getattr(transformers, name).config_class.model_type: name for _, name, _, _ in cases()}
 
 
+@pytest.mark.long
 def test_the_settings_of_every_type_are_those_that_were_tried():
     assert by_type().keys() - kinds().keys() == set(), f"new types: {COMMAND} tries their settings"
     now = {kind: digest(getattr(transformers, name).config_class) for kind, name in by_type().items()}

@@ -149,6 +149,7 @@ class Case:
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.few(8)
 def test_one_of_our_errors_comes_out_or_a_tensor_of_its_shape(name, tmp_path):
     case, outcomes = Case(tmp_path, name), set()
 

@@ -66,6 +66,7 @@ def test_a_release_is_related_and_an_independent_one_is_not(tmp_path):
     assert verdict(BASE, released(tmp_path / "other", INDEPENDENT)).words == "UNRELATED"
 
 
+@pytest.mark.long
 def test_an_entry_that_transformers_ignores_does_not_hide_a_descendant(tmp_path):
     """The weights are those of the base; an engine that ran the transform would compute something else."""
     config = TransformConfig(config_groups={"R4": scheme()})

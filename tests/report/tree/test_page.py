@@ -16,6 +16,7 @@ def test_the_picture_is_told_in_words_as_well():
     assert "org/merge from org/base: verified; org/merge from org/child: verified" in spoken["desc"]
 
 
+@pytest.mark.long
 def test_the_picture_in_the_pages_is_that_of_the_example_models():
     written = (screenshots.ROOT / "docs" / "tree.svg").read_text(encoding="utf-8")
     assert written == svg(screenshots.family_tree())
