@@ -31,7 +31,7 @@ def check(*arguments, model=CHILD):
     notes = StringIO()
     handler, logger = logging.StreamHandler(notes), logging.getLogger("hf_lineage")
     logger.addHandler(handler)
-    found = lineage("check", model, "--format", "json", "--permutations", "199", *arguments)
+    found = lineage("check", model, "--format", "json", "--set", "permutations=199", *arguments)
     logger.removeHandler(handler)
     assert found.code in (0, 1), found
     (claim,) = json.loads(found.out)["claims"]

@@ -51,7 +51,7 @@ def _exact(bench: Bench, pair: list[Model]) -> Row:
     a, b = map(bench.scratch.model, pair)
     measured = isolated(tasks.peak_of_exact_comparison, a, b, f"{limit}MiB") / 2**20
     return Row(
-        "peak memory, exact comparison of 1.3B under --max-memory",
+        "peak memory, exact comparison of 1.3B under max-memory",
         Target(high=1.0),
         measured / limit,
         "× limit",

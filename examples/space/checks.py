@@ -70,7 +70,7 @@ def page(request: Request) -> str:
         file = Path(room, "page.html")
         based = ["--base", request.base] if request.base else []
         based += ["--local-hub", str(Path(LOCAL_HUB).resolve())] if LOCAL_HUB else []
-        options = ["--on-hub", "--max-memory", MEMORY, "--format", "html", "--output", str(file), *based]
+        options = ["--on-hub", "--set", f"max-memory={MEMORY}", "--format", "html", "--output", str(file), *based]
         done = _run(["check", *options, "--", request.model], Path(room))
         guard.prune(_cache(), LARGEST_CACHE)
         if not file.exists():

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from hf_lineage import __version__
 from hf_lineage.action.own_policy import is_own
-from hf_lineage.checking import OWN, Options
+from hf_lineage.checking import OWN
 from hf_lineage.checking.source import locate, named
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.evidence import ACCEPTABLE, BUDGETS, FAIL_ON
+from hf_lineage.evidence import FAIL_ON
 from hf_lineage.hub import hub_name
 from hf_lineage.report import FORMATS, Format, renderer
 
@@ -24,6 +24,8 @@ NO_POLICY = "none"
 Card = Literal["never", "write", "pull-request"]
 Word = TypeVar("Word", bound=str)
 CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
+PASSED = ("BASE", "ACCEPT", "SET", "BUDGET", "LOCAL_HUB", "SUBFOLDER", "FILE", "AS", "REGISTRY")
+"""Inputs that are options of the command, under the same names."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,10 @@ class Inputs:
     token: str
     cache: Path
     """The folder in which signatures of models on the Hub are cached from one run to the next."""
-    options: Options
+    local_hub: Path | None
+    file: str | None
+    options: tuple[str, ...]
+    """The options of the command that are passed on as they are."""
 
 
 def read_inputs(environ: Mapping[str, str]) -> Inputs:
@@ -64,16 +69,22 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
         card=_one_of(given.get("ANNOTATE") or "never", "annotate", CARDS),
         token=given.get("TOKEN", ""),
         cache=Path(environ.get("RUNNER_TEMP") or tempfile.gettempdir()) / "hf-lineage-signatures",
-        options=Options(
-            local_hub=Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None,
-            subfolder=given.get("SUBFOLDER", ""),
-            file=given.get("FILE") or None,
-            as_class=given.get("AS") or None,
-            registry=Path(given["REGISTRY"]) if given.get("REGISTRY") else None,
-            accept=tuple(_one_of(word, "accept", ACCEPTABLE) for word in _words(given.get("ACCEPT", ""))),
-            budget=_one_of(given["BUDGET"], "budget", BUDGETS) if given.get("BUDGET") else None,
-        ),
+        local_hub=_local_hub(given),
+        file=given.get("FILE") or None,
+        options=tuple(_passed(given)),
     )
+
+
+def _passed(given: Mapping[str, str]) -> Iterator[str]:
+    several = {"BASE": _words, "ACCEPT": _words, "SET": str.split}
+    for name in PASSED:
+        value = given.get(name, "")
+        option = name.lower().replace("_", "-")
+        yield from (f"--{option}={word}" for word in several.get(name, lambda one: [one])(value) if word)
+
+
+def _local_hub(given: Mapping[str, str]) -> Path | None:
+    return Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None
 
 
 def _model(given: Mapping[str, str]) -> str:
@@ -93,8 +104,7 @@ def _policy(given: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """The policy: the one that the workflow names, else that of the folder where it is the repository's own."""
     asked, folder = given.get("POLICY", ""), given.get("LOCAL_PATH", "")
     if folder and asked in ("", OWN):
-        local_hub = Path(given["LOCAL_HUB"]) if given.get("LOCAL_HUB") else None
-        return OWN if is_own(lambda: locate(named(Path(folder)), local_hub), environ) else ""
+        return OWN if is_own(lambda: locate(named(Path(folder)), _local_hub(given)), environ) else ""
     return "" if asked == NO_POLICY else asked
 
 

@@ -66,6 +66,8 @@ def run_check(environ: Environment) -> int:
         except (LineageError, OSError, MemoryError) as error:
             problem = printable(str(error) or "not enough memory")
             excused = isinstance(error, NoModelError) and inputs.fail_on == "never"
+        except click.ClickException as error:
+            problem = printable(error.format_message())
         except Exception:  # a bug: its traceback must not reach the runner as a command
             traceback.print_exc()
             problem = "hf-lineage failed because of a defect of its own; the log has the traceback. Please report it."
@@ -118,22 +120,11 @@ def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
 
 def arguments(inputs: Inputs, reports: Iterable[tuple[str, Path]]) -> list[str]:
     """Return the command that does what the workflow asks for, without the name of the program."""
-    options = inputs.options
-    values = [
-        *(("base", base) for base in inputs.bases),
-        *(("accept", kind) for kind in options.accept),
-        *(("budget", budget) for budget in (options.budget,) if budget),
-        *(("local-hub", folder) for folder in (options.local_hub,) if folder),
-        *(("subfolder", folder) for folder in (options.subfolder,) if folder),
-        *(("file", name) for name in (options.file,) if name),
-        *(("as", name) for name in (options.as_class,) if name),
-        *(("registry", folder) for folder in (options.registry,) if folder),
-        *(("policy", policy) for policy in (inputs.policy,) if policy),
-        *(("report", f"{form}={file}") for form, file in reports),
-    ]
+    policy = [f"--policy={inputs.policy}"] if inputs.policy else []
+    written = [f"--report={form}={file}" for form, file in reports]
     flags = [*CALLS[inputs.card], *(["--on-hub"] if inputs.on_hub else [])]
     # What stands after -- is never an option, whatever a folder is called.
-    return [*flags, *(f"--{name}={value}" for name, value in values), "--", inputs.model]
+    return [*flags, *inputs.options, *policy, *written, "--", inputs.model]
 
 
 def _run(command: Sequence[str]) -> None:
@@ -158,7 +149,7 @@ def _tell(environ: Environment, checked: Mapping[str, Any], folder: Path, files:
 
 def _source(inputs: Inputs) -> RepoRef | Signature:
     """Where the model is: its name is one of the Hub, or the path of a folder, as the workflow says."""
-    return locate(inputs.model, inputs.options.local_hub, inputs.on_hub, file=inputs.options.file)
+    return locate(inputs.model, inputs.local_hub, inputs.on_hub, file=inputs.file)
 
 
 def _failed(environ: Environment, problem: str) -> int:
@@ -184,7 +175,7 @@ def _on_the_hub(source: RepoRef, inputs: Inputs) -> list[str]:
     pinned = []
     for base in inputs.bases or [claim.base for claim in read_claims(source).claims if not claim.problem]:
         with contextlib.suppress(LineageError):
-            repo = resolve(base, inputs.options.local_hub, folders=bool(inputs.bases) and is_path(base))
+            repo = resolve(base, inputs.local_hub, folders=bool(inputs.bases) and is_path(base))
             pinned += [f"{repo.remote}@{repo.commit}"] if repo.remote else []
     return pinned
 

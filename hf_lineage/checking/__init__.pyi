@@ -17,3 +17,5 @@ from .policies import FILE as FILE
 from .policies import OWN as OWN
 from .policies import asked as asked
 from .policies import read as read
+from .settings import TYPED as TYPED
+from .settings import read_pairs as read_pairs

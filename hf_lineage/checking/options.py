@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from hf_lineage.architecture.registry import Choice, listing, similar
-from hf_lineage.checking.option_types import settle
+from hf_lineage.checking.settings import settle
 from hf_lineage.errors import OptionError, printable
-from hf_lineage.evidence import Procedure
+from hf_lineage.evidence import ACCEPTABLE, ADMITTED, Admitted, Budget, Criteria
 from hf_lineage.files import places
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Names, OptionalPath, Sources, Spec
@@ -21,11 +21,11 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Options(Sources, Procedure, Spec):
+@dataclass(frozen=True, kw_only=True)
+class Options(Sources, Spec):
     """What a check depends on besides the models; out of range, or of another kind, raises OptionError, which names it.
 
-    So does a cache in a git checkout.
+    So does a cache in a git checkout. `settings` says of each what it may be.
 
     Text stands for a path, the name of a recipe for the recipe, and one name for several of them.
 
@@ -39,21 +39,32 @@ class Options(Sources, Procedure, Spec):
     # Declared again: of the fields of a frozen base mypy knows only what may be written, and not what is held.
     paths: Names = Names(*Spec.paths)
     """Names of paths, or all of them: `all`."""
-    nulls: Names = Names()
-    """Models known to be independent of the base, or names of published nulls."""
-    accept: Names = Names()
-    """Kinds of RELATED that are accepted though they verify no claim: part, basis, weak."""
     signatures: Names = Names()
     """Repositories on the Hub to search for signatures of bases, besides their own."""
     trust: OptionalPath = OptionalPath()
     """A trust file instead of the usual one."""
 
+    alpha: float = Criteria.alpha
+    permutations: int = Criteria.permutations
+    """How many are drawn at first; none at or above the score gives the least p-value. `sequence` may draw more."""
+    seed: int = Criteria.seed
+    nulls: Names = Names()
+    """Models known to be independent of the base, or names of published nulls."""
+    budget: Budget | None = None
+    """`quick` stops reading layers as soon as the verdict is clear; None: `quick` unless the others need all layers."""
+    min_share: float = Criteria.min_share
+    """A claim is verified only if more than this share of what the model's units write is inherited."""
+    accept: Names = Names()
+    """Kinds of RELATED that are accepted though they verify no claim: part, basis, weak."""
+    evidence: Admitted = "any"
+    """`exact`: what rests on a threshold from independent models alone, RELATED calibrated, is not accepted."""
+    order_seed: int | None = None
+    """Seed of the order in which layers are read and of the units that are drawn; None: a new one for each report."""
+
     max_memory: str | None = None
     local_hub: OptionalPath = OptionalPath()
-    _: KW_ONLY
     subfolder: str = ""
     """The folder of the repository in which the model is; bases are searched for the same folder."""
-
     file: str | None = None
     """The file from which a converted model (GGUF, ONNX, CTranslate2) is read, where its repository has several; bases
     are not concerned."""
@@ -79,12 +90,12 @@ class Options(Sources, Procedure, Spec):
         settle(self)
         places.outside_checkouts(places.CACHE)
         Spec.__post_init__(self)
-        Procedure.__post_init__(self)
+        self._refuse_values()
         Sources.__post_init__(self)
         if self.budget == "quick" and (self.nulls or self.recipe.probes is None):
-            raise OptionError("--null and --exact need all layers; leave --budget quick out")
+            raise OptionError("--null and probes=exact need all layers; leave --budget quick out")
         if self.published and self.recipe.probes is None:
-            raise OptionError("no signature of --exact is published; leave --published or --exact out")
+            raise OptionError("no signature of probes=exact is published; leave published or probes=exact out")
         if self.registry is not None and not self.registry.is_dir():
             raise OptionError(f"--registry {self.registry} is no folder; give the one that holds the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
@@ -96,6 +107,23 @@ class Options(Sources, Procedure, Spec):
             raise OptionError(
                 f"alpha {self.alpha:g} cannot be reached with {self.permutations} permutations; use at least {least}"
             )
+
+    def _refuse_values(self) -> None:
+        """Raise OptionError for a value out of range."""
+        unaccepted = [kind for kind in self.accept if kind not in ACCEPTABLE]
+        if unaccepted:
+            raise OptionError(f"accept must be one of {', '.join(ACCEPTABLE)}, not {unaccepted[0]}")
+        if self.evidence not in ADMITTED:
+            raise OptionError(f"evidence must be {' or '.join(ADMITTED)}, not {self.evidence}")
+        if not 0 < self.min_share < 1:
+            raise OptionError(f"min_share must lie between 0 and 1, not at {self.min_share:g}")
+        for name, seed in (("seed", self.seed), ("order_seed", self.order_seed)):
+            if seed is not None and not 0 <= seed < 2**64:
+                raise OptionError(f"{name} must lie between 0 and 2^64 - 1, not at {seed}")
+        if not 1e-6 <= self.alpha < 1:
+            raise OptionError(f"alpha must lie between 0.000001 and 1, not {self.alpha:g}")
+        if not 1 <= self.permutations <= 1_000_000:
+            raise OptionError(f"permutations must be between 1 and 1000000, not {self.permutations}")
 
 
 def takes_options(function: Callable[Given, Result]) -> Callable[Given, Result]:

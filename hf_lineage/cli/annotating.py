@@ -17,7 +17,6 @@ from hf_lineage.cli.shared import (
     CLASSES,
     CONVERTED_FILE,
     ON_HUB,
-    RECIPE,
     SUBFOLDER,
     TEST,
     make_options,
@@ -74,7 +73,7 @@ class Asked:
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
     help="With --repair-base: declare this relation to the base.",
 )
-@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, REPORTS, governing.FILE)
+@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, REPORTS, governing.FILE)
 def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **settings: Any) -> int:
     """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
     asked = take(Asked, settings)

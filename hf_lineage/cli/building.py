@@ -10,7 +10,7 @@ import click
 
 from hf_lineage.cli.indexing import CODES, FOLDER, progress
 from hf_lineage.cli.kinds import count_option
-from hf_lineage.cli.shared import ERROR, READING, make_options, with_examples, with_options
+from hf_lineage.cli.shared import ERROR, READING, SET, make_options, with_examples, with_options
 from hf_lineage.errors import printable
 
 BUILDING = with_examples(
@@ -50,7 +50,7 @@ WORK = (
 
 
 @click.command(epilog=BUILDING)
-@with_options(*WORK, FOLDER, *READING)
+@with_options(*WORK, FOLDER, *READING, SET)
 def build(
     models: TextIO, engine: str, workers: int, rate: float | None, retry: bool, folder: Path | None, **settings: Any
 ) -> int:

@@ -11,7 +11,7 @@ from hf_lineage.cli.grouping import Result, take
 from hf_lineage.cli.indexing import AUTHORS, INDEX, progress, tell
 from hf_lineage.cli.kinds import format_option
 from hf_lineage.cli.quiet import remark
-from hf_lineage.cli.shared import ERROR, OUTPUT, READING, make_options, with_examples, with_options
+from hf_lineage.cli.shared import ERROR, OUTPUT, READING, SET, make_options, with_examples, with_options
 
 FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
 GROWING = with_examples(
@@ -24,7 +24,7 @@ GROWING = with_examples(
 
 @click.command(epilog=GROWING)
 @click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
-@with_options(AUTHORS, INDEX, *READING, format_option(*FORMATS), OUTPUT)
+@with_options(AUTHORS, INDEX, *READING, SET, format_option(*FORMATS), OUTPUT)
 def tree(models: tuple[str, ...], authors: tuple[str, ...], index: str | None, **settings: Any) -> int:
     """Draw the family tree of MODELs: which come from which, by exact tests and the differences of their weights."""
     from hf_lineage.index.building import building

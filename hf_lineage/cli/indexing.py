@@ -16,15 +16,17 @@ from hf_lineage.cli.kinds import count_option, format_option, unlinked
 from hf_lineage.cli.quiet import remark
 from hf_lineage.cli.shared import (
     ERROR,
+    OF_SIGNATURES,
     OUTPUT,
     READING,
+    SET,
     UNDECIDED,
     make_options,
+    set_option,
     with_examples,
     with_options,
 )
 from hf_lineage.errors import printable
-from hf_lineage.evidence import Procedure
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Options
@@ -89,7 +91,7 @@ def index() -> None:
 
 @index.command(epilog=ADDING)
 @click.argument("models", nargs=-1, type=MODEL, metavar="MODEL...")
-@with_options(AUTHORS, FOLDER, *READING)
+@with_options(AUTHORS, FOLDER, *READING, SET)
 def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, **settings: Any) -> int:
     """Put models into the index, each when it has been read."""
     from hf_lineage.index.building import building
@@ -149,7 +151,6 @@ class Most:
 @click.command(epilog=IDENTIFYING)
 @click.argument("model", type=MODEL)
 @count_option("--top", "Models to test.", 5, most=10)
-@click.option("--alpha", type=float, default=Procedure.alpha, show_default=True, help="Significance level of the test.")
 @count_option(
     "--by-weights",
     "Where no key finds a relative, test MODEL against the weights of N known models, of any width.",
@@ -157,7 +158,7 @@ class Most:
     least=0,
     most=10,
 )
-@with_options(INDEX, *READING, FORM, OUTPUT)
+@with_options(INDEX, *READING, set_option(*OF_SIGNATURES, "alpha"), FORM, OUTPUT)
 def identify(model: str, index: str | None, **settings: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
     from hf_lineage.checking.adapters import adapter_repository as several

@@ -19,7 +19,6 @@ from hf_lineage.cli.shared import (
     EPILOG,
     MERGE_BASE,
     ON_HUB,
-    RECIPE,
     SUBFOLDER,
     TEST,
     make_options,
@@ -80,7 +79,7 @@ NEAREST = click.option(
 
 @click.command(epilog=CHECKING, cls=OneModel)
 @click.argument("model", type=MODEL)
-@with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
+@with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
 @with_options(governing.FILE, governing.FAILS)
 def check(
     model: str,
@@ -130,7 +129,7 @@ BESIDE = (
 @click.command(epilog=COMPARING, cls=Listing)
 @click.argument("a", type=MODEL)
 @click.argument("b", type=MODEL)
-@with_options(*BESIDE, MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, *TEST, *REPORT)
+@with_options(*BESIDE, MERGE_BASE, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
 def compare(
     a: str, b: str, independent: tuple[str, ...], relatives: tuple[str, ...], merge_base: str, **settings: Any
 ) -> int:

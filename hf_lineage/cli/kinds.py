@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
-from hf_lineage.files import link_on_the_way, places
+from hf_lineage.files import link_on_the_way
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -57,9 +56,3 @@ def _unlinked(path: Path, folder: Path) -> Path:
     if link := link_on_the_way(folder):
         raise click.BadParameter(f"{str(link)!r} is a link, which is not followed; name what it leads to")
     return path
-
-
-def trusted(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
-    """Refuse a trust file of the environment in a git checkout; one that is typed counts wherever it is."""
-    given = context.get_parameter_source(option.name or "")
-    return places.outside_checkouts(places.TRUST) if given is ParameterSource.ENVIRONMENT else file

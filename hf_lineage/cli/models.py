@@ -19,8 +19,8 @@ from hf_lineage.cli.shared import (
     CONVERTED_FILE,
     LOCAL_HUB,
     OUTPUT,
-    RECIPE,
-    RECOMPUTE,
+    PATHS_OF_LAYERS,
+    SET,
     SUBFOLDER,
     UNDECIDED,
     make_options,
@@ -59,7 +59,7 @@ FORM = format_option("text", "json")
 @click.option(
     "--to", metavar="REPO", help="With --push: publish it in this repository of signatures, not in that of MODEL."
 )
-@with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE, OUTPUT)
+@with_options(SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, PATHS_OF_LAYERS, LOCAL_HUB, SET, OUTPUT)
 def extract(model: str, push: bool, to: str | None, output: Path | None, **settings: Any) -> int:
     """Write the signature of MODEL, by default into NAME.lineage.safetensors in the working directory."""
     from hf_lineage.checking import api

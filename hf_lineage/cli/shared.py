@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,10 @@ import click
 from click.core import ParameterSource
 
 from hf_lineage.architecture.registry import ALL, PATHS
-from hf_lineage.cli.kinds import Command, path_option, trusted, writable
-from hf_lineage.evidence import ACCEPTABLE, ADMITTED, BUDGETS, Procedure
+from hf_lineage.checking import TYPED, read_pairs
+from hf_lineage.cli.kinds import Command, path_option, writable
+from hf_lineage.errors import OptionError
+from hf_lineage.evidence import ACCEPTABLE, BUDGETS
 from hf_lineage.files import places
 from hf_lineage.signature import PARAMETERS
 
@@ -27,6 +29,7 @@ EPILOG = (
     "130 interrupted."
 )
 EXAMPLES = "Examples:"
+SIGNATURES = "HF_LINEAGE_SIGNATURES"
 AUDIT = "Compare all layers along all paths, for a model that may hide its descent: --budget full --paths all."
 
 
@@ -60,34 +63,77 @@ ALLOW_PICKLE = click.option(
     is_flag=True,
     help="Read the tensors of weights that are stored as pickles, of bases as well; nothing in them is run.",
 )
-RECIPE = (
-    click.option(
-        "--recipe",
-        type=click.Choice(list(PARAMETERS)),
-        default=next(iter(PARAMETERS)),
-        show_default=True,
-        help="How weights become numbers: robust, or the method as published, paper.",
-    ),
-    click.option(
-        "--paths",
-        default="mlp",
-        show_default=True,
-        metavar="LIST",
-        help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; or all, every path that the "
-        "models have.",
-    ),
-    click.option(
-        "--probes",
-        type=int,
-        default=64,
-        show_default=True,
-        metavar="K",
-        help="Random probe vectors: more of them make the sketch more exact, and larger.",
-    ),
-    click.option("--exact", is_flag=True, help="Compute the whole product of every branch, not a sketch of it."),
-    click.option("--max-memory", metavar="SIZE", help="Memory to use on each device at most, such as 8GiB."),
-    LOCAL_HUB,
+PATHS_OF_LAYERS = click.option(
+    "--paths",
+    default="mlp",
+    show_default=True,
+    metavar="LIST",
+    help=f"Paths through a layer to compare, separated by commas: {', '.join(PATHS)}; or all, every path that the "
+    "models have.",
 )
+
+
+class SetOption(click.Option):
+    """The option that sets what is seldom typed, out of some keys."""
+
+    def __init__(self, *names: Any, keys: tuple[str, ...], **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.keys = keys
+
+
+def set_option(*keys: str) -> Callable[[Command], Command]:
+    """Return the option that sets what is seldom typed, out of these keys."""
+
+    def read(context: click.Context, _option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, Any]:
+        if "help" in pairs:
+            click.echo(settings_help(keys))
+            context.exit()
+        try:
+            values = read_pairs(pairs, keys)
+        except OptionError as error:
+            raise click.BadParameter(str(error)) from None
+        return _from_environment([key for key in keys if key not in values]) | values
+
+    return click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        callback=read,
+        metavar="KEY=VALUE",
+        cls=SetOption,
+        keys=keys,
+        help="Set what is seldom set, such as alpha=0.001; repeatable. --set help lists every KEY.",
+    )
+
+
+def settings_help(keys: Iterable[str]) -> str:
+    """Return what each key of `--set` does, with its usual value."""
+    formatter = click.HelpFormatter(width=80)
+    formatter.write_dl([(f"{key}={TYPED[key].kind.metavar}", described(key)) for key in keys], col_max=24)
+    return formatter.getvalue().rstrip("\n")
+
+
+def described(key: str) -> str:
+    """Return what a key of `--set` does, with its usual value where it has one."""
+    from hf_lineage.checking import Options
+
+    usual = {"recipe": next(iter(PARAMETERS)), "probes": Options.recipe.probes}
+    name = key.replace("-", "_")
+    value = usual.get(key, getattr(Options, name, None))
+    shown = "no" if value is False else value or None if isinstance(value, tuple) else value
+    return TYPED[key].help + ("" if shown is None else f"  [default: {shown}]")
+
+
+def _from_environment(keys: Iterable[str]) -> dict[str, Any]:
+    """What variables set; a trust file that one names may not lie in a git checkout."""
+    values: dict[str, Any] = {}
+    if "signatures" in keys and (repositories := os.environ.get(SIGNATURES, "").split()):
+        values["signatures"] = tuple(repositories)
+    if "trust" in keys and (file := places.outside_checkouts(places.TRUST)):
+        values["trust"] = file
+    return values
+
+
 SUBFOLDER = click.option(
     "--subfolder",
     default="",
@@ -110,57 +156,26 @@ CLASSES = (
         "Read classes that the registry does not list by the factorizations in this folder, which you wrote.",
     ),
 )
-RECOMPUTE = click.option(
-    "--recompute", is_flag=True, help="Read the weights, even if a signature of them is cached or published."
-)
-READING = (SUBFOLDER, ALLOW_PICKLE, *CLASSES, *RECIPE, RECOMPUTE)
-"""How models become signatures, for the commands that read several of them."""
+OF_SIGNATURES = ("recipe", "probes", "max-memory", "recompute")
+"""Keys of how models become signatures."""
+SET = set_option(*OF_SIGNATURES)
+READING = (SUBFOLDER, ALLOW_PICKLE, *CLASSES, PATHS_OF_LAYERS, LOCAL_HUB)
+"""How models become signatures, for the commands that read several of them; beside `--set`."""
 TEST = (
-    click.option(
-        "--alpha", type=float, default=Procedure.alpha, show_default=True, help="Significance level of the test."
-    ),
-    click.option(
-        "--permutations",
-        type=int,
-        default=Procedure.permutations,
-        show_default=True,
-        metavar="N",
-        help="Permutations that are drawn first; 20 times as many follow where the p-value is near alpha.",
-    ),
-    click.option("--seed", type=int, default=Procedure.seed, show_default=True, help="Seed of the permutations."),
+    PATHS_OF_LAYERS,
+    LOCAL_HUB,
     click.option(
         "--budget",
         type=click.Choice(BUDGETS),
         help="quick stops reading layers once the verdict is clear, full reads all; by default quick, unless --null or "
-        "--exact need all layers.",
+        "probes=exact need all layers.",
     ),
     click.option("--audit", is_flag=True, help=AUDIT),
-    click.option(
-        "--order-seed",
-        type=int,
-        metavar="N",
-        help="Seed of the order of layers and of the sample of hidden units; by default a new one for each run.",
-    ),
     click.option(
         "--accept",
         multiple=True,
         type=click.Choice(ACCEPTABLE),
         help="Return 0 for RELATED in part, by the basis only, or by trace weakly, as well; repeatable.",
-    ),
-    click.option(
-        "--evidence",
-        type=click.Choice(ADMITTED),
-        default=Procedure.evidence,
-        show_default=True,
-        help="exact accepts exact tests alone, and returns 3 for RELATED, calibrated.",
-    ),
-    click.option(
-        "--min-share",
-        type=float,
-        default=Procedure.min_share,
-        show_default=True,
-        metavar="SHARE",
-        help="Verify a claim only if more than this share of the model is inherited.",
     ),
     click.option(
         "--null",
@@ -169,26 +184,7 @@ TEST = (
         metavar="MODEL",
         help="Test the score against this independent model, or published null, as well; repeatable.",
     ),
-    RECOMPUTE,
-    click.option(
-        "--published",
-        is_flag=True,
-        help="Download no weights of a base: use its published signature.",
-    ),
-    click.option(
-        "--signatures",
-        multiple=True,
-        metavar="REPO",
-        envvar="HF_LINEAGE_SIGNATURES",
-        help="Search this repository on the Hub, too, for published signatures of bases; repeatable.",
-    ),
-    path_option(
-        "--trust",
-        "FILE",
-        "Which published signatures are trusted; by default hf-lineage/trust.yaml in ~/.config.",
-        envvar=places.TRUST,
-        callback=trusted,
-    ),
+    set_option(*TYPED),
 )
 
 
@@ -203,7 +199,7 @@ def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], 
     return decorate
 
 
-def make_options(recipe: str, paths: str, probes: int, exact: bool, audit: bool = False, **rest: Any) -> Options:
+def make_options(paths: str, settings: Mapping[str, Any], audit: bool = False, **rest: Any) -> Options:
     """Return the Options of a command from the values of its command-line options."""
     from dataclasses import replace
 
@@ -215,8 +211,10 @@ def make_options(recipe: str, paths: str, probes: int, exact: bool, audit: bool 
         if ParameterSource.COMMANDLINE in map(source, ("paths", "budget")):
             raise click.UsageError("--audit is --budget full --paths all; leave these two out")
         paths, rest["budget"] = ALL[0], "full"
-    chosen = replace(RECIPES[recipe], probes=None if exact else probes)
-    return Options(recipe=chosen, paths=tuple(map(str.strip, paths.split(","))), **rest)
+    others = dict(settings)
+    recipe = RECIPES[others.pop("recipe", next(iter(RECIPES)))]
+    recipe = replace(recipe, probes=others.pop("probes", recipe.probes))
+    return Options(recipe=recipe, paths=tuple(map(str.strip, paths.split(","))), **rest, **others)
 
 
 def write(text: str, output: Path | None, coloured: bool = False) -> None:

@@ -16,7 +16,6 @@ from hf_lineage.cli.kinds import count_option, format_option, unlinked, writable
 from hf_lineage.cli.shared import (
     ERROR,
     OUTPUT,
-    RECIPE,
     TEST,
     make_options,
     with_examples,
@@ -98,7 +97,7 @@ class Since:
     metavar="FILE.html",
     help="Keep a page with the family tree of all models in the ledger and of their bases; each is read as a whole.",
 )
-@with_options(*RECIPE, *TEST, format_option("text", "json", "markdown", "slack", "discord"), OUTPUT)
+@with_options(*TEST, format_option("text", "json", "markdown", "slack", "discord"), OUTPUT)
 @with_options(governing.POLICY, governing.FAILS)
 def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
     """Check what AUTHORs changed on the Hub since the last run, and record it in a ledger."""

@@ -9,7 +9,8 @@ from .procedure import ACCEPTABLE as ACCEPTABLE
 from .procedure import ADMITTED as ADMITTED
 from .procedure import BUDGETS as BUDGETS
 from .procedure import FAIL_ON as FAIL_ON
-from .procedure import Procedure as Procedure
+from .procedure import Admitted as Admitted
+from .procedure import Budget as Budget
 from .verdict import SEVERITY as SEVERITY
 from .verdict import Evidence as Evidence
 from .verdict import ExitCode as ExitCode

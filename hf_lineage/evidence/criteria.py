@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hf_lineage.evidence.nulls import EmpiricalNull
-from hf_lineage.evidence.procedure import Procedure
 
 MINIMUM_EFFECT = 0.02
 """The least score, and the least effect on the test coordinates, that may be RELATED, however significant."""
@@ -16,16 +15,16 @@ MINIMUM_EFFECT = 0.02
 class Criteria:
     """What a verdict depends on besides the two signatures."""
 
-    alpha: float = Procedure.alpha
-    min_share: float = Procedure.min_share
+    alpha: float = 0.01
+    min_share: float = 0.5
     """A claim is verified only if more than this share of what the candidate's units write is inherited."""
     accept: tuple[str, ...] = ()
     """Identifiers of kinds of RELATED that the user accepts although they do not verify a claim."""
     minimum_effect: float = MINIMUM_EFFECT
     paths: tuple[str, ...] = ("mlp",)
-    permutations: int = Procedure.permutations
+    permutations: int = 999
     """How many are drawn at first for each interim analysis; the rule in `permutations` says when more are drawn."""
-    seed: int = Procedure.seed
+    seed: int = 0
     """Seed of the permutations."""
     unit_seed: int = 0
     """Seed of the sample of hidden units by which the inherited share is estimated."""

@@ -1,7 +1,7 @@
 """Places that the environment names: caches and trusted files, none of which may lie in what is checked.
 
 git writes the files of a checkout as the user who runs it, so nothing about a file there tells who wrote it. What a
-user types, such as --index or --trust, counts wherever it is: whoever types it has chosen it.
+user types, such as --index, counts wherever it is: whoever types it has chosen it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """What a signature depends on besides the weights: the recipe and the paths, and where else it may come from.
 
 Fields that take what people write, and hold one kind of value, are descriptors because a type checker then knows both
-kinds; `hf_lineage.checking.option_types` turns one into the other.
+kinds; `hf_lineage.checking.settings` turns one into the other.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
@@ -65,14 +65,14 @@ class Names(_Field):
         self._keep(instance, value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Spec:
     """Which signature of a model is meant: by which recipe, and along which paths; OptionError for an unknown path."""
 
     recipe: Recipe = RECIPES["robust"]
     paths: Names = Names("mlp")
     """Names of paths, or ALL."""
-    readers: bool = field(default=False, kw_only=True)
+    readers: bool = False
     """Whether a signature also holds what the shares of a merge are measured on; only checks of merges need it."""
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class Spec:
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sources:
     """Where a signature may come from besides the weights; OptionError where nothing is left."""
 
@@ -95,9 +95,9 @@ class Sources:
     """Repositories on the Hub to search for signatures of bases, besides their own."""
     trust: OptionalPath = OptionalPath()
     """A trust file instead of the usual one."""
-    published: bool = field(default=False, kw_only=True)
+    published: bool = False
     """Whether no weights of a base may be downloaded: a published signature is used."""
 
     def __post_init__(self) -> None:
         if self.recompute and self.published:
-            raise OptionError("--recompute reads the weights, and --published forbids to download them; give one")
+            raise OptionError("recompute reads the weights, and published forbids to download them; give one")

@@ -67,7 +67,7 @@ class Recipe:
 
     @property
     def option(self) -> str:
-        """Its name for `--recipe`."""
+        """Its name for `--set recipe=`."""
         usual = RECIPES.get(self.name)
         return self.name if usual is None or usual.version == self.version else f"{self.name}-{self.version}"
 
@@ -122,7 +122,7 @@ class Recipe:
 
 
 RECIPES = {option: Recipe(**parameters) for option, parameters in PARAMETERS.items()}
-"""Recipes by their names for `--recipe`, the default first."""
+"""Recipes by their names for `--set recipe=`, the default first."""
 
 
 def signs(purpose: str, shape: tuple[int, int]) -> Array:

@@ -21,7 +21,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "paper": {"name": "paper", "gains": False, "means": False, "cap": None, "ones": False},
 }
-"""Name, as in `--recipe NAME`, the default first -> the fields of the Recipe that differ from its defaults."""
+"""Name, as in `--set recipe=NAME`, the default first -> the fields of the Recipe that differ from its defaults."""
 
 STREAM = "residual"
 """The frame that recipes name unless told otherwise."""

@@ -121,7 +121,7 @@ def _entry(release: Release, options: Options) -> Entry:
     except FAILURES as error:
         if isinstance(error, NetworkError):
             _answers(release)
-        problem = str(error) or "not enough memory; try --max-memory"
+        problem = str(error) or "not enough memory; try --set max-memory=8GiB"
     return Entry(
         model=release.model,
         commit=release.commit,

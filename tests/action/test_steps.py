@@ -101,6 +101,20 @@ def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch
     assert "Traceback" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"accept": "unmeasured"}, "'unmeasured' is not one of 'part', 'basis', 'weak'"),
+        ({"budget": "no\n::error::x"}, "is not one of 'quick', 'full'"),
+        ({"set": "alpha"}, "'alpha' is not KEY=VALUE with a key out of"),
+    ],
+)
+def test_what_the_command_does_not_take_is_one_error_of_the_step(step, inputs, message):
+    code, outputs, ((level, _, annotation),) = step(model="a/b", **inputs)
+    assert (code, outputs["verdict"], level) == (2, "ERROR", "error")
+    assert message in annotation
+
+
 class TestArguments:
     @pytest.mark.parametrize(
         ("environ", "command"),

@@ -68,11 +68,13 @@ def test_writing_twice_is_writing_once(hub):
 
 
 def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
-    annotate(hub, "--write", "--paths", "mlp,value_output", "--permutations", "1999", "--exact", "--seed", "3")
+    settings = (word for pair in ("permutations=1999", "probes=exact", "seed=3") for word in ("--set", pair))
+    annotate(hub, "--write", "--paths", "mlp,value_output", *settings)
     score = claims(hub)["claims"][0]["score"]
     assert f"| acme/base | finetune | RELATED \\(verified\\) | {score:.3f} | 100% | 0.0005 | – |" in readme(hub)
     command = (
-        "hf-lineage check fern/child --base acme/base --paths mlp,value_output --exact --permutations 1999 --seed 3"
+        "hf-lineage check fern/child --base acme/base --paths mlp,value_output --set probes=exact "
+        "--set permutations=1999 --set seed=3"
     )
     assert f"```console\n$ {command}\n```" in readme(hub)
     assert "It never says who came first, who owns what, or that anyone did wrong." in readme(hub)
@@ -82,9 +84,9 @@ def test_the_section_says_what_was_found_and_how_to_find_it_again(hub):
 
 
 def test_the_command_says_which_kinds_are_accepted_and_which_share_is_asked_for(hub):
-    annotate(hub, "--write", "--accept", "part", "--accept", "basis", "--min-share", "0.7", "--order-seed", "3")
+    annotate(hub, "--write", "--accept", "part", "--accept", "basis", "--set", "min-share=0.7", "--set", "order-seed=3")
     (claim,) = claims(hub)["claims"]
-    command = "hf-lineage check fern/child --base acme/base --min-share 0.7 --accept part --accept basis"
+    command = "hf-lineage check fern/child --base acme/base --set min-share=0.7 --accept part --accept basis"
     assert claim["command"] == command
     assert claim["test"]["min_share"] == 0.7
     assert "verified is what is RELATED with more than 70% of it" in readme(hub)
@@ -134,7 +136,7 @@ def test_the_date_stays_until_something_else_changes(hub):
     annotate(hub, "--write")
     assert "| Date | 2025-01-31 |" in readme(hub)
     assert annotate(hub, "--write").out.endswith("Up to date already; nothing was written.\n")
-    annotate(hub, "--write", "--seed", "1")
+    annotate(hub, "--write", "--set", "seed=1")
     assert "2025-01-31" not in readme(hub)
     assert claims(hub)["claims"][0]["date"] != "2025-01-31"
 
@@ -159,7 +161,7 @@ def test_every_card_is_annotated_with_the_base_named(hub, name):
     file.unlink()
     if CARDS[name] is not None:
         file.write_bytes(CARDS[name])
-    options = ("--base", "acme/base", "--write", "--permutations", "99")
+    options = ("--base", "acme/base", "--write", "--set", "permutations=99")
     assert annotate(hub, *options).out == "acme/base: RELATED\nWrote lineage/claims.json and README.md.\n"
     assert annotate(hub, *options).out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
 
@@ -232,7 +234,7 @@ class TestFolder:
 
         written = annotation.write_atomically
         monkeypatch.setattr(annotation, "write_atomically", fail)
-        assert annotate(hub, "--write", "--seed", "1").error == "no space"
+        assert annotate(hub, "--write", "--set", "seed=1").error == "no space"
         assert content(hub) == before
 
     @pytest.mark.parametrize("link", ["README.md", "lineage"])

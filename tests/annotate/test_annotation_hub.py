@@ -30,7 +30,7 @@ def server(tmp_path, monkeypatch):
 
 
 def annotate(*arguments, model=CHILD):
-    result = lineage("annotate", model, "--permutations", "99", *arguments)
+    result = lineage("annotate", model, "--set", "permutations=99", *arguments)
     assert TOKEN not in result.out + result.err
     return result
 
@@ -58,7 +58,7 @@ class TestPullRequest:
         assert server.hub.commit(CHILD, "main") == checked
         text = server.file(CHILD, "refs/pr/1", CARD).decode()
         assert text.startswith(server.file(CHILD, "main", CARD).decode())
-        assert f"$ hf-lineage check {CHILD}@{checked} --base acme/base@{base} --permutations 99\n" in text
+        assert f"$ hf-lineage check {CHILD}@{checked} --base acme/base@{base} --set permutations=99\n" in text
         assert f"| Commit of the model | {checked} |" in text
         assert server.proposals[0]["title"] == annotation.TITLE
 
@@ -72,13 +72,13 @@ class TestPullRequest:
         propose()
         server.push(CHILD, "refs/pr/1", {CARD: server.file(CHILD, "refs/pr/1", CARD) + b"A reviewer's line.\n"})
         tip = server.hub.commit(CHILD, "refs/pr/1")
-        result = propose("--seed", "1")
+        result = propose("--set", "seed=1")
         assert result.out.startswith(f"acme/base: RELATED\nUpdated pull request 1: {server.hub.url}/{CHILD}/commit/")
         assert len(server.proposals) == 1
         assert server.made[1] == (CHILD, "refs/pr/1", [CARD, RECORD])
         assert server.hub.commit(CHILD, "refs/pr/1") != tip
         text = server.file(CHILD, "refs/pr/1", CARD)
-        assert b"--seed 1\n" in text
+        assert b"--set seed=1\n" in text
         assert text.endswith(b"A reviewer's line.\n")
 
     @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def deep(tmp_path, monkeypatch):
 
 
 def annotate(hub, seed, *arguments):
-    options = ("--local-hub", hub, "--budget", "quick", "--order-seed", str(seed), "--write")
+    options = ("--local-hub", hub, "--budget", "quick", "--set", f"order-seed={seed}", "--write")
     return lineage("annotate", "fern/child", *options, *arguments)
 
 
@@ -45,7 +45,7 @@ def edited(hub, change):
 
 def measured(hub, seed):
     """Score and layers of a check, which the record of one run does not share with that of another."""
-    options = ("--local-hub", hub, "--budget", "quick", "--order-seed", str(seed), "--format", "json")
+    options = ("--local-hub", hub, "--budget", "quick", "--set", f"order-seed={seed}", "--format", "json")
     (path,) = json.loads(lineage("check", "fern/child", *options).out)["claims"][0]["paths"]
     return path["score"], tuple(path["inherited"]["layers"])
 
@@ -111,7 +111,7 @@ def test_a_section_that_calls_verified_what_is_not_loses_its_word(deep):
     with (new / "README.md").open("a") as file:
         file.write(section)
     result = lineage(
-        "annotate", "acme/new", "--local-hub", deep, "--write", "--budget", "full", "--permutations", "1999"
+        "annotate", "acme/new", "--local-hub", deep, "--write", "--budget", "full", "--set", "permutations=1999"
     )
     assert result.out.splitlines()[0] == "acme/base: RELATED in part"
     written = (new / "README.md").read_text("utf-8")

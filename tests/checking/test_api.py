@@ -186,7 +186,7 @@ def test_a_null_model_of_another_shape_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (Options(nulls=("llama-2-7b",)), "was measured with --recipe paper --paths mlp"),
+        (Options(nulls=("llama-2-7b",)), "was measured with recipe=paper --paths mlp"),
         (Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"], paths=("query_key",)), "was measured with"),
         (Options(nulls=("llama-2-7b",), recipe=RECIPES["paper"]), "holds scores of meta-llama/Llama-2-7b-hf, not of"),
     ],

@@ -23,7 +23,7 @@ from tests.server import faults
 
 PATHS = "mlp,mlp_gate,value_output,query_key"
 TOKEN = "hf_averysecrettoken"
-AS_JSON = ("--format", "json", "--order-seed", "0")
+AS_JSON = ("--format", "json", "--set", "order-seed=0")
 """The order in which layers are read is drawn anew for each report unless its seed is given."""
 
 
@@ -86,7 +86,7 @@ def test_with_what_comes_besides_embeddings_and_heads_still_stay_where_they_are(
     [
         ("check", "{}fern/llama-finetune-a", "--base", "{}acme/llama-base", *AS_JSON, "--explain"),
         ("compare", "{}acme/llama-base", "{}fern/llama-finetune-a", "--paths", PATHS, *AS_JSON),
-        ("compare", "{}acme/llama-base", "{}fern/llama-finetune-a", "--exact", *AS_JSON),
+        ("compare", "{}acme/llama-base", "{}fern/llama-finetune-a", "--set", "probes=exact", *AS_JSON),
         ("inspect", "{}acme/llama-base", "--format", "json"),
         ("registry", "--check", "{}acme/llama-base"),
     ],
@@ -110,7 +110,7 @@ def test_over_the_network_the_report_is_that_from_disk_to_the_last_bit(online, c
 
 def test_exact_mode_in_several_rounds_fetches_nothing_twice(online, monkeypatch):
     monkeypatch.setattr(whole.Extraction, "room", 32)
-    assert lineage("compare", "acme/llama-base", "fern/llama-finetune-a", "--exact").code == 0
+    assert lineage("compare", "acme/llama-base", "fern/llama-finetune-a", "--set", "probes=exact").code == 0
     assert online.twice() == []
 
 

@@ -48,24 +48,31 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
     [
         (["--nose"], "No such option '--nose'"),
         (["--format", "xml"], "Invalid value for '--format': 'xml' is not one of 'text', 'json', 'markdown'"),
-        (["--recipe", "soup"], "Invalid value for '--recipe': 'soup' is not one of 'robust', 'paper'"),
-        (["--probes", "many"], "Invalid value for '--probes': 'many' is not a valid integer"),
-        (["--probes", "0"], "probes must be between 1 and 65536, not 0; use exact mode for more"),
-        (["--probes", "-1"], "probes must be between 1 and 65536, not -1"),
-        (["--probes", "65537"], "probes must be between 1 and 65536, not 65537"),
-        (["--probes", "9" * 5000], "Invalid value for '--probes'"),
-        (["--alpha", "0"], "alpha must lie between 0.000001 and 1, not 0"),
-        (["--alpha", "1.5"], "alpha must lie between 0.000001 and 1, not 1.5"),
-        (["--alpha", "nan"], "alpha must lie between 0.000001 and 1, not nan"),
-        (["--alpha", "1e-320"], "alpha must lie between 0.000001 and 1, not 9.99989e-321"),
-        (["--alpha", "small"], "Invalid value for '--alpha': 'small' is not a valid float"),
+        (["--set", "recipe=soup"], "Invalid value for '--set': recipe must be robust or paper, not 'soup'"),
+        (["--set", "probes=many"], "Invalid value for '--set': probes must be a whole number, or exact, not 'many'"),
+        (["--set", "probes=0"], "probes must be between 1 and 65536, not 0; use exact mode for more"),
+        (["--set", "probes=-1"], "probes must be between 1 and 65536, not -1"),
+        (["--set", "probes=65537"], "probes must be between 1 and 65536, not 65537"),
+        (["--set", "probes=" + "9" * 5000], "Invalid value for '--set': probes must be a whole number"),
+        (["--set", "alpha=0"], "alpha must lie between 0.000001 and 1, not 0"),
+        (["--set", "alpha=1.5"], "alpha must lie between 0.000001 and 1, not 1.5"),
+        (["--set", "alpha=nan"], "alpha must lie between 0.000001 and 1, not nan"),
+        (["--set", "alpha=1e-320"], "alpha must lie between 0.000001 and 1, not 9.99989e-321"),
+        (["--set", "alpha=small"], "Invalid value for '--set': alpha must be a number, not 'small'"),
         (
-            ["--alpha", "0.0001"],
+            ["--set", "alpha=0.0001"],
             "alpha 0.0001 cannot be reached with 999 permutations; use at least 9999",
         ),
-        (["--permutations", "0"], "permutations must be between 1 and 1000000, not 0"),
-        (["--permutations", "10"], "cannot be reached with 10 permutations; use at least 99"),
-        (["--permutations", "2000000"], "permutations must be between 1 and 1000000, not 2000000"),
+        (["--set", "evidence=strong"], "evidence must be any or exact, not 'strong'"),
+        (["--set", "recompute=maybe"], "recompute must be yes or no, not 'maybe'"),
+        (["--set", "permutations=9.5"], "permutations must be a whole number, not '9.5'"),
+        (["--set", "alpha"], "'alpha' is not KEY=VALUE with a key out of probes, recipe, alpha, permutations, seed,"),
+        (["--set", "nose=1"], "'nose=1' is not KEY=VALUE with a key out of probes, recipe, alpha,"),
+        (["--set", "=\n"], r"'=\n' is not KEY=VALUE with a key out of"),
+        (["--set", "paths=mlp"], "'paths=mlp' is not KEY=VALUE with a key out of"),
+        (["--set", "permutations=0"], "permutations must be between 1 and 1000000, not 0"),
+        (["--set", "permutations=10"], "cannot be reached with 10 permutations; use at least 99"),
+        (["--set", "permutations=2000000"], "permutations must be between 1 and 1000000, not 2000000"),
         (
             ["--paths", ""],
             "paths must be all, or one or more of mlp, mlp_gate, value_output, query_key, each once, not ",
@@ -74,11 +81,11 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--paths", "mlp,mlp"], "each once, not mlp, mlp"),
         (["--audit", "--paths", "mlp"], "--audit is --budget full --paths all; leave these two out"),
         (["--audit", "--budget", "quick"], "--audit is --budget full --paths all; leave these two out"),
-        (["--max-memory", "lots"], "--max-memory lots is not a size; write 8GiB, 500MB or the like"),
-        (["--max-memory", "-1GB"], "--max-memory -1GB is not a size"),
-        (["--max-memory", "infGB"], "--max-memory infGB is not a size"),
-        (["--max-memory", "nanGB"], "--max-memory nanGB is not a size"),
-        (["--max-memory", "1KB"], "one layer needs 0 MiB and no device has that much; raise --max-memory"),
+        (["--set", "max-memory=lots"], "max-memory lots is not a size; write 8GiB, 500MB or the like"),
+        (["--set", "max-memory=-1GB"], "max-memory -1GB is not a size"),
+        (["--set", "max-memory=infGB"], "max-memory infGB is not a size"),
+        (["--set", "max-memory=nanGB"], "max-memory nanGB is not a size"),
+        (["--set", "max-memory=1KB"], "one layer needs 0 MiB and no device has that much; raise --set max-memory"),
         (["--null", "/no/such"], "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
         (["--null", "acme/base"], "--null acme/base is the base itself; name models that are independent of both"),
         (["--local-hub", "/no/such"], "/no/such is no folder, so it is no local hub; check --local-hub"),
@@ -248,7 +255,7 @@ def test_running_out_of_memory_is_one_line(hub, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr("hf_lineage.checking.api.check", exhaust)
-    assert check(hub).error == "not enough memory; try --max-memory"
+    assert check(hub).error == "not enough memory; try --set max-memory=8GiB"
 
 
 def test_every_command_says_which_exit_codes_there_are():

@@ -204,7 +204,7 @@ def test_the_trust_file_may_name_the_folder(hub, tmp_path):
     (tmp_path / "trusted/mine/yi.yaml").write_text(f"classes: [YiForCausalLM]\nlayers:{rest}")
     trust = tmp_path / "trusted/trust.yaml"
     trust.write_text("registry: mine\n")
-    there = ("--local-hub", hub, "--trust", trust)
+    there = ("--local-hub", hub, "--set", f"trust={trust}")
     result = lineage("check", "fern/child", *there)
     assert (result.code, "read by yi.yaml of --registry" in result.sentences) == (0, True)
     assert lineage("check", "fern/other", *there).code == 1

@@ -46,7 +46,7 @@ def test_it_is_among_the_commands_with_its_description(home):
 
 
 def test_a_check_runs_in_its_own_environment_and_passes_its_code_on(home):
-    done = run(home, HF, "lineage", "check", "magpie/llama-liar", "--local-hub", EXAMPLES, "--permutations", "99")
+    done = run(home, HF, "lineage", "check", "magpie/llama-liar", "--local-hub", EXAMPLES, "--set", "permutations=99")
     assert done.returncode == 1, done
     assert "UNRELATED" in done.stdout
     script = home / ".local/share/hf/extensions/hf-lineage/venv/bin/hf-lineage"
@@ -64,7 +64,7 @@ def test_the_token_that_hf_stored_is_read_by_us(home):
         for name in ("acme/llama-base", "fern/llama-finetune-a"):
             hub.publish(name, EXAMPLES / name)
         online = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0"}
-        done = run(home, HF, "lineage", "check", "fern/llama-finetune-a", "--permutations", "99", **online)
+        done = run(home, HF, "lineage", "check", "fern/llama-finetune-a", "--set", "permutations=99", **online)
     assert done.returncode == 0, done
     assert "RELATED" in done.stdout
     assert "Bearer hf_stored" in hub.tokens

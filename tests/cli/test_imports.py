@@ -24,7 +24,7 @@ sys.exit(code)
 """
 ABSENT = f"import sys\nsys.modules.update(dict.fromkeys({HEAVY}))\n{PROGRAM}"
 """The same where none of the three can be imported."""
-LIMIT = ("--max-memory", "512MiB")
+LIMIT = ("--set", "max-memory=512MiB")
 
 
 def imported(*arguments, drivers="", program=PROGRAM):
@@ -79,7 +79,18 @@ def test_a_command_that_reads_weights_imports_none_of_the_three(models, tmp_path
     assert imported(*commands(base, child, tmp_path / "child.sig")[command]) == (3 if undecided else 0, [])
 
 
-@pytest.mark.parametrize("options", [LIMIT, ("--exact",), ("--exact", *LIMIT)], ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [
+        LIMIT,
+        (
+            "--set",
+            "probes=exact",
+        ),
+        ("--set", "probes=exact", *LIMIT),
+    ],
+    ids=" ".join,
+)
 def test_nor_do_a_memory_limit_and_exact_mode(models, tmp_path, options):
     command = commands(*models, tmp_path / "child.sig")["check"]
     assert imported(*command, *options) == (0, [])
@@ -89,8 +100,18 @@ def test_nor_do_a_memory_limit_and_exact_mode(models, tmp_path, options):
     ("command", "options"),
     [
         *((command, ()) for command in ("check", "compare", "extract", "inspect", "annotate")),
-        *((command, options) for command in ("check", "extract") for options in (LIMIT, ("--exact",))),
-        ("compare", ("--exact", *LIMIT)),
+        *(
+            (command, options)
+            for command in ("check", "extract")
+            for options in (
+                LIMIT,
+                (
+                    "--set",
+                    "probes=exact",
+                ),
+            )
+        ),
+        ("compare", ("--set", "probes=exact", *LIMIT)),
     ],
 )
 def test_a_computer_with_a_gpu_and_without_the_three_works_on_its_cpu(models, tmp_path, command, options):

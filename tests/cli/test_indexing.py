@@ -80,7 +80,7 @@ def test_a_model_that_cannot_be_read_is_an_error_and_the_others_are_added(tmp_pa
     [
         (("index", "add"), "name a MODEL, or an account with --author"),
         (("identify", "acme/llama-base", "--top", "11"), "11 is not in the range"),
-        (("identify", "acme/llama-base", "--alpha", "0"), "alpha"),
+        (("identify", "acme/llama-base", "--set", "alpha=0"), "alpha"),
     ],
 )
 def test_wrong_usage_is_one_line(arguments, message, tmp_path):

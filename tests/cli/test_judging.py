@@ -55,8 +55,8 @@ def test_both_commands_have_every_option_of_a_delivery(command):
 
 
 def test_check_asks_what_is_declared_and_compare_does_not(hub):
-    checked = lineage("check", CHILD, "--local-hub", hub, "--order-seed", "0")
-    compared = lineage("compare", BASE, CHILD, "--local-hub", hub, "--order-seed", "0")
+    checked = lineage("check", CHILD, "--local-hub", hub, "--set", "order-seed=0")
+    compared = lineage("compare", BASE, CHILD, "--local-hub", hub, "--set", "order-seed=0")
     assert (checked.code, compared.code) == (0, 0)
     assert (checked.rows[0][:2], compared.rows[0][0]) == ([BASE, "finetune"], BASE)
     assert checked.rows[0][-3:] == compared.rows[0][-3:]
@@ -69,7 +69,7 @@ LLAMA_PATHS = ["mlp", "mlp_gate", "value_output", "query_key"]
 
 def paths(*arguments):
     """The measurements of the only claim, by path."""
-    (claim,) = json.loads(lineage(*arguments, "--order-seed", "0", "--format", "json").out)["claims"]
+    (claim,) = json.loads(lineage(*arguments, "--set", "order-seed=0", "--format", "json").out)["claims"]
     return {measured["path"]: measured for measured in claim["paths"]}
 
 
@@ -104,7 +104,7 @@ def test_an_audit_reads_all_layers_along_all_paths(tmp_path):
     assert audited == paths(*command, "--budget", "full", "--paths", "all")
 
 
-HUB = ("--local-hub", EXAMPLES, "--permutations", "99", "--order-seed", "0")
+HUB = ("--local-hub", EXAMPLES, "--set", "permutations=99", "--set", "order-seed=0")
 PAIR = ("compare", "acme/llama-base", "fern/llama-finetune-a")
 
 

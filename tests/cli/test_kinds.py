@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from hf_lineage.cli.kinds import count_option, format_option, path_option, trusted
-from hf_lineage.errors import OptionError
+from hf_lineage.cli.kinds import count_option, format_option, path_option
 
 
 @click.command()
@@ -30,26 +29,6 @@ def test_what_is_given_is_of_its_kind(monkeypatch):
     assert taken("--format", "json", "--place", "x", "--many", "3") == {"form": "json", "place": Path("x"), "many": 3}
     monkeypatch.setenv("PLACE", "y")
     assert taken()["place"] == Path("y")
-
-
-@click.command()
-@path_option("--trust", "FILE", "Which.", envvar="HF_LINEAGE_TRUST", callback=trusted)
-def trusting(trust):
-    """A command that takes a trust file."""
-    return trust
-
-
-def test_a_trust_file_of_a_checkout_counts_where_it_is_typed_and_not_where_the_environment_names_it(
-    tmp_path, monkeypatch
-):
-    (tmp_path / ".git").mkdir()
-    file = tmp_path / "trust.yaml"
-    assert trusting.main(["--trust", str(file)], standalone_mode=False) == file
-    monkeypatch.setenv("HF_LINEAGE_TRUST", str(file))
-    with pytest.raises(OptionError, match="HF_LINEAGE_TRUST names a place in the git checkout"):
-        trusting.main([], standalone_mode=False)
-    (tmp_path / ".git").rmdir()
-    assert trusting.main([], standalone_mode=False) == file
 
 
 @pytest.mark.parametrize("words", [("--format", "html"), ("--many", "4"), ("--many", "0"), ("--many", "x")])

@@ -44,7 +44,9 @@ class TestExtract:
         assert files(here) == ["x.sig"]
 
     def test_a_failure_leaves_no_file(self, hub, here):
-        assert "probes must be between 1 and" in lineage("extract", MODEL, "--local-hub", hub, "--probes", "0").error
+        assert (
+            "probes must be between 1 and" in lineage("extract", MODEL, "--local-hub", hub, "--set", "probes=0").error
+        )
         assert "no/model" in lineage("extract", "no/model", "--local-hub", hub).error
         assert files(here) == []
 

@@ -1,18 +1,17 @@
 """What several commands share: options that are refused before anything is read, and where a result goes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.settings import TYPED
 from hf_lineage.cli.kinds import writable
-from hf_lineage.cli.shared import make_options, with_examples, with_options, write
-from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.cli.shared import make_options, set_option, with_examples, with_options, write
 from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import lineage
-
-CHOICE = {"recipe": "robust", "paths": "mlp", "probes": 64, "exact": False}
 
 
 def refused(file):
@@ -39,22 +38,70 @@ class TestWritable:
 
 class TestMakeOptions:
     def test_the_defaults_of_the_command_are_those_of_the_library(self):
-        assert make_options(**CHOICE) == Options()
+        assert make_options("mlp", {}) == Options()
 
     @pytest.mark.parametrize("name", RECIPES)
     def test_a_recipe_goes_by_its_name(self, name):
-        assert make_options(**CHOICE | {"recipe": name}).recipe == RECIPES[name]
+        assert make_options("mlp", {"recipe": name}).recipe == RECIPES[name]
 
-    def test_exact_is_without_probes_however_many_there_would_be(self):
-        assert make_options(**CHOICE | {"exact": True, "probes": 8}).recipe.probes is None
-        assert make_options(**CHOICE | {"probes": 8}).recipe.probes == 8
+    def test_probes_are_those_of_the_recipe_and_none_is_exact(self):
+        assert make_options("mlp", {"probes": None}).recipe.probes is None
+        assert make_options("mlp", {"probes": 8, "recipe": "paper"}).recipe == replace(RECIPES["paper"], probes=8)
 
     def test_paths_are_separated_by_commas_and_spaces_do_not_matter(self):
-        assert make_options(**CHOICE | {"paths": "mlp, query_key"}).paths == ("mlp", "query_key")
+        assert make_options("mlp, query_key", {}).paths == ("mlp", "query_key")
 
     def test_other_options_go_on_as_they_are(self):
-        options = make_options(**CHOICE, alpha=0.05, nulls=("a/b",), local_hub=Path("hub"))
+        options = make_options("mlp", {"alpha": 0.05}, nulls=("a/b",), local_hub=Path("hub"))
         assert (options.alpha, options.nulls, options.local_hub) == (0.05, ("a/b",), Path("hub"))
+
+
+class TestSet:
+    def test_help_lists_every_key_and_its_usual_value_and_needs_no_model(self):
+        outcome = lineage("check", "--set", "help")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert all(f"{key}=" in outcome.out for key in TYPED)
+        assert "alpha=NUMBER         Significance level of the test.  [default: 0.01]\n" in outcome.out
+        assert "Seed of the permutations.  [default: 0]\n" in outcome.out
+
+    def test_a_command_lists_the_keys_that_it_has(self):
+        listed = lineage("extract", "--set", "help").out
+        assert [key for key in TYPED if f"{key}=" in listed] == ["probes", "recipe", "recompute", "max-memory"]
+        assert "alpha=0.1' is not KEY=VALUE with a key out of recipe, probes, max-memory, recompute" in (
+            lineage("extract", "no/model", "--set", "alpha=0.1").error
+        )
+
+    def test_variables_set_what_is_not_typed(self, tmp_path, monkeypatch):
+        @click.command()
+        @set_option("signatures", "trust")
+        def command(settings):
+            return settings
+
+        def settings(*words):
+            return command.main(words, standalone_mode=False)
+
+        assert settings() == {}
+        monkeypatch.setenv("HF_LINEAGE_SIGNATURES", "a/b c/d")
+        monkeypatch.setenv("HF_LINEAGE_TRUST", str(tmp_path / "trust.yaml"))
+        assert settings() == {"signatures": ("a/b", "c/d"), "trust": tmp_path / "trust.yaml"}
+        assert settings("--set", "signatures=e/f")["signatures"] == ("e/f",)
+
+    def test_a_trust_file_in_a_checkout_counts_only_where_it_is_typed(self, tmp_path, monkeypatch):
+        (tmp_path / ".git").mkdir()
+        file = tmp_path / "trust.yaml"
+        file.touch()
+        monkeypatch.setenv("HF_LINEAGE_TRUST", str(file))
+        said = lineage("check", "no/model", "--set", "alpha=0.05").error
+        assert said.startswith("HF_LINEAGE_TRUST names a place in the git checkout")
+        assert "no/model" in lineage("check", "no/model", "--set", f"trust={file}").error
+
+
+def test_check_has_no_more_options_than_a_user_can_read():
+    from hf_lineage.cli import cli
+
+    check = cli.get_command(None, "check")
+    options = [option for option in check.get_params(click.Context(check)) if isinstance(option, click.Option)]
+    assert len(options) <= 26
 
 
 class TestWrite:
@@ -99,12 +146,3 @@ def test_options_stand_in_the_help_in_the_order_in_which_they_are_named():
         """A command."""
 
     assert [option.name for option in command.params] == ["b", "a", "c"]
-
-
-@pytest.mark.parametrize("command", ["check", "compare", "annotate", "watch"])
-def test_what_the_test_depends_on_has_the_defaults_of_the_library_in_every_command(command):
-    from hf_lineage.cli import cli
-
-    options = {option.name: option.default for option in cli.get_command(None, command).params}
-    for name in ("alpha", "permutations", "seed", "min_share"):
-        assert options[name] == getattr(Criteria(), name), name

@@ -108,7 +108,7 @@ def test_the_process_sees_no_secret_and_has_a_folder_of_its_own(checks, hub, pro
     assert "a secret" not in (tmp_path / "seen").read_text()
     assert not os.path.exists(folder)  # noqa: PTH110
     assert int(blocks) <= checks.LARGEST_FILE
-    assert command.startswith("-I -m hf_lineage.cli check --on-hub --max-memory 4GiB --format html")
+    assert command.startswith("-I -m hf_lineage.cli check --on-hub --set max-memory=4GiB --format html")
     assert command.endswith("--base acme/llama-base -- fern/llama-finetune-a")
 
 

@@ -38,7 +38,7 @@ def place(hub, name):
 def test_what_is_not_to_be_had_is_a_line_and_the_weights_are_read(published, tmp_path, name, fault):
     if name == "list of files":
         # The client keeps the list of a commit that it has seen.
-        check("--recompute")
+        check("--set", "recompute=yes")
     published.hub.plan(FAULTS[fault], place(published.hub, name), times=ALWAYS)
     claim, said = check()
     assert (claim["verdict"], claim["signatures"]["base"]["kind"]) == ("RELATED", "weights")
@@ -53,7 +53,7 @@ def test_what_is_not_to_be_had_is_a_line_and_the_weights_are_read(published, tmp
 @pytest.mark.parametrize("name", PLACES)
 def test_what_goes_wrong_once_changes_nothing(published, name):
     if name == "list of files":
-        check("--recompute")
+        check("--set", "recompute=yes")
     published.hub.plan(faults.unavailable, place(published.hub, name))
     claim, said = check()
     assert (claim["signatures"]["base"]["kind"], said) == ("published", "")
@@ -64,7 +64,7 @@ def test_what_goes_wrong_once_changes_nothing(published, name):
 @pytest.mark.crossed("name", "body")
 def test_nonsense_is_a_line_too(published, name, body):
     if name == "list of files":
-        check("--recompute")
+        check("--set", "recompute=yes")
     said = {"Content-Type": "application/json"}
     published.hub.plan(lambda right: Answer(200, body, said), place(published.hub, name), times=ALWAYS)
     claim, said = check()

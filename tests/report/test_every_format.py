@@ -11,7 +11,6 @@ import pytest
 
 from hf_lineage import __version__
 from hf_lineage.report import FORMATS
-from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import Outcome, environment
 
 ROOT = Path(__file__).parents[2]
@@ -51,10 +50,9 @@ def test_a_format_is_a_module_and_a_line_of_the_table(hub, tmp_path, with_toy):
     assert json.loads(files["json"].read_text())["tool"] == {"name": "hf-lineage", "version": __version__}
 
 
-def test_the_help_names_every_format_and_recipe(with_toy):
+def test_the_help_names_every_format(with_toy):
     text = " ".join(with_toy("check", "--help").out.split()).replace("| ", "|")
     assert f"--format [{'|'.join(FORMATS)}|toy]" in text
-    assert f"--recipe [{'|'.join(RECIPES)}]" in text
 
 
 def test_the_help_waits_for_no_large_package():

@@ -255,7 +255,7 @@ def test_an_issue_is_written_for_what_the_ledger_last_saw_contradicted_whenever_
         (["fern", "--local-hub", "gone"], "gone is no folder, so it is no local hub; check --local-hub"),
         (["fern", "--limit", "0"], "'--limit': 0 is not in the range x>=1"),
         (["fern", "--since", "yesterday"], "'--since': 'yesterday' does not match the format"),
-        (["fern", "--alpha", "7"], "alpha must lie between"),
+        (["fern", "--set", "alpha=7"], "alpha must lie between"),
     ],
     ids=str,
 )

@@ -116,7 +116,7 @@ def _published(base: OpenedModel, name: str, published: PublishedNull, spec: Spe
     plain = spec.recipe == replace(RECIPES[published.recipe], probes=spec.recipe.probes)
     if not plain or published.path not in spec.paths:
         raise OptionError(
-            f"--null {name} was measured with --recipe {published.recipe} --paths {published.path}; use both"
+            f"--null {name} was measured with recipe={published.recipe} --paths {published.path}; use both"
         )
     if base.name.partition("@")[0] != published.reference and hub_name(base.name) is not None:
         raise OptionError(f"--null {name} holds scores of {published.reference}, not of {base.name}")

@@ -76,7 +76,10 @@ def _obstacle(row: Row) -> str:
     if outcome.kind is Kind.INDIRECT:
         return "another model was compared in its place"
     if any(evidence.readers is None for evidence in outcome.evidence.values()):
-        return "shares are measured on weights, and a signature or --exact took their place; --recompute reads them"
+        return (
+            "shares are measured on weights, and a signature or probes=exact took their place; "
+            "--set recompute=yes reads them"
+        )
     return ""
 
 

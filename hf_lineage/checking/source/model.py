@@ -205,8 +205,8 @@ def _base(model: Described, options: Options) -> OpenedModel:
     trusted = published.find(replace(subject, layout=headers.layout), options)
     if trusted is None and options.published:
         raise NothingToCompare(
-            f"{model.repo}: no signature of it that can be trusted is published, and --published forbids to download "
-            "its weights; leave --published out"
+            f"{model.repo}: no signature of it that can be trusted is published, and published=yes forbids to download "
+            "its weights; leave it out"
         )
     if trusted is None:
         return from_weights

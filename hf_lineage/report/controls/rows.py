@@ -182,7 +182,7 @@ def _settings(options: Options) -> Iterable[str]:
     row = Row(Claim("base", None, NAMED), Verdict(Kind.UNVERIFIABLE, ""))
     yield from shlex.split(of_row("model", None, row, options, _here))[5:]
     if options.order_seed is not None:
-        yield from ("--order-seed", str(options.order_seed))
+        yield from ("--set", f"order-seed={options.order_seed}")
     if options.local_hub is not None:
         yield from ("--local-hub", _here(named(options.local_hub)))
 

@@ -42,7 +42,7 @@ TRACE = (
     "how far the rows as they are lie above the permuted ones, in standard deviations; p how often these reach as far."
 )
 HINTS = (
-    *("; --budget full reads them all", "; --recompute reads them again", "; --recompute reads them"),
+    *("; --budget full reads them all", "; --set recompute=yes reads them again", "; --set recompute=yes reads them"),
     "; where that is you, add --policy own",
 )
 """What reports tell those who run the command, and a page does not."""
@@ -87,7 +87,7 @@ def evidence(row: Row, view: View) -> Iterator[Markup]:
 def without_hint(sentence: str) -> str:
     """Return a sentence without what it tells those who run the command.
 
-    >>> without_hint("the signature comes from the cache; --recompute reads them again")
+    >>> without_hint("the signature comes from the cache; --set recompute=yes reads them again")
     'the signature comes from the cache'
     """
     return next((sentence.removesuffix(hint) for hint in HINTS if sentence.endswith(hint)), sentence)

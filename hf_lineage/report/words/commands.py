@@ -19,8 +19,8 @@ from hf_lineage.hub import RepoRef
 from hf_lineage.report.words import numbers
 from hf_lineage.report.words import publishable as public
 
-_BY_VALUE = ("subfolder", "budget", "alpha", "permutations", "seed", "min_share", "evidence")
-_FLAGS = ("recompute", "published", "allow_pickle")
+_BY_VALUE = ("subfolder", "budget")
+_SET = ("alpha", "permutations", "seed", "min_share", "evidence", "recompute", "published")
 Write = Callable[[str], str]
 
 
@@ -70,22 +70,24 @@ def _options(options: Options, write: Write) -> list[str]:
     """The options that a verdict depends on, where they are not the usual ones."""
     recipe, usual, words = options.recipe, Options(), list[str]()
     if recipe.option != usual.recipe.option:
-        words += ["--recipe", recipe.option]
+        words += set_words("recipe", recipe.option)
     if options.paths != usual.paths:
         words += ["--paths", ",".join(options.paths)]
     if recipe.probes != usual.recipe.probes:
-        words += ["--exact"] if recipe.probes is None else ["--probes", str(recipe.probes)]
+        words += set_words("probes", "exact" if recipe.probes is None else recipe.probes)
     for name in _BY_VALUE:
         if (value := getattr(options, name)) != getattr(usual, name):
-            words += [_option(name), str(value)]
+            words += [f"--{name}", str(value)]
+    for name in _SET:
+        if (value := getattr(options, name)) != getattr(usual, name):
+            words += set_words(name, value)
     words += ["--as", options.as_class] if options.as_class else []
     words += ["--registry", _folder(options.registry, write)] if options.registry else []
     for kind in options.accept:
         words += ["--accept", kind]
     words += ["--file", options.file] if options.file else []
-    words += [_option(name) for name in _FLAGS if getattr(options, name)]
-    for repository in options.signatures:
-        words += ["--signatures", repository]
+    words += ["--allow-pickle"] if options.allow_pickle else []
+    words += set_words("signatures", ",".join(options.signatures)) if options.signatures else []
     for null in options.nulls:
         words += ["--null", write(null)]
     return words
@@ -95,10 +97,11 @@ def _surroundings(report: Report, write: Write) -> Iterator[str]:
     """The draw that was made, and where models and trust were found."""
     options = report.options
     if options.order_seed is not None and any(map(_drawn, report.rows)):
-        yield from ("--order-seed", str(options.order_seed))
-    for name, folder in (("--local-hub", options.local_hub), ("--trust", options.trust)):
-        if folder is not None:
-            yield from (name, _folder(folder, write))
+        yield from set_words("order_seed", options.order_seed)
+    if options.local_hub is not None:
+        yield from ("--local-hub", _folder(options.local_hub, write))
+    if options.trust is not None:
+        yield from set_words("trust", _folder(options.trust, write))
 
 
 def _drawn(row: Row) -> bool:
@@ -108,8 +111,10 @@ def _drawn(row: Row) -> bool:
     return few or any(map(numbers.drawn, row.verdict.evidence.values()))
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def set_words(name: str, value: object) -> tuple[str, str]:
+    """Return the words of the command line that give a setting a value."""
+    written = {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+    return "--set", f"{name.replace('_', '-')}={written}"
 
 
 def _folder(folder: Path, write: Write) -> str:

@@ -184,14 +184,17 @@ def origins(row: Row) -> Iterator[str]:
     for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
         start = f"{about(row)}: the signature of {who}"
         if origin and origin.kind == "cache":
-            yield f"{start} comes from the cache of this machine, made from its weights; --recompute reads them again"
+            yield (
+                f"{start} comes from the cache of this machine, made from its weights; "
+                "--set recompute=yes reads them again"
+            )
         if origin and origin.kind == "file":
             yield f"{start} was given as a file; its weights were not read"
         if origin and origin.kind == "published":
             files = ", ".join(f"{printable(file, 300)} (sha256 {sha256})" for file, sha256 in origin.files.items())
             yield (
                 f"{start} is published in {printable(origin.repository, 200)}: {files}; trusted because "
-                f"{printable(origin.trusted, 300)}. Its weights were not read; --recompute reads them"
+                f"{printable(origin.trusted, 300)}. Its weights were not read; --set recompute=yes reads them"
             )
 
 

@@ -78,7 +78,8 @@ def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
     chosen = {device: size for device, size in able.items() if device not in ("cpu", "disk")} or able
     if not chosen:
         raise OptionError(
-            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; raise --max-memory or free some"
+            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; "
+            "raise --set max-memory or free some"
         )
     if len(chosen) == 1:
         return [next(iter(chosen))] * len(layers)

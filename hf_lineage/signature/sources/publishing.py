@@ -40,7 +40,7 @@ def refuse(repo: RepoRef, recipe: Recipe, to: str | None) -> None:
             f"{repo} is a folder of a repository, whose signature would stand for all of it; leave it out"
         )
     if recipe.probes is None:
-        raise OptionError("the signature of --exact is as large as the weights; leave it out to publish one")
+        raise OptionError("the signature of probes=exact is as large as the weights; leave it out to publish one")
     if to is None and branch not in ("", "main"):
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out, or use --to")
 

@@ -50,7 +50,7 @@ def encode(signature: Signature) -> bytes:
     if not all(isinstance(path.sketch, np.ndarray) for path in signature.paths.values()):
         raise SignatureError(
             f"{signature.model}: the exact residuals do not fit in memory, so there is nothing to write; "
-            "raise --max-memory or leave --exact out"
+            "raise --set max-memory or leave probes=exact out"
         )
     fields = {name: getattr(signature, name) for name in Provenance.__struct_fields__ if hasattr(signature, name)}
     fields |= {"format": FORMAT, "version": VERSION, "paths": tuple(signature.paths)}

@@ -62,6 +62,6 @@ def load(file: Path | None = None) -> Trust:
     except FileNotFoundError:
         if file is None:
             return Trust()
-        raise OptionError(f"{file}: there is no such trust file; make it, or leave --trust out") from None
+        raise OptionError(f"{file}: there is no such trust file; make it, or leave it out") from None
     except OSError as error:
         raise OptionError(f"{chosen} cannot be read: {error.strerror or error}; check its permissions") from None

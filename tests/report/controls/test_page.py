@@ -36,7 +36,7 @@ def test_no_path_of_this_machine_is_on_the_page():
     page = render(controlled(Control(unrelated(free, base=base), True), pair=compared(model, base), base=base))
     assert "secret" not in page
     assert (
-        "$ hf-lineage compare /path/to/base /path/to/model --controls /path/to/free --order-seed 1 --format html"
+        "$ hf-lineage compare /path/to/base /path/to/model --controls /path/to/free --set order-seed=1 --format html"
         in page
     )
 

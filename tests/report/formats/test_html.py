@@ -87,7 +87,7 @@ def test_the_verdict_stands_above_all_that_concerns_no_single_claim():
 
 def test_the_command_finds_a_local_hub_again():
     shown = page(row(mlp=measured()), options=Options(local_hub=Path("my hub"), seed=3))
-    assert "$ hf-lineage check org/model --base org/base --seed 3 --local-hub './my hub'" in shown.text
+    assert "$ hf-lineage check org/model --base org/base --set seed=3 --local-hub './my hub'" in shown.text
 
 
 @pytest.mark.parametrize("kind", [Kind.INCONCLUSIVE, Kind.INCOMPATIBLE, Kind.UNVERIFIABLE, Kind.UNREADABLE])
@@ -125,7 +125,7 @@ def test_an_early_decision_shows_which_layers_were_read():
     assert "Decided after 6 of 32 layers (0, 3, 8, 14, 20, 31), drawn in a random order" in shown.text
     assert "--budget full" not in shown.text
     assert "Layers without a column were not read" in shown.text
-    assert "--base org/base --order-seed 5" in shown.text
+    assert "--base org/base --set order-seed=5" in shown.text
 
 
 def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_early():

@@ -25,13 +25,13 @@ BASE = "org/base"
         ({}, ""),
         ({"paths": ("mlp", "query_key")}, "--paths mlp,query_key"),
         ({"paths": ("all",), "budget": "full"}, "--paths all --budget full"),
-        ({"recipe": RECIPES["paper"]}, "--recipe paper"),
-        ({"recipe": replace(RECIPES["robust"], probes=None)}, "--exact"),
-        ({"recipe": replace(RECIPES["robust"], probes=8)}, "--probes 8"),
-        ({"alpha": 0.05, "permutations": 99, "seed": 3}, "--alpha 0.05 --permutations 99 --seed 3"),
-        ({"budget": "quick", "min_share": 0.75}, "--budget quick --min-share 0.75"),
+        ({"recipe": RECIPES["paper"]}, "--set recipe=paper"),
+        ({"recipe": replace(RECIPES["robust"], probes=None)}, "--set probes=exact"),
+        ({"recipe": replace(RECIPES["robust"], probes=8)}, "--set probes=8"),
+        ({"alpha": 0.05, "permutations": 99, "seed": 3}, "--set alpha=0.05 --set permutations=99 --set seed=3"),
+        ({"budget": "quick", "min_share": 0.75}, "--budget quick --set min-share=0.75"),
         ({"accept": ("part", "basis")}, "--accept part --accept basis"),
-        ({"recompute": True, "signatures": ("a/b",)}, "--recompute --signatures a/b"),
+        ({"recompute": True, "signatures": ("a/b",)}, "--set recompute=yes --set signatures=a/b"),
         ({"nulls": ("x/y", "./two words")}, "--null x/y --null './two words'"),
         ({"subfolder": "text_encoder", "file": "q8.gguf"}, "--subfolder text_encoder --file q8.gguf"),
     ],
@@ -64,7 +64,7 @@ def test_a_claim_that_names_no_model_names_none_in_its_command():
 def test_a_draw_is_in_it_where_another_one_would_give_other_figures():
     drawn, certain = row(mlp=measured()), row(mlp=measured(share=None))
     options = Options(order_seed=7, local_hub=Path("my hub"))
-    assert of_claim(report(drawn, options=options), drawn).endswith(" --order-seed 7 --local-hub './my hub'")
+    assert of_claim(report(drawn, options=options), drawn).endswith(" --set order-seed=7 --local-hub './my hub'")
     assert of_claim(report(certain, options=options), certain).endswith(f"--base {BASE} --local-hub './my hub'")
 
 

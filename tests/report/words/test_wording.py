@@ -108,14 +108,14 @@ def test_the_base_is_not_named_twice_in_a_reason():
         (WEIGHTS, []),
         (
             CACHE,
-            ["comes from the cache of this machine, made from its weights; --recompute reads them again"],
+            ["comes from the cache of this machine, made from its weights; --set recompute=yes reads them again"],
         ),
         (FILE, ["was given as a file; its weights were not read"]),
         (
             Origin("published", "lib/store", {"a\nb": "00ff"}, "pinned\n"),
             [
                 r"is published in lib/store: a\nb (sha256 00ff); trusted because pinned\n. Its weights were not read; "
-                "--recompute reads them"
+                "--set recompute=yes reads them"
             ],
         ),
     ],

@@ -20,7 +20,7 @@ from tests.server import serving
 from tests.server.client import remote
 
 BASE, CHILD = "acme/base", "fern/child"
-QUIET = ("--permutations", "199")
+QUIET = ("--set", "permutations=199")
 
 
 @pytest.fixture
@@ -63,13 +63,13 @@ def test_of_what_was_read_in_part_nothing_is_cached(online, tmp_path):
     base = tiny_llama(tmp_path / "deep", layers=16)
     online.publish("acme/deep", base)
     online.publish("fern/deep", card(fine_tuned(base, tmp_path / "deeper"), "acme/deep"))
-    command = ("check", "fern/deep", "--order-seed", "0", "--format", "json")
+    command = ("check", "fern/deep", "--set", "order-seed=0", "--format", "json")
     for budget, files, layers in (("quick", 0, 6), ("full", 2, 16), ("quick", 2, 6)):
         found = json.loads(lineage(*command, "--budget", budget).out)["claims"][0]
         assert (len(kept()), found["paths"][0]["layers_read"]) == (files, layers)
     apart = ("signatures", "traffic", "relation_seen", "command")  # the third needs weights
     quick = {key: value for key, value in found.items() if key not in apart}
-    read = json.loads(lineage(*command, "--recompute").out)["claims"][0]
+    read = json.loads(lineage(*command, "--set", "recompute=yes").out)["claims"][0]
     assert quick == {key: value for key, value in read.items() if key not in apart}
     assert origins(found) == {"base": "cache", "model": "cache"}
 
@@ -90,10 +90,27 @@ def test_models_of_unlike_depth_are_read_whole_and_both_are_cached(online, tmp_p
         ((), (), True),
         (("--paths", "mlp,value_output"), ("--paths", "value_output"), True),
         (("--paths", "mlp"), ("--paths", "mlp,value_output"), False),
-        ((), ("--recipe", "paper"), False),
-        ((), ("--probes", "16"), False),
-        ((), ("--recompute",), False),
-        (("--exact",), ("--exact",), False),
+        ((), ("--set", "recipe=paper"), False),
+        ((), ("--set", "probes=16"), False),
+        (
+            (),
+            (
+                "--set",
+                "recompute=yes",
+            ),
+            False,
+        ),
+        (
+            (
+                "--set",
+                "probes=exact",
+            ),
+            (
+                "--set",
+                "probes=exact",
+            ),
+            False,
+        ),
     ],
 )
 def test_it_serves_what_it_was_made_for_and_no_more(online, first, second, hit):
@@ -265,7 +282,7 @@ def test_extract_takes_it_and_writes_the_same_bytes(online, tmp_path):
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
     assert load_signature(tmp_path / "second").model == BASE
     online.forget()
-    assert lineage("extract", BASE, "--recompute", "-o", tmp_path / "third").code == 0
+    assert lineage("extract", BASE, "--set", "recompute=yes", "-o", tmp_path / "third").code == 0
     assert online.parts
     assert (tmp_path / "first").read_bytes() == (tmp_path / "third").read_bytes()
 

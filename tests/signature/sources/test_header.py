@@ -51,8 +51,8 @@ def test_by_default_it_stands_beside_you_under_the_name_of_the_model(hub, monkey
     ("options", "message"),
     [
         (["--paths", "query_key"], "does not hold what is asked for (path query_key); extract it again"),
-        (["--recipe", "paper"], "does not hold what is asked for (recipe robust with other parameters); extract"),
-        (["--probes", "16"], "does not hold what is asked for (recipe robust with other parameters); extract"),
+        (["--set", "recipe=paper"], "does not hold what is asked for (recipe robust with other parameters); extract"),
+        (["--set", "probes=16"], "does not hold what is asked for (recipe robust with other parameters); extract"),
     ],
 )
 def test_it_serves_only_what_it_was_made_for(hub, stored, options, message):
@@ -120,7 +120,7 @@ def test_what_it_says_of_itself_has_to_be_true(hub, stored, provenance, message)
 
 def test_what_a_later_version_adds_to_it_is_left_alone(hub, stored, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    asked = ("--format", "json", "--order-seed", "0")
+    asked = ("--format", "json", "--set", "order-seed=0")
     before = json.loads(lineage("compare", stored, hub / "fern/child", *asked).out)
     edited(stored, paths=["mlp", "nose"], sections={"tokens": {"frame": "token", "paths": ["mlp"]}})
     arrays = load_file(stored) | {"nose.sketch": np.zeros(3, np.float32), "tokens/mlp.sketch": np.ones(2, np.float32)}

@@ -37,7 +37,7 @@ class TestBelieved:
         assert not [part for part in published.hub.parts if FOLDER in part.file]
 
     def test_it_says_what_the_weights_say(self, published):
-        theirs, ours = check("--budget", "full")[0], check("--budget", "full", "--recompute")[0]
+        theirs, ours = check("--budget", "full")[0], check("--budget", "full", "--set", "recompute=yes")[0]
         assert (theirs["paths"], ours["signatures"]["base"]["kind"]) == (ours["paths"], "weights")
 
     def test_the_text_says_where_it_is_and_why_it_is_trusted(self, published):
@@ -69,11 +69,11 @@ class TestBelieved:
         assert used("--paths", "value_output,mlp") == ("published", "weights")
         assert used("--paths", "mlp,query_key") == ("weights", "weights")
 
-    @pytest.mark.parametrize("arguments", [("--recompute",), ("--recipe", "paper"), ("--probes", "32"), ("--exact",)])
+    @pytest.mark.parametrize("setting", ["recompute=yes", "recipe=paper", "probes=32", "probes=exact"])
     @pytest.mark.few(2)
-    def test_what_was_not_asked_for_is_not_looked_at(self, published, arguments):
+    def test_what_was_not_asked_for_is_not_looked_at(self, published, setting):
         published.hub.forget()
-        assert used(*arguments) == ("weights", "weights")
+        assert used("--set", setting) == ("weights", "weights")
         assert not [name for name in published.hub.downloads() if FOLDER in name]
 
     def test_weights_that_are_on_this_machine_are_read(self, published):
@@ -122,7 +122,7 @@ class TestSignatureRepositories:
 
     def test_one_that_is_named_is_looked_into(self, store, own_files, monkeypatch):
         assert used() == ("weights", "weights")
-        claim, _ = check("--signatures", STORE)
+        claim, _ = check("--set", f"signatures={STORE}")
         file = f"{folder_of(BASE, store.hub.commit(BASE, 'main'))}/{Path(FILE).name}"
         assert claim["signatures"]["base"]["files"] == {file: digest(store, STORE, file)}
         assert claim["signatures"]["base"]["repository"] == STORE
@@ -135,16 +135,16 @@ class TestSignatureRepositories:
 
     def test_it_serves_other_commits_with_the_same_weights(self, store):
         store.push(BASE, "main", {"README.md": b"# New\n"})
-        assert used("--signatures", STORE) == ("published", "weights")
+        assert used("--set", f"signatures={STORE}") == ("published", "weights")
         store.push(BASE, "main", {"config.json": store.file(BASE, "main", "config.json") + b"\n"})
-        assert used("--signatures", STORE) == ("weights", "weights")
+        assert used("--set", f"signatures={STORE}") == ("weights", "weights")
 
     def test_what_other_accounts_put_there_is_not_trusted(self, store):
         head = store.hub.commit(STORE, "main")
         store.hub.authors[head] = ("mallory",)
-        said = refused("--signatures", STORE)
+        said = refused("--set", f"signatures={STORE}")
         assert f"the signature in {STORE}/{FOLDER}/{BASE}" in said
         assert "not from a commit of the owner alone" in said
 
     def test_one_that_is_not_there_is_a_line(self, server):
-        assert "nobody/there is not on the Hub" in refused("--signatures", "nobody/there")
+        assert "nobody/there is not on the Hub" in refused("--set", "signatures=nobody/there")

@@ -46,7 +46,7 @@ def test_the_open_one_is_brought_up_to_date(server):
     assert push("--paths", "mlp,value_output")[0].startswith("Updated pull request 1: ")
     assert [(where, len(files)) for _, where, files in server.made] == [("refs/pr/1", 1), ("refs/pr/1", 1)]
     assert len(server.proposals) == 1
-    push("--recipe", "paper")
+    push("--set", "recipe=paper")
     assert len(list((server.hub.published[BASE]["refs/pr/1"] / "lineage").iterdir())) == 3
 
 
@@ -84,14 +84,17 @@ def test_the_weights_are_read_once_and_then_our_own_cache_serves(server, monkeyp
     server.hub.forget()
     push()
     assert not [part for part in server.hub.parts if part.file.endswith(WEIGHTS) and part.start]
-    push("--recompute")
+    push("--set", "recompute=yes")
     assert [part for part in server.hub.parts if part.file.endswith(WEIGHTS) and part.start]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((BASE, "--exact", "--push"), "the signature of --exact is as large as the weights; leave it"),
+        (
+            (BASE, "--set", "probes=exact", "--push"),
+            "the signature of probes=exact is as large as the weights; leave it",
+        ),
         ((f"{BASE}@v2", "--push"), "a pull request is made against the main branch; leave @v2 out, or use --to"),
         ((BASE, "--to", STORE), "--to names the repository for --push; give both"),
         (("examples/hub/acme/llama-base", "--push"), "is not a model on the Hub"),

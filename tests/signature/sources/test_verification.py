@@ -46,7 +46,7 @@ class TestNotBelieved:
         assert (claim["signatures"]["base"]["trusted"], said) == ("its sha256 is pinned in the trust file", "")
         file.rename(tmp_path / "elsewhere")
         assert "is not pinned" in refused()
-        assert used("--trust", tmp_path / "elsewhere") == ("published", "weights")
+        assert used("--set", f"trust={tmp_path / 'elsewhere'}") == ("published", "weights")
 
     @pytest.mark.parametrize("change", [{"model": "acme/other"}, {"sha256": "0" * 64}, {"commit": "0" * 40}])
     def test_a_pin_is_about_one_file_of_one_model_at_one_commit(self, server, own_files, change):

@@ -7,12 +7,51 @@ import numpy as np
 import pytest
 
 from hf_lineage import RECIPES, Options
-from hf_lineage.checking.option_types import OPTIONS
+from hf_lineage.checking.settings import SETTINGS, TYPED, read_pairs
 from hf_lineage.errors import OptionError
 
 
 def test_every_option_has_a_line_in_the_table():
-    assert set(OPTIONS) == {field.name for field in dataclasses.fields(Options)}
+    assert set(SETTINGS) == {field.name for field in dataclasses.fields(Options)}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "values"),
+    [
+        ((), {}),
+        (("alpha=0.05", "permutations=99"), {"alpha": 0.05, "permutations": 99}),
+        (("seed=1", "seed=2"), {"seed": 2}),
+        (("signatures=a/b, c/d", "signatures=e/f"), {"signatures": ("a/b", "c/d", "e/f")}),
+        (("probes=exact", "recompute=yes", "published=no"), {"probes": None, "recompute": True, "published": False}),
+        (("trust=a=b.yaml", "max-memory=8GiB"), {"trust": "a=b.yaml", "max_memory": "8GiB"}),
+    ],
+)
+def test_pairs_are_the_values_of_options(pairs, values):
+    assert read_pairs(pairs, TYPED) == values
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ("alpha", "'alpha' is not KEY=VALUE with a key out of alpha, seed; help shows them"),
+        ("recipe=paper", "'recipe=paper' is not KEY=VALUE with a key out of alpha, seed; help shows them"),
+        ("alpha=", "alpha must be a number, not ''"),
+        ("seed=0x1", "seed must be a whole number, not '0x1'"),
+        ("seed=\n", r"seed must be a whole number, not '\n'"),
+    ],
+)
+def test_what_is_no_pair_of_an_allowed_key_is_refused(pair, message):
+    with pytest.raises(OptionError) as error:
+        read_pairs([pair], ("alpha", "seed"))
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("pair", ["seed=" + "9" * 10**4, "x" * 10**5, "alpha=" + "\n" * 10**4])
+def test_a_pair_of_any_length_is_refused_in_a_short_line(pair):
+    with pytest.raises(OptionError) as error:
+        read_pairs([pair], ("alpha", "seed"))
+    assert len(str(error.value)) < 200
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
