@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -76,7 +76,7 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
 
 
 def _passed(given: Mapping[str, str]) -> Iterator[str]:
-    several = {"BASE": _words, "ACCEPT": _words, "SET": str.split}
+    several: Mapping[str, Callable[[str], list[str]]] = {"BASE": _words, "ACCEPT": _words, "SET": str.split}
     for name in PASSED:
         value = given.get(name, "")
         option = name.lower().replace("_", "-")
