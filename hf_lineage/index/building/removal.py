@@ -13,8 +13,7 @@ import numpy as np
 from hf_lineage.checking.source import is_path
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.files import is_folder, remove_file, typed
-from hf_lineage.index.search import Known
-from hf_lineage.index.storage import Catalogue, Entry, identities, shards, signature_file
+from hf_lineage.index.storage import Catalogue, Entry, Known, identities, shards, signature_file
 
 SHORTEST = 7
 """Digits of a commit that stand for it."""

@@ -19,7 +19,6 @@ from hf_lineage.errors import BranchMovedError, OptionError, RepositoryError, Si
 from hf_lineage.files import is_folder, make_folder, open_regular, write_atomically
 from hf_lineage.hub import client, commits, hub_name, trees
 from hf_lineage.index.publishing import card
-from hf_lineage.index.search import entries_of
 from hf_lineage.index.storage import (
     ENDING,
     IDENTIFYING,
@@ -28,6 +27,7 @@ from hf_lineage.index.storage import (
     Entry,
     Received,
     default_folder,
+    entries_of,
     received,
     shards,
     signature_file,

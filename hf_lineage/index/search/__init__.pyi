@@ -8,6 +8,4 @@ from .catalogue_test import Judged as Judged
 from .catalogue_test import identify_adapters as identify_adapters
 from .identify import Identification as Identification
 from .identify import Relative as Relative
-from .known import Known as Known
-from .known import entries_of as entries_of
 from .pairwise_test import ByWeights as ByWeights

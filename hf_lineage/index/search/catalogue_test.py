@@ -21,8 +21,7 @@ from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
 from hf_lineage.index.key import similarities
-from hf_lineage.index.search.known import Known
-from hf_lineage.index.storage import Catalogue, Entry
+from hf_lineage.index.storage import Catalogue, Entry, Known
 from hf_lineage.index.tree import plain
 
 FOLDER = "it is in the index as a folder, and no folder that an index names is opened"

@@ -8,13 +8,10 @@ from .catalogue import default_folder as default_folder
 from .catalogue import entry_of as entry_of
 from .catalogue import records_of as records_of
 from .catalogue import signature_file as signature_file
+from .known import Known as Known
+from .known import entries_of as entries_of
 from .merging import identities as identities
 from .received import Received as Received
 from .shards import IDENTIFYING as IDENTIFYING
-from .shards import NAMES as NAMES
-from .shards import SEARCHED as SEARCHED
 from .shards import Entry as Entry
-from .shards import keys_of as keys_of
-from .shards import libraries as libraries
-from .shards import schema as schema
 from .shards import without_revision as without_revision

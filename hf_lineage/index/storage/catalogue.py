@@ -21,8 +21,8 @@ from hf_lineage.errors import LineageError, NetworkError, SignatureError, printa
 from hf_lineage.files import make_folder, places, write_atomically
 from hf_lineage.hub import trees
 from hf_lineage.index.key import BITS, Key, key_of
-from hf_lineage.index.search import Known
 from hf_lineage.index.storage import shards
+from hf_lineage.index.storage.known import Known
 from hf_lineage.index.storage.merging import identities, merged
 from hf_lineage.index.storage.passing import Passed
 from hf_lineage.index.storage.reader import OWN, Reader, wrong

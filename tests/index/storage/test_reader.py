@@ -13,10 +13,10 @@ import pyarrow.parquet
 import pytest
 
 from hf_lineage.errors import OptionError, SignatureError
-from hf_lineage.index.search.known import entries_of
 from hf_lineage.index.storage import reader as module
 from hf_lineage.index.storage import shards
 from hf_lineage.index.storage.decoding import GROUP, HEAD
+from hf_lineage.index.storage.known import entries_of
 from hf_lineage.index.storage.reader import OWN, RECEIVED, Reader, checked
 from tests.index.foreign import ENTRY, aborting, keys, three
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.index.key import BITS
-from hf_lineage.index.storage import NAMES, SEARCHED, Entry, keys_of, libraries, schema, without_revision
+from hf_lineage.index.storage.shards import NAMES, SEARCHED, Entry, keys_of, libraries, schema, without_revision
 
 Fits = Callable[[Any], NDArray[np.bool_]]
 """Which rows of a group are meant."""

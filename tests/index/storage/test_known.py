@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.index.search.known import Known
 from hf_lineage.index.storage import shards
+from hf_lineage.index.storage.known import Known
 from hf_lineage.index.storage.shards import Entry
 
 ENTRY = Entry("org/model", "c" * 40, "mlp", 64, 2, "mlp-robust-64")
