@@ -1,17 +1,11 @@
 from . import api as api
 from . import controls as controls
 from . import policies as policies
-from . import user_registry as user_registry
 from .api import Report as Report
 from .api import check_source as check_source
 from .api import without_model as without_model
 from .controls import Control as Control
 from .controls import Controlled as Controlled
-from .doctor import Finding as Finding
-from .doctor import State as State
-from .doctor import diagnosis as diagnosis
-from .inspection import Inspection as Inspection
-from .inspection import Pairing as Pairing
 from .options import Options as Options
 from .policies import FILE as FILE
 from .policies import OWN as OWN

@@ -22,7 +22,7 @@ EPILOG = with_examples(
 @with_options(format_option("text", "json"), OUTPUT)
 def doctor(**settings: Any) -> int:
     """Show versions, extras, caches, the account and whether the Hub can be reached, each with what to do about it."""
-    from hf_lineage.checking import State, diagnosis
+    from hf_lineage.checking.single import State, diagnosis
     from hf_lineage.report.single import DIAGNOSES
 
     result, findings = take(Result, settings), tuple(diagnosis())

@@ -160,7 +160,7 @@ def registry(architecture: str | None, local_hub: Path | None, **settings: Any) 
 
 def _prove(drafts: Path, model: str, local_hub: Path | None, result: Result) -> int:
     from hf_lineage.checking import Options
-    from hf_lineage.checking import user_registry as own
+    from hf_lineage.checking.single import user_registry as own
     from hf_lineage.report.single import PROOFS
 
     proof = own.prove(drafts, model, Options(local_hub=local_hub))
@@ -170,7 +170,7 @@ def _prove(drafts: Path, model: str, local_hub: Path | None, result: Result) -> 
 
 def _suggest(model: str, folder: Path | None, local_hub: Path | None, result: Result) -> int:
     from hf_lineage.checking import Options
-    from hf_lineage.checking import user_registry as own
+    from hf_lineage.checking.single import user_registry as own
     from hf_lineage.report.single import SUGGESTIONS
 
     suggestion = own.suggest(model, Options(local_hub=local_hub))

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from hf_lineage.architecture.registry import Factorization, factorizations, listing, similar
-from hf_lineage.checking import Finding, Inspection, Pairing
+from hf_lineage.checking.single import Finding, Inspection, Pairing
 from hf_lineage.errors import RegistryError, printable
 from hf_lineage.report.formats import WIDTH, bar, table, wrapped
 from hf_lineage.report.words import encode, indented

@@ -7,7 +7,7 @@ import transformers
 import yaml
 
 from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.checking.user_registry import suggest
+from hf_lineage.checking.single.user_registry import suggest
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.reference import resolve
 from hf_lineage.running.proof.proving import prove

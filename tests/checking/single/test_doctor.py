@@ -6,8 +6,8 @@ import pytest
 from huggingface_hub import constants
 from huggingface_hub.utils import close_session  # type: ignore[attr-defined]
 
-from hf_lineage.checking import doctor as module
-from hf_lineage.checking.doctor import EXTRAS, State, diagnosis
+from hf_lineage.checking.single import doctor as module
+from hf_lineage.checking.single.doctor import EXTRAS, State, diagnosis
 from hf_lineage.errors import installation
 from tests.server.answers import json_answer
 from tests.server.client import connect_to_nothing

@@ -4,7 +4,7 @@ import pytest
 
 from hf_lineage.architecture.registry import proved
 from hf_lineage.architecture.registry.lookups import factorizations
-from hf_lineage.checking.user_registry import prove, suggest, write_draft
+from hf_lineage.checking.single.user_registry import prove, suggest, write_draft
 from hf_lineage.errors import OptionError, RegistryError
 from tests.conformance import tiny_model
 from tests.models import tiny_llama
