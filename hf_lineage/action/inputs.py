@@ -24,8 +24,6 @@ NO_POLICY = "none"
 Card = Literal["never", "write", "pull-request"]
 Word = TypeVar("Word", bound=str)
 CARDS: tuple[Card, ...] = ("never", "write", "pull-request")
-PASSED = ("BASE", "ACCEPT", "SET", "BUDGET", "LOCAL_HUB", "SUBFOLDER", "FILE", "AS", "REGISTRY")
-"""Inputs that are options of the command, under the same names."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +74,8 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
 
 
 def _passed(given: Mapping[str, str]) -> Iterator[str]:
-    several: Mapping[str, Callable[[str], list[str]]] = {"BASE": _words, "ACCEPT": _words, "SET": str.split}
-    for name in PASSED:
-        value = given.get(name, "")
-        option = name.lower().replace("_", "-")
-        yield from (f"--{option}={word}" for word in several.get(name, lambda one: [one])(value) if word)
+    for name, words in PASSED.items():
+        yield from (f"--{name.lower().replace('_', '-')}={word}" for word in words(given.get(name, "")))
 
 
 def _local_hub(given: Mapping[str, str]) -> Path | None:
@@ -118,3 +113,16 @@ def _one_of(asked: str, name: str, allowed: Sequence[Word]) -> Word:
 def _words(text: str) -> list[str]:
     """What is separated by commas, spaces or line ends, each once."""
     return list(dict.fromkeys(re.findall(r"[^\s,]+", text)))
+
+
+def _one(text: str) -> list[str]:
+    return [text] if text else []
+
+
+PASSED: Mapping[str, Callable[[str], list[str]]] = {
+    "BASE": _words,
+    "ACCEPT": _words,
+    "SET": str.split,
+    **dict.fromkeys(("BUDGET", "LOCAL_HUB", "SUBFOLDER", "FILE", "AS", "REGISTRY"), _one),
+}
+"""Input that is an option of the command, under the same name -> the values in it."""

@@ -16,6 +16,7 @@ from hf_lineage.report.words.limits import LIMITS as LIMITS
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
 )
+CACHED = "comes from the cache of this machine, made from its weights; --set recompute=yes reads them again"
 
 MEANING = (
     "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that "
@@ -175,8 +176,7 @@ def left_out(row: Row) -> Iterator[str]:
     for path, evidence in row.verdict.evidence.items():
         for who, layers in zip(("base", "model"), evidence.left_out, strict=True):
             if layers:
-                start = f"{about(row)}: left out along {path}, for writing next to nothing"
-                yield f"{start}: {named(layers)} of the {who}"
+                yield f"{about(row)}: left out along {path}, for writing next to nothing: {named(layers)} of the {who}"
 
 
 def origins(row: Row) -> Iterator[str]:
@@ -184,10 +184,7 @@ def origins(row: Row) -> Iterator[str]:
     for who, origin in (("the base", row.base_origin), ("the model", row.model_origin)):
         start = f"{about(row)}: the signature of {who}"
         if origin and origin.kind == "cache":
-            yield (
-                f"{start} comes from the cache of this machine, made from its weights; "
-                "--set recompute=yes reads them again"
-            )
+            yield f"{start} {CACHED}"
         if origin and origin.kind == "file":
             yield f"{start} was given as a file; its weights were not read"
         if origin and origin.kind == "published":
