@@ -27,7 +27,7 @@ def note(event, arguments):
 sys.addaudithook(note)
 from hf_lineage.cli import main
 
-code = main(["check", "fern/llama-finetune-a", "--local-hub", hub, "--order-seed", "0"])
+code = main(["check", "fern/llama-finetune-a", "--local-hub", hub, "--set", "order-seed=0"])
 modules = sorted(name for name in sys.modules if name.partition(".")[0] == "hf_lineage")
 print(json.dumps([code, events[True], events[False], modules]))
 """
