@@ -35,6 +35,30 @@ class Criteria:
     independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)
     """By path, the scores of models that are known to be independent of the base."""
 
+    @classmethod
+    def under(
+        cls,
+        procedure: Procedure,
+        *,
+        analyses: int,
+        further: int = 0,
+        paths: tuple[str, ...] = ("mlp",),
+        independent: Mapping[str, EmpiricalNull] | None = None,
+    ) -> Criteria:
+        """Return the criteria of a procedure, for so many tests of one claim."""
+        return cls(
+            procedure.alpha,
+            procedure.min_share,
+            procedure.accept,
+            paths=paths,
+            permutations=procedure.permutations,
+            seed=procedure.seed,
+            unit_seed=procedure.order_seed or 0,
+            analyses=analyses,
+            further=further,
+            independent=independent or {},
+        )
+
     @property
     def permutations_at_first(self) -> int:
         """The number for each test, so many more that the correction for several tests costs no resolution."""

@@ -187,13 +187,7 @@ def _tested(
     few = len(layers) > 2 * FEW and options.budget != "full"
     order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
     stops = (FEW, len(layers)) if few else (len(layers),)
-    criteria = Criteria(
-        options.alpha,
-        accept=options.accept,
-        permutations=options.permutations,
-        seed=options.seed,
-        analyses=len(stops),
-    )
+    criteria = Criteria.under(options, analyses=len(stops))
     calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated
     for read in stops:
         chosen = [place for place in testable if place.layer in order[:read]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hf_lineage.checking.judge.compare import judged
+from hf_lineage.checking.judge.stages import judge_models
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source import OpenedModel
 from hf_lineage.evidence import Kind, Verdict
@@ -15,7 +15,7 @@ def judged_every_way(
 
     It is UNVERIFIABLE if the ways in which the candidate can be loaded give different verdicts.
     """
-    plain = judged(base, candidate, options)
+    plain = judge_models(base, candidate, options)
     if isinstance(candidate, Verdict):
         return plain, ()
     opened = (model for model in (base, candidate) if isinstance(model, OpenedModel))
@@ -23,7 +23,7 @@ def judged_every_way(
     if not plain.evidence:
         return plain, notes
     for how, other in candidate.variants.items():
-        second = judged(base, other, options) if isinstance(other, OpenedModel) else Verdict(Kind.UNVERIFIABLE, other)
+        second = _judge_loaded(base, other, options)
         if second.words != plain.words:
             why = f": {second.reason}" if second.reason else ""
             return Verdict(
@@ -32,7 +32,7 @@ def judged_every_way(
                 f"where peft is installed, it is {second.words}{why}; take the adapter out or merge it",
             ), notes
     for how, other in candidate.doubts.items():
-        second = judged(base, other, options) if isinstance(other, OpenedModel) else Verdict(Kind.UNVERIFIABLE, other)
+        second = _judge_loaded(base, other, options)
         if not plain.is_related and second.is_related:
             return Verdict(
                 Kind.UNVERIFIABLE,
@@ -45,3 +45,8 @@ def judged_every_way(
         for how in candidate.variants
     )
     return plain, (*notes, *same)
+
+
+def _judge_loaded(base: OpenedModel | Verdict, other: OpenedModel | str, options: Options) -> Verdict:
+    """The verdict on a model that is loaded in another way, or that says why it cannot be."""
+    return judge_models(base, other, options) if isinstance(other, OpenedModel) else Verdict(Kind.UNVERIFIABLE, other)

@@ -31,7 +31,7 @@ class Sampling:
         return base, candidate
 
 
-def of(base: OpenedModel, candidate: OpenedModel, options: Options) -> Sampling | None:
+def sample_models(base: OpenedModel, candidate: OpenedModel, options: Options) -> Sampling | None:
     """Return how two models are sampled, None where they have to be compared by whole layers.
 
     Both have to be read from their weights, and layers of the same number to have equally many units.

@@ -1,4 +1,4 @@
-"""Judgement: a few layers are read first, and the rest only where they could change the verdict."""
+"""Path stages: a few layers are read first, and the rest only where they could change the verdict."""
 
 import shutil
 from dataclasses import replace

@@ -1,0 +1,95 @@
+"""Stages: the tests of a claim, in the order in which they are made, until there is a verdict.
+
+All possible tests together call independent models RELATED with probability alpha at most. So alpha is divided before
+any of them is made, here and nowhere else, and a test that is added to the list has its part of it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hf_lineage.checking.judge import null_models
+from hf_lineage.checking.judge.path_stages import PATHS, SAMPLE, incompatible, unlike_layers
+from hf_lineage.checking.judge.stage import ModelPair, Stage
+from hf_lineage.checking.judge.unit_stage import UNITS, is_faint
+from hf_lineage.checking.options import Options
+from hf_lineage.checking.results import attempt
+from hf_lineage.checking.source import OpenedModel
+from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
+from hf_lineage.evidence import Criteria, Kind, Verdict, reserved
+
+STAGES: tuple[Stage, ...] = (SAMPLE, PATHS, UNITS)
+"""All tests of two models, in order."""
+BY_PATHS = (SAMPLE, PATHS)
+
+
+def judge_models(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options) -> Verdict:
+    """Return the verdict on two models, or of the one that could not be opened; LineageError if one cannot be read."""
+    if isinstance(base, Verdict):
+        return base
+    if isinstance(candidate, Verdict):
+        return candidate
+    outcome = make_tests(ModelPair.along_common_paths(base, candidate, options), STAGES)
+    return reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
+
+
+def make_tests(pair: ModelPair, stages: Sequence[Stage]) -> Verdict:
+    """Return the verdict after some of the stages; alpha is divided among all that are possible."""
+    possible = [stage for stage in STAGES if stage.possible(pair)]
+    criteria = divide_alpha(pair, possible)
+    reason = incompatible(pair)
+    outcome = Verdict(Kind.INCOMPATIBLE, reason) if reason else None
+    for stage in stages:
+        if stage in possible and stage.called_for(pair, outcome):
+            outcome = _after(stage, pair, criteria, outcome)
+    return outcome or Verdict(Kind.UNVERIFIABLE, "no test is possible")
+
+
+def divide_alpha(pair: ModelPair, possible: Sequence[Stage]) -> Criteria:
+    """Return what the verdict depends on besides the models, with the number of all p-values that there may be."""
+    options = pair.options
+    interim = [stage.analyses(pair) for stage in possible if stage.interim]
+    further = [stage.analyses(pair) for stage in possible if not stage.interim]
+    return Criteria.under(
+        options,
+        analyses=sum(interim),
+        further=sum(further),
+        paths=options.paths,
+        independent=null_models.empirical_nulls(
+            pair.base, pair.candidate, options, functools.partial(_against_null_model, pair)
+        )
+        if interim
+        else {},
+    )
+
+
+def _against_null_model(pair: ModelPair, other: OpenedModel) -> Verdict:
+    """The verdict on the base and a model that is named as independent of it."""
+    if unlike := unlike_layers(replace(pair, candidate=other)):
+        return Verdict(Kind.INCOMPATIBLE, unlike)
+    options = replace(pair.options, nulls=(), budget="full")
+    return make_tests(ModelPair.along_common_paths(pair.base, other, options), BY_PATHS)
+
+
+def _after(stage: Stage, pair: ModelPair, criteria: Criteria, before: Verdict | None) -> Verdict | None:
+    """The verdict after one more stage; where an earlier one gave a verdict, an error is a part of its reason."""
+    if before is None:
+        return attempt(lambda: stage.run(pair, criteria, None), NothingToCompare)
+    try:
+        after = stage.run(pair, criteria, before)
+    except (NothingToCompare, CheckpointError, RepositoryError) as error:
+        why = f"could not be compared {stage.name}: {error}"
+        return replace(before, reason=f"{before.reason}; {why}" if before.reason else why)
+    return decide(before, after, pair.options.alpha) if after else before
+
+
+def decide(before: Verdict, after: Verdict, alpha: float) -> Verdict:
+    """Return which of two stages decides: the later one, except that it finds nothing where the first was significant.
+
+    What was measured before is kept.
+    """
+    if after.kind is Kind.UNRELATED and is_faint(before, alpha):
+        return replace(before, framed=after.framed)
+    return replace(after, evidence=before.evidence, by_path=before.by_path)
