@@ -7,7 +7,7 @@ import torch
 
 from hf_lineage.signature.computing.parallel import workers
 from hf_lineage.signature.extraction.whole import empty, put
-from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.matrix_product import MatrixProduct
 from hf_lineage.signature.products.probes import Probes
 from hf_lineage.signature.products.residual import Block, summarise
 from hf_lineage.signature.recipe import Recipe
@@ -58,12 +58,12 @@ def stack(blocks: Sequence[Block]) -> PathSignature:
 def signatures(count: int, recipe: Recipe, seed: int = 0) -> list[PathSignature]:
     """Return the signature of each of `count` independently trained networks."""
     w_in, w_out = train(count, seed=seed)
-    probes = Probes.of(recipe, WIDTH)
+    probes = Probes.draw(recipe, WIDTH)
     with workers() as share:
         return [
             stack(
                 [
-                    summarise([Term(out.numpy(), inn.numpy(), 1)], probes, recipe, share)
+                    summarise([MatrixProduct(out.numpy(), inn.numpy(), 1)], probes, recipe, share)
                     for out, inn in zip(w_out[number], w_in[number], strict=True)
                 ]
             )

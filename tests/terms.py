@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.signature.computing.parallel import workers
-from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.matrix_product import MatrixProduct
 from hf_lineage.signature.products.probes import Probes
 from hf_lineage.signature.products.residual import cap
-from hf_lineage.signature.products.unit_statistics import Units, survey
+from hf_lineage.signature.products.unit_statistics import UnitStatistics, measure_units
 from hf_lineage.signature.recipe import RECIPES, Array
 
 WIDTH = 10
@@ -22,36 +22,38 @@ def random(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
-def branch(terms: int = 1, hidden: int = 7, **said: Any) -> list[Term]:
+def branch(terms: int = 1, hidden: int = 7, **said: Any) -> list[MatrixProduct]:
     """Return some terms of random matrices."""
     return [
-        Term(random(WIDTH, hidden, seed=2 * number), random(hidden, WIDTH, seed=2 * number + 1), **{"part": 1} | said)
+        MatrixProduct(
+            random(WIDTH, hidden, seed=2 * number), random(hidden, WIDTH, seed=2 * number + 1), **{"part": 1} | said
+        )
         for number in range(terms)
     ]
 
 
-def product(terms: list[Term]) -> NDArray[np.float64]:
+def product(terms: list[MatrixProduct]) -> NDArray[np.float64]:
     """Return M, multiplied out."""
     return np.sum([term.out.astype(np.float64) @ term.inn.astype(np.float64) for term in terms], axis=0)
 
 
-def surveyed(*terms: Term) -> list[Units]:
+def measured_units(*terms: MatrixProduct) -> list[UnitStatistics]:
     """Return what is known of the units of every term."""
     with workers() as share:
-        return [survey(term, Probes.of(EXACT, WIDTH), share) for term in terms]
+        return [measure_units(term, Probes.draw(EXACT, WIDTH), share) for term in terms]
 
 
-def capped(terms: list[Term], median: Literal["units", "norm"] = "units") -> list[float]:
+def capped(terms: list[MatrixProduct], median: Literal["units", "norm"] = "units") -> list[float]:
     """Return the norm of every part after the cap of two medians."""
-    units = surveyed(*terms)
+    units = measured_units(*terms)
     with np.errstate(all="ignore"):  # as in the workers
         cap(units, 2.0, median)
     return [norm for found in units for norm in found.norm.tolist()]
 
 
-def with_norms(norms: list[float]) -> Term:
+def with_norms(norms: list[float]) -> MatrixProduct:
     """Return a term of units of given norms."""
     reader, writer = np.zeros((len(norms), WIDTH), np.float32), np.zeros((WIDTH, len(norms)), np.float32)
     reader[:, 0] = norms
     writer[1] = 1.0
-    return Term(writer, reader, 1)
+    return MatrixProduct(writer, reader, 1)

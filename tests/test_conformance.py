@@ -13,7 +13,7 @@ from hf_lineage.architecture.registry.schema import as_names
 from hf_lineage.checking.source.opening import described, opened
 from hf_lineage.hub.reference import resolve
 from hf_lineage.running.proof.names import names_said, names_unseen
-from tests.conformance import CLASSES, Specimen, faults, inactive, otherwise, required, specimen, variants
+from tests.conformance import CLASSES, TinyModel, build_tiny_model, faults, inactive, otherwise, required, variants
 from tests.long import LONG, first_of
 
 OF_TRANSFORMERS = [one for one in factorizations() if not any("." in name for name in one.classes)]
@@ -40,14 +40,14 @@ def cases() -> Iterator[Any]:
                 marks = [LONG]
 
 
-def embedding_said(found: Specimen) -> Any:
+def embedding_said(found: TinyModel) -> Any:
     """The tensor that the file names as the embedding, None where it names none or there is none on the disk."""
     names = (f"{name}.weight" for name in as_names(found.layout.factorization.embedding))
     name = next((name for name in names if name in found.shapes), None)
     return None if name is None else torch.from_numpy(found.read(name)).tolist()
 
 
-def embedding_held(found: Specimen) -> Any:
+def embedding_held(found: TinyModel) -> Any:
     """What the module looks the rows of its tokens up in."""
     return found.model.get_input_embeddings().weight.tolist()
 
@@ -56,7 +56,7 @@ PROVED: set[Any] = set()
 """What was proved in this process: most classes put a head of their own on a model that others have as well."""
 
 
-def proof(found: Specimen) -> Any:
+def proof(found: TinyModel) -> Any:
     """What a proof of a class is a proof of: the model under its head, its settings, the names on disk within it, and
     what kinds of modules the head is made of."""
     base = found.model.base_model
@@ -70,7 +70,7 @@ def proof(found: Specimen) -> Any:
 
 @pytest.mark.parametrize(("name", "factorization", "wanted"), list(cases()))
 def test_every_product_is_what_the_module_computes(name, factorization, wanted, tmp_path):
-    found = specimen(name, tmp_path, required(factorization, name, wanted))
+    found = build_tiny_model(name, tmp_path, required(factorization, name, wanted))
     assert found.layout.factorization == factorization
     assert opened(described(resolve(str(tmp_path)))).layout == found.layout  # what transformers saves it also loads
     said = embedding_said(found)
@@ -87,7 +87,7 @@ def test_a_class_obeys_the_key_that_its_file_names_for_the_activation(factorizat
     if name is None:
         pytest.skip(f"transformers {transformers.__version__} has none of its classes")
     wanted = otherwise(factorization, name, required(factorization, name, variants(name)[0]))
-    assert inactive(specimen(name, tmp_path, wanted, factorization)) == {}
+    assert inactive(build_tiny_model(name, tmp_path, wanted, factorization)) == {}
 
 
 @pytest.mark.parametrize("factorization", FEW)
@@ -100,6 +100,6 @@ def test_every_name_that_a_file_says_is_on_the_disk_of_a_class_it_lists(factoriz
     witnesses = [(name, wanted) for name in classes for wanted in variants(name)]
     while unseen and witnesses:
         name, wanted = witnesses.pop()
-        found = specimen(name, tmp_path / str(len(witnesses)), required(factorization, name, wanted))
+        found = build_tiny_model(name, tmp_path / str(len(witnesses)), required(factorization, name, wanted))
         unseen = names_unseen(unseen, found)
     assert unseen == set()

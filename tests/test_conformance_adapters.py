@@ -8,12 +8,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hf_lineage.architecture.fit import turned
+from hf_lineage.architecture.fit import is_transposed
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.checking.adapters.adapted import in_memory
 from hf_lineage.running.model.inputs import runner, sample
 from hf_lineage.signature.products.matrices import unpacked
-from tests.conformance import CLASSES, required, specimen, variants
+from tests.conformance import CLASSES, build_tiny_model, required, variants
 from tests.long import LONG
 
 HEAD = re.compile(r"(For\w+|Model|LMHead\w*|WithProjection|Backbone)$")
@@ -56,7 +56,7 @@ def reversed_within_heads(found, folder: Path, into: Path, roles) -> Path:
     tensors = load_file(folder / "model.safetensors")
     for layer_set in found.layout.everything:
         for slot in (layer_set.slots[role] for role in roles if role in layer_set.slots):
-            is_turned = turned(found.layout.factorization, slot)
+            is_turned = is_transposed(found.layout.factorization, slot)
             rows = tensors[slot.tensor].T if is_turned else tensors[slot.tensor]
             places = unpacked(np.arange(len(rows))[:, None], layer_set, slot)[..., 0]
             order = np.arange(len(rows))
@@ -83,7 +83,7 @@ def is_free(found, folder):
 
 @pytest.mark.parametrize(("factorization", "name"), FREE)
 def test_where_positions_are_not_rotary_queries_and_keys_may_be_permuted_within_a_head(factorization, name, tmp_path):
-    found = specimen(name, tmp_path / "model", required(factorization, name, variants(name)[0]))
+    found = build_tiny_model(name, tmp_path / "model", required(factorization, name, variants(name)[0]))
     if factorization.lora.rotary in found.model.config.to_dict():
         pytest.skip("its config.json has the key of those that turn queries and keys")
     assert is_free(found, tmp_path / "model")
@@ -93,7 +93,7 @@ def test_where_positions_are_not_rotary_queries_and_keys_may_be_permuted_within_
 def test_where_positions_are_rotary_they_may_not(file, name, tmp_path):
     (factorization,) = (one for one in factorizations() if one.name == file)
     assert factorization.lora.rotary is True
-    found = specimen(name, tmp_path / "model", required(factorization, name, variants(name)[0]))
+    found = build_tiny_model(name, tmp_path / "model", required(factorization, name, variants(name)[0]))
     assert not is_free(found, tmp_path / "model")
 
 
@@ -102,7 +102,7 @@ RENAMED = [(one, names[-1]) for one in factorizations() if one.lora.in_memory an
 
 @pytest.mark.parametrize(("factorization", "name"), RENAMED, ids=lambda one: getattr(one, "name", one))
 def test_every_matrix_of_a_renamed_class_is_found_by_its_name_in_memory(factorization, name, tmp_path):
-    found = specimen(name, tmp_path, required(factorization, name, variants(name)[0]))
+    found = build_tiny_model(name, tmp_path, required(factorization, name, variants(name)[0]))
     names = in_memory(found.shapes, factorization.lora)
     stored = {slot.tensor for layer_set in found.layout.everything for slot in layer_set.slots.values()}
     assert {names[name] for name in found.model.state_dict() if name in names} >= stored

@@ -19,8 +19,8 @@ from hf_lineage.running.model.tiny_model import read_back
 from hf_lineage.running.proof.differences import faults
 from hf_lineage.running.proof.names import names_said, names_unseen
 from tests.conformance import pretend
-from tests.conformance.diffusers import KINDS, diffuser_specimen
-from tests.conformance.timm import FAMILIES, list_models, measured, timm_specimen
+from tests.conformance.diffusers import KINDS, build_diffuser
+from tests.conformance.timm import FAMILIES, build_timm, list_models, measured
 from tests.long import LONG, first_of
 
 OUTSIDE = re.compile(r".*(resnets|downsamplers|upsamplers)\.\d+")
@@ -38,12 +38,12 @@ ARCHITECTURES = {
 """Class of timm -> architectures of every form that it has; `python -m tests.conformance.timm` proves all of them."""
 SPECIMENS = [
     *(
-        pytest.param(diffuser_specimen, name, kind, id=f"{name}-{at}", marks=[LONG] if at else [])
+        pytest.param(build_diffuser, name, kind, id=f"{name}-{at}", marks=[LONG] if at else [])
         for name in KINDS
         for at, kind in enumerate(KINDS[name])
     ),
     *(
-        pytest.param(timm_specimen, name, kind, id=name, marks=[LONG] if at else [])
+        pytest.param(build_timm, name, kind, id=name, marks=[LONG] if at else [])
         for kind, names in ARCHITECTURES.items()
         for at, name in enumerate(names)
     ),
@@ -78,12 +78,12 @@ def test_every_listed_class_of_another_library_is_proved():
 
 UNET = KINDS["UNet2DConditionModel"][0]
 WRONG = {
-    "the norm of attention, in timm": ("timm_vit", timm_specimen, "VisionTransformer", {"norm": "norm1"}),
-    "a gain left out": ("timm_vit", timm_specimen, "VisionTransformer", {"output_norm": ()}),
-    "gate and up exchanged": ("diffusers_unet", diffuser_specimen, UNET, {"packed": {"ff.net.0.proj": ("gate", "up")}}),
-    "the norm of attention": ("diffusers_unet", diffuser_specimen, UNET, {"norm": "norm1"}),
+    "the norm of attention, in timm": ("timm_vit", build_timm, "VisionTransformer", {"norm": "norm1"}),
+    "a gain left out": ("timm_vit", build_timm, "VisionTransformer", {"output_norm": ()}),
+    "gate and up exchanged": ("diffusers_unet", build_diffuser, UNET, {"packed": {"ff.net.0.proj": ("gate", "up")}}),
+    "the norm of attention": ("diffusers_unet", build_diffuser, UNET, {"norm": "norm1"}),
 }
-NAMES = {diffuser_specimen: "UNet2DConditionModel", timm_specimen: "deit3_small_patch16_224"}
+NAMES = {build_diffuser: "UNet2DConditionModel", build_timm: "deit3_small_patch16_224"}
 
 
 @pytest.mark.parametrize(("registered", "make", "kind", "changes"), WRONG.values(), ids=WRONG.keys())

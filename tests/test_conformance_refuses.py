@@ -10,6 +10,7 @@ from hf_lineage.architecture.layout import bind
 from hf_lineage.errors import CheckpointError
 from tests.conformance import (
     against_plan,
+    build_tiny_model,
     deviations,
     faults,
     gains_left_out,
@@ -19,7 +20,6 @@ from tests.conformance import (
     output_norms_mistaken,
     pretend,
     required,
-    specimen,
     variants,
     wrong_normalization,
 )
@@ -78,7 +78,7 @@ def refused(wrong: Wrong, folder: Path) -> set[str]:
     """What refuses an entry: binding it to the weights, or faults that the proof finds."""
     entry = pretend(wrong.registered, **wrong.changes)
     try:
-        built = specimen(
+        built = build_tiny_model(
             wrong.name, folder, required(entry, wrong.name, variants(wrong.name)[0] | wrong.settings), entry
         )
         there = {name: shape for name, shape in built.shapes.items() if name != wrong.missing}
@@ -153,7 +153,7 @@ DEVIATING = {
 @pytest.mark.parametrize(("name", "registered", "changes"), DEVIATING.values(), ids=DEVIATING.keys())
 def test_a_factorization_that_is_not_the_module_deviates(name, registered, changes, tmp_path):
     entry = pretend(registered, **changes)
-    assert deviations(specimen(name, tmp_path, required(entry, name, variants(name)[0]), entry))
+    assert deviations(build_tiny_model(name, tmp_path, required(entry, name, variants(name)[0]), entry))
 
 
 CONVOLUTION, BATCH_NORM = 4, "running_var"
@@ -170,13 +170,13 @@ MISREAD = {
 def test_a_convolution_read_otherwise_deviates(registered, misread, tmp_path):
     factorization = pretend(registered)
     wanted = required(factorization, "ResNetModel", variants("ResNetModel")[0])
-    built = specimen("ResNetModel", tmp_path, wanted, factorization)
+    built = build_tiny_model("ResNetModel", tmp_path, wanted, factorization)
     assert deviations(replace(built, read=lambda name: misread(name, built.read(name))))
 
 
 def test_an_output_batch_norm_left_out_is_noticed(tmp_path):
     entry = pretend("resnet_bottleneck", mlp={"output_norm": ()})
-    left_out = gains_left_out(specimen("ResNetModel", tmp_path, variants("ResNetModel")[0], entry))
+    left_out = gains_left_out(build_tiny_model("ResNetModel", tmp_path, variants("ResNetModel")[0], entry))
     assert "encoder.stages.0.layers.0.layer.2.normalization.weight" in left_out
 
 
@@ -206,13 +206,13 @@ LEFT_OUT = {
 @pytest.mark.parametrize(("name", "registered", "layers", "forgotten"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
 def test_a_stack_left_out_is_noticed(name, registered, layers, forgotten, tmp_path):
     entry = pretend(registered, layers=layers)
-    built = specimen(name, tmp_path, required(entry, name, variants(name)[0]), entry)
+    built = build_tiny_model(name, tmp_path, required(entry, name, variants(name)[0]), entry)
     assert forgotten in layers_left_out(built)
 
 
 def test_a_norm_left_out_is_noticed(tmp_path):
     entry = pretend("llama", mlp={"norm": ()})
-    assert norms_left_out(specimen("LlamaForCausalLM", tmp_path, {}, entry)) == [
+    assert norms_left_out(build_tiny_model("LlamaForCausalLM", tmp_path, {}, entry)) == [
         "model.layers.0.post_attention_layernorm",
         "model.layers.1.post_attention_layernorm",
     ]
@@ -220,12 +220,12 @@ def test_a_norm_left_out_is_noticed(tmp_path):
 
 def test_an_output_norm_left_out_is_noticed(tmp_path):
     entry = pretend("gemma2", attention={"output_norm": ()})
-    assert output_norms_mistaken(specimen("Gemma2ForCausalLM", tmp_path, {}, entry)) == ["value_output"]
+    assert output_norms_mistaken(build_tiny_model("Gemma2ForCausalLM", tmp_path, {}, entry)) == ["value_output"]
 
 
 def test_a_gain_on_the_output_left_out_is_noticed(tmp_path):
     entry = pretend("vit", mlp={"output_norm": ()})
-    assert gains_left_out(specimen("BeitModel", tmp_path, {}, entry)) == [
+    assert gains_left_out(build_tiny_model("BeitModel", tmp_path, {}, entry)) == [
         "encoder.layer.0.lambda_2",
         "encoder.layer.1.lambda_2",
     ]
@@ -233,19 +233,21 @@ def test_a_gain_on_the_output_left_out_is_noticed(tmp_path):
 
 def test_the_wrong_kind_of_norm_is_noticed(tmp_path):
     entry = pretend("llama", normalization="layer_norm")
-    assert "model.layers.0.input_layernorm" in wrong_normalization(specimen("LlamaForCausalLM", tmp_path, {}, entry))
+    assert "model.layers.0.input_layernorm" in wrong_normalization(
+        build_tiny_model("LlamaForCausalLM", tmp_path, {}, entry)
+    )
 
 
 @pytest.mark.parametrize("normalization", ["rms_norm", "layer_norm"])
 def test_a_batch_norm_is_told_from_other_norms(normalization, tmp_path):
-    built = specimen(
+    built = build_tiny_model(
         "ResNetModel", tmp_path, variants("ResNetModel")[0], pretend("resnet_bottleneck", normalization=normalization)
     )
     assert "encoder.stages.0.layers.0.layer.2.normalization" in wrong_normalization(built)
 
 
 def test_reader_and_writer_exchanged_are_noticed_by_the_tensor_parallel_plan(tmp_path):
-    built = specimen("LlamaForCausalLM", tmp_path, {"intermediate_size": 32})
+    built = build_tiny_model("LlamaForCausalLM", tmp_path, {"intermediate_size": 32})
     first = built.layout.sets("mlp")[0][0]
     exchanged = {"up": first.slots["down"], "down": first.slots["up"]}
     object.__setattr__(first, "slots", exchanged)
@@ -286,4 +288,4 @@ INACTIVE = {
 def test_a_wrong_word_about_what_makes_units_active_is_noticed(name, registered, changes, settings, by, tmp_path):
     factorization = pretend(registered, mlp=changes)
     wanted = required(factorization, name, variants(name)[0] | settings)
-    assert by in inactive(specimen(name, tmp_path, wanted, factorization))
+    assert by in inactive(build_tiny_model(name, tmp_path, wanted, factorization))

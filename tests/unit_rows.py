@@ -44,7 +44,7 @@ def moved(layer, random, noise=0.5):
 
 def shuffled(layer, random):
     """The same units in another order."""
-    return layer.of(random.permutation(len(layer.weight)))
+    return layer.select(random.permutation(len(layer.weight)))
 
 
 def beside(layer, other, times=1.0):

@@ -1,4 +1,4 @@
-from .fit import turned as turned
+from .fit import is_transposed as is_transposed
 from .layers import KERNEL as KERNEL
 from .layers import Shape as Shape
 from .layers import find_layers as find_layers

@@ -17,7 +17,7 @@ QUERIES = ("query", "gate")
 """Roles of attention with as many heads as there are queries; keys and values may be fewer."""
 
 
-def turned(factorization: Factorization, slot: Slot) -> bool:
+def is_transposed(factorization: Factorization, slot: Slot) -> bool:
     """Return whether a matrix is stored as (..., in, out)."""
     return slot.transposed != (factorization.stored == "in_out")
 
@@ -36,7 +36,7 @@ class Fit:
         """Return the shape of a slot's tensor, or of its latent one, as (..., out, in)."""
         shape = self.shapes[name or slot.tensor]
         shape = shape[:2] if len(shape) == KERNEL else shape
-        return (*shape[:-2], *shape[:-3:-1]) if turned(self.factorization, slot) and len(shape) >= 2 else shape
+        return (*shape[:-2], *shape[:-3:-1]) if is_transposed(self.factorization, slot) and len(shape) >= 2 else shape
 
     def matrix(self, slot: Slot, name: str | None = None) -> Shape:
         """Return the shape of a matrix, or of a stack of them."""

@@ -101,10 +101,10 @@ def find_layers(factorization: Factorization, shapes: Mapping[str, Shape]) -> li
 
 
 def _stages(patterns: tuple[str, ...], shapes: Mapping[str, Shape]) -> list[tuple[int, tuple[str, ...]]]:
-    """The stages in the names on disk, each with its prefixes; only 0 where no prefix has `{stage}` or `{block}`.
+    """The number of every stage in the names on disk, with its prefixes; stage 0 alone where there are no stages.
 
-    Every stage has layers, and the weights lack none of them; of blocks, which may stand within each other, only some
-    have layers.
+    There are stages where a prefix has `{stage}` or `{block}`. Every `{stage}` has layers, and the weights lack none of
+    them. Blocks may stand within each other, and only some of them have layers.
     """
     if any("{block}" in pattern for pattern in patterns):
         blocks = sorted({block for pattern in patterns for block in _blocks(pattern, shapes)})

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from transformers.activations import ACT2CLS
 
 from hf_lineage.architecture import LayerSet
-from hf_lineage.running.model import PLAIN, WIDTH, Specimen, fixed, of_pictures
+from hf_lineage.running.model import PLAIN, WIDTH, TinyModel, fixed, of_pictures
 
 FOLDED = replace(PLAIN, gains=True)
 ACTIVATIONS = tuple(
@@ -34,7 +34,7 @@ GATES = ("sigmoid", "softplus")
 class Run(TorchFunctionMode):
     """One pass of the real model with known vectors put in; what the writers of a path give out is kept."""
 
-    def __init__(self, tiny: Specimen, path: str, folded: bool) -> None:
+    def __init__(self, tiny: TinyModel, path: str, folded: bool) -> None:
         super().__init__()
         self.tiny, self.path, self.folded = tiny, path, folded
         self.outputs: dict[Any, torch.Tensor] = {}

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 
 from hf_lineage.architecture import KERNEL, find_layers
-from hf_lineage.running.model import WIDTH, Specimen
+from hf_lineage.running.model import WIDTH, TinyModel
 
 _NUMBERED = re.compile(r"(.*\.|)[^.]+\.(\d+)")
 """Name of a module with a number: what holds it and its neighbours, and the number."""
 TOKENS = 6
 
 
-def outputs(tiny: Specimen, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, list[torch.Tensor]]:
+def outputs(tiny: TinyModel, modules: Iterable[torch.nn.Module]) -> dict[torch.nn.Module, list[torch.Tensor]]:
     """What modules give out when the model runs once, as far as they run: one stream or several."""
     given: dict[torch.nn.Module, list[torch.Tensor]] = {}
 
@@ -33,13 +33,13 @@ def outputs(tiny: Specimen, modules: Iterable[torch.nn.Module]) -> dict[torch.nn
     return given
 
 
-def hidden(tiny: Specimen) -> torch.Tensor:
+def hidden(tiny: TinyModel) -> torch.Tensor:
     """The stream behind every layer: what one adds may not reach the last through norms and biases."""
     layers = [tiny.model.get_submodule(prefix[:-1]) for prefix in tiny.stack]
     return torch.cat([stream.flatten() for streams in outputs(tiny, layers).values() for stream in streams])
 
 
-def layers_left_out(tiny: Specimen) -> list[str]:
+def layers_left_out(tiny: TinyModel) -> list[str]:
     """Modules with a number that give out the stream though no matrix in them is in a layer of the factorization.
 
     Only those that run count: not the tower of a model that is given text alone. What stands beside each other under

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 
 from hf_lineage.architecture import KERNEL, LayerSet
-from hf_lineage.running.model import Specimen
+from hf_lineage.running.model import TinyModel
 from hf_lineage.signature.products import reader, writer
 
 TOKENS = 12
@@ -45,7 +45,7 @@ def key(row: Array) -> bytes:
 class Traffic(TorchFunctionMode):
     """One plain run of the real model: by row of a matrix what it gave, by column what it was given, call by call."""
 
-    def __init__(self, tiny: Specimen) -> None:
+    def __init__(self, tiny: TinyModel) -> None:
         super().__init__()
         self.given: Calls = {}
         self.taken: Calls = {}
@@ -57,7 +57,7 @@ class Traffic(TorchFunctionMode):
         self.unnormed: torch.Tensor | None = None
         self._run(tiny)
 
-    def _run(self, tiny: Specimen) -> None:
+    def _run(self, tiny: TinyModel) -> None:
         for module in tiny.model.modules():
             apart = isinstance(module, torch.nn.Linear) and type(module) is not torch.nn.Linear
             for name, parameter in module.named_parameters(recurse=False):
@@ -113,7 +113,7 @@ class Traffic(TorchFunctionMode):
 class Units:
     """The hidden units of one matrix set: (units, tokens) of what each role gave and what the writer was given."""
 
-    def __init__(self, tiny: Specimen, traffic: Traffic, each: LayerSet) -> None:
+    def __init__(self, tiny: TinyModel, traffic: Traffic, each: LayerSet) -> None:
         self.rows = {
             role: by_token(np.asarray(reader(tiny.layout, each, role, tiny.read, gains=False)))
             for role in ("gate", "up")

@@ -121,7 +121,7 @@ class PathSignature:
         )
         return np.equal.outer(own_widths, other_widths)
 
-    def of(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:
+    def select(self, rows: Sequence[int] | NDArray[np.int64]) -> PathSignature:
         """Return the signature of some layers, in the order of these rows."""
         arrays = {part: held[rows] for part in HELD if (held := getattr(self, part)) is not None}
         units = tuple(self.units[row] for row in rows if self.units)
@@ -208,7 +208,7 @@ def joined(one: Signature, other: Signature) -> Signature:
         arrays: dict[str, Any] = {part: np.concatenate([getattr(first, part), getattr(second, part)]) for part in held}
         both = PathSignature(**arrays, units=(*first.units, *second.units), widths=(*first.widths, *second.widths))
         numbers[path] = (*one.numbers(path), *other.numbers(path))
-        paths[path] = both.of(np.argsort(numbers[path]))
+        paths[path] = both.select(np.argsort(numbers[path]))
     return replace(one, paths=paths, without=_without(one.layers, numbers))
 
 
@@ -218,7 +218,7 @@ def some_layers(whole: Signature, layers: Collection[int] | None = None) -> Sign
         return whole
     numbers = {path: whole.numbers(path) for path in whole.paths}
     paths = {
-        path: path_signature.of([row for row, number in enumerate(numbers[path]) if number in layers])
+        path: path_signature.select([row for row, number in enumerate(numbers[path]) if number in layers])
         for path, path_signature in whole.paths.items()
     }
     remaining = {path: [number for number in numbers[path] if number in layers] for path in paths}

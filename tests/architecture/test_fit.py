@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.architecture.fit import Fit, turned
+from hf_lineage.architecture.fit import Fit, is_transposed
 from hf_lineage.architecture.matrix_sets import Heads, LayerSet
 from hf_lineage.architecture.registry.lookups import Slot
 from hf_lineage.errors import CheckpointError
@@ -51,7 +51,7 @@ def said(call, *arguments):
 )
 def test_a_matrix_is_turned_where_the_file_or_the_registry_says_so_and_not_where_both_do(stored, other_way, expected):
     found = factorization(f"{PLAIN}stored: {stored}\n")
-    assert turned(found, slot("up", transposed=other_way)) is expected
+    assert is_transposed(found, slot("up", transposed=other_way)) is expected
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.products.branches import terms
+from hf_lineage.signature.products.branches import matrix_products
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.sources.store import load_signature, save_signature
 
@@ -110,7 +110,7 @@ def test_models_of_unlike_widths_are_told_apart(tmp_path, recipe):
 
 def test_layers_of_unlike_widths_are_never_compared_in_the_null_either(tmp_path):
     base, other = (extract(resnet(tmp_path / str(seed), seed=seed)).paths["mlp"] for seed in (0, 1))
-    swapped = other.of([3, 4, 5, 0, 1, 2])
+    swapped = other.select([3, 4, 5, 0, 1, 2])
     assert swapped.widths == (24, 24, 24, 16, 16, 16)
     assert base.alike(swapped).tolist() == [[False] * 3 + [True] * 3] * 3 + [[True] * 3 + [False] * 3] * 3
     assert compare_paths(base, swapped).score == pytest.approx(compare_paths(base, other).score)
@@ -177,7 +177,7 @@ def test_the_naive_product_of_the_first_and_the_last_convolution_is_one_replacem
     branches = msgspec.structs.replace(factorization.branches, mlp=(naive, None))
     found = msgspec.structs.replace(factorization, branches=branches)
     layout = bind(found, checkpoint.shapes, {})
-    (term,) = terms(layout, "mlp", 0, RECIPES["paper"], checkpoint.read)
+    (term,) = matrix_products(layout, "mlp", 0, RECIPES["paper"], checkpoint.read)
     prefix = "encoder.stages.0.layers.0.layer"
     first, third = (checkpoint.read(f"{prefix}.{n}.convolution.weight")[..., 0, 0] for n in (0, 2))
     torch.testing.assert_close(term.out @ term.inn, third @ first)

@@ -3,7 +3,7 @@
 import transformers
 
 from hf_lineage.running.model.models import otherwise, required, tiny_model
-from hf_lineage.running.model.tiny_model import Specimen, specimen
+from hf_lineage.running.model.tiny_model import TinyModel, build_tiny_model
 from hf_lineage.running.proof.active import inactive
 from hf_lineage.running.proof.differences import deviations, faults
 from hf_lineage.running.proof.rules import (
@@ -25,8 +25,9 @@ transformers.logging.disable_progress_bar()
 
 __all__ = [
     "CLASSES",
-    "Specimen",
+    "TinyModel",
     "against_plan",
+    "build_tiny_model",
     "deviations",
     "faults",
     "gains_left_out",
@@ -37,7 +38,6 @@ __all__ = [
     "output_norms_mistaken",
     "pretend",
     "required",
-    "specimen",
     "tiny_model",
     "variants",
     "wrong_normalization",

@@ -11,7 +11,7 @@ import torch
 from diffusers.models import attention_processor
 
 from hf_lineage.running.model.sizes import HEADS, PICTURE, WIDTH
-from hf_lineage.running.model.tiny_model import Specimen, read_back
+from hf_lineage.running.model.tiny_model import TinyModel, read_back
 
 CHANNELS, TEXT, TEXT_WIDTH = 4, 3, 24
 SIZES = {"num_attention_heads": HEADS, "attention_head_dim": WIDTH // HEADS, "num_layers": 2}
@@ -115,7 +115,7 @@ def tiny_diffuser(name: str, kind: Kind) -> Any:
     return model
 
 
-def diffuser_specimen(name: str, kind: Kind, folder: Path) -> Specimen:
+def build_diffuser(name: str, kind: Kind, folder: Path) -> TinyModel:
     """A tiny model of diffusers beside the same one read back from disk."""
     model = tiny_diffuser(name, kind)
     model.save_pretrained(folder)

@@ -25,7 +25,7 @@ from hf_lineage.architecture.layers import KERNEL, find_layers
 from hf_lineage.architecture.registry.schema import Factorization
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.running.model.inputs import runner, sample
-from hf_lineage.running.model.tiny_model import specimen
+from hf_lineage.running.model.tiny_model import build_tiny_model
 
 TOKENS = 6
 LEFT = 1 / 20
@@ -48,7 +48,7 @@ class Tried:
 
     def __init__(self, listed: Factorization, name: str, wanted: Said, folder: Path) -> None:
         self.build = getattr(transformers, name)
-        self.tiny = specimen(name, folder, wanted, listed)
+        self.tiny = build_tiny_model(name, folder, wanted, listed)
         self.said: Said = self.build.config_class._dict_from_json_file(folder / "config.json")
         self.layers = sorted((prefix[:-1] for prefix in self.tiny.stack), key=_counted)
         self.state = self.tiny.model.state_dict()

@@ -25,7 +25,7 @@ from hf_lineage.architecture.loading.libraries import STRUCTURE
 from hf_lineage.architecture.registry.lookups import factorizations, registry_root
 from hf_lineage.errors import LineageError
 from hf_lineage.running.model.sizes import HEADS, PICTURE, WIDTH
-from hf_lineage.running.model.tiny_model import Specimen, read_back
+from hf_lineage.running.model.tiny_model import TinyModel, read_back
 from hf_lineage.running.proof.differences import faults
 
 os.environ["TIMM_FUSED_ATTN"] = "0"  # attention says what it scores
@@ -113,7 +113,7 @@ def tiny_timm(architecture: str, kind: str) -> Any:
     return model
 
 
-def timm_specimen(architecture: str, kind: str, folder: Path) -> Specimen:
+def build_timm(architecture: str, kind: str, folder: Path) -> TinyModel:
     """A tiny model of timm beside the same one read back from disk, where its `config.json` names the architecture."""
     model = tiny_timm(architecture, kind)
     folder.mkdir(parents=True, exist_ok=True)
@@ -163,7 +163,7 @@ def main() -> None:
         try:
             kind, found = measured(architecture)
             with tempfile.TemporaryDirectory() as folder:
-                wrong = faults(timm_specimen(architecture, kind, Path(folder)))
+                wrong = faults(build_timm(architecture, kind, Path(folder)))
         except FAILURES as error:
             wrong = {type(error).__name__: str(error)}
         print(architecture, str(wrong)[:150] if wrong else "proved", flush=True)

@@ -65,7 +65,9 @@ def judged(seed):
     p_values, names = [], []
     for read in STOPS:
         rows = sorted(order[:read])
-        evidence = measured([Pair.along("mlp", base.of(rows), candidate.of(rows))], replace(CRITERIA, seed=seed))
+        evidence = measured(
+            [Pair.along("mlp", base.select(rows), candidate.select(rows))], replace(CRITERIA, seed=seed)
+        )
         p_values.append(evidence["mlp"].permutation.p_value)
         names.append(judge(evidence, CRITERIA).name)
         if names[-1] == "UNRELATED" and read >= enough(LAYERS) and p_values[-1] > DOUBTFUL:

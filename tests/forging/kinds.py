@@ -22,7 +22,7 @@ from hf_lineage.architecture.layers import find_layers
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.architecture.registry.schema import MatrixSet, as_sets
 from hf_lineage.running.model.tiny_model import PLAIN
-from hf_lineage.signature.products.branches import terms
+from hf_lineage.signature.products.branches import matrix_products
 from tests.decoys import Tensors
 from tests.forging.case import DECADES, Case, mixed
 from tests.forging.outputs import run
@@ -73,8 +73,8 @@ def _by_layer(subject: Subject, source: Tensors) -> dict[str, tuple[Tensor, Tens
         if number not in layout.numbers("mlp"):
             continue
         read = lambda name: source[name].float().numpy()  # noqa: E731
-        first = next(terms(layout, "mlp", number, PLAIN, read))
-        gates = next(terms(layout, "mlp_gate", number, PLAIN, read)) if "mlp_gate" in layout.paths else first
+        first = next(matrix_products(layout, "mlp", number, PLAIN, read))
+        gates = next(matrix_products(layout, "mlp_gate", number, PLAIN, read)) if "mlp_gate" in layout.paths else first
         up, gate, down = (torch.from_numpy(np.ascontiguousarray(each)) for each in (first.inn, gates.inn, first.out))
         found[layer.prefix] = up, gate, down
     return found

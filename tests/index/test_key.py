@@ -28,7 +28,7 @@ def test_independent_models_have_unlike_keys(signatures):
 
 def test_a_key_does_not_depend_on_the_order_of_the_layers(signatures):
     path = signatures["acme/llama-base"].paths["mlp"]
-    assert np.unpackbits(key_of(path) ^ key_of(path.of([3, 1, 0, 5, 4, 2]))).sum() < 8
+    assert np.unpackbits(key_of(path) ^ key_of(path.select([3, 1, 0, 5, 4, 2]))).sum() < 8
 
 
 def test_permuting_the_coordinates_of_the_test_leaves_the_key_as_it_is(signatures):
@@ -61,7 +61,7 @@ def test_a_layer_without_weights_adds_nothing(signatures):
     corner = path.corner.copy()
     corner[2] = 0
     silent = key_of(replace(path, corner=corner))
-    assert np.array_equal(silent, key_of(path.of([0, 1, 3, 4, 5])))
+    assert np.array_equal(silent, key_of(path.select([0, 1, 3, 4, 5])))
 
 
 def test_similarities_of_many_keys_are_those_of_each():

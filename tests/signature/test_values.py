@@ -143,7 +143,7 @@ def codes(count, weight=1.0):
 def test_some_layers_of_a_path_are_its_rows_units_and_widths():
     whole = replace(path_signature(layers=3), units=tuple(map(codes, (1, 2, 3))), widths=(6, 6, 4))
     whole.trace[:] = 0, 1, 2
-    some = whole.of([2, 0])
+    some = whole.select([2, 0])
     assert some.trace.tolist() == [2, 0]
     assert [len(each.weight) for each in some.units] == [3, 1]
     assert some.widths == (4, 6)

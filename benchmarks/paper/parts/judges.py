@@ -20,7 +20,7 @@ from hf_lineage.checking.source.naming import locate, weights
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence.verdict import Evidence
-from hf_lineage.signature.products.branches import terms
+from hf_lineage.signature.products.branches import matrix_products
 from hf_lineage.signature.recipe import RECIPES
 from hf_lineage.signature.values import PathSignature
 
@@ -37,7 +37,7 @@ def layers(model: Path | str, path: str = "mlp") -> Iterator[Block]:
     opened = headers(weights(str(model), locate(str(model))))
     checkpoint, layout = opened.checkpoint, opened.layout
     for number in layout.numbers(path):
-        parts = list(terms(layout, path, number, EXACT, checkpoint.read))
+        parts = list(matrix_products(layout, path, number, EXACT, checkpoint.read))
         readers, writers = np.concatenate([part.inn for part in parts]), np.hstack([part.out for part in parts])
         yield torch.from_numpy(readers), torch.from_numpy(writers)
 

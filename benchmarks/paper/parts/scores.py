@@ -11,7 +11,7 @@ import torch
 from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.signature.computing.parallel import workers
 from hf_lineage.signature.extraction.whole import empty, put
-from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.matrix_product import MatrixProduct
 from hf_lineage.signature.products.probes import Probes
 from hf_lineage.signature.products.residual import summarise
 from hf_lineage.signature.recipe import RECIPES, Recipe
@@ -27,11 +27,11 @@ EXACT = replace(RECIPES["paper"], probes=None)
 def signature(blocks: Sequence[Block], recipe: Recipe = EXACT) -> PathSignature:
     """Return the signature of the products W_out W_in of some layers."""
     width = blocks[0][1].shape[0]
-    probes = Probes.of(recipe, width)
+    probes = Probes.draw(recipe, width)
     found = empty(len(blocks), probes.shape, len(probes.coordinates))
     with workers() as share:
         for layer, (w_in, w_out) in enumerate(blocks):
-            put(found, layer, summarise([Term(w_out.numpy(), w_in.numpy(), part=1)], probes, recipe, share))
+            put(found, layer, summarise([MatrixProduct(w_out.numpy(), w_in.numpy(), part=1)], probes, recipe, share))
     return found
 
 

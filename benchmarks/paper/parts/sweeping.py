@@ -90,7 +90,7 @@ def pieces(count: int, layers: int) -> range:
 
 def read(count: int, whole: PathSignature, start: int = 0) -> PathSignature:
     """Return so many layers of a signature from a start on, in one order in which the library may read them."""
-    return whole.of(sorted(_order(whole)[start : start + count]))
+    return whole.select(sorted(_order(whole)[start : start + count]))
 
 
 def living(count: int, whole: PathSignature) -> PathSignature:

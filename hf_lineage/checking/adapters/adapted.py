@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from hf_lineage.architecture import LayerSet, Layout, turned
+from hf_lineage.architecture import LayerSet, Layout, is_transposed
 from hf_lineage.architecture.registry import Lora as Told
 from hf_lineage.architecture.registry import Slot, as_names
 from hf_lineage.checking.adapters.unlisted_pairs import outside
@@ -85,7 +85,7 @@ def find_places(base: Opened, lora: Lora) -> Places:
             continue
         (name,) = meant
         here = [replace(place, module=module) for place in slots.get(name, [])]
-        is_turned = bool(here) and turned(base.layout.factorization, here[0].slot)
+        is_turned = bool(here) and is_transposed(base.layout.factorization, here[0].slot)
         if problem := _unfit(factors, base.checkpoint.tensors[name].shape, is_turned, bool(here)):
             unfit.append(f"{module} {problem}")
         places += here
@@ -118,7 +118,7 @@ def _slots(base: Opened) -> dict[str, list[Place]]:
             slots.setdefault(slot.tensor, []).append(Place("", layer, layer_set, slot, slot.role))
             for tensor in slot.latent[:1]:
                 columns = base.checkpoint.tensors[slot.tensor].shape[
-                    -2 if turned(base.layout.factorization, slot) else -1
+                    -2 if is_transposed(base.layout.factorization, slot) else -1
                 ]
                 slots.setdefault(tensor, [Place("", layer, layer_set, slot, LATENT, latent=columns)])
     return slots

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_lineage.architecture import LayerSet, turned
+from hf_lineage.architecture import LayerSet, is_transposed
 from hf_lineage.architecture.registry import MLP_READERS, PATHS, Slot
 from hf_lineage.checking.source import FromWeights, OpenedModel
 from hf_lineage.checkpoint import Checkpoint, RemoteCheckpoint, single
@@ -162,7 +162,7 @@ def _matrix(model: FromWeights, slot: Slot, rows: Runs) -> Matrix:
 
 
 def _turned(model: FromWeights, slot: Slot) -> bool:
-    return turned(model.opened.layout.factorization, slot)
+    return is_transposed(model.opened.layout.factorization, slot)
 
 
 def _digits(checkpoint: Checkpoint, name: str) -> int:

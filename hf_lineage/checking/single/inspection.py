@@ -18,7 +18,7 @@ from hf_lineage.checking.source import Opened
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.evidence.paths import assign
 from hf_lineage.signature import RECIPES, Array, Vector
-from hf_lineage.signature.products import Term, terms
+from hf_lineage.signature.products import MatrixProduct, matrix_products
 
 PLAIN = RECIPES["paper"]
 ROOM = 2**29
@@ -103,7 +103,7 @@ def pairing(checkpoint: Checkpoint, layout: Layout, path: str) -> Pairing | str:
     Traces are exact; ‖M‖_F is estimated from probes where the products would need more than ROOM.
     """
     numbers = layout.numbers(path)
-    branches = [list(terms(layout, path, number, PLAIN, checkpoint.read)) for number in numbers]
+    branches = [list(matrix_products(layout, path, number, PLAIN, checkpoint.read)) for number in numbers]
     kinds = [tuple(term.reader.shape for term in branch) for branch in branches]
     alike = np.array([[one == other for other in kinds] for one in kinds])
     if not np.any(alike & ~np.eye(len(kinds), dtype=bool)):
@@ -127,7 +127,7 @@ def _probes(layers: int, width: int) -> Array:
     return np.eye(width, dtype=np.float32) if matrix is None else matrix
 
 
-def _traces_and_norms(branches: list[list[Term]], probes: Array) -> tuple[Vector, Vector]:
+def _traces_and_norms(branches: list[list[MatrixProduct]], probes: Array) -> tuple[Vector, Vector]:
     """Trace and ‖·‖_F of W_out,i W_in,j for all pairs of layers, both (L, L), some units of every layer at a time."""
     layers, (width, columns) = len(branches), probes.shape
     traces = np.zeros((layers, layers))

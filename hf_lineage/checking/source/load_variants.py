@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hf_lineage.architecture import turned
+from hf_lineage.architecture import is_transposed
 from hf_lineage.architecture.registry import LISTED, Choice
 from hf_lineage.checking.source.opening import Opened, bound, described, opened
 from hf_lineage.checkpoint.lora import adapted, adapter_base, adapter_beside
@@ -81,5 +81,5 @@ def with_adapter_of(repo: RepoRef, plain: Opened, starts: Collection[str] = ()) 
     """
     layout = plain.layout
     slots = [slot for matrices in layout.everything for slot in matrices.slots.values()]
-    orientation = {name: turned(layout.factorization, slot) for slot in slots for name in slot.tensors}
+    orientation = {name: is_transposed(layout.factorization, slot) for slot in slots for name in slot.tensors}
     return replace(plain, checkpoint=adapted(repo, plain.checkpoint, orientation, starts))

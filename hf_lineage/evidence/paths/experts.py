@@ -31,11 +31,11 @@ def by_expert(base: UnitRows, candidate: UnitRows, group: int, weight: float, se
     experts, total = candidate.by_expert, float(candidate.weight.sum())
     most = MOST_UNITS if len(experts) == 1 else min(MOST_UNITS, max(FEWEST, MATCHED // len(experts)))
     for place in experts:
-        expert = candidate.of(place)
+        expert = candidate.select(place)
         share = float(expert.weight.sum()) / total if total > 0 else 0.0
         if weight * share > 0:
             units = drawn_units(len(expert.weight), f"permuted units {seed} {group}", most)
-            yield matched(base.of(_nearest(base, expert)), expert, units, group, weight * share)
+            yield matched(base.select(_nearest(base, expert)), expert, units, group, weight * share)
 
 
 def _nearest(base: UnitRows, expert: UnitRows) -> slice:
@@ -43,6 +43,6 @@ def _nearest(base: UnitRows, expert: UnitRows) -> slice:
     own = base.by_expert
     if len(own) == 1:
         return own[0]
-    heavy = expert.of(np.argsort(-expert.weight, kind="stable")[:HEAVIEST])
+    heavy = expert.select(np.argsort(-expert.weight, kind="stable")[:HEAVIEST])
     best = np.maximum.reduceat(cosines(heavy, base), [part.start for part in own], axis=1)
     return own[int(np.argmax(heavy.weight @ best.astype(np.float64)))]

@@ -62,7 +62,7 @@ def _writing(whole: PathSignature, numbers: tuple[int, ...]) -> tuple[PathSignat
     if whole.writing.all() or not whole.writing.any():
         return whole, numbers, ()
     writing, silent = (tuple(np.array(numbers)[rows].tolist()) for rows in (whole.writing, ~whole.writing))
-    return whole.of(np.flatnonzero(whole.writing)), writing, silent
+    return whole.select(np.flatnonzero(whole.writing)), writing, silent
 
 
 def same_recipe(a: Signature, b: Signature) -> None:

@@ -145,7 +145,7 @@ def _remains(layers: Sequence[UnitRows]) -> float:
 def _alike(base: UnitRows, candidate: UnitRows) -> float:
     """How well the units of a layer that write most are found in another layer, whatever the order of its units."""
     heavy, base_heavy = (
-        rows.of(np.argsort(-rows.weight, kind="stable")[:most])
+        rows.select(np.argsort(-rows.weight, kind="stable")[:most])
         for rows, most in ((candidate, HEAVIEST), (base, OF_BASE))
     )
     total = heavy.weight.sum()
@@ -203,12 +203,12 @@ def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Ph
     if not candidate.weight.sum() > 0 or not len(live):
         return NOTHING, 0.0, 0.0
     chosen, counts, error = draw(candidate.weight, count, stream)
-    alike = likeness(candidate.of(chosen), base.of(live))
+    alike = likeness(candidate.select(chosen), base.select(live))
     inherited = alike.max(axis=1) > ALIKE
     partners = np.unique(live[alike.argmax(axis=1)[inherited]])
     if candidate.kept < 1:  # they are a sample themselves: one over its effective number
         error += float(candidate.weight @ candidate.weight / candidate.weight.sum() ** 2)
-    return Drawn(chosen, counts, inherited), _left(base.of(partners), candidate), error
+    return Drawn(chosen, counts, inherited), _left(base.select(partners), candidate), error
 
 
 def _left(partners: UnitRows, candidate: UnitRows) -> float:

@@ -62,7 +62,7 @@ class Matched:
 
 def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> Matched:
     """Return what two layers say about the order of their units, given those that are permuted."""
-    chosen = candidate.of(units)
+    chosen = candidate.select(units)
     product = cosines(chosen, base)
     product *= np.sqrt(np.outer(_shares(candidate)[units], _shares(base))).astype(np.float32)
     same = len(base.weight) == len(candidate.weight)

@@ -1,12 +1,12 @@
-from .config_overrides import switches as switches
+from .config_overrides import select_overrides as select_overrides
 from .inputs import runner as runner
 from .models import otherwise as otherwise
 from .models import required as required
 from .sizes import WIDTH as WIDTH
 from .tiny_model import PLAIN as PLAIN
-from .tiny_model import Specimen as Specimen
+from .tiny_model import TinyModel as TinyModel
+from .tiny_model import build_tiny_model as build_tiny_model
 from .tiny_model import fixed as fixed
 from .tiny_model import is_norm as is_norm
 from .tiny_model import of_pictures as of_pictures
 from .tiny_model import same as same
-from .tiny_model import specimen as specimen

@@ -1,4 +1,4 @@
-"""Switches: what a tiny model takes over from the `config.json` of a real one, which is untrusted input.
+"""Overrides: what a tiny model takes over from the `config.json` of a real one, which is untrusted input.
 
 Taken over is what chooses between forms of a class: switches that are on or off, and words such as an activation. Sizes
 are those of every tiny model. Nothing is taken over that may name a repository or ask for code.
@@ -20,7 +20,7 @@ MOST_KINDS = 8
 """Kinds of layers of one model."""
 
 
-def switches(config: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+def select_overrides(config: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a tiny model of a class is asked for; `inner` are the keys of its configurations in others."""
     asked: dict[str, Any] = {}
     for key, value in config.items():
@@ -29,7 +29,7 @@ def switches(config: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, A
         if isinstance(value, bool) or (isinstance(value, str) and WORD.fullmatch(value)):
             asked[key] = value
         elif isinstance(value, dict) and key in inner:
-            asked[key] = switches(value, {})
+            asked[key] = select_overrides(value, {})
     return asked | _kinds(config)
 
 

@@ -1,4 +1,4 @@
-"""Specimen: one tiny model in memory beside the same model read back from disk."""
+"""A tiny model in memory beside the same model read back from disk."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from hf_lineage.hub import resolve
 from hf_lineage.running.model.inputs import runner, sample
 from hf_lineage.running.model.models import tiny_model
 from hf_lineage.signature import RECIPES, Array
-from hf_lineage.signature.products import Read, terms
+from hf_lineage.signature.products import Read, matrix_products
 
 PLAIN = RECIPES["paper"]
 READERS = {"mlp": ("up",), "mlp_gate": ("gate",), "value_output": ("value",), "query_key": ("query", "key")}
 
 
 @dataclass(frozen=True)
-class Specimen:
+class TinyModel:
     """One tiny model in memory and the same model read back from disk."""
 
     model: Any
@@ -57,7 +57,7 @@ class Specimen:
         roles = READERS[path]
         by_set = []
         for number, sets in enumerate(self.layout.sets(path)):
-            for each, term in zip(sets, terms(self.layout, path, number, PLAIN, self.read), strict=True):
+            for each, term in zip(sets, matrix_products(self.layout, path, number, PLAIN, self.read), strict=True):
                 rows = {roles[0]: term.out[:, 0], roles[-1]: term.inn[0]}
                 by_set.append((number, each, [self._reading(each.slots[role], rows[role]) for role in roles]))
         return by_set
@@ -108,20 +108,22 @@ class Specimen:
             yield from ((layer, each) for each in sets)
 
 
-def specimen(name: str, folder: Path, wanted: dict[str, Any], factorization: Factorization | None = None) -> Specimen:
+def build_tiny_model(
+    name: str, folder: Path, wanted: dict[str, Any], factorization: Factorization | None = None
+) -> TinyModel:
     """Save a tiny model, read it back and bind it, by the registry's own choice unless a factorization is given."""
     model = tiny_model(name, wanted)
     model.save_pretrained(folder)
     return read_back(model, folder, factorization)
 
 
-def read_back(model: Any, folder: Path, factorization: Factorization | None = None) -> Specimen:
+def read_back(model: Any, folder: Path, factorization: Factorization | None = None) -> TinyModel:
     """Return a model beside what is read from the folder in which it was saved."""
     repo = resolve(str(folder))
     checkpoint, config = open_checkpoint(repo), as_listed(repo.config())
     chosen = factorization or lookup(config)[1]
     layout = bind(chosen, checkpoint.shapes, config)
-    return Specimen(model, layout, checkpoint.shapes, checkpoint.with_whole_numbers(layout.tables).read)
+    return TinyModel(model, layout, checkpoint.shapes, checkpoint.with_whole_numbers(layout.tables).read)
 
 
 def is_norm(module: torch.nn.Module) -> bool:

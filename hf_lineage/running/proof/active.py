@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture import LayerSet
 from hf_lineage.architecture.activity import ZERO, Activation
-from hf_lineage.running.model import Specimen, runner
+from hf_lineage.running.model import TinyModel, runner
 from hf_lineage.running.traffic import TOKENS, Array, Traffic, Units, by_token, key
 from hf_lineage.signature.products import activation
 
@@ -21,7 +21,7 @@ CLOSE = 1e-4
 """Of the largest value: how far what a unit gives may be from what is said of it."""
 
 
-def inactive(tiny: Specimen) -> dict[str, list[str]]:
+def inactive(tiny: TinyModel) -> dict[str, list[str]]:
     """By the name of what noticed them, the writers of the sets of which a file says something that is not so."""
     named = [each for _, each in tiny.sets("mlp") if each.activation is not None]
     if not named:
@@ -40,7 +40,7 @@ def _writers(sets: Iterable[LayerSet]) -> list[str]:
     return sorted({each.slots["down"].tensor for each in sets})
 
 
-def _acts(tiny: Specimen, traffic: Traffic, each: LayerSet) -> bool:
+def _acts(tiny: TinyModel, traffic: Traffic, each: LayerSet) -> bool:
     """Whether what the writer was given is what the activation makes of what the readers gave."""
     factors: dict[int, Array] = {}
     activated: Activation = activation(each, tiny.read)  # type: ignore[assignment]
@@ -77,7 +77,7 @@ def _alike(factor: Array, known: Array) -> bool:
     return bool(np.allclose(factor[both], known[both], rtol=1e-3))
 
 
-def _fed(tiny: Specimen, traffic: Traffic, each: LayerSet) -> bool:
+def _fed(tiny: TinyModel, traffic: Traffic, each: LayerSet) -> bool:
     """Whether the branch reads what the norm gives that is said to feed it, if any is."""
     if (name := each.fed_by or each.norm) is None:
         return True
@@ -93,7 +93,7 @@ def _among(row: Array, rows: Array) -> bool:
     return bool((rows @ row > (1 - CLOSE**2) * lengths).any())
 
 
-def _routed(tiny: Specimen, traffic: Traffic, each: LayerSet) -> bool:
+def _routed(tiny: TinyModel, traffic: Traffic, each: LayerSet) -> bool:
     """Whether the tokens that reach an expert are those whose best scores are its own."""
     if each.router is None or each.routed is None:
         return True
@@ -119,7 +119,7 @@ def _experts(each: LayerSet) -> Iterable[int]:
     return range(each.stacked[0]) if each.stacked else (each.expert,)
 
 
-def _unproved(tiny: Specimen, traffic: Traffic) -> list[str]:
+def _unproved(tiny: TinyModel, traffic: Traffic) -> list[str]:
     """Writers of which no unit ran, but those of experts beside one of which one did."""
     ran: dict[tuple[int, bool], bool] = {}
     for layer, each in tiny.sets("mlp"):

@@ -7,16 +7,16 @@ from typing import Any
 
 import torch
 
-from hf_lineage.running.model import PLAIN, Specimen
+from hf_lineage.running.model import PLAIN, TinyModel
 from hf_lineage.running.proof.rules import RULES
 from hf_lineage.running.run import FOLDED, Run
 from hf_lineage.signature import Recipe
-from hf_lineage.signature.products import terms
+from hf_lineage.signature.products import matrix_products
 
 ROUNDING = 1e-4
 
 
-def faults(tiny: Specimen) -> dict[str, Any]:
+def faults(tiny: TinyModel) -> dict[str, Any]:
     """By the name of what noticed them; none if the factorization is the module's."""
     noticed = {
         "unclaimed": tiny.layout.unclaimed,
@@ -26,7 +26,7 @@ def faults(tiny: Specimen) -> dict[str, Any]:
     return {name: seen for name, seen in noticed.items() if seen}
 
 
-def deviations(tiny: Specimen) -> dict[str, float]:
+def deviations(tiny: TinyModel) -> dict[str, float]:
     """Path and recipe -> how far the worst product is from what the module computes, where that is not rounding."""
     everything = {
         f"{path} {'folded' if recipe.gains else 'plain'}": list(differences(tiny, path, recipe))
@@ -36,13 +36,13 @@ def deviations(tiny: Specimen) -> dict[str, float]:
     return {label: max(seen) for label, seen in everything.items() if not all(each < ROUNDING for each in seen)}
 
 
-def differences(tiny: Specimen, path: str, recipe: Recipe) -> Iterator[float]:
+def differences(tiny: TinyModel, path: str, recipe: Recipe) -> Iterator[float]:
     """For every writer of a path the relative distance between the branch product and what the module gives out."""
     run = Run(tiny, path, recipe.gains).go()
     products: dict[Any, torch.Tensor] = {}
     for layer in range(tiny.layout.layers):
         sets = [each for at, each in tiny.sets(path) if at == layer]
-        for each, term in zip(sets, terms(tiny.layout, path, layer, recipe, tiny.read), strict=True):
+        for each, term in zip(sets, matrix_products(tiny.layout, path, layer, recipe, tiny.read), strict=True):
             key = layer if path == "query_key" else run.exit(each)
             products[key] = products.get(key, torch.zeros(())) + torch.from_numpy(term.out @ term.inn)
     count = len(run.known)

@@ -10,7 +10,7 @@ import fnmatch
 import re
 
 from hf_lineage.architecture.registry import Factorization, as_names, prefixes, slots
-from hf_lineage.running.model import Specimen
+from hf_lineage.running.model import TinyModel
 
 PLACE = re.compile(r"\{(layer|stage|block|expert)\}")
 NUMBER = re.compile(r"\.\d+(?=\.|$)")
@@ -27,7 +27,7 @@ def names_said(factorization: Factorization) -> set[str]:
     return every_name
 
 
-def names_unseen(wanted: set[str], tiny: Specimen) -> set[str]:
+def names_unseen(wanted: set[str], tiny: TinyModel) -> set[str]:
     """Return those of the names that are not on the disk of a tiny model."""
     names = (*tiny.shapes, *tiny.model.state_dict())  # `save_original_format=False` writes those in memory
     stored = {NUMBER.sub(".0", f".{tensor}").removesuffix(".weight") for tensor in names}

@@ -12,7 +12,7 @@ import transformers
 
 from hf_lineage.architecture.registry import Factorization
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.running.model import otherwise, required, specimen, switches
+from hf_lineage.running.model import build_tiny_model, otherwise, required, select_overrides
 from hf_lineage.running.proof.active import inactive
 from hf_lineage.running.proof.differences import faults
 from hf_lineage.running.proof.names import names_said, names_unseen
@@ -32,7 +32,7 @@ def prove(factorization: Factorization, architecture: str, config: Mapping[str, 
         )
     with _quiet():
         try:
-            wanted = required(factorization, architecture, switches(config, module.config_class.sub_configs))
+            wanted = required(factorization, architecture, select_overrides(config, module.config_class.sub_configs))
             noticed = _noticed(factorization, architecture, wanted)
         except Exception as error:
             noticed = {"unfinished": f"{type(error).__name__}: {error}"}
@@ -48,10 +48,10 @@ def _is_model(module: Any) -> bool:
 def _noticed(factorization: Factorization, architecture: str, wanted: dict[str, Any]) -> dict[str, Any]:
     """By the name of the rule, what breaks it."""
     with tempfile.TemporaryDirectory() as folder:
-        tiny = specimen(architecture, Path(folder, "asked"), wanted, factorization)
+        tiny = build_tiny_model(architecture, Path(folder, "asked"), wanted, factorization)
         unseen = names_unseen(names_said(factorization), tiny)
         other_activations = otherwise(factorization, architecture, wanted)
-        other = specimen(architecture, Path(folder, "other"), other_activations, factorization)
+        other = build_tiny_model(architecture, Path(folder, "other"), other_activations, factorization)
         return ({"names_unseen": sorted(unseen)} if unseen else {}) | faults(tiny) | inactive(other)
 
 

@@ -13,13 +13,13 @@ from scipy.linalg import hadamard
 
 from hf_lineage.architecture import LayerSet
 from hf_lineage.architecture.registry import prefixes as registered
-from hf_lineage.running.model import WIDTH, Specimen, fixed, is_norm, of_pictures, same
+from hf_lineage.running.model import WIDTH, TinyModel, fixed, is_norm, of_pictures, same
 from hf_lineage.running.proof.active import inactive
 from hf_lineage.running.run import WRITERS
 from hf_lineage.running.stream import hidden, layers_left_out
 
 
-def norms_left_out(tiny: Specimen) -> list[str]:
+def norms_left_out(tiny: TinyModel) -> list[str]:
     """Norms with a gain that no branch claims although only branches read them.
 
     If so, doubling what the norm gives is undone by halving it again where the branches read it.
@@ -45,7 +45,7 @@ def norms_left_out(tiny: Specimen) -> list[str]:
     return left
 
 
-def output_norms_mistaken(tiny: Specimen) -> list[str]:
+def output_norms_mistaken(tiny: TinyModel) -> list[str]:
     """Branches whose output is normalised though the registry says it is not, or the other way round.
 
     A norm on the output, and nothing else, undoes a factor on what the branch writes; a batch norm does not.
@@ -63,11 +63,11 @@ def output_norms_mistaken(tiny: Specimen) -> list[str]:
     return sorted(set(wrong))
 
 
-def _undoes(tiny: Specimen, each: LayerSet) -> bool:
+def _undoes(tiny: TinyModel, each: LayerSet) -> bool:
     return each.output_norm is not None and tiny.scale(each) is None and not fixed(tiny.owner(each.output_norm))
 
 
-def gains_left_out(tiny: Specimen) -> list[str]:
+def gains_left_out(tiny: TinyModel) -> list[str]:
     """Fixed gains of the residual width, no norm's but a batch norm's, that nothing claims or ignores.
 
     A layer without any branch has none that would count.
@@ -88,25 +88,25 @@ def gains_left_out(tiny: Specimen) -> list[str]:
     ]
 
 
-def both(tiny: Specimen) -> Iterator[tuple[int, LayerSet]]:
+def both(tiny: TinyModel) -> Iterator[tuple[int, LayerSet]]:
     """Every matrix set of the model."""
     yield from tiny.sets("mlp")
     yield from tiny.sets("value_output")
 
 
-def of_layer(tiny: Specimen, name: str) -> bool:
+def of_layer(tiny: TinyModel, name: str) -> bool:
     """Whether this is a norm of the residual width inside a layer that the factorization speaks of, not ignored."""
     module = tiny.model.get_submodule(name)
     sizes = {tuple(parameter.shape) for parameter in module.parameters()}
     return name.startswith(tiny.stack) and is_norm(module) and sizes <= {(WIDTH,)} and not ignored(tiny, name)
 
 
-def ignored(tiny: Specimen, name: str) -> bool:
+def ignored(tiny: TinyModel, name: str) -> bool:
     """Whether the factorization ignores what has this name."""
     return any(fnmatch.fnmatchcase(name, f"*.{each}") for each in tiny.layout.factorization.ignores)
 
 
-def wrong_normalization(tiny: Specimen) -> list[str]:
+def wrong_normalization(tiny: TinyModel) -> list[str]:
     """Norms of another kind than the registry says."""
     inner = {readers[0] for _, _, readers in tiny.readers("query_key")}
     names = {name.rpartition(".")[0] for name, module in tiny.model.named_modules() if module in inner}
@@ -127,7 +127,7 @@ def _kind(norm: torch.nn.Module) -> str:
     return "layer_norm" if same(norm(tokens), norm(tokens + 1)) else "rms_norm"
 
 
-def against_plan(tiny: Specimen) -> list[str]:
+def against_plan(tiny: TinyModel) -> list[str]:
     """Matrices that transformers' own tensor-parallel plan splits the other way: readers by rows, or writers not."""
     plan = getattr(getattr(tiny.model, "config", None), "base_model_tp_plan", None) or {}
     base = getattr(tiny.model, "base_model", tiny.model)

@@ -16,5 +16,5 @@ from .parallel import alone as alone
 from .parallel import linear_algebra as linear_algebra
 from .parallel import workers as workers
 from .scratch import Scratch as Scratch
-from .whitening import InverseRoot as InverseRoot
-from .whitening import inverse_root as inverse_root
+from .whitening import WhiteningMatrix as WhiteningMatrix
+from .whitening import compute_whitening as compute_whitening

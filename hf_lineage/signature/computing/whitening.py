@@ -1,4 +1,4 @@
-"""Inverse root: G^(-1/2) of the products G of the columns of a matrix, as it makes an orthogonal factor of that matrix.
+"""Whitening: G^(-1/2) of the products G of the columns of a matrix, as it makes an orthogonal factor of that matrix.
 
 It is never formed: what is wanted is its product with a few columns.
 """
@@ -14,7 +14,7 @@ Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class InverseRoot:
+class WhiteningMatrix:
     """G^(-1/2), less the directions that are left out."""
 
     directions: Matrix
@@ -33,8 +33,8 @@ class InverseRoot:
         return product
 
 
-def inverse_root(square: Matrix, least: float) -> InverseRoot:
+def compute_whitening(square: Matrix, least: float) -> WhiteningMatrix:
     """Return G^(-1/2) of a positive G (d, d); directions whose root is below `least` of the largest are left out."""
     squares, directions = np.linalg.eigh(square)
     kept = squares > max(least**2 * squares[-1], 0.0)
-    return InverseRoot(directions[:, kept], 1 / np.sqrt(squares[kept]))
+    return WhiteningMatrix(directions[:, kept], 1 / np.sqrt(squares[kept]))

@@ -23,7 +23,7 @@ from hf_lineage.architecture.registry import PATHS
 from hf_lineage.checkpoint import Checkpoint, StoredTensor
 from hf_lineage.signature.computing import alone, workers
 from hf_lineage.signature.extraction.whole import empty, put
-from hf_lineage.signature.products import Probes, Rows, Term, by_rows, summarise, terms
+from hf_lineage.signature.products import MatrixProduct, Probes, Rows, by_rows, matrix_products, summarise
 from hf_lineage.signature.recipe import Recipe, random_stream
 from hf_lineage.signature.values import PathSignature, Sampled, UnitCodes
 
@@ -110,12 +110,12 @@ class _View:
         writer = self.layer_set.slots[PATHS[self.path].writer].tensor
         return [rows.tensor.rows(run) for run in (self.coordinates if tensor == writer else self.units)]
 
-    def term(self) -> Term:
+    def term(self) -> MatrixProduct:
         """The term of the layer, both of its matrices (m, n) and (n, m) for m coordinates and n units."""
         heads = {role: Heads(len(indices(self.units)), 1) for role in self.layer_set.heads}
         branches = {PATHS[self.path].branch: ((replace(self.layer_set, heads=heads),),)}
         layout = replace(self.layout, branches=branches)
-        (whole,) = terms(layout, self.path, 0, self.recipe, functools.cache(self._read))
+        (whole,) = matrix_products(layout, self.path, 0, self.recipe, functools.cache(self._read))
         seen, inside = indices(self.coordinates), whole.inside
         reads = Rows(whole.reader, whole.reader_gain, whole.centred, whole.reader_shift)
         if inside is not None and inside.rows is None:
@@ -175,7 +175,7 @@ def sampled(
     size = len(indices(first.coordinates))
     result, units = empty(len(views), (size, size), size, readers=readers), dict[int, UnitCodes]()
     exact = replace(recipe, probes=None)
-    probes = Probes.of(exact, size, readers=readers)
+    probes = Probes.draw(exact, size, readers=readers)
 
     def fill(rows: Iterator[int]) -> None:
         for row in rows:

@@ -17,14 +17,14 @@ from hf_lineage.signature.computing import Share, alone, devices, workers
 from hf_lineage.signature.products import (
     Block,
     Matrix,
+    MatrixProduct,
     Probes,
     Read,
-    Term,
+    matrix_products,
     numbers_made,
     read_by_rows,
     summarise,
     tensors,
-    terms,
 )
 from hf_lineage.signature.recipe import READER_SUMS, Array, Recipe
 from hf_lineage.signature.values import PathSignature, UnitCodes
@@ -72,7 +72,7 @@ class Extraction:
         placed = devices.place(needed, self.memory)
         results = {path: self._empty(path, count) for path in self.paths}
         units: dict[str, dict[int, UnitCodes]] = {path: {} for path in self.paths}
-        probes = functools.cache(functools.partial(Probes.of, self.recipe, columns=columns, readers=self.readers))
+        probes = functools.cache(functools.partial(Probes.draw, self.recipe, columns=columns, readers=self.readers))
         shown = tqdm(total=len(placed), desc="layers", unit="layer", leave=False, disable=None)
 
         def fill(layers: Iterator[int], share: Share) -> None:
@@ -138,7 +138,7 @@ class Extraction:
 
     def _loaded(
         self, layers: Iterator[int], placed: Sequence[devices.Device], share: Share
-    ) -> Iterator[tuple[int, Mapping[str, Iterable[Term]]]]:
+    ) -> Iterator[tuple[int, Mapping[str, Iterable[MatrixProduct]]]]:
         """Yield some layers, each with its terms by path on its device; meanwhile the layer after it is fetched."""
         memory = Memory()
         for layer in layers:
@@ -169,9 +169,9 @@ class Extraction:
         self.checkpoint.wait(*names)
         return {name: rows for name in names if (rows := self.checkpoint.rows(name)) is not None}
 
-    def _branch(self, path: str, layer: int, read: Read, device: devices.Device) -> Iterable[Term]:
+    def _branch(self, path: str, layer: int, read: Read, device: devices.Device) -> Iterable[MatrixProduct]:
         """The terms of one branch on a device; on the CPU each is made when it is needed."""
-        branch = terms(self.layout, path, layer, self.recipe, read)
+        branch = matrix_products(self.layout, path, layer, self.recipe, read)
         return branch if device == devices.CPU else [term.on(device) for term in branch]
 
 

@@ -1,7 +1,7 @@
+from .branches import matrix_products as matrix_products
 from .branches import numbers_made as numbers_made
 from .branches import read_by_rows as read_by_rows
 from .branches import tensors as tensors
-from .branches import terms as terms
 from .matrices import Matrix as Matrix
 from .matrices import Read as Read
 from .matrices import activation as activation
@@ -11,11 +11,11 @@ from .matrices import oriented as oriented
 from .matrices import reader as reader
 from .matrices import unpacked as unpacked
 from .matrices import writer as writer
+from .matrix_product import MatrixProduct as MatrixProduct
 from .matrix_product import Rows as Rows
-from .matrix_product import Term as Term
 from .matrix_product import row_norms as row_norms
 from .probes import Probes as Probes
 from .residual import Block as Block
 from .residual import summarise as summarise
 from .residual import written as written
-from .unit_statistics import survey as survey
+from .unit_statistics import measure_units as measure_units

@@ -23,11 +23,11 @@ from hf_lineage.checkpoint import single
 from hf_lineage.errors import CheckpointError
 from hf_lineage.signature.computing import alone
 from hf_lineage.signature.products.matrices import Matrix, Read, activation, bias, by_rows, gain, reader, shift, writer
-from hf_lineage.signature.products.matrix_product import Beside, Inside, Rows, Term
+from hf_lineage.signature.products.matrix_product import Beside, Inside, MatrixProduct, Rows
 from hf_lineage.signature.recipe import Array, Recipe, Vector, random_stream
 
 
-def terms(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[Term]:
+def matrix_products(layout: Layout, path: str, layer: int, recipe: Recipe, read: Read) -> Iterator[MatrixProduct]:
     """Yield the terms of one branch with the recipe's `gains`, `means` and `activity`, but without its `cap`."""
     routers: dict[str, Vector] = {}
     recipe = _with_gates(layout, path, layer, recipe)
@@ -117,13 +117,13 @@ class _Set:
     def _centred(self) -> bool:
         return self.recipe.means and self._layer_norm
 
-    def term(self, path: Path) -> Term:
+    def term(self, path: Path) -> MatrixProduct:
         """Return the term that the set adds to a path."""
         if path.weighed_by is not None:
             return self._weighed(path, PATHS[path.weighed_by])
         layer_set = self.layer_set
         inside = self._inside(path)
-        return Term(
+        return MatrixProduct(
             writer(self.layout, layer_set, path.writer, self.read),
             self._reads(path.reader),
             layer_set.heads[path.reader].size,
@@ -142,12 +142,12 @@ class _Set:
         other = OTHER_READER.get(path.reader, "")
         return self._rows(other) if self.recipe.gates and other in self.layer_set.slots else None
 
-    def _weighed(self, path: Path, by: Path) -> Term:
+    def _weighed(self, path: Path, by: Path) -> MatrixProduct:
         """The term of a path both of whose matrices read the stream."""
         norm, size = self._folded(self.layer_set.norm), self.layer_set.heads[path.writer].size
         out, inn = (np.asarray(self._reads(role)) for role in (path.writer, path.reader))
         weigh = self.term(by) if self.recipe.activity else None
-        return Term(out.mT, inn, size, norm, norm, centred=self._centred, weigh=weigh)
+        return MatrixProduct(out.mT, inn, size, norm, norm, centred=self._centred, weigh=weigh)
 
     def _reads(self, role: str) -> Matrix:
         return reader(self.layout, self.layer_set, role, self.read, self.recipe.gains)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture import KERNEL, LayerSet, Layout, turned
+from hf_lineage.architecture import KERNEL, LayerSet, Layout, is_transposed
 from hf_lineage.architecture.activity import Activation, with_learned
 from hf_lineage.architecture.registry import Slot
 from hf_lineage.checkpoint import StoredRows, single
@@ -49,7 +49,7 @@ def by_rows(layout: Layout, layer_set: LayerSet, role: str) -> bool:
     """Return whether a role of an MLP is a stored matrix as it is, so that its rows can be read some at a time."""
     slot = layer_set.slots[role]
     whole = len(slot.roles) == 1 and not slot.latent and not layer_set.stacked
-    return whole and not turned(layout.factorization, slot)
+    return whole and not is_transposed(layout.factorization, slot)
 
 
 def gain(layout: Layout, layer_set: LayerSet, norm: str, read: Read) -> Array:
@@ -86,7 +86,7 @@ def oriented(layout: Layout, slot: Slot, read: Read, name: str | None = None) ->
     """Return a slot's tensor, or its latent one, as (..., out, in), the taps of a convolution summed."""
     stored: NDArray[Any] = read(name or slot.tensor)
     stored = single(stored).sum(axis=(2, 3)) if stored.ndim == KERNEL else stored
-    return stored.mT if turned(layout.factorization, slot) else stored
+    return stored.mT if is_transposed(layout.factorization, slot) else stored
 
 
 def unpacked(matrix: NDArray[Any], layer_set: LayerSet, slot: Slot) -> NDArray[Any]:

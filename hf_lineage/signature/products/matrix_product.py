@@ -1,4 +1,4 @@
-"""Term: one addend of a branch product: its two matrices as they are stored, and how to prepare them."""
+"""Matrix product: one addend of a branch product, its two matrices as they are stored, and how to prepare them."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Inside:
 
 
 @dataclass(frozen=True)
-class Term:
+class MatrixProduct:
     """One addend of M, out (width, h) @ inn (h, width): two matrices as stored, and how to prepare them.
 
     Nothing is converted before `tiles`, so that a term needs no memory beyond the stored tensors.
@@ -169,10 +169,10 @@ class Term:
     """What the activity of hidden units depends on; None where all of them count in full."""
     gate: Rows | None = None
     """The other reader of gated units; None where there is none, or it is not compared."""
-    weigh: Term | None = None
+    weigh: MatrixProduct | None = None
     """The term whose norms weigh this one's parts: the value-output product of a head weighs its query-key product."""
 
-    def on(self, device: Device) -> Term:
+    def on(self, device: Device) -> MatrixProduct:
         """Return the term with everything that tiles are made of on a device."""
         return _on(self, device)  # type: ignore[no-any-return]
 
@@ -242,6 +242,6 @@ def _on(part: Any, device: Device) -> Any:
             moved[field.name] = on_device(np.asarray(value), device)
         elif isinstance(value, np.ndarray) and field.name not in ON_HOST:
             moved[field.name] = on_device(value, device)
-        elif isinstance(value, (Rows, Beside, Inside, Term)):
+        elif isinstance(value, (Rows, Beside, Inside, MatrixProduct)):
             moved[field.name] = _on(value, device)
     return replace(part, **moved)

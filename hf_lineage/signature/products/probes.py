@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hf_lineage.signature.computing import CPU, Device, Scratch, Tensor, on_device, on_host
-from hf_lineage.signature.products.matrix_product import Term, Tile
+from hf_lineage.signature.products.matrix_product import MatrixProduct, Tile
 from hf_lineage.signature.recipe import Array, Recipe
 from hf_lineage.signature.recipe_table import FRAMES, STREAM, Frame
 
@@ -31,7 +31,7 @@ class Probes:
     """The recipe by which rows of readers are summed; None where nobody asks for their sums."""
 
     @classmethod
-    def of(
+    def draw(
         cls,
         recipe: Recipe,
         width: int,
@@ -74,8 +74,10 @@ class Probes:
         gate = None if tile.gate is None else self.frame.rows(tile.gate)
         return tile._replace(out=self.frame.rows(tile.out), inn=self.frame.rows(tile.inn), gate=gate)
 
-    def written(self, term: Term, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch) -> Tensor:
-        """Return some rows of some units of a term's writer in the frame, (r, t); `mean` as in `Term.written`."""
+    def written(
+        self, term: MatrixProduct, rows: slice | Tensor, units: slice, mean: Tensor, scratch: Scratch
+    ) -> Tensor:
+        """Return some rows of some units of a term's writer in the frame, (r, t); `mean` as there."""
         if self.frame is FRAMES[STREAM]:
             return term.written(rows, units, mean, scratch)
         room = Scratch(len(term.writer) * len(mean), term.writer)

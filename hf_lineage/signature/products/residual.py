@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.signature.computing import Scratch, Share, Tensor, on_host, zeros
-from hf_lineage.signature.products.matrix_product import UNITS, Term, pieces
+from hf_lineage.signature.products.matrix_product import UNITS, MatrixProduct, pieces
 from hf_lineage.signature.products.probes import Probes, diagonal
-from hf_lineage.signature.products.unit_statistics import Units, survey
+from hf_lineage.signature.products.unit_statistics import UnitStatistics, measure_units
 from hf_lineage.signature.recipe import ROWS as UNIT_ROWS
 from hf_lineage.signature.recipe import Array, Recipe, Vector
 from hf_lineage.signature.values import UnitCodes
@@ -28,7 +28,7 @@ NORM_EPSILON = 1e-6
 """The ε that norms commonly add to a mean square before they divide by its root."""
 
 
-Surveyed = Sequence[tuple[Term, Units]]
+MeasuredBranch = Sequence[tuple[MatrixProduct, UnitStatistics]]
 """The terms of a branch, each with the measurements of its units."""
 
 
@@ -46,27 +46,27 @@ class Block:
     """(g, k): random sums of the rows of all readers, seen through the probes; no rows where nobody asked for them."""
 
 
-def summarise(branch: Iterable[Term], probes: Probes, recipe: Recipe, share: Share) -> Block:
+def summarise(branch: Iterable[MatrixProduct], probes: Probes, recipe: Recipe, share: Share) -> Block:
     """Return what the signature holds of one branch: its centred residual R multiplied with the probes, tr M and ‖M‖_F.
 
     R = M - a I - b 11ᵀ is the projection off span{I, 11ᵀ} (b = 0 unless the recipe says `ones`; paper, equation 4).
     """
-    surveyed = [(term, survey(term, probes, share)) for term in branch]
-    weights = np.concatenate([units.norm for _, units in surveyed])
-    codes = unit_codes([units for _, units in surveyed])
-    readers = _readers([units for _, units in surveyed], probes.shape[1])
+    measured = [(term, measure_units(term, probes, share)) for term in branch]
+    weights = np.concatenate([units.norm for _, units in measured])
+    codes = unit_codes([units for _, units in measured])
+    readers = _readers([units for _, units in measured], probes.shape[1])
     if recipe.cap is not None:
-        cap([units for _, units in surveyed], recipe.cap, recipe.cap_median)
-    product, corner = multiply(surveyed, probes, share)
+        cap([units for _, units in measured], recipe.cap, recipe.cap_median)
+    product, corner = multiply(measured, probes, share)
     norm = float(np.linalg.norm(product.astype(np.float64)))
-    trace = sum(float(units.trace.sum(dtype=np.float64)) for _, units in surveyed)
-    total = sum(float(units.total.sum(dtype=np.float64)) for _, units in surveyed)
+    trace = sum(float(units.trace.sum(dtype=np.float64)) for _, units in measured)
+    total = sum(float(units.total.sum(dtype=np.float64)) for _, units in measured)
     ones = (total - trace) / (probes.width * (probes.width - 1)) if recipe.ones and probes.frame.ones else 0.0
     identity = trace / probes.width - ones
     probes.centre(product, identity, ones)
     diagonal(corner)[:] -= identity
     corner -= ones
-    writes = written(surveyed, float(np.linalg.norm(weights)), norm)
+    writes = written(measured, float(np.linalg.norm(weights)), norm)
     if not all(np.isfinite(value).all() for value in (product, corner, norm, writes)):
         nothing = map(np.zeros_like, (product, corner, readers))
         product, corner, readers = nothing
@@ -74,14 +74,14 @@ def summarise(branch: Iterable[Term], probes: Probes, recipe: Recipe, share: Sha
     return Block(product, corner, trace, norm, writes, codes, readers)
 
 
-def _readers(surveyed: Sequence[Units], columns: int) -> Array:
+def _readers(measured: Sequence[UnitStatistics], columns: int) -> Array:
     """The sums over the readers of all terms (g, k): zeros where they are not finite, no rows without them."""
-    sums = [one for units in surveyed for one in units.sums]
+    sums = [one for units in measured for one in units.sums]
     total: Array = np.sum(sums, axis=0, dtype=np.float32) if sums else np.zeros((0, columns), np.float32)
     return total if np.isfinite(total).all() else np.zeros_like(total)
 
 
-def written(branch: Surveyed, total: float, norm: float) -> float:
+def written(branch: MeasuredBranch, total: float, norm: float) -> float:
     """Return how much a branch writes: the norm of what its units write or, if a norm follows, the size of its output.
 
     A norm removes the size of its input, if that is above the square root of its ε; ‖M‖_F / ‖γ‖ is about that size.
@@ -102,7 +102,7 @@ class _Target(NamedTuple):
     product: Tensor
 
 
-def multiply(branch: Surveyed, probes: Probes, share: Share) -> tuple[Array, Array]:
+def multiply(branch: MeasuredBranch, probes: Probes, share: Share) -> tuple[Array, Array]:
     """Return M Z (width, k) and M[S, S] (m, m): the second pass over the writers, some rows of them at a time."""
     chosen = probes.coordinates
     product = zeros(probes.shape, chosen)
@@ -124,7 +124,7 @@ def multiply(branch: Surveyed, probes: Probes, share: Share) -> tuple[Array, Arr
     return on_host(product), on_host(corner)
 
 
-def cap(branch: Sequence[Units], limit: float, median: Literal["units", "norm"]) -> None:
+def cap(branch: Sequence[UnitStatistics], limit: float, median: Literal["units", "norm"]) -> None:
     """Scale every part above `limit` times the median norm down to that; dead parts do not count for the median.
 
     The median of the norm is the size up to which parts make up half of all they add together: parts that add little
@@ -145,7 +145,7 @@ def _middle(alive: Vector, median: Literal["units", "norm"]) -> int:
     return min(int(np.searchsorted(half, half[-1] / 2)), len(alive) - 1)
 
 
-def unit_codes(branch: Sequence[Units]) -> UnitCodes:
+def unit_codes(branch: Sequence[UnitStatistics]) -> UnitCodes:
     """Return what the signature holds of the units of a branch; weights are shares of what all of them write."""
     weights = np.concatenate([units.norm for units in branch])
     total = weights.sum()

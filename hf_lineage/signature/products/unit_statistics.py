@@ -22,7 +22,7 @@ from hf_lineage.signature.computing import (
     largest,
     on_host,
 )
-from hf_lineage.signature.products.matrix_product import UNITS, Term, Tile, pieces, row_norms
+from hf_lineage.signature.products.matrix_product import UNITS, MatrixProduct, Tile, pieces, row_norms
 from hf_lineage.signature.products.probes import Probes
 from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS, Array, Vector
 
@@ -31,8 +31,11 @@ BLOCK = 8
 
 
 @dataclass(frozen=True)
-class Units:
-    """What every hidden unit of a term adds to M: what is multiplied on its device, all else as arrays of NumPy."""
+class UnitStatistics:
+    """What every hidden unit of a term adds to M.
+
+    What is multiplied later stays on the device of the term; all else are arrays of NumPy.
+    """
 
     seen: Tensor
     """(h, k): inn Z."""
@@ -60,7 +63,7 @@ class Units:
     """(g, k): random sums of the rows of the reader as it is stored, seen through the probes, if they are asked for."""
 
     @classmethod
-    def empty(cls, term: Term, probes: Probes) -> Units:
+    def empty(cls, term: MatrixProduct, probes: Probes) -> UnitStatistics:
         """Return the units of a term with uninitialised values."""
         hidden, parts = len(term.reader), len(term.reader) // term.part
         _, columns = probes.shape
@@ -97,9 +100,9 @@ class Units:
         np.multiply(self.norm, abs(factors), out=self.norm)
 
 
-def survey(term: Term, probes: Probes, share: Share) -> Units:
+def measure_units(term: MatrixProduct, probes: Probes, share: Share) -> UnitStatistics:
     """Return what every hidden unit of a term adds to M: the one pass over its reader, the first over its writer."""
-    units = Units.empty(term, probes)
+    units = UnitStatistics.empty(term, probes)
     stored = empty(units.seen.shape, term.writer) if probes.readers else None
 
     def keep(chosen: slice, rows: Tensor) -> None:
@@ -133,7 +136,7 @@ def survey(term: Term, probes: Probes, share: Share) -> Units:
     return units
 
 
-def _norms(term: Term, tile: Tile) -> Vector:
+def _norms(term: MatrixProduct, tile: Tile) -> Vector:
     """The norms of the parts of a tile."""
     if term.part > 1:
         return part_norms(tile.out, tile.inn, term.part)
@@ -142,7 +145,7 @@ def _norms(term: Term, tile: Tile) -> Vector:
     return readers * row_norms(tile.out)
 
 
-def _direct(units: Units, parts: slice, tile: Tile, probes: Probes) -> None:
+def _direct(units: UnitStatistics, parts: slice, tile: Tile, probes: Probes) -> None:
     """Record the signs of a tile's parts: of random sums of their readers or, for heads, of products' entries."""
     coordinates = probes.coordinates
     if units.outer.shape[1]:
@@ -158,7 +161,7 @@ def _direct(units: Units, parts: slice, tile: Tile, probes: Probes) -> None:
     units.inner[parts] = on_host(out.mT @ inn > 0).reshape(count, -1)
 
 
-def _outer(term: Term, units: Units, probes: Probes, chosen: Iterator[slice]) -> None:
+def _outer(term: MatrixProduct, units: UnitStatistics, probes: Probes, chosen: Iterator[slice]) -> None:
     """Record the signs of random sums of the writers of some hidden units, from a few rows of the writer."""
     coordinates = probes.coordinates
     scratch = Scratch(len(coordinates) * min(len(term.reader), UNITS), term.writer)
@@ -167,7 +170,7 @@ def _outer(term: Term, units: Units, probes: Probes, chosen: Iterator[slice]) ->
         units.outer[some] = on_host(written.mT @ probes.signs > 0)
 
 
-def _activity(term: Term, units: Units, share: Share) -> Vector:
+def _activity(term: MatrixProduct, units: UnitStatistics, share: Share) -> Vector:
     """The expected activity of every hidden unit (h,)."""
     inside = term.inside
     assert inside is not None  # noqa: S101 - the caller has checked it
@@ -192,7 +195,7 @@ def _expected(
     return mean
 
 
-def part_weights(term: Term, share: Share) -> Vector:
+def part_weights(term: MatrixProduct, share: Share) -> Vector:
     """Return ‖C_g‖_F of every part of a term (h / part,)."""
     norms = np.empty(len(term.reader) // term.part)
 

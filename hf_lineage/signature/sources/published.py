@@ -61,7 +61,7 @@ def _own(repo: RepoRef, wanted: tuple[str, ...]) -> Iterator[SignatureFiles]:
     # Most repositories have no signature, which the list of names already shows.
     if commit is None or repo.published.issuperset(f"{FOLDER}/{file}" for file in wanted):
         commit = commit or trees.head(name)
-        yield SignatureFiles.of(name, commit, FOLDER, trees.tree(name, commit), wanted)
+        yield SignatureFiles.find(name, commit, FOLDER, trees.tree(name, commit), wanted)
 
 
 def _elsewhere(repo: RepoRef, where: str, wanted: tuple[str, ...]) -> Iterator[SignatureFiles]:
@@ -75,7 +75,7 @@ def _elsewhere(repo: RepoRef, where: str, wanted: tuple[str, ...]) -> Iterator[S
     named = {file.removeprefix(f"{FOLDER}/{name}/").partition("/")[0] for file in files} - {now}
     others = sorted(other for other in named if client.COMMIT.fullmatch(other))[:OTHER_COMMITS]
     for weights in (now, *others):
-        place = SignatureFiles.of(where, commit, folder_of(name, weights), files, wanted)
+        place = SignatureFiles.find(where, commit, folder_of(name, weights), files, wanted)
         if place.entries and (weights == now or files_of(repo) == files_of(repo, weights)):
             yield place
 

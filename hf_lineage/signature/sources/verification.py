@@ -66,7 +66,7 @@ class SignatureFiles:
     """Full path -> entry of the files that exist, in the order in which they are asked for."""
 
     @classmethod
-    def of(
+    def find(
         cls, repository: str, commit: str, folder: str, files: Mapping[str, Entry], wanted: Iterable[str]
     ) -> SignatureFiles:
         """Return those of the wanted files that are listed."""

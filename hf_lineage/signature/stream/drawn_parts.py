@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.architecture import KERNEL, LayerSet, Layout, turned
+from hf_lineage.architecture import KERNEL, LayerSet, Layout, is_transposed
 from hf_lineage.architecture.registry import MLP_READERS, Slot
 from hf_lineage.checkpoint import Checkpoint, StoredTensor, single
 from hf_lineage.signature.products import gain, unpacked
@@ -145,7 +145,7 @@ class Draw:
     def _reads(self, layer_set: LayerSet, role: str, rows: Numbers) -> Lines:
         """Some rows of a reader, by their places in a matrix that may hold several roles."""
         slot = layer_set.slots[role]
-        stored = self.checkpoint.tensors[slot.tensor].shape[turned(self.layout.factorization, slot)]
+        stored = self.checkpoint.tensors[slot.tensor].shape[is_transposed(self.layout.factorization, slot)]
         places = unpacked(np.arange(stored)[:, None], layer_set, slot).ravel()[rows]
         return Lines(layer_set, slot, places, 0, slot.latent[1] if slot.latent else layer_set.norm or layer_set.fed_by)
 
@@ -177,7 +177,7 @@ class Draw:
 
     def _by_columns(self, lines: Lines) -> bool:
         """Whether these are columns of the matrix as it is stored."""
-        return bool(lines.axis) != turned(self.layout.factorization, lines.slot)
+        return bool(lines.axis) != is_transposed(self.layout.factorization, lines.slot)
 
 
 def few(width: int) -> int:

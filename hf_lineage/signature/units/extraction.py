@@ -12,7 +12,15 @@ import numpy as np
 from hf_lineage.architecture import Layout
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.signature.computing import Share, workers
-from hf_lineage.signature.products import Probes, Term, row_norms, survey, tensors, terms, written
+from hf_lineage.signature.products import (
+    MatrixProduct,
+    Probes,
+    matrix_products,
+    measure_units,
+    row_norms,
+    tensors,
+    written,
+)
 from hf_lineage.signature.recipe import RECIPES, Array, Vector
 from hf_lineage.signature.stream import Stream
 from hf_lineage.signature.units.rows import UnitRows
@@ -59,11 +67,11 @@ def unit_rows(
     *,
     stream: Stream | None = None,
 ) -> dict[int, UnitRows]:
-    """Return the hidden units of those of these layers that have an MLP, seen through a matrix (s, d).
+    """Return the hidden units of each of these layers that has an MLP, seen through a matrix (s, d).
 
-    Without a matrix they are in the coordinates of their own stream. Of a layer with experts only those are held in
-    memory that are kept. What units weigh is taken from what is known, or measured and put there. Gates are read where
-    they are asked for, or needed to weigh units. Raise as `Checkpoint.read` does.
+    Without a matrix the units are in the coordinates of their own stream. Of a layer with experts, only the units that
+    `keep` chooses are held in memory. The weight of units is taken from `known`, or measured and added to it. Gates are
+    read where they are asked for, or where units are weighed by them. Raise as `Checkpoint.read` does.
     """
     known = {} if known is None else known
     rows: dict[int, UnitRows] = {}
@@ -71,7 +79,7 @@ def unit_rows(
         for number in (number for number in layout.numbers(PATH) if number in layers):
             recipe = replace(RECIPE, activity=number not in known, gates=gates)
             checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
-            branch = list(terms(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
+            branch = list(matrix_products(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
             experts = experts_of(layout.sets(PATH)[number])
             if number not in known:
                 known[number] = _measured(branch, experts, share)
@@ -96,8 +104,8 @@ class _View:
         return own if self.through is None else len(self.through)
 
 
-def _measured(branch: Sequence[Term], experts: Sequence[Sequence[int]], share: Share) -> Measured:
-    surveys = [survey(term, Probes.of(LIGHT, term.reader.shape[1]), share) for term in branch]
+def _measured(branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], share: Share) -> Measured:
+    surveys = [measure_units(term, Probes.draw(LIGHT, term.reader.shape[1]), share) for term in branch]
     weight = np.concatenate([units.norm for units in surveys])
     ends = accumulate((size for own in experts for size in own), initial=0)
     size = float(np.linalg.norm(weight))  # about the norm of the branch
@@ -105,7 +113,9 @@ def _measured(branch: Sequence[Term], experts: Sequence[Sequence[int]], share: S
     return Measured(tuple(weight[start:stop] for start, stop in pairwise(ends)), writes, joins=(0.0,) * JOINED)
 
 
-def _layer(branch: Sequence[Term], experts: Sequence[Sequence[int]], measured: Measured, view: _View) -> UnitRows:
+def _layer(
+    branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], measured: Measured, view: _View
+) -> UnitRows:
     """The kept hidden units of a layer, each over the norm of its whole row."""
     parts = measured.experts
     kept = view.keep(parts)
@@ -125,7 +135,7 @@ def _layer(branch: Sequence[Term], experts: Sequence[Sequence[int]], measured: M
     )  # fmt: skip
 
 
-def _seen(term: Term, kept: Numbers, view: _View) -> tuple[Array, Array, Array, Vector]:
+def _seen(term: MatrixProduct, kept: Numbers, view: _View) -> tuple[Array, Array, Array, Vector]:
     """What the kept units of a term read and write, their gates, (u, s) each, and the norms of the former, (2, u)."""
     places = np.full(len(term.reader), -1)
     places[kept] = np.arange(len(kept))

@@ -1,4 +1,4 @@
-"""Procrustes frame: how the residual coordinates of two models belong together, from their hidden units alone.
+"""Orthogonal fit: how the residual coordinates of two models belong together, from their hidden units alone.
 
 An orthogonal change Q of the residual coordinates turns everything that a unit reads, a, and writes, b. What forms of
 all units, such as A = Σ n a aᵀ or M = Σ n b aᵀ, make of them, aᵀ A a or aᵀ M b, stays as it is, whatever the order of
@@ -23,7 +23,7 @@ from itertools import pairwise
 import numpy as np
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.computing import inverse_root
+from hf_lineage.signature.computing import compute_whitening
 from hf_lineage.signature.recipe import Array, Vector, signs
 from hf_lineage.signature.units.pairs import LEAST, MUTUAL, OrderedUnits, distinct, pairs, product
 from hf_lineage.signature.units.rows import UnitRows
@@ -81,24 +81,25 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
     if len(first) < widest:
         raise NothingToCompare(f"only {len(first)} hidden units find each other, in streams of {widest} coordinates")
     seen = _levelled(seen_through(base.inner.shape[1]), base, main[0])
-    return seen, _turned(seen, product(base, candidate, first, second, weights))
+    return seen, _rotated(seen, product(base, candidate, first, second, weights))
 
 
-def _turned(seen: Array, matrix: Array) -> Array:
-    """A matrix (s, d) times the polar factor (d, d') of another, of which no more than that is computed."""
+def _rotated(seen: Array, matrix: Array) -> Array:
+    """The product of a matrix (s, d) and the polar factor (d, d') of another; the factor itself is never computed."""
     scaled = matrix.astype(np.float64) / max(float(np.abs(matrix).max(initial=0.0)), 1e-300)
     if matrix.shape[0] < matrix.shape[1]:
-        turned = inverse_root(scaled @ scaled.T, LEAST).times(seen.T.astype(np.float64)).T @ scaled
+        rotated = compute_whitening(scaled @ scaled.T, LEAST).times(seen.T.astype(np.float64)).T @ scaled
     else:
-        turned = inverse_root(scaled.T @ scaled, LEAST).times((seen @ scaled).T).T
-    return turned.astype(np.float32)
+        rotated = compute_whitening(scaled.T @ scaled, LEAST).times((seen @ scaled).T).T
+    return rotated.astype(np.float32)
 
 
 def _levelled(through: Array, base: OrderedUnits, main: tuple[Vector, Array]) -> Array:
-    """A matrix (s, d) after which no direction counts more than the mean one, those above the mean counted as the mean.
+    """A matrix (s, d) that limits every direction of the stream to the mean size of all directions.
 
-    Where many units of a model read or write much the same, as in some models of GPT-2's architecture, one direction
-    laid on that of another model would make all of them alike.
+    Directions above the mean are counted as the mean when that mean is taken. Without the limit, where many units of a
+    model read or write much the same, as in some models of GPT-2's architecture, one direction that is laid on that of
+    another model would make all of them alike.
     """
     sizes, directions = main
     total, width = 2 * float(base.weight.sum()), base.inner.shape[1]

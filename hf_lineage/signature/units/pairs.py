@@ -1,7 +1,7 @@
 """Unit pairs: which hidden units of two models belong together, whatever became of their residual coordinates.
 
 Units with like descriptions are pairs, many of them wrong; pairs that are right agree with each other. A turn of the
-stream that fits these pairs makes better ones, and so on, until no more are found (see `procrustes`).
+stream that fits these pairs makes better ones, and so on, until no more are found (see `orthogonal_fit`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.computing import inverse_root
+from hf_lineage.signature.computing import compute_whitening
 from hf_lineage.signature.recipe import Array, random_stream
 from hf_lineage.signature.units.descriptions import described
 
@@ -51,7 +51,7 @@ class OrderedUnits:
     wide: bool = False
     """Whether their stream has more coordinates than those that they are given in."""
 
-    def of(self, units: NDArray[np.int64] | slice) -> tuple[Array, Array]:
+    def rows(self, units: NDArray[np.int64] | slice) -> tuple[Array, Array]:
         """Return what some units read and write."""
         return self.inner[units], self.outer[units]
 
@@ -63,7 +63,7 @@ def distinct(units: OrderedUnits) -> float:
     """
     count = len(units.weight)
     asked = np.argsort(random_stream(f"units that may be copies {count}").random_raw(count), kind="stable")[:ASKED]
-    inner, outer = units.of(asked)
+    inner, outer = units.rows(asked)
     least = COPIES * np.vecdot(inner, inner) * np.vecdot(outer, outer)
     tiles = [slice(start, start + TILE) for start in range(0, len(asked), TILE)]
     copies = np.concatenate([(_cosines(units, inner, outer, tile) >= least[tile]).sum(axis=0) for tile in tiles])
@@ -83,7 +83,7 @@ def pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers
         return last.first, last.second, last.weights
     if last.share < HARDLY:
         raise NothingToCompare(f"only {last.share:.1%} of what hidden units write find each other")
-    last = _Pairs(base, candidate, last.turned(few, others))
+    last = _Pairs(base, candidate, last.best_rotation(few, others))
     return last.first, last.second, last.weights
 
 
@@ -117,7 +117,7 @@ def _first_pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, 
 def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candidate: slice) -> tuple[Numbers, Numbers]:
     """Units that are nearest to each other by their descriptions."""
     one, other = (
-        described(*units.of(part), units.weight[part]) for units, part in ((base, of_base), (candidate, of_candidate))
+        described(*units.rows(part), units.weight[part]) for units, part in ((base, of_base), (candidate, of_candidate))
     )
     halves = [(numbers**2).sum(axis=1) / 2 for numbers in (one, other)]
     return _Best(lambda tile: one @ other[tile].T - halves[0][:, None] - halves[1][tile], len(one), len(other)).mutual
@@ -125,7 +125,7 @@ def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candi
 
 def _agreement(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers) -> Array:
     """How well each pair agrees with all others, with its sign: the strongest direction of G, never formed."""
-    (inner, outer), (other_inner, other_outer) = base.of(first), candidate.of(second)
+    (inner, outer), (other_inner, other_outer) = base.rows(first), candidate.rows(second)
     weights = np.ones(len(first), dtype=np.float32)
     for _ in range(STEPS):
         column = weights[:, None]
@@ -140,7 +140,7 @@ def product(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second:
     total = np.zeros((base.inner.shape[1], candidate.inner.shape[1]), np.float32)
     for start in range(0, len(first), TILE):
         some = slice(start, start + TILE)
-        for one, other in zip(base.of(first[some]), candidate.of(second[some]), strict=True):
+        for one, other in zip(base.rows(first[some]), candidate.rows(second[some]), strict=True):
             total += (one * weights[some, None]).T @ other.astype(np.float32, copy=False)
     return total
 
@@ -152,7 +152,7 @@ def _rounds(base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> Iterato
         yield (made := _Pairs(base, candidate, turn))
         if number >= FEWEST_ROUNDS and made.share - share < GAIN:
             return
-        share, turn = made.share, made.turned(base, candidate)
+        share, turn = made.share, made.best_rotation(base, candidate)
 
 
 class _Pairs:
@@ -166,7 +166,7 @@ class _Pairs:
         self.weights: Array = (np.maximum(best.of_other[self.second], 0) * same_sign).astype(np.float32)
         self.share = float(candidate.weight[best.of_other > ALIKE].sum() / candidate.weight.sum())
 
-    def turned(self, base: OrderedUnits, candidate: OrderedUnits) -> Array:
+    def best_rotation(self, base: OrderedUnits, candidate: OrderedUnits) -> Array:
         """Return the turn that fits these pairs best."""
         return _polar(product(base, candidate, self.first, self.second, self.weights))
 
@@ -181,7 +181,7 @@ def _polar(product: Array) -> Array:
     if product.shape[0] < product.shape[1]:
         return _polar(product.T).T
     scaled = product.astype(np.float64) / max(float(np.abs(product).max(initial=0.0)), 1e-300)
-    polar: Array = inverse_root(scaled.T @ scaled, LEAST).times(scaled.T).T.astype(np.float32)
+    polar: Array = compute_whitening(scaled.T @ scaled, LEAST).times(scaled.T).T.astype(np.float32)
     return polar
 
 

@@ -36,7 +36,7 @@ class UnitRows:
     kept: float = 1.0
     """The share of the layer's units that these are."""
 
-    def of(self, units: NDArray[np.int64] | slice) -> UnitRows:
+    def select(self, units: NDArray[np.int64] | slice) -> UnitRows:
         """Return some of the units."""
         parts = (self.inner[units], self.outer[units], self.gate[units], self.weight[units], self.sizes[:, units])
         return UnitRows(*parts, self.writes, self.joins)

@@ -1,4 +1,4 @@
-"""Kept units: which hidden units of a layer with experts are held in memory; it may have half a million of them."""
+"""Subsample: which hidden units of a layer with experts are kept in memory; it may have half a million of them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def everything(experts: Sequence[Vector]) -> list[Numbers]:
 
 
 def in_the_same_places(most: int, seed: int) -> Keep:
-    """Return what keeps about so many units of a layer, in the same places of all experts of one size.
+    """Return a rule that keeps about `most` units of a layer, at the same places in all experts of one size.
 
-    Of a layer without experts everything is kept: so much is held of any dense model.
-    With fewer a model keeps some of those that it keeps with more, so that models of unlike size can be compared.
+    A layer without experts is kept whole, as all layers of a dense model are. The units that are kept with a small
+    `most` are among those that are kept with a larger one, so that models of unlike size can be compared.
     """
 
     def keep(experts: Sequence[Vector]) -> list[Numbers]:

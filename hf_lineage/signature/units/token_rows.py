@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.computing import InverseRoot, inverse_root
+from hf_lineage.signature.computing import WhiteningMatrix, compute_whitening
 from hf_lineage.signature.extraction import runs
 from hf_lineage.signature.recipe import Array, Vector, signs
 
@@ -36,7 +36,7 @@ class Polar:
 
     rows: Vector
     """(K, d): X, its largest number 1."""
-    root: InverseRoot
+    root: WhiteningMatrix
     """(XᵀX)^(-1/2)"""
 
 
@@ -80,7 +80,7 @@ def polar(rows: NDArray[np.float64], narrower: int) -> Polar:
     if not np.isfinite(rows).all() or largest == 0:
         raise NothingToCompare("the rows of its tokens are zero or not finite")
     scaled = rows / largest
-    root = inverse_root(scaled.T @ scaled, LEAST)
+    root = compute_whitening(scaled.T @ scaled, LEAST)
     if root.rank < SPANNED * narrower:
         raise NothingToCompare(
             f"the rows of {len(rows)} tokens span only {root.rank} of the {rows.shape[1]} directions of its stream"

@@ -58,29 +58,29 @@ class TestFits:
 
 
 class TestMisses:
-    def of(self, shapes, name, config=CONFIG):
+    def suggested(self, shapes, name, config=CONFIG):
         registry = [each for each in factorizations() if each.name == name]
         (miss,) = survey("model", shapes, config, registry).misses
         return miss
 
     def test_the_names_that_no_layer_has_are_told(self, llama):
         shapes = {name: shape for name, shape in llama.items() if "gate_proj" not in name}
-        assert self.of(shapes, "llama").missing == ("mlp.gate_proj",)
+        assert self.suggested(shapes, "llama").missing == ("mlp.gate_proj",)
 
     def test_another_prefix_is_told(self, llama):
         shapes = {name.replace("model.layers", "net.blocks"): shape for name, shape in llama.items()}
-        miss = self.of(shapes, "llama")
+        miss = self.suggested(shapes, "llama")
         assert (miss.layers, miss.missing, miss.problem, miss.changes) == ("net.blocks.{layer}", (), None, 1)
 
     def test_a_shape_that_does_not_fit_is_told(self, llama):
         shapes = llama | {"model.layers.1.mlp.up_proj.weight": (40, 32)}
-        assert "model.layers.1.mlp.up_proj.weight has shape (40, 32)" in str(self.of(shapes, "llama").problem)
+        assert "model.layers.1.mlp.up_proj.weight has shape (40, 32)" in str(self.suggested(shapes, "llama").problem)
 
     def test_a_setting_that_is_missing_is_told(self, llama):
-        assert "`num_attention_heads` must be a positive integer" in str(self.of(llama, "llama", {}).problem)
+        assert "`num_attention_heads` must be a positive integer" in str(self.suggested(llama, "llama", {}).problem)
 
     def test_a_requirement_that_is_not_met_is_told(self, llama):
-        miss = self.of(llama, "cohere2_moe", CONFIG | {"rms_norm_eps": 1e-6})
+        miss = self.suggested(llama, "cohere2_moe", CONFIG | {"rms_norm_eps": 1e-6})
         assert miss.problem == "config.json says rms_norm_eps: 1e-06, not null"
 
     def test_the_nearest_come_first_and_there_are_few(self, llama):

@@ -16,7 +16,7 @@ QWEN = ATTENTION | NORMS | SPARSE | {"self_attn.q_norm.weight", "self_attn.k_nor
 SHARED = {f"mlp.shared_expert.{role}_proj.weight" for role in PARTS}
 
 
-def of(architecture, names, prefix=LAYER, beside=BESIDE, **config):
+def tensors_of(architecture, names, prefix=LAYER, beside=BESIDE, **config):
     config = {"architectures": [architecture], **config}
     shapes = dict.fromkeys(beside | {f"{prefix}.{name}" for name in names}, (4, 4))
     return world(architecture, lookup(config)[1], shapes, config)
@@ -27,28 +27,31 @@ def outside(known):
 
 
 def test_a_model_as_it_is_saved_is_all_that_its_class_builds():
-    for known in (of("LlamaForCausalLM", LLAMA), of("Qwen3MoeForCausalLM", QWEN)):
+    for known in (tensors_of("LlamaForCausalLM", LLAMA), tensors_of("Qwen3MoeForCausalLM", QWEN)):
         assert (known.outside, known.missing, known.notes, known.reservations) == (frozenset(), (), (), ())
 
 
 def test_the_layers_may_stand_under_the_prefix_of_the_class_or_without_it():
     bare = {"embed_tokens.weight", "norm.weight"}
-    known = of("LlamaForCausalLM", LLAMA, "layers.0", bare)
+    known = tensors_of("LlamaForCausalLM", LLAMA, "layers.0", bare)
     assert (known.outside, known.missing) == (frozenset(), ())
 
 
 def test_a_class_with_its_layers_elsewhere_loads_nothing():
     with pytest.raises(NothingToCompare, match="where LlamaModel has none: transformers makes all"):
-        of("LlamaModel", LLAMA, "transformer.layers.0", {"transformer.embed_tokens.weight"})
+        tensors_of("LlamaModel", LLAMA, "transformer.layers.0", {"transformer.embed_tokens.weight"})
 
 
 def test_a_tensor_of_another_class_is_no_part_and_is_named():
-    known = of("Qwen3MoeForCausalLM", QWEN | SHARED)
+    known = tensors_of("Qwen3MoeForCausalLM", QWEN | SHARED)
     assert outside(known) == SHARED
     (note,) = known.notes
     assert note.startswith("transformers leaves out 3 tensors inside the layers, model.layers.0.mlp.shared_expert.down")
     assert "other engines may use them" in note
-    assert outside(of("Qwen2MoeForCausalLM", QWEN | SHARED)) == {"self_attn.q_norm.weight", "self_attn.k_norm.weight"}
+    assert outside(tensors_of("Qwen2MoeForCausalLM", QWEN | SHARED)) == {
+        "self_attn.q_norm.weight",
+        "self_attn.k_norm.weight",
+    }
 
 
 @pytest.mark.parametrize(
@@ -63,10 +66,10 @@ def test_a_tensor_of_another_class_is_no_part_and_is_named():
     ],
 )
 def test_a_setting_decides_which_of_two_parts_is_built(config, built, left):
-    both = of("Qwen3MoeForCausalLM", QWEN | DENSE, **config)
+    both = tensors_of("Qwen3MoeForCausalLM", QWEN | DENSE, **config)
     assert outside(both) == left
     assert both.missing == ()
-    alone = of("Qwen3MoeForCausalLM", (QWEN | DENSE) - built, **config)
+    alone = tensors_of("Qwen3MoeForCausalLM", (QWEN | DENSE) - built, **config)
     assert {name.removeprefix(f"{LAYER}.") for name in alone.missing} == {
         name.replace(".0.", ".*.") for name in built if ".1." not in name
     }
@@ -74,22 +77,22 @@ def test_a_setting_decides_which_of_two_parts_is_built(config, built, left):
 
 @pytest.mark.parametrize("value", ["x", [None], {"a": 1}, 1e300, -1])
 def test_a_setting_of_a_wrong_kind_makes_nothing_certain(value):
-    known = of("Qwen3MoeForCausalLM", QWEN | DENSE, decoder_sparse_step=value, mlp_only_layers=value)
+    known = tensors_of("Qwen3MoeForCausalLM", QWEN | DENSE, decoder_sparse_step=value, mlp_only_layers=value)
     assert known.missing == ()
 
 
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_bias_counts_where_the_class_has_it(asked):
     biases = {f"mlp.{role}_proj.bias" for role in PARTS}
-    assert outside(of("LlamaForCausalLM", LLAMA | biases, mlp_bias=asked)) == (set() if asked else biases)
-    assert of("LlamaForCausalLM", LLAMA, mlp_bias=asked).missing == ()
-    assert outside(of("Qwen2ForCausalLM", LLAMA | biases, mlp_bias=asked)) == biases
+    assert outside(tensors_of("LlamaForCausalLM", LLAMA | biases, mlp_bias=asked)) == (set() if asked else biases)
+    assert tensors_of("LlamaForCausalLM", LLAMA, mlp_bias=asked).missing == ()
+    assert outside(tensors_of("Qwen2ForCausalLM", LLAMA | biases, mlp_bias=asked)) == biases
     corrected = QWEN | {"mlp.gate.e_score_correction_bias"}
-    assert outside(of("Qwen3MoeForCausalLM", corrected)) == {"mlp.gate.e_score_correction_bias"}
+    assert outside(tensors_of("Qwen3MoeForCausalLM", corrected)) == {"mlp.gate.e_score_correction_bias"}
 
 
 def test_what_is_not_stored_is_made_up_at_random():
-    known = of("LlamaForCausalLM", LLAMA - {"mlp.up_proj.weight"}, beside=BESIDE - {"model.norm.weight"})
+    known = tensors_of("LlamaForCausalLM", LLAMA - {"mlp.up_proj.weight"}, beside=BESIDE - {"model.norm.weight"})
     assert set(known.missing) == {"model.norm.weight", "model.layers.0.mlp.up_proj.weight"}
     (reservation,) = known.reservations
     assert reservation.startswith("2 tensors that the class builds as config.json is are not stored, model.norm.weight")
@@ -101,7 +104,7 @@ def test_what_says_how_a_matrix_is_stored_belongs_to_it():
         "mlp.up_proj.scales",
         "mlp.down_proj.weight_scale_inv",
     }
-    known = of("LlamaForCausalLM", names)
+    known = tensors_of("LlamaForCausalLM", names)
     assert (known.outside, known.missing) == (frozenset(), ())
     assert companion("mlp.up_proj.weight_scale_inv", {"mlp.up_proj"})
     assert not companion("mlp.up_proj.bias", {"mlp.up_proj"})
@@ -115,7 +118,7 @@ def test_old_names_are_those_of_today():
 
 def test_stacked_experts_stand_for_single_ones():
     stacked = QWEN - SPARSE | {"mlp.gate.weight", "mlp.experts.gate_up_proj", "mlp.experts.down_proj"}
-    known = of("Qwen3MoeForCausalLM", stacked)
+    known = tensors_of("Qwen3MoeForCausalLM", stacked)
     assert (known.outside, known.missing) == (frozenset(), ())
 
 

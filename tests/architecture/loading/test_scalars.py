@@ -8,14 +8,14 @@ from hf_lineage.architecture.loading.kinds import kinds, parts
 from hf_lineage.architecture.loading.scalars import scalar_reservations
 from hf_lineage.architecture.registry.lookups import lookup
 from hf_lineage.errors import NothingToCompare
-from tests.conformance import specimen, variants
+from tests.conformance import build_tiny_model, variants
 
 GEMMA = "Gemma4TextModel"
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    return specimen(GEMMA, tmp_path_factory.mktemp("tiny"), variants(GEMMA)[1])
+    return build_tiny_model(GEMMA, tmp_path_factory.mktemp("tiny"), variants(GEMMA)[1])
 
 
 def said(tiny, **stored):
@@ -65,7 +65,7 @@ def test_a_tensor_that_cannot_be_read_or_has_no_numbers_is_a_reason_too(tiny):
 
 def test_a_type_without_such_tensors_reads_nothing(tmp_path):
     assert kinds()["llama"].small == {}
-    found = specimen("LlamaModel", tmp_path, {})
+    found = build_tiny_model("LlamaModel", tmp_path, {})
     config = found.model.config.to_dict()
     layout = bind(lookup(config)[1], found.shapes, config)
     assert list(scalar_reservations(layout, found.shapes, None, parts(config, None))) == []

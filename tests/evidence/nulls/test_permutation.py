@@ -59,7 +59,7 @@ def test_p_values_of_independent_pairs_are_uniform(recipe):
 def test_p_values_of_independent_pairs_of_unlike_depth_are_uniform(many, which):
     pairs = [[many[number], many[number + 1]] for number in range(0, NETWORKS, 2)]
     for pair in pairs:
-        pair[which] = pair[which].of([0, LAYERS - 1])
+        pair[which] = pair[which].select([0, LAYERS - 1])
     p_values = [permutation_null(a, b, 199, seed).p_value for seed, (a, b) in enumerate(pairs)]
     assert kstest(p_values, "uniform").pvalue > SIGNIFICANCE
     assert 0.4 < np.mean(p_values) < 0.6
@@ -147,7 +147,7 @@ def test_p_values_in_sequence_of_independent_pairs_are_uniform(many):
 def beside(a, b):
     """Three paths that go together: the products, their squares, and the products of some layers."""
     squared = (replace(path, corner=path.corner @ path.corner) for path in (a, b))
-    return {"mlp": (a, b), "mlp_gate": tuple(squared), "value_output": (a.of([0, 2, 3]), b.of([1, 2]))}
+    return {"mlp": (a, b), "mlp_gate": tuple(squared), "value_output": (a.select([0, 2, 3]), b.select([1, 2]))}
 
 
 @pytest.mark.long

@@ -44,13 +44,13 @@ def edited(layers, edit):
 
 def reordered(one):
     """The experts of a layer in another order."""
-    return one.of(np.concatenate([np.arange(len(one.weight))[one.by_expert[expert]] for expert in (2, 0, 3, 1)]))
+    return one.select(np.concatenate([np.arange(len(one.weight))[one.by_expert[expert]] for expert in (2, 0, 3, 1)]))
 
 
 def shuffled(one):
     """The units of every expert in an order of their own."""
     random = np.random.default_rng(5)
-    return one.of(np.concatenate([random.permutation(np.arange(len(one.weight))[part]) for part in one.by_expert]))
+    return one.select(np.concatenate([random.permutation(np.arange(len(one.weight))[part]) for part in one.by_expert]))
 
 
 BASE = model(1)
@@ -86,7 +86,8 @@ def test_a_dense_layer_is_compared_with_every_expert_that_was_made_of_it():
     dense = {number: rows(7 + number, units=UNITS) for number in range(LAYERS)}
     experts = {
         number: moved(
-            replace(one.of(np.tile(np.arange(UNITS), EXPERTS)), experts=(UNITS,) * EXPERTS), np.random.default_rng(1)
+            replace(one.select(np.tile(np.arange(UNITS), EXPERTS)), experts=(UNITS,) * EXPERTS),
+            np.random.default_rng(1),
         )
         for number, one in dense.items()
     }
@@ -115,7 +116,7 @@ def test_p_of_independent_models_is_uniform(make, settings):
 
 def test_experts_whose_units_were_sorted_by_size_prove_nothing():
     def by_size(one):
-        return one.of(np.concatenate([part.start + np.argsort(one.weight[part]) for part in one.by_expert]))
+        return one.select(np.concatenate([part.start + np.argsort(one.weight[part]) for part in one.by_expert]))
 
     assert "sorted by size" in compared(edited(BASE, by_size), edited(model(2), by_size)).objection
     assert compared(edited(BASE, by_size), CHILD).objection == ""

@@ -25,7 +25,7 @@ def test_a_descendant_whose_units_were_shuffled_has_them_all_the_same():
 
 def test_pruned_units_leave_the_order_of_the_others():
     base = model(1)
-    framed = compared(base, changed(base, lambda layer, random: moved(layer, random).of(slice(None, None, 2))))
+    framed = compared(base, changed(base, lambda layer, random: moved(layer, random).select(slice(None, None, 2))))
     assert (framed.inherited.share, framed.p_value) == (pytest.approx(1), 1 / 200)
     assert list(framed.order.observed) == ["ranks"]
 
@@ -88,7 +88,7 @@ def test_copies_beside_their_opposites_are_no_descent_however_much_they_write():
 
 def test_a_million_copies_of_one_unit_count_by_what_they_write():
     base, own = model(1), model(2)
-    one = {number: layer.of(np.zeros(2000, dtype=int)) for number, layer in base.items()}
+    one = {number: layer.select(np.zeros(2000, dtype=int)) for number, layer in base.items()}
     framed = compared(base, {number: beside(own[number], one[number], 1e-6) for number in own})
     assert framed.inherited.share < 0.01
     assert framed.p_value > 0.01
@@ -96,8 +96,8 @@ def test_a_million_copies_of_one_unit_count_by_what_they_write():
 
 def test_copies_of_one_unit_have_no_order():
     base = model(1)
-    one = changed(base, lambda layer, random: layer.of(np.repeat(np.arange(4), 24)))
-    framed = compared(one, {number: layer.of(np.arange(95)) for number, layer in one.items()})
+    one = changed(base, lambda layer, random: layer.select(np.repeat(np.arange(4), 24)))
+    framed = compared(one, {number: layer.select(np.arange(95)) for number, layer in one.items()})
     assert framed.order is None
     assert framed.p_value is None
 
@@ -110,7 +110,7 @@ def test_dead_units_in_order_say_nothing():
 
 
 def sorted_units(layer, random):
-    return layer.of(np.argsort(-layer.weight))
+    return layer.select(np.argsort(-layer.weight))
 
 
 def test_models_whose_units_were_sorted_are_not_tested_by_order():

@@ -12,7 +12,7 @@ from hf_lineage.evidence.paths.comparison import compare_paths
 from hf_lineage.evidence.units import inherited as module
 from hf_lineage.evidence.units.inherited import ALIKE, MOST, have_counterparts, inherited_units, together
 from hf_lineage.signature.computing.parallel import workers
-from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.matrix_product import MatrixProduct
 from hf_lineage.signature.products.probes import Probes
 from hf_lineage.signature.products.residual import summarise
 from hf_lineage.signature.recipe import RECIPES, random_stream
@@ -33,9 +33,9 @@ def model(seed=0, layers=LAYERS, hidden=HIDDEN):
 
 def signature(layers, part=1):
     """The signature of a model; a layer is one matrix set, or a list of experts."""
-    probes = Probes.of(RECIPE, WIDTH)
+    probes = Probes.draw(RECIPE, WIDTH)
     sets = [layer if isinstance(layer, list) else [layer] for layer in layers]
-    terms = [[Term(out.numpy(), inn.numpy(), part) for inn, out in layer] for layer in sets]
+    terms = [[MatrixProduct(out.numpy(), inn.numpy(), part) for inn, out in layer] for layer in sets]
     with workers() as share:
         blocks = [summarise(branch, probes, RECIPE, share) for branch in terms]
     return replace(stack(blocks), units=tuple(block.units for block in blocks))

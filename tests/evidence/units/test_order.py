@@ -21,7 +21,7 @@ def layers(candidate, base, weight=1.0):
 def test_units_are_matched_by_what_they_do_and_not_by_where_they_stand():
     base = rows(1)
     order = np.random.default_rng(0).permutation(len(base.weight))
-    (layer,) = layers(base.of(order), base)
+    (layer,) = layers(base.select(order), base)
     assert np.array_equal(layer.places, np.arange(len(base.weight)))
     assert np.array_equal(np.argsort(np.argsort(layer.ranks)), order)
 
@@ -35,7 +35,7 @@ def test_the_statistic_of_places_is_the_share_of_a_copy():
 
 def test_units_in_the_opposite_order_are_not_in_order():
     base = rows(1)
-    assert order_test(layers(base.of(slice(None, None, -1)), base), 199, 0).p_value > 0.5
+    assert order_test(layers(base.select(slice(None, None, -1)), base), 199, 0).p_value > 0.5
 
 
 def test_units_that_take_away_are_not_alike():
@@ -44,7 +44,7 @@ def test_units_that_take_away_are_not_alike():
 
 
 def test_layers_without_units_that_match_leave_nothing_to_test():
-    base, nothing = rows(1), rows(2).of(np.arange(3))
+    base, nothing = rows(1), rows(2).select(np.arange(3))
     assert order_test(layers(nothing, base), 199, 0) is None
     assert order_test([], 199, 0) is None
 
@@ -62,11 +62,11 @@ def test_no_more_units_are_permuted_than_needed():
 def test_units_that_were_sorted_by_size_are_noticed(key):
     everything = [rows(seed) for seed in range(4)]
     assert not sorted_by_size(everything)
-    assert sorted_by_size([layer.of(np.argsort(key(layer))) for layer in everything])
+    assert sorted_by_size([layer.select(np.argsort(key(layer))) for layer in everything])
 
 
 def test_units_of_one_size_are_not_sorted():
-    layer = rows(0).of(np.zeros(96, dtype=int))
+    layer = rows(0).select(np.zeros(96, dtype=int))
     assert not sorted_by_size([layer] * 4)
 
 

@@ -102,7 +102,7 @@ def test_the_test_stays_exact_for_the_most_alike_of_many(signatures):
     def model():
         corner = independent(rng)
         path = replace(
-            whole.paths["mlp"].of([0, 1, 2]), corner=corner, sketch=rng.normal(size=(3, 96, 64)).astype(np.float32)
+            whole.paths["mlp"].select([0, 1, 2]), corner=corner, sketch=rng.normal(size=(3, 96, 64)).astype(np.float32)
         )
         recipe = replace(whole.recipe, coordinates=48)
         return replace(whole, recipe=recipe, paths={"mlp": path}, layers=3)

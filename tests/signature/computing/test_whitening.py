@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hf_lineage.signature.computing.whitening import inverse_root
+from hf_lineage.signature.computing.whitening import compute_whitening
 
 WIDTH = 50
 TURN = np.linalg.qr(np.random.default_rng(0).standard_normal((WIDTH, WIDTH)))[0]
@@ -12,7 +12,7 @@ TURN = np.linalg.qr(np.random.default_rng(0).standard_normal((WIDTH, WIDTH)))[0]
 def seen(sizes, least=1e-4):
     """The inverse root of G whose roots have these sizes, and X G^(-1/2), X the root of G."""
     root = (TURN * sizes) @ TURN.T
-    found = inverse_root(root @ root, least)
+    found = compute_whitening(root @ root, least)
     return found, root @ found.times(np.eye(WIDTH))
 
 

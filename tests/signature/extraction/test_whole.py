@@ -18,7 +18,7 @@ from hf_lineage.signature.extraction.whole import Extraction, Residuals, extract
 from hf_lineage.signature.recipe import RECIPES
 from tests.models import WEIGHTS, fine_tuned, spoil, tiny_llama
 
-HUB = Path(__file__).parents[2] / "examples" / "hub"
+HUB = Path(__file__).parents[3] / "examples" / "hub"
 ROBUST = RECIPES["robust"]
 EXACT = replace(ROBUST, probes=None)
 

@@ -9,8 +9,8 @@ import pytest
 
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.registry.schema import Factorization
-from hf_lineage.signature.products.branches import terms
-from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.branches import matrix_products
+from hf_lineage.signature.products.matrix_product import MatrixProduct
 from hf_lineage.signature.recipe import RECIPES, Array
 
 PAPER = RECIPES["paper"]
@@ -50,11 +50,11 @@ def product(found: Factorization, stored: dict[str, Array], path: str, recipe: A
     return sum((term.out @ term.inn for term in branch(found, stored, path, recipe)), np.zeros((), np.float32))
 
 
-def branch(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> list[Term]:
+def branch(found: Factorization, stored: dict[str, Array], path: str, recipe: Any = PAPER) -> list[MatrixProduct]:
     named = {f"h.0.{name}.weight": tensor for name, tensor in stored.items()}
     shapes = {name: tuple(tensor.shape) for name, tensor in named.items()}
     layout: Layout = bind(found, shapes, {"num_attention_heads": HEADS})
-    return list(terms(layout, path, 0, recipe, named.__getitem__))
+    return list(matrix_products(layout, path, 0, recipe, named.__getitem__))
 
 
 def equal(a: Array, b: Any) -> bool:

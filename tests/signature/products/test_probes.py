@@ -10,8 +10,8 @@ from tests.terms import EXACT, WIDTH, random
 
 
 def test_exact_ones_are_columns_of_the_identity_and_others_random_signs():
-    exact, some = Probes.of(EXACT, WIDTH), Probes.of(EXACT, WIDTH, columns=slice(4, 8))
-    sketched = Probes.of(replace(EXACT, probes=3), WIDTH)
+    exact, some = Probes.draw(EXACT, WIDTH), Probes.draw(EXACT, WIDTH, columns=slice(4, 8))
+    sketched = Probes.draw(replace(EXACT, probes=3), WIDTH)
     assert [probes.shape for probes in (exact, some, sketched)] == [(WIDTH, WIDTH), (WIDTH, 4), (WIDTH, 3)]
     assert [probes.sketched for probes in (exact, some, sketched)] == [0, 0, 3]
     rows = random(5, WIDTH)
@@ -21,7 +21,7 @@ def test_exact_ones_are_columns_of_the_identity_and_others_random_signs():
 
 @pytest.mark.parametrize("count", [None, 3])
 def test_the_identity_and_the_matrix_of_ones_are_taken_off_as_the_probes_see_them(count):
-    probes = Probes.of(replace(EXACT, probes=count), WIDTH)
+    probes = Probes.draw(replace(EXACT, probes=count), WIDTH)
     off = 2.0 * np.eye(WIDTH) + 0.5 * np.ones((WIDTH, WIDTH))
     product = probes.seen(random(WIDTH, WIDTH)).copy()
     probes.centre(product, 2.0, 0.5)

@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 
 from hf_lineage.signature.computing.parallel import linear_algebra, workers
 from hf_lineage.signature.products import matrix_product, residual
-from hf_lineage.signature.products.matrix_product import Term
+from hf_lineage.signature.products.matrix_product import MatrixProduct
 from hf_lineage.signature.products.probes import Probes
 from hf_lineage.signature.products.residual import summarise, unit_codes
 from hf_lineage.signature.products.unit_statistics import part_norms
 from hf_lineage.signature.recipe import RECIPES, UNIT_SIGNS
 from tests.networks import stack
 from tests.properties import cases
-from tests.terms import WIDTH, branch, capped, product, random, surveyed, with_norms
+from tests.terms import WIDTH, branch, capped, measured_units, product, random, with_norms
 
 EXACT = {name: replace(recipe, probes=None, coordinates=4) for name, recipe in RECIPES.items()}
 
 
-def block(terms: list[Term], recipe: Any, columns: slice = slice(None)) -> residual.Block:
+def block(terms: list[MatrixProduct], recipe: Any, columns: slice = slice(None)) -> residual.Block:
     with workers() as share:
-        return summarise(terms, Probes.of(recipe, WIDTH, columns=columns), recipe, share)
+        return summarise(terms, Probes.draw(recipe, WIDTH, columns=columns), recipe, share)
 
 
 @pytest.mark.parametrize("terms", [1, 3])
@@ -110,7 +110,7 @@ def test_a_branch_that_is_not_finite_is_marked_and_kept_out(poison):
 
 
 def test_a_branch_of_zeros_is_marked():
-    found = stack([block([Term(np.zeros((WIDTH, 7), np.float32), random(7, WIDTH), 1)], EXACT["paper"])])
+    found = stack([block([MatrixProduct(np.zeros((WIDTH, 7), np.float32), random(7, WIDTH), 1)], EXACT["paper"])])
     assert found.usable.tolist() == [False]
 
 
@@ -207,13 +207,13 @@ def test_a_unit_that_is_not_finite_is_not_capped_into_a_number(weight):
 
 
 def test_codes_keep_what_share_of_the_layer_a_unit_writes_and_its_signs():
-    codes = unit_codes(surveyed(with_norms([1.0, 3.0]), with_norms([4.0])))
+    codes = unit_codes(measured_units(with_norms([1.0, 3.0]), with_norms([4.0])))
     np.testing.assert_allclose(codes.weight, [0.125, 0.375, 0.5])
     assert (codes.inner.shape, codes.outer.shape) == ((3, UNIT_SIGNS // 8), (3, UNIT_SIGNS // 8))
 
 
 def test_units_that_are_not_finite_write_no_share_of_anything():
-    assert unit_codes(surveyed(with_norms([1.0, float("inf")]))).weight.tolist() == [0.0, 0.0]
+    assert unit_codes(measured_units(with_norms([1.0, float("inf")]))).weight.tolist() == [0.0, 0.0]
 
 
 @cases(60)
@@ -228,7 +228,7 @@ def test_signs_are_packed_as_they_are_and_what_fills_no_byte_is_left_out(counts,
     parts = {side: np.split(rows, ends) for side, rows in signs.items()}
     units = [
         replace(units, **{side: rows[number] for side, rows in parts.items()})
-        for number, units in enumerate(surveyed(*(with_norms([1.0] * count) for count in counts)))
+        for number, units in enumerate(measured_units(*(with_norms([1.0] * count) for count in counts)))
     ]
     codes = unit_codes(units)
     for side, rows in signs.items():

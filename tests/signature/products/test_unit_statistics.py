@@ -7,9 +7,9 @@ import pytest
 
 from hf_lineage.signature.products.matrix_product import Inside, Rows
 from hf_lineage.signature.products.probes import Probes
-from hf_lineage.signature.products.unit_statistics import Units, part_norms, unit_dots
+from hf_lineage.signature.products.unit_statistics import UnitStatistics, part_norms, unit_dots
 from hf_lineage.signature.recipe import HEAD_COORDINATES, UNIT_SIGNS
-from tests.terms import EXACT, WIDTH, branch, random, surveyed
+from tests.terms import EXACT, WIDTH, branch, measured_units, random
 
 
 @pytest.mark.parametrize("count", [1, 7, 16, 40])
@@ -35,8 +35,8 @@ def test_the_norm_of_a_part_neither_overflows_nor_vanishes(size):
     out, inn = random(8, WIDTH), random(8, WIDTH, seed=1)
     np.testing.assert_allclose(part_norms(size * out, inn / size, 4), part_norms(out, inn, 4), rtol=1e-5)
     (plain,) = branch()
-    (scaled,) = surveyed(replace(plain, writer=size * plain.writer, reader=plain.reader / size))
-    np.testing.assert_allclose(scaled.norm, surveyed(plain)[0].norm, rtol=1e-5)
+    (scaled,) = measured_units(replace(plain, writer=size * plain.writer, reader=plain.reader / size))
+    np.testing.assert_allclose(scaled.norm, measured_units(plain)[0].norm, rtol=1e-5)
 
 
 def test_the_norm_of_a_part_without_weight_is_zero():
@@ -51,7 +51,10 @@ def inside(expected, **said):
 
 def test_a_unit_weighs_what_it_is_expected_to_write():
     (plain,) = branch(hidden=4)
-    weighed, whole = surveyed(inside(lambda spread, centre: np.array([0.5, 0.0, -0.25, 1.0]))), surveyed(plain)
+    weighed, whole = (
+        measured_units(inside(lambda spread, centre: np.array([0.5, 0.0, -0.25, 1.0]))),
+        measured_units(plain),
+    )
     factors = np.array([0.5, 0.0, -0.25, 1.0], np.float32)
     np.testing.assert_allclose(weighed[0].norm, whole[0].norm * abs(factors), rtol=1e-7)
     np.testing.assert_array_equal(weighed[0].seen, whole[0].seen * factors[:, None])
@@ -66,7 +69,7 @@ def test_spread_and_centre_are_those_of_the_rows_inside():
         given.update(spread=spread, centre=centre)
         return np.ones(4)
 
-    surveyed(inside(expected, rows=rows, bias=np.arange(4, dtype=np.float32)))
+    measured_units(inside(expected, rows=rows, bias=np.arange(4, dtype=np.float32)))
     folded = rows.stored.astype(np.float64) * rows.gain
     folded -= folded.mean(axis=1, keepdims=True)
     np.testing.assert_allclose(given["spread"], np.linalg.norm(folded, axis=1), rtol=1e-5)
@@ -83,20 +86,23 @@ def first_unit(size):
 
 
 def test_a_unit_that_never_fires_adds_nothing_though_its_product_is_too_large_for_float32():
-    (found,) = surveyed(first_unit(1e30))
+    (found,) = measured_units(first_unit(1e30))
     assert (found.norm[0], found.trace[0]) == (0, 0)
     assert not found.seen[0].any()
 
 
 @pytest.mark.parametrize("size", [float("inf"), float("nan")])
 def test_a_unit_that_is_no_finite_number_stays_none_though_it_never_fires(size):
-    (found,) = surveyed(first_unit(size))
+    (found,) = measured_units(first_unit(size))
     assert np.isnan(found.norm[0])
 
 
 def test_a_head_is_weighed_by_what_it_writes():
     (heads,), (writes,) = branch(hidden=6, part=3), branch(hidden=6, part=3)
-    (whole,), (weighed,) = surveyed(heads), surveyed(replace(heads, weigh=replace(writes, writer=2 * writes.writer)))
+    (whole,), (weighed,) = (
+        measured_units(heads),
+        measured_units(replace(heads, weigh=replace(writes, writer=2 * writes.writer))),
+    )
     np.testing.assert_allclose(weighed.norm, whole.norm * 2 * part_norms(writes.writer.mT, writes.reader, 3), rtol=1e-6)
 
 
@@ -105,13 +111,13 @@ SCALED = ("seen", "corner", "trace", "total")
 
 def units(part=1, hidden=8):
     (term,) = branch(hidden=hidden, part=part)
-    return surveyed(term)[0]
+    return measured_units(term)[0]
 
 
 @pytest.mark.parametrize("part", [1, 2, 4])
 def test_there_is_a_number_for_each_unit_and_a_norm_for_each_part(part):
     (term,) = branch(hidden=8, part=part)
-    empty = Units.empty(term, Probes.of(EXACT, WIDTH))
+    empty = UnitStatistics.empty(term, Probes.draw(EXACT, WIDTH))
     assert empty.seen.shape == (8, WIDTH)
     assert empty.corner.shape == (8, EXACT.coordinates)
     assert {getattr(empty, name).shape for name in ("mean", "trace", "total", "spread", "centre")} == {(8,)}

@@ -89,7 +89,7 @@ def cut(signature, rows, width):
     """The same of fewer layers and a narrower stream."""
     parts = signature.paths["mlp"]
     path = replace(
-        parts.of(range(rows)),
+        parts.select(range(rows)),
         sketch=parts.sketch[:rows, :width, :width].copy(),
         corner=parts.corner[:rows, :width, :width].copy(),
     )

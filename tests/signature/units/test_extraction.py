@@ -19,7 +19,7 @@ def test_units_are_over_the_norm_of_their_whole_rows(tmp_path, make):
     assert np.allclose(np.linalg.norm(whole.inner, axis=1), 1, atol=1e-5)
     assert np.allclose(rows[1].outer, whole.outer[:, :8], atol=1e-6)
     assert whole.finite
-    assert len(whole.of(slice(3)).weight) == 3
+    assert len(whole.select(slice(3)).weight) == 3
 
 
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])

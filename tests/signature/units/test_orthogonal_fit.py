@@ -33,7 +33,7 @@ def turned(rows, turn):
 
 
 def reordered(rows, seed):
-    return rows.of(np.random.default_rng(seed).permutation(len(rows.weight)))
+    return rows.select(np.random.default_rng(seed).permutation(len(rows.weight)))
 
 
 def noisy(rows, size, seed=0):

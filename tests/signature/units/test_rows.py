@@ -15,7 +15,7 @@ def test_a_unit_is_like_itself_and_unlike_its_opposite():
 
 def test_some_units_keep_all_that_is_known_of_them():
     layer = rows(0)
-    some = layer.of(np.array([5, 2]))
+    some = layer.select(np.array([5, 2]))
     assert np.array_equal(some.inner, layer.inner[[5, 2]])
     assert np.array_equal(some.sizes, layer.sizes[:, [5, 2]])
     assert (len(some.weight), some.writes) == (2, layer.writes)
