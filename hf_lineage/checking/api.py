@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hf_lineage.checking.adapters import Adapters, adapters_of, declared_by, judge_all, judge_each_on
 from hf_lineage.checking.options import Options, takes_options
-from hf_lineage.checking.relation import beside, is_merge, judge_sum, parts_notes, relation_notes, with_shares
+from hf_lineage.checking.relation import is_merge, parts_notes, relation_notes
 from hf_lineage.checking.results import (
     NAMED,
     Row,
@@ -27,21 +25,21 @@ from hf_lineage.checking.results import Report as Report
 from hf_lineage.checking.source import (
     Model,
     OpenedModel,
+    adapter_beside,
+    contents_of,
     counterpart,
+    declared_in,
     described,
     headers,
     locate,
     located,
-    model_config,
     named,
     one,
     only,
     open_model,
-    parts_of,
     several,
     unambiguous,
     weights,
-    with_folders,
 )
 from hf_lineage.claims import Claim, Claims, read_claims, stated
 from hf_lineage.errors import NothingToCompare
@@ -81,16 +79,17 @@ def check(
 
 def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], options: Options) -> Report:
     """Return what `check` returns, for a model that was located before: the Hub is not asked for it again."""
-    began, options = now(), ordered(options)
-    adapters = adapters_of(source)
-    declared = _named(bases, options.local_hub) if bases else _declared(source, adapters)
+    began, options, contents = now(), ordered(options), contents_of(source)
+    adapters, parts = contents.adapters, contents.submodels
+    declared = _named(bases, options.local_hub) if bases else declared_in(contents)
     rows: tuple[Row, ...] = ()
     notes = list(declared.notes)
     if declared.claims and isinstance(source, RepoRef) and adapters.places:
+        from hf_lineage.checking.adapters import judge_all
+
         first = adapters.places[0]
         notes += [*(() if first.file else relation_notes(declared.claims, first.repo)), *adapters.notes]
         rows = tuple(judge_all(adapters, declared, options, named=bool(bases)))
-    parts = parts_of(source)
     if declared.claims and parts.models:
         candidates = {part.subfolder: opened_once(part, options) for part in parts.models}
         notes += parts_notes(declared.claims, {part: candidates[part.subfolder]() for part in parts.models})
@@ -104,8 +103,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         judged = [replace(judge_claim(candidate, claim, asked, part), part=part) for claim in declared.claims]
         rows = as_merge(judged, options.min_share)
         if isinstance(source, RepoRef):
-            rows = beside(source, with_shares(source, rows, opened), options)
-    told = _repository(source), tuple(notes), began
+            rows = _as_declared(source, rows, opened, options)
+    told = contents.repo, tuple(notes), began
     return Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
 
 
@@ -135,10 +134,13 @@ def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: M
     base = locate(a, options.local_hub)
     source = located(b, options)
     if merge_base:
+        from hf_lineage.checking.relation import judge_sum
+
         other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
         row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
         called = ("compare", "--merge-base", merge_base)
-        return Report(b, source.commit, (row,), (), options, _repository(source), checked_at=began, called=called)
+        repo = source if isinstance(source, RepoRef) else None
+        return Report(b, source.commit, (row,), (), options, repo, checked_at=began, called=called)
     return comparing(a, base, options)(b, source)
 
 
@@ -151,14 +153,16 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
         return attempt(lambda: open_model(counterpart(base, part), options, is_base=True), NothingToCompare)
 
     def compared(b: str, source: RepoRef | Signature) -> Report:
-        adapters = adapters_of(source)
-        models = parts_of(source).models or (() if adapters.places else (source,))
-        rows = list(judge_each_on(adapters, claim, base, options))
-        for model in models:
+        contents, rows = contents_of(source), list[Row]()
+        if contents.adapters.places:
+            from hf_lineage.checking.adapters import judge_each_on
+
+            rows += judge_each_on(contents.adapters, claim, base, options)
+        for model in contents.models:
             part = _subfolder(model)
             row = judge_pair(claim, opened(part), opened_once(model, options), options)
             rows.append(replace(row, part=part))
-        told = _repository(source), adapters.notes, began, ("compare",)
+        told = contents.repo, contents.adapters.notes, began, ("compare",)
         return Report(b, source.commit, tuple(rows), (), options, *told, licence=stated(source))
 
     return compared
@@ -211,32 +215,25 @@ def ordered(options: Options) -> Options:
     return options if options.order_seed is not None else replace(options, order_seed=interim.drawn_seed())
 
 
-def _repository(source: RepoRef | Signature) -> RepoRef | None:
-    return None if isinstance(source, Signature) else source
+def _as_declared(
+    source: RepoRef, rows: tuple[Row, ...], opened: OpenedModel | Verdict, options: Options
+) -> tuple[Row, ...]:
+    """The rows with what the parents of a merge gave, and with the adapter that lies beside the weights."""
+    if is_merge(row.claim for row in rows):
+        from hf_lineage.checking.relation import with_shares
+
+        rows = with_shares(source, rows, opened)
+    if adapter_beside(source):
+        from hf_lineage.checking.relation import beside
+
+        rows = beside(source, rows, options)
+    return rows
 
 
 def _named(bases: Sequence[str], local_hub: Path | None) -> Claims:
     for base in bases:
         unambiguous(base, local_hub)
     return Claims(tuple(Claim(base, None, NAMED) for base in bases), ())
-
-
-def _declared(source: RepoRef | Signature, adapters: Adapters) -> Claims:
-    """What a model declares: nothing for a stored signature, because claims stand in the files of a repository.
-
-    Where nothing is declared nothing is downloaded, but a folder that holds no model is still an error.
-    """
-    if isinstance(source, Signature):
-        return Claims((), ())
-    if adapters.places and not source.subfolder:
-        return with_folders(declared_by(adapters, source), source)
-    claims = read_claims(replace(source, subfolder=""))
-    if source.subfolder and not claims.claims:
-        claims = read_claims(source)
-    if not claims.claims and not parts_of(source).models:
-        with contextlib.suppress(NothingToCompare):
-            model_config(source)
-    return with_folders(claims, source)
 
 
 def _subfolder(source: RepoRef | Signature) -> str:

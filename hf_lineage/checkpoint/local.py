@@ -22,6 +22,9 @@ WHOLE = frozenset({"I64", "I32", "I16", "U8"})
 class Checkpoint:
     """The tensors of one model; only headers are read before `read` is called."""
 
+    remote = False
+    """Whether what is read is downloaded then."""
+
     def __init__(self, stored: Mapping[str, StoredTensor], tensors: Mapping[str, TensorInfo]) -> None:
         self.stored = stored
         """Name -> tensor as a file holds it."""

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hf_lineage.checkpoint.files import located
 from hf_lineage.checkpoint.foreign import PICKLES, converted, open_converted, without_wrapper
-from hf_lineage.checkpoint.foreign.pickles import torch_header
-from hf_lineage.checkpoint.formats import first_read, tensors_of
+from hf_lineage.checkpoint.formats import PLAIN
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.numbers import DTYPES, WIDER
-from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor, header
-from hf_lineage.checkpoint.tensor import as_stored
+from hf_lineage.checkpoint.tensor import TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.files import LARGEST_HEADER
-from hf_lineage.hub import RangedFile, RepoRef
+from hf_lineage.hub import RepoRef
+
+if TYPE_CHECKING:
+    from hf_lineage.hub import RangedFile
 
 HALF = "float16"
 
@@ -51,12 +52,37 @@ def open_file(repo: RepoRef, file: str) -> Checkpoint:
 
 def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> Checkpoint:
     """The checkpoint in these files: those on this disk are read there; of the others only ranges are downloaded."""
+    if all(map(repo.has, files)):
+        return Checkpoint(*_tensors({file: (repo.located(file), str(repo.path(file))) for file in files}, repo, config))
+    from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
+
     remote_files, pool, downloads = ranged(repo, files, lambda file: file.read_head(8 + LARGEST_HEADER))
     here = {file: (repo.located(file), str(repo.path(file))) for file in files}
-    stored = _stored(here | {file.file: (file.path, str(file)) for file in remote_files}, repo)
+    by_path = {file.path: file for file in remote_files}
+    places = here | {file.file: (file.path, str(file)) for file in remote_files}
+    stored, tensors = _tensors(places, repo, config, lambda names, known: _fetch(names, known, by_path, pool))
+    if not remote_files:
+        return Checkpoint(stored, tensors)
+    return RemoteCheckpoint(stored, tensors, by_path, pool, downloads)
+
+
+def _tensors(
+    files: Mapping[str, tuple[Path, str]],
+    repo: RepoRef,
+    config: Mapping[str, Any],
+    fetch: Callable[[Iterable[str], dict[str, StoredTensor]], None] | None = None,
+) -> tuple[dict[str, StoredTensor], dict[str, TensorInfo]]:
+    """The tensors as the files hold them, and as the model loads them; `fetch` gets those that describe others."""
+    stored = _stored(files, repo)
     try:
-        _fetch(first_read(stored, config), stored, {file.path: file for file in remote_files}, pool)
-        tensors = tensors_of(stored, config)
+        if PLAIN.alone(stored, config):
+            tensors = PLAIN.tensors(stored, config)
+        else:
+            from hf_lineage.checkpoint.formats import first_read, tensors_of
+
+            if fetch is not None:
+                fetch(first_read(stored, config), stored)
+            tensors = tensors_of(stored, config)
     except (CheckpointError, NothingToCompare) as error:
         raise type(error)(f"{repo}: {error}") from None
     if _in_half(config):
@@ -64,9 +90,7 @@ def _opened(repo: RepoRef, files: Sequence[str], config: Mapping[str, Any]) -> C
         stored |= {
             name: replace(stored[name], halved=True) for name in plain if DTYPES.get(stored[name].dtype) in WIDER
         }
-    if not remote_files:
-        return Checkpoint(stored, tensors)
-    return RemoteCheckpoint(stored, tensors, {file.path: file for file in remote_files}, pool, downloads)
+    return stored, tensors
 
 
 def _in_half(config: Mapping[str, Any]) -> bool:
@@ -95,8 +119,14 @@ def _stored(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, S
     tensors: dict[str, StoredTensor] = {}
     holder: dict[str, str] = {}
     for file, (path, shown) in files.items():
-        for name, tensor in (torch_header if file.endswith(PICKLES) else header)(path, shown):
+        for name, tensor in (_pickled if file.endswith(PICKLES) else header)(path, shown):
             if name in tensors:
                 raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
             tensors[name], holder[name] = tensor, file
     return tensors
+
+
+def _pickled(file: Path, shown: str) -> Iterable[tuple[str, StoredTensor]]:
+    from hf_lineage.checkpoint.foreign.pickles import torch_header
+
+    return torch_header(file, shown)

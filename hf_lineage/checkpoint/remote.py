@@ -64,6 +64,8 @@ class RemoteCheckpoint(Checkpoint):
     Each tensor is downloaded once and stays on the disk as long as the checkpoint. Several threads may read at once.
     """
 
+    remote = True
+
     def __init__(
         self,
         stored: Mapping[str, StoredTensor],

@@ -12,7 +12,6 @@ from typing import Any
 
 import yaml
 
-from hf_lineage.checkpoint.foreign.gguf import SUFFIX, gguf_files, head
 from hf_lineage.claims.card import front_matter, opens, parted
 from hf_lineage.claims.merges import MergeRecipe, parents_in, recipe_in, recipe_in_card
 from hf_lineage.claims.names import NO_VALUE, PATH, WORD, Name, names_in, understood
@@ -191,7 +190,11 @@ def _in_config(repo: RepoRef) -> Iterable[Name]:
 
 def _in_gguf(repo: RepoRef) -> Iterable[Name]:
     """The base models that metadata name or, where they name none, the model that was converted."""
-    files = gguf_files(repo) if repo.file is None or repo.file.endswith(SUFFIX) else ()
+    if "model.safetensors" in repo.files() if repo.file is None else not repo.file.endswith(".gguf"):
+        return []
+    from hf_lineage.checkpoint.foreign.gguf import gguf_files, head
+
+    files = gguf_files(repo)
     metadata = head(repo, files[0]).header.metadata if files else {}
     keys = [f"general.base_model.{number}.repo_url" for number in range(MOST_CLAIMS + 1)]
     bases = [name for key in keys for name in names_in(metadata.get(key))]

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import importlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import click
 
 from hf_lineage import __version__
-from hf_lineage.cli import (
-    annotating,
-    building,
-    completing,
-    examining,
-    growing,
-    indexing,
-    judging,
-    mistyped,
-    models,
-    publishing,
-    watching,
-)
+from hf_lineage.cli import mistyped
 from hf_lineage.cli.quiet import QUIET
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
 from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
@@ -54,8 +44,50 @@ DEBUG = click.option(
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
+MODULES = {
+    **{"check": "judging", "compare": "judging", "annotate": "annotating", "watch": "watching"},
+    **{"identify": "indexing", "tree": "growing", "index": "indexing"},
+    **{"extract": "models", "inspect": "models", "registry": "models"},
+    **{"completion": "completing", "doctor": "examining"},
+}
+"""Each command and the module that defines it."""
+
+
+class Commands(Mapping[str, click.Command]):
+    """The commands by name; the module of each is imported when it is first asked for."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in MODULES:
+            raise KeyError(name)
+        return _loaded(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+
+@functools.cache
+def _loaded(name: str) -> click.Command:
+    """A command with the options that all have."""
+    command: click.Command = getattr(importlib.import_module(f"{__name__}.{MODULES[name]}"), name)
+    # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
+    command.context_settings.update(HELP)
+    if not isinstance(command, click.Group):
+        return QUIET(DEBUG(command))
+    from hf_lineage.cli import building, publishing
+
+    for further in (building.build, publishing.push, publishing.pull):
+        command.add_command(further)
+    for inner in command.commands.values():
+        QUIET(DEBUG(inner))
+    return DEBUG(command)
+
+
 @click.group(
     cls=mistyped.Program,
+    commands=Commands(),
     epilog=with_examples(
         EPILOG,
         "hf-lineage check org/model",
@@ -69,21 +101,6 @@ HELP = {"help_option_names": ["-h", "--help"]}
 def cli() -> None:
     """Tell from weights alone whether a model really comes from the base it declares."""
     refuse_unusable_variables()
-
-
-COMMANDS = (
-    *(judging.check, judging.compare, annotating.annotate, watching.watch),
-    *(indexing.identify, growing.tree, indexing.index),
-    *(models.extract, models.inspect, models.registry, completing.completion, examining.doctor),
-)
-for command in (building.build, publishing.push, publishing.pull):
-    indexing.index.add_command(command)
-for command in indexing.index.commands.values():
-    QUIET(DEBUG(command))
-for command in COMMANDS:
-    # Of the command as well: it keeps its help option as it first finds it, and may be parsed without the group.
-    command.context_settings.update(HELP)
-    cli.add_command(DEBUG(command) if isinstance(command, click.Group) else QUIET(DEBUG(command)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, urlsplit
 
-from hf_lineage.hub import client
-
 HUB = "https://huggingface.co"
 HUB_NAME = re.compile(r"(?P<name>([A-Za-z0-9][\w.-]{0,95}/)?[A-Za-z0-9_][\w.-]{0,95})(@(?P<revision>[\w./-]{1,120}))?")
 """The organisation may be missing: many cards still say `gpt2`, a name from before organisations existed."""
@@ -27,6 +25,8 @@ def files_at(name: str | None, commit: str | None) -> str | None:
     'https://huggingface.co/org/name/tree/0000000000000000000000000000000000000000'
     """
     from huggingface_hub import constants
+
+    from hf_lineage.hub import client
 
     public = urlsplit(constants.ENDPOINT)[:2] == urlsplit(HUB)[:2]
     plain = hub_name(name or "")

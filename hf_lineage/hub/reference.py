@@ -23,7 +23,6 @@ from hf_lineage.files import (
     sha256,
     typed,
 )
-from hf_lineage.hub import client
 from hf_lineage.hub.addresses import HUB_NAME
 from hf_lineage.hub.local import held
 
@@ -108,8 +107,11 @@ class RepoRef:
     @functools.cached_property
     def published(self) -> frozenset[str]:
         """The names of the files on the Hub; none of a folder, or offline."""
-        with contextlib.suppress(RepositoryError):
-            return frozenset(client.listing(self.remote, self.commit) if self.remote else ())
+        if self.remote is not None:
+            from hf_lineage.hub import client
+
+            with contextlib.suppress(RepositoryError):
+                return frozenset(client.listing(self.remote, self.commit))
         return frozenset()
 
     @functools.cached_property
@@ -119,6 +121,8 @@ class RepoRef:
 
     @functools.cached_property
     def _digests(self) -> dict[str, str]:
+        from hf_lineage.hub import client
+
         return {} if self.remote is None else client.digests(self.remote, self.commit)
 
     def files(self) -> list[str]:
@@ -130,8 +134,8 @@ class RepoRef:
 
     def folders(self) -> list[str]:
         """Return the names of the folders at the root of the repository, sorted."""
-        here = self.cache.listed(self.folder).folders  # the client of the Hub makes none where there is no small file
-        return sorted(here | {name.partition("/")[0] for name in self.published if "/" in name})
+        published = {name.partition("/")[0] for name in self.published if "/" in name}
+        return sorted(self.cache.listed(self.folder).folders | published)
 
     def offers(self, file: str) -> bool:
         """Return whether the repository has this file, here or on the Hub."""
@@ -147,6 +151,8 @@ class RepoRef:
         Raise RepositoryError if the Hub refuses, NetworkError if it cannot be reached.
         """
         if self.remote is not None:
+            from hf_lineage.hub import client
+
             # The small files are asked for as well, because the client warns if a request matches no file.
             client.snapshot(self.remote, self.commit, (*SMALL_FILES, *map(self.within, files)))
             self.cache.forget_listings()
@@ -203,10 +209,7 @@ class RepoRef:
             raise CheckpointError(f"{self}: {file} cannot be read: {why}; check its permissions") from None
 
     def read_json(self, file: str, largest: int = LARGEST_SMALL_FILE) -> dict[str, Any] | None:
-        """Return a JSON object, None if there is no such file; raise CheckpointError if it is anything else.
-
-        A file is read once, and the object is new each time.
-        """
+        """Return a JSON object, None if there is no such file; raise CheckpointError if it is anything else."""
         try:
             return self.cache.json_object(self.path(file), largest, lambda: self.read_text(file, largest))
         except ValueError as error:
@@ -240,5 +243,7 @@ def resolve(model: str, local_hub: Path | None = None, folders: bool = True) -> 
         why = "is neither a folder nor a Hub name" if folders else "is no Hub name"
         instead = "" if folders else "; only --base may name a folder"
         raise RepositoryError(f"{printable(model, 200)} {why} such as org/model or org/model@revision{instead}")
+    from hf_lineage.hub import client
+
     downloaded, commit = client.snapshot(name, revision, SMALL_FILES)
     return RepoRef(model, downloaded, commit, remote=name, renamed=client.renamed(name, commit))

@@ -1,10 +1,7 @@
-from . import adapter_repository as adapter_repository
 from .adapted import ROWS as ROWS
-from .adapter_repository import Adapters as Adapters
-from .adapter_repository import adapters_of as adapters_of
-from .adapter_repository import declared_by as declared_by
 from .adapter_repository import judge_all as judge_all
 from .adapter_repository import judge_each_on as judge_each_on
+from .adapter_repository import open_place as open_place
 from .adapters import Adapter as Adapter
 from .adapters import judge_adapter as judge_adapter
 from .adapters import judge_on as judge_on

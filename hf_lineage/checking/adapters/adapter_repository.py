@@ -1,126 +1,35 @@
-"""Several: the adapters of one repository, each judged by itself on what is declared of it.
-
-They lie in the root, in folders with a configuration of peft each, or in files without one, as diffusers and trainers
-beside it save them.
-"""
+"""The adapters of one repository, each judged by itself on what is declared of it."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hf_lineage.checking.adapters.adapters import Adapter, Found, judge_adapter, judge_on, open_adapter
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import VERDICTS, Row, attempt
-from hf_lineage.checking.source import CHECKPOINT, CONFIG, INDEX, MODULES, adapter_folders, model_folders, part_of
-from hf_lineage.checkpoint import open_file
-from hf_lineage.checkpoint.foreign import NO_WEIGHTS, SHARD, WEIGHT_FILES
-from hf_lineage.checkpoint.lora import is_lora_file, open_lora_file
+from hf_lineage.checking.source import Adapters, Place
+from hf_lineage.checkpoint.lora import open_lora_file
 from hf_lineage.claims import Claim, Claims, read_claims
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.evidence import Kind, Verdict
-from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
+from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
-MOST = 20
-"""Adapters of one repository that are judged."""
-LORA_FILE = "pytorch_lora_weights.safetensors"
-"""How diffusers calls the file with an adapter."""
-END = ".safetensors"
-MODELS = (CONFIG, INDEX, MODULES, "params.json")
-"""Files of a repository that is a model or a pipeline itself."""
-MODEL_FILES = ("model", "diffusion_pytorch_model", "consolidated", "adapter_model")
-"""Beginnings of the names of files that hold no adapter without a configuration."""
 
-
-@dataclass(frozen=True)
-class Place:
-    """Where one adapter of a repository is."""
-
-    repo: RepoRef
-    file: str = ""
-    """The file of an adapter that has no configuration."""
-
-    @property
-    def part(self) -> str:
-        """The folder or the file by which a row names it; empty for the repository itself."""
-        return self.file or self.repo.subfolder
-
-    def open(self) -> tuple[tuple[str, Found], ...]:
-        """Return what is here, each by the part that a row names; LineageError if it is damaged."""
-        if not self.file:
-            return ((self.part, open_adapter(self.repo)),)
-        loras = attempt(lambda: open_lora_file(self.repo, self.file), NothingToCompare)
-        if isinstance(loras, Verdict):
-            return ((self.part, loras),)
-        shown = replace(self.repo, name=f"{self.repo}: {printable(self.file, 200)}")
-        return tuple(
-            (f"{self.part}: {component}" if component else self.part, Adapter(shown, lora, component))
-            for component, lora in loras.items()
-        )
-
-
-@dataclass(frozen=True)
-class Adapters:
-    """The adapters of a repository that holds no model; no place where it is none of that kind."""
-
-    places: tuple[Place, ...] = ()
-    left_out: str = ""
-    """What else is there and may have any ancestry."""
-    notes: tuple[str, ...] = ()
-    """What else is there and is no adapter of its own."""
-
-
-def adapters_of(source: RepoRef | Signature) -> Adapters:
-    """Return the adapters of a repository, found by its files alone, or by the headers of files of unknown names."""
-    if isinstance(source, Signature) or any(map(source.offers, MODELS)):
-        return Adapters()
-    here = [Place(source)] if source.offers(ADAPTER_CONFIG) else []
-    folders, notes = ([], []) if source.subfolder else _folders(source, bool(here))
-    files, others = ([], []) if here else _files(source, bool(folders))
-    others += model_folders(source) if files and not source.subfolder else []  # models beside files are not looked for
-    places = [*here, *(Place(part_of(source, name)) for name in folders[:MOST]), *(Place(source, f) for f in files)]
-    unread = [*others, *(place.part for place in places[MOST:]), *folders[MOST:]] if places else []
-    shown = printable(", ".join(unread[:6]), 500) + (f" and {len(unread) - 6} more" if len(unread) > 6 else "")
-    return Adapters(tuple(places[:MOST]), shown if unread else "", tuple(notes))
-
-
-def _folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
-    """The folders with adapters, of the states of one training run the last, and what is said of the others.
-
-    Beside an adapter in the root they are its earlier states.
-    """
-    held = adapter_folders(repo)
-    states = sorted((name for name in held if CHECKPOINT.fullmatch(name)), key=lambda name: int(name.split("-")[1]))
-    last = [] if beside else states[-1:]
-    earlier = [name for name in states if name not in last]
-    notes = [f"{len(earlier)} earlier states of training, such as {earlier[-1]}, were not judged"] if earlier else []
-    deeper = sorted(name for name in repo.published if name.endswith(f"/{ADAPTER_CONFIG}") and name.count("/") > 1)
-    if deeper:
-        shown = printable(deeper[0].rpartition("/")[0], 200)
-        notes.append(f"adapters in folders of folders, such as {shown}, were not judged; --subfolder names one")
-    return [*(name for name in held if name not in states), *last], notes
-
-
-def _files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
-    """The files with adapters, and other weights that some loaders would read; none unless it is sure that some are."""
-    held = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
-    if repo.file is not None:
-        held = [name for name in held if name == repo.file]
-    likely = [
-        name for name in held if name.endswith(END) and not SHARD.fullmatch(name) and not name.startswith(MODEL_FILES)
-    ]
-    if not likely or (len(likely) < len(held) and LORA_FILE not in held and not beside):
-        return [], held if beside else []
-    files = [name for name in likely[:MOST] if name == LORA_FILE or _holds_factors(repo, name)]
-    return (files, [name for name in held if name not in files]) if files or beside else ([], [])
-
-
-def _holds_factors(repo: RepoRef, file: str) -> bool:
-    try:
-        return is_lora_file(open_file(repo, file))
-    except (CheckpointError, NothingToCompare):
-        return False
+def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
+    """Return what is at a place, each by the part that a row names; LineageError if it is damaged."""
+    if not place.file:
+        return ((place.part, open_adapter(place.repo)),)
+    loras = attempt(lambda: open_lora_file(place.repo, place.file), NothingToCompare)
+    if isinstance(loras, Verdict):
+        return ((place.part, loras),)
+    shown = replace(place.repo, name=f"{place.repo}: {printable(place.file, 200)}")
+    return tuple(
+        (f"{place.part}: {component}" if component else place.part, Adapter(shown, lora, component))
+        for component, lora in loras.items()
+    )
 
 
 def judge_all(adapters: Adapters, declared: Claims, options: Options, named: bool) -> Iterator[Row]:
@@ -134,7 +43,7 @@ def judge_all(adapters: Adapters, declared: Claims, options: Options, named: boo
     for place, own in by_place.items():
         claims = [*own, *everywhere]
         alone = len(adapters.places) == 1
-        opened = place.open() if alone else attempt(place.open, *VERDICTS)
+        opened = open_place(place) if alone else attempt(functools.partial(open_place, place), *VERDICTS)
         for part, adapter in ((place.part, opened),) if isinstance(opened, Verdict) else opened:
             for claim in claims:
                 yield replace(_judged(adapter, claim, options, alone), part=part)
@@ -153,22 +62,12 @@ def _judged(adapter: Found, claim: Claim, options: Options, alone: bool) -> Row:
 def judge_each_on(adapters: Adapters, claim: Claim, base: RepoRef | Signature, options: Options) -> Iterator[Row]:
     """Yield the row of every adapter on a base that was located before; an error of one is raised."""
     for place in adapters.places:
-        for part, adapter in place.open():
+        for part, adapter in open_place(place):
             yield replace(judge_on(adapter, claim, base, options), part=part)
     if adapters.left_out:
         yield Row(
             claim, Verdict(Kind.UNVERIFIABLE, f"other weights of the repository were not read: {adapters.left_out}")
         )
-
-
-def declared_by(adapters: Adapters, source: RepoRef) -> Claims:
-    """Return what a repository declares in its root or, where it declares nothing there, in the folders of adapters."""
-    root = read_claims(replace(source, subfolder=""))
-    if root.claims:
-        return root
-    folders = [read_claims(place.repo) for place in adapters.places if place.repo.subfolder]
-    claims = {claim.base.casefold(): claim for each in folders for claim in each.claims}
-    return replace(root, claims=tuple(claims.values()), conflicts=sum((each.conflicts for each in folders), ()))
 
 
 def _claims(place: Place, declared: Claims) -> Sequence[Claim]:

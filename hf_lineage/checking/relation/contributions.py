@@ -12,7 +12,7 @@ from dataclasses import replace
 from hf_lineage.architecture.registry import PATHS
 from hf_lineage.checking.results import MERGE, Row
 from hf_lineage.checking.source import FromWeights, OpenedModel
-from hf_lineage.claims import Claim, MergeRecipe, merge_recipe
+from hf_lineage.claims import MergeRecipe, merge_recipe
 from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.derivation import MOST_LEFT, Parent, Readers, Share, Shares, shares_of
 from hf_lineage.hub import RepoRef
@@ -20,11 +20,6 @@ from hf_lineage.hub import RepoRef
 MOST = 16
 """Parents of one merge whose shares are measured: more of them cannot be told apart."""
 NOT_COMPARED = "the weights were compared along no path that other parents were compared along"
-
-
-def is_merge(claims: Sequence[Claim]) -> bool:
-    """Return whether these are the claims of a merge of several parents."""
-    return sum(claim.relation == MERGE and not claim.problem for claim in claims) > 1
 
 
 def with_shares(source: RepoRef, rows: Sequence[Row], model: OpenedModel | Verdict) -> tuple[Row, ...]:

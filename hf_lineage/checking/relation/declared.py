@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from hf_lineage.checking.source import FromWeights, OpenedModel
+from hf_lineage.checking.results import MERGE
+from hf_lineage.checking.source import FromWeights, OpenedModel, adapter_beside
 from hf_lineage.checkpoint.foreign import WEIGHT_FILES
-from hf_lineage.checkpoint.lora import adapter_beside
 from hf_lineage.claims import CARD, MERGE_CONFIG, RELATIONS, Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Verdict
@@ -31,6 +31,11 @@ def relation_notes(
         for relation in dict.fromkeys(claim.relation for claim in declared)
         for contradiction in _contradictions(str(relation), declared, repo, model)
     )
+
+
+def is_merge(claims: Iterable[Claim]) -> bool:
+    """Return whether these are the claims of a merge of several parents."""
+    return sum(claim.relation == MERGE and not claim.problem for claim in claims) > 1
 
 
 def parts_notes(claims: Sequence[Claim], parts: Mapping[RepoRef, OpenedModel | Verdict]) -> tuple[str, ...]:

@@ -10,9 +10,17 @@ import numpy as np
 from hf_lineage.checking.adapters import judge_adapter, open_adapter
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import VERDICTS, Row, attempt, base_of, judge_pair
-from hf_lineage.checking.source import FromWeights, Opened, described, open_model, opened, with_adapter_of
+from hf_lineage.checking.source import (
+    FromWeights,
+    Opened,
+    adapter_beside,
+    described,
+    open_model,
+    opened,
+    with_adapter_of,
+)
 from hf_lineage.checkpoint import single
-from hf_lineage.checkpoint.lora import STARTS, WEIGHTS, Adapted, adapter_beside
+from hf_lineage.checkpoint.lora import STARTS, WEIGHTS, Adapted
 from hf_lineage.claims import Claim
 from hf_lineage.errors import CheckpointError, NothingToCompare, OptionError, printable
 from hf_lineage.evidence import Verdict

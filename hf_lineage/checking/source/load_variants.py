@@ -9,7 +9,7 @@ from typing import Any
 from hf_lineage.architecture import is_transposed
 from hf_lineage.architecture.registry import LISTED, Choice
 from hf_lineage.checking.source.opening import Opened, bound, described, opened
-from hf_lineage.checkpoint.lora import adapted, adapter_base, adapter_beside
+from hf_lineage.checking.source.submodels import adapter_beside
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef, resolve
 
@@ -35,6 +35,8 @@ def with_adapter(plain: Opened, choice: Choice = LISTED) -> tuple[Variant, ...]:
     on_top = Variant("with the adapter on top of the weights", _adapted(repo, plain))
     if repo.remote is None:
         return (on_top,)
+    from hf_lineage.checkpoint.lora import adapter_base
+
     named = adapter_base(repo)
     how = f"with the adapter on top of {printable(str(named), 200)}, as by its name on the Hub"
     return on_top, Variant(how, _elsewhere(repo, named, choice))
@@ -79,6 +81,8 @@ def with_adapter_of(repo: RepoRef, plain: Opened, starts: Collection[str] = ()) 
 
     `starts` are the initialisations that may be computed again from every matrix that is read, which takes long.
     """
+    from hf_lineage.checkpoint.lora import adapted
+
     layout = plain.layout
     slots = [slot for matrices in layout.everything for slot in matrices.slots.values()]
     orientation = {name: is_transposed(layout.factorization, slot) for slot in slots for name in slot.tensors}

@@ -17,13 +17,12 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
 from hf_lineage.checking.source.load_variants import Variant, with_adapter, without_transforms
 from hf_lineage.checking.source.opening import Described, Opened, bound, described, opened
-from hf_lineage.checkpoint import RemoteCheckpoint
-from hf_lineage.checkpoint.lora import adapter_beside
+from hf_lineage.checking.source.submodels import adapter_beside
 from hf_lineage.claims import Licence, stated
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature, Spec, some_layers
-from hf_lineage.signature.sources import CACHE, FILE, WEIGHTS, Model, Origin, cache, published
+from hf_lineage.signature.sources import CACHE, FILE, WEIGHTS, Origin, cache
 
 Rows = Mapping[str, Mapping[int, int]]  # by path, the numbers of the layers that have it, each with its width
 
@@ -116,7 +115,7 @@ class FromWeights(OpenedModel):
     def downloads(self) -> Downloads | None:
         """Return what was downloaded so far; None for a model on this machine."""
         checkpoint = self.opened.checkpoint
-        if not isinstance(checkpoint, RemoteCheckpoint):
+        if not checkpoint.remote:
             return None
         stored = sum(part.size for part in checkpoint.stored.values())
         return Downloads(checkpoint.requests, checkpoint.bytes_read, stored)
@@ -190,6 +189,10 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
 
 def _base(model: Described, options: Options) -> OpenedModel:
     """A base: a trusted published signature stands for its weights where there is one by the recipe."""
+    if model.repo.remote is None:
+        return FromWeights.of(opened(model), options)
+    from hf_lineage.signature.sources import Model, published
+
     subject = Model(model.repo, model.architecture, model.factorization, None, options)
     try:
         headers = opened(model)
@@ -200,7 +203,7 @@ def _base(model: Described, options: Options) -> OpenedModel:
         signature, origin = trusted
         return FromSignature.of(signature, model.repo, origin)
     from_weights = FromWeights.of(headers, options)
-    if options.recompute or not isinstance(headers.checkpoint, RemoteCheckpoint):
+    if options.recompute or not headers.checkpoint.remote:
         return from_weights
     trusted = published.find(replace(subject, layout=headers.layout), options)
     if trusted is None and options.published:

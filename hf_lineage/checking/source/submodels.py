@@ -26,6 +26,7 @@ FOLDER = re.compile(r"(?!\.)[\w.+-]{1,100}(/(?!\.)[\w.+-]{1,100}){0,3}")
 Source = TypeVar("Source", RepoRef, RepoRef | Signature)
 MAIN = ("unet", "transformer", "prior")
 """Where a pipeline has the model that makes the picture."""
+ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 MOST = 20
 """Parts of one repository that are judged."""
 
@@ -75,6 +76,14 @@ def parts_of(repo: RepoRef | Signature) -> Parts:
         return Parts(())
     layouts = (_modules, _pipeline, _checkpoints, _folders)
     return next((parts for layout in layouts if (parts := layout(repo))), Parts(()))
+
+
+def adapter_beside(repo: RepoRef) -> bool:
+    """Return whether an adapter lies beside the weights, which a loader with peft would apply.
+
+    A configuration without the weights of an adapter makes peft fail, so that it changes nothing.
+    """
+    return repo.offers(ADAPTER_CONFIG) and any(map(repo.offers, ADAPTER_WEIGHTS))
 
 
 def counterpart(base: RepoRef | Signature, subfolder: str) -> RepoRef | Signature:

@@ -12,6 +12,10 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 CAST = frozenset({"F8_E4M3", "F8_E5M2"})
 """Eight bits, without scales; where `config.json` names a quantization, its format reads them."""
+ENDS = (".weight", ".bias")
+"""How the names of tensors end that no format packs with others."""
+SETTINGS = ("quantization_config", "compression_config", "quantization")
+"""Keys of `config.json` that say how tensors are stored."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,11 @@ class Plain:
             name: TensorInfo(tensor.shape, (name,), refusal="" if tensor.dtype in FLOATS | CAST else _refusal(tensor))
             for name, tensor in stored.items()
         }
+
+    def alone(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> bool:
+        """Return whether no other format can have stored these tensors, by their names and `config.json`."""
+        plain = all(tensor.dtype in FLOATS and name.endswith(ENDS) for name, tensor in stored.items())
+        return plain and not any(map(config.get, SETTINGS))
 
 
 def _refusal(tensor: StoredTensor) -> str:

@@ -10,7 +10,6 @@ from .merged import WEIGHTS as WEIGHTS
 from .merged import Adapted as Adapted
 from .merged import adapted as adapted
 from .merged import adapter_base as adapter_base
-from .merged import adapter_beside as adapter_beside
 from .module_names import ModuleNames as ModuleNames
 from .vectors import Vectors as Vectors
 from .vectors import open_vectors as open_vectors

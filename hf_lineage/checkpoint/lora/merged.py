@@ -22,7 +22,7 @@ from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 if TYPE_CHECKING:
     from hf_lineage.checkpoint.memory import Memory
 
-WEIGHTS, PICKLED = "adapter_model.safetensors", "adapter_model.bin"
+WEIGHTS = "adapter_model.safetensors"
 FREE = frozenset(
     {"auto_mapping", "base_model_name_or_path", "fan_in_fan_out", "inference_mode", "lora_alpha", "lora_dropout"}
     | {"megatron_core", "peft_type", "peft_version", "qalora_group_size", "r", "revision", "target_modules"}
@@ -128,14 +128,6 @@ def _start(kind: str, matrix: NDArray[np.float32], rank: int, scale: float) -> N
     _, vectors = np.linalg.eigh(wide @ wide.T if len(wide) <= wide.shape[1] else wide.T @ wide)
     largest = vectors[:, ::-1][:, :rank]
     return single(largest @ (largest.T @ wide) if len(wide) <= wide.shape[1] else (wide @ largest) @ largest.T)
-
-
-def adapter_beside(repo: RepoRef) -> bool:
-    """Return whether an adapter lies beside the weights, which a loader with peft would apply.
-
-    A configuration without the weights of an adapter makes peft fail, so that it changes nothing.
-    """
-    return repo.offers(ADAPTER_CONFIG) and any(map(repo.offers, (WEIGHTS, PICKLED)))
 
 
 def adapter_base(repo: RepoRef) -> Any:

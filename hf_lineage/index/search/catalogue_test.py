@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from hf_lineage.checking import Options
-from hf_lineage.checking.adapters import Adapter, Adapters, judge_on
+from hf_lineage.checking.adapters import Adapter, judge_on, open_place
 from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt
+from hf_lineage.checking.source import Adapters
 from hf_lineage.claims import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence import Kind, Verdict
@@ -101,7 +102,7 @@ def identify_adapters(
     results = []
     for place in adapters.places:
         declared = declared_in([place.repo, source])
-        for part, one in place.open():
+        for part, one in open_place(place):
             if not isinstance(one, Adapter):
                 reason = one.reason if isinstance(one, Verdict) else "it adds no product of matrices that can be tested"
                 results.append(AdapterBases(source.name, source.commit, part, reason, of=len(known)))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage.checkpoint.formats import tensors_of
+from hf_lineage.checkpoint.formats.table import tensors_of
 from hf_lineage.checkpoint.formats.undecoded import BY_END, BY_METHOD, UNDECODED
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.errors import NothingToCompare

@@ -7,7 +7,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from hf_lineage.checkpoint.lora.merged import WEIGHTS, adapted, adapter_base, adapter_beside
+from hf_lineage.checking.source.submodels import adapter_beside
+from hf_lineage.checkpoint.lora.merged import WEIGHTS, adapted, adapter_base
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import resolve

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, compare
-from hf_lineage.checkpoint import formats
+from hf_lineage.checkpoint.formats import table
 from hf_lineage.checkpoint.tensor import TensorInfo
 from tests.models import WEIGHTS, edit_json, tiny_llama
 
@@ -72,7 +72,7 @@ def test_without_the_format_the_refusal_names_the_number_formats(models):
 
 
 def test_a_format_that_is_added_to_the_table_is_decoded_and_compared(models, monkeypatch):
-    monkeypatch.setattr(formats, "FORMATS", [Bytes(), *formats.FORMATS])
+    monkeypatch.setattr(table, "FORMATS", [Bytes(), *table.FORMATS])
     outcome = verdict(*models)
     assert outcome.name == "RELATED"
     assert 0.999 < outcome.evidence["mlp"].comparison.score < 1

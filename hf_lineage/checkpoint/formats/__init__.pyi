@@ -1,0 +1,3 @@
+from .plain import PLAIN as PLAIN
+from .table import first_read as first_read
+from .table import tensors_of as tensors_of
