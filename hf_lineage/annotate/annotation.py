@@ -16,7 +16,7 @@ from hf_lineage.claims import CARD, card
 from hf_lineage.errors import CardError, LineageError, OptionError, printable
 from hf_lineage.files import is_folder, link_on_the_way, make_folder, write_atomically
 from hf_lineage.hub import SAME, RepoRef, client, commits, hub_name
-from hf_lineage.report.formats import digests
+from hf_lineage.report.formats import pinned
 from hf_lineage.report.record import record
 
 FILES = (record.FILE, CARD)
@@ -111,7 +111,7 @@ def annotate(
     if repair:
         _refuse_repair(repair, names.get(model, model), names)
         card.with_base(text, repair.base, repair.relation)
-    report = digests.pinned(check_source(model, source, bases, options))
+    report = pinned(check_source(model, source, bases, options))
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name one with --base")
     offline.refuse_to_forget(old, report)

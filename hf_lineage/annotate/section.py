@@ -77,7 +77,7 @@ def _shares(claim: RecordedClaim) -> Iterator[tuple[str, ...]]:
         yield (
             claim.base,
             path,
-            merge.outcome(parent.is_base, share.share, share).rstrip(","),
+            merge.describe_share(parent.is_base, share.share, share).rstrip(","),
             "base" if parent.is_base else recipe,
         )
 

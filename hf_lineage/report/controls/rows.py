@@ -16,6 +16,7 @@ from hf_lineage.checking.source import named
 from hf_lineage.claims import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Evidence, Kind, Verdict
+from hf_lineage.report.findings import state_outcome
 from hf_lineage.report.words import COLUMNS as COLUMNS_OF_CLAIMS
 from hf_lineage.report.words import command as of_row
 from hf_lineage.report.words import wording, written
@@ -70,7 +71,7 @@ def cells(line: Line) -> Iterator[tuple[str, ...]]:
 def outcome(line: Line) -> str:
     """Return what is said of a model, or would have been said of a control, in one sentence."""
     base = printable(line.row.claim.base, 200)
-    words = wording.outcome(line.row).removeprefix(f"{wording.about(line.row)} is ")
+    words = state_outcome(line.row).removeprefix(f"{wording.about(line.row)} is ")
     if line.role is Role.PAIR:
         return f"{line.name} and {base}: {words}"
     return f"{line.name}, had it been claimed to come from {base}: {words}"

@@ -7,39 +7,63 @@ from typing import Any
 
 import numpy as np
 
+from hf_lineage.checking import Report
 from hf_lineage.checking.adapters import ROWS
+from hf_lineage.checking.results import Row
 from hf_lineage.evidence import named
 from hf_lineage.evidence.adapters import Trace, least_effect
+from hf_lineage.report.findings.finding import Finding, Table
+from hf_lineage.report.words import wording
 
 COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
 NUMERIC = (2, 3, 4)
 """The columns of figures."""
+MEANING = (
+    "If the adapter belonged to an independent model, permuting the rows of what it adds would change nothing. z tells "
+    "how far the rows as they are lie above the permuted ones, in standard deviations; p how often these reach as far"
+)
 
 
-def cells(trace: Trace) -> Iterator[tuple[str, ...]]:
-    """Yield a line for each projection: what is permuted, in how many layers, z and its own p."""
+def describe(report: Report, row: Row) -> Finding | None:
+    """Return what the adapter shows of its base; None where none was tested."""
+    trace = row.verdict.trace
+    if trace is None:
+        return None
+    columns = _layer_columns(trace)
+    tables = (
+        Table("by projection", COLUMNS, tuple(_cells(trace)), NUMERIC),
+        Table("projections by layer", columns, tuple(_layer_cells(trace)), tuple(range(len(columns)))),
+    )
+    values = _values(trace, report.options.alpha)
+    return Finding(
+        "Adapter", wording.about(row), tuple(_sentences(trace, row.layers)), (MEANING,), tables, values=values
+    )
+
+
+def _cells(trace: Trace) -> Iterator[tuple[str, ...]]:
+    """A line for each projection: what is permuted, in how many layers, z and its own p."""
     for role in trace.by_role:
         count = len(set(_layers(trace, role)))
-        yield role, permuted(role), str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
+        yield role, ROWS[role], str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
 
 
-def layer_columns(trace: Trace) -> tuple[str, ...]:
-    """Return the head of the table of layers."""
+def _layer_columns(trace: Trace) -> tuple[str, ...]:
+    """The head of the table of layers."""
     return ("Layer", *(f"z of {role}" for role in trace.by_role))
 
 
-def layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
-    """Yield a line for each layer with z of each projection, a dash where it has none; of experts the mean."""
+def _layer_cells(trace: Trace) -> Iterator[tuple[str, ...]]:
+    """A line for each layer with z of each projection, a dash where it has none; of experts the mean."""
     by_place: dict[tuple[int, str], list[float]] = {}
     for role, layer, z in zip(trace.roles, trace.layers, trace.z_of_blocks, strict=True):
         by_place.setdefault((layer, role), []).append(float(z))
     for layer in sorted(set(trace.layers)):
-        shown = (by_place.get((layer, role)) for role in trace.by_role)
-        yield str(layer), *("-" if zs is None else f"{np.mean(zs):.1f}" for zs in shown)
+        each = (by_place.get((layer, role)) for role in trace.by_role)
+        yield str(layer), *("-" if zs is None else f"{np.mean(zs):.1f}" for zs in each)
 
 
-def sentences(trace: Trace, layers: int | None) -> Iterator[str]:
-    """Yield how the adapter was tested, in how many layers, and how large what it adds is."""
+def _sentences(trace: Trace, layers: int | None) -> Iterator[str]:
+    """How the adapter was tested, in how many layers, and how large what it adds is."""
     each = ", ".join(f"{role} z {trace.z_of(role):.1f} (p {trace.p_of(role):.3g})" for role in trace.by_role)
     several = ", the largest of all statistics and their sum under the same permutations"
     count = f"{trace.permutations} permutations{several if len(trace.by_role) > 1 else ''}"
@@ -53,8 +77,8 @@ def sentences(trace: Trace, layers: int | None) -> Iterator[str]:
     yield f"what the adapter adds is {float(np.mean(trace.sizes)):.2g} times as large as the weights"
 
 
-def values(trace: Trace, alpha: float) -> dict[str, Any]:
-    """Return what was measured as plain values."""
+def _values(trace: Trace, alpha: float) -> dict[str, Any]:
+    """What was measured."""
     return {
         "p_value": trace.p_value,
         "power": trace.power(alpha),
@@ -67,16 +91,11 @@ def values(trace: Trace, alpha: float) -> dict[str, Any]:
     }
 
 
-def permuted(role: str) -> str:
-    """Return what the rows of a projection are."""
-    return ROWS[role]
-
-
 def _projection(trace: Trace, role: str) -> dict[str, Any]:
     rows = [number for number, other in enumerate(trace.roles) if other == role]
     return {
         "projection": role,
-        "permuted": permuted(role),
+        "permuted": ROWS[role],
         "z": trace.z_of(role),
         "p_value": trace.p_of(role),
         "layers": [

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind
-from hf_lineage.report.words import numbers
+from hf_lineage.report.findings.finding import Finding
+from hf_lineage.report.words import numbers, wording
 
 
-def sentences(row: Row, evidence_of: str | None = None) -> Iterator[str]:
-    """Yield which layers come from the base that was compared; nothing if the two are not RELATED, or nobody knows.
+def describe(_report: Report, row: Row) -> Finding | None:
+    """Return which layers come from the base that was compared; None if the two are not RELATED, or nobody knows."""
+    details = tuple(_sentences(row, None if row.verdict.by_units else row.verdict.decisive))
+    return Finding("Descent", wording.about(row), details=details, in_verdict=True) if details else None
 
-    `evidence_of` is the path that decided; None where the hidden units decide.
-    """
+
+def _sentences(row: Row, evidence_of: str | None) -> Iterator[str]:
+    """Which layers come from the base; `evidence_of` is the path that decided, None where the hidden units decide."""
     if not row.verdict.is_related or row.verdict.trace:
         return
     from_it = printable(row.compared, 200) if row.verdict.kind is Kind.INDIRECT else "it"
@@ -30,13 +35,13 @@ def sentences(row: Row, evidence_of: str | None = None) -> Iterator[str]:
     depth = row.layers if evidence.analyses > 1 and row.layers else evidence.read
     yield _counted(_inherited(evidence.layers[1], evidence.inherited.layers), evidence.read, depth, from_it)
     for layers in numbers.came_from(evidence):
-        yield f"Counted in the model, then in the base: {layers}."
+        yield f"Counted in the model, then in the base: {layers}"
 
 
-def in_words(layers: Sequence[int]) -> str:
+def list_layers(layers: Sequence[int]) -> str:
     """Return ascending numbers of layers as people say them.
 
-    >>> in_words([3]), in_words([1, 4]), in_words([0, 1, 2, 5, 7, 8])
+    >>> list_layers([3]), list_layers([1, 4]), list_layers([0, 1, 2, 5, 7, 8])
     ('layer 3', 'layers 1 and 4', 'layers 0 to 2, 5, 7 and 8')
     """
     among = set(layers)
@@ -59,12 +64,12 @@ def _counted(inherited: Sequence[int], read: int, depth: int, from_it: str) -> s
     count, rest = len(inherited), read - len(inherited)
     of_read = "" if read == depth else f" that were read, of {depth},"
     if count == 0:
-        return f"None of the {read} layers{of_read} comes from {from_it} by more than half."
+        return f"None of the {read} layers{of_read} comes from {from_it} by more than half"
     verb = "comes" if count == 1 else "come"
     if rest == 0:
-        return f"{f'All {read} layers' if read > 1 else 'The only layer'}{of_read} {verb} from {from_it}."
+        return f"{f'All {read} layers' if read > 1 else 'The only layer'}{of_read} {verb} from {from_it}"
     if of_read:
-        return f"Of the {read} layers{of_read} {in_words(inherited)} {verb} from {from_it}."
+        return f"Of the {read} layers{of_read} {list_layers(inherited)} {verb} from {from_it}"
     others = "the other one does not" if rest == 1 else f"the other {rest} do not"
-    words = in_words(inherited)
-    return f"{words[0].upper()}{words[1:]} of {depth} {verb} from {from_it}; {others}."
+    words = list_layers(inherited)
+    return f"{words[0].upper()}{words[1:]} of {depth} {verb} from {from_it}; {others}"

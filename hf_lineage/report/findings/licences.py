@@ -12,47 +12,39 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
+from hf_lineage.report.findings.finding import Finding
 
+TITLE = "Licence"
 DIFFER = "; the two differ, read both: this is a note and no legal advice"
+UNSTATED = "none stated"
+"""What is said of a card that states no licence; that is no licence called none."""
 
 
-def of_pair(report: Report, row: Row) -> tuple[str, str] | None:
-    """Return the licences of a model and of a verified base as they are shown; None where neither card states one."""
-    if not row.verdict.verified or (report.licence is None and row.licence is None):
+def describe_base(report: Report, row: Row) -> Finding | None:
+    """Return what the two cards state; in words once for each verified base, however many parts of it are compared."""
+    sentences = tuple(_sentences(report, row))
+    if row.licence is None and not sentences:
         return None
-    return shown(report.licence), shown(row.licence)
+    return Finding(TITLE, printable(row.claim.base, 200), sentences, values=_values(row.licence))
 
 
-def differ(report: Report, row: Row) -> bool:
-    """Return whether both cards state a licence, and not the same."""
-    if report.licence is None or row.licence is None or not row.verdict.verified:
-        return False
-    return report.licence.differs(row.licence)
+def describe_model(report: Report) -> Finding | None:
+    """Return what the card of the model states, for machines; None where it states nothing."""
+    return Finding(TITLE, values=_values(report.licence)) if report.licence else None
 
 
-def sentences(report: Report, row: Row) -> Iterator[str]:
-    """Yield what the two cards state, once for each base however many parts of it are compared."""
-    alike = (one for one in report.rows if one.verdict.verified and one.claim.base == row.claim.base)
-    if next(alike, None) is row and (pair := of_pair(report, row)):
-        base, end = printable(row.claim.base, 200), DIFFER if differ(report, row) else ""
-        stated = f"the cards state it: {pair[0]} for the model, {pair[1]} for the base"
-        yield f"{base}: licence as {f'both cards state it: {pair[0]}' if pair[0] == pair[1] else stated}{end}"
+def _sentences(report: Report, row: Row) -> Iterator[str]:
+    verified = (one for one in report.rows if one.verdict.verified and one.claim.base == row.claim.base)
+    if next(verified, None) is not row or (report.licence is None and row.licence is None):
+        return
+    model, base = str(report.licence or UNSTATED), str(row.licence or UNSTATED)
+    end = DIFFER if report.licence and row.licence and report.licence.differs(row.licence) else ""
+    stated = f"the cards state it: {model} for the model, {base} for the base"
+    yield f"licence as {f'both cards state it: {model}' if model == base else stated}{end}"
 
 
-def facts(report: Report, row: Row) -> Iterator[tuple[str, str]]:
-    """Yield the same as pairs of a name and a value, for a list."""
-    if pair := of_pair(report, row):
-        yield "Licence of the model, by its card", pair[0]
-        yield "Licence of the base, by its card", f"{pair[1]}{DIFFER if differ(report, row) else ''}"
-
-
-def values(licence: Licence | None) -> dict[str, Any] | None:
-    """Return a licence for machines, under the keys of a card."""
+def _values(licence: Licence | None) -> dict[str, Any] | None:
+    """A licence under the keys of a card."""
     if licence is None:
         return None
     return {"license": licence.identifier or None, "name": licence.name or None, "link": licence.link or None}
-
-
-def shown(licence: Licence | None) -> str:
-    """Return a licence as a card states it; that none is stated is no licence called none."""
-    return "none stated" if licence is None else str(licence)

@@ -1,15 +1,18 @@
-"""What every parent gave to a merge: in words, as plain values and as bars, beside what the merge declares."""
+"""What every parent gave to a merge, beside what the merge declares; also as a record beside a model card holds it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
+import msgspec
+
+from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import spans
 from hf_lineage.evidence.derivation import MOST_LEFT, WIDEST, Parent, Share
-from hf_lineage.report.page import Markup, identifier, tag
+from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
 
 NO_PROBABILITY = (
     "A score tells how alike two models are: the scores of the parents of a merge are neither shares nor probabilities"
@@ -19,39 +22,13 @@ CAPTION = (
     "the 99 % interval. A share is a figure beside the verdict and changes none: models of one family are RELATED "
     "whether or not one was merged into the other."
 )
+COLUMNS = ("Parent", "Path", "Share", "Recipe")
 UNLIKE = 0.1
 """How far the shares of the layers must be apart to be named one by one."""
 MOST_SPANS = 8
 """Groups of layers that are named."""
-WIDTH, HEIGHT = 200, 16
-
-
-def sentences(row: Row) -> Iterator[str]:
-    """Yield what one parent gave, a sentence for each path; nothing for a row that is no parent of a merge."""
-    parent = row.parent
-    if parent is None:
-        return
-    start = f"{printable(row.claim.base, 200)}: "
-    if parent.reason:
-        yield f"{start}its share of the merge cannot be told: {printable(parent.reason, 500)}"
-    for path, share in parent.shares.items():
-        gave = outcome(parent.is_base, share.value, share)
-        yield f"{start}gave {gave} of the merge along {path}{declared(parent, path)}{_by_layer(share)}"
-
-
-def remarks(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield what concerns all parents: what a score is not, and what none of them explains."""
-    parents = [row.parent for row in rows if row.parent]
-    if not parents:
-        return
-    yield NO_PROBABILITY
-    left = {path: remainder for parent in parents for path, remainder in parent.remainders.items()}
-    if far := {path: remainder for path, remainder in left.items() if remainder > MOST_LEFT}:
-        sizes = ", ".join(f"{remainder:.2f} times along {path}" for path, remainder in far.items())
-        yield (
-            f"What no combination of the parents explains is, beside the distance between them, {sizes}: a method that "
-            "drops or trims differences, training after the merge, or a parent that is not declared"
-        )
+IN_SHARES = 2
+"""Decimals of a share in a record: units are drawn, and one per cent is about what the draw leaves open."""
 
 
 class Interval(Protocol):
@@ -70,7 +47,55 @@ class Interval(Protocol):
         """Whether it is told from none."""
 
 
-def outcome(is_base: bool, value: float, share: Interval) -> str:
+class RecordedShare(msgspec.Struct, frozen=True):
+    """What a parent gave to a merge along one path, in hundredths."""
+
+    share: float
+    low: float
+    high: float
+    detected: bool
+    declared: float | None
+
+
+class RecordedParent(msgspec.Struct, frozen=True):
+    """What a parent gave to a merge, by path, or why that is not known."""
+
+    method: str | None
+    is_base: bool
+    reason: str
+    shares: dict[str, RecordedShare]
+
+
+def describe_parent(_report: Report, row: Row) -> Finding | None:
+    """Return what one parent gave, a sentence for each path; None for a row that is no parent of a merge."""
+    if row.parent is None:
+        return None
+    base = printable(row.claim.base, 200)
+    return Finding(
+        "Share of the merge", base, tuple(_sentences(row.parent)), values=_values(row.parent), decimals=IN_SHARES
+    )
+
+
+def describe_merge(report: Report) -> Finding | None:
+    """Return the shares of all parents side by side, and what concerns them all; None if there is no merge."""
+    parents = [(row.claim.base, row.parent) for row in report.rows if row.parent]
+    if not parents:
+        return None
+    lines = tuple(line for base, parent in parents for line in _lines(base, parent))
+    bars = (
+        Bar(f"{printable(base, 200)}, {path}", share.value, share.low, share.high, share.clear)
+        for base, parent in parents
+        for path, share in parent.shares.items()
+    )
+    return Finding(
+        "Shares of the merge",
+        sentences=(NO_PROBABILITY, *_unexplained([parent for _, parent in parents])),
+        tables=(Table("shares of the merge", COLUMNS, lines),),
+        picture=Bars(tuple(bars), CAPTION),
+    )
+
+
+def describe_share(is_base: bool, value: float, share: Interval) -> str:
     """Return in words what one parent gave along one path."""
     between = f"{figure(share.low)} to {figure(share.high)}"
     if is_base:
@@ -78,15 +103,6 @@ def outcome(is_base: bool, value: float, share: Interval) -> str:
     if share.high - share.low > 2 * WIDEST:
         return f"a share that cannot be told from those of the others, between {between},"
     return f"{figure(value)} ({between})" if share.detected else f"no detectable share ({between})"
-
-
-def declared(parent: Parent, path: str) -> str:
-    """Return what the recipe says of a parent, as words that follow its share; empty if there is none."""
-    if parent.is_base:
-        return f"; the recipe ({parent.method}) takes differences from it"
-    if path not in parent.declared:
-        return f"; the recipe ({parent.method}) gives no weight" if parent.method else ""
-    return f"; {figure(parent.declared[path])} by its recipe ({parent.method})"
 
 
 def figure(value: float) -> str:
@@ -97,6 +113,34 @@ def figure(value: float) -> str:
     """
     shown = f"{value:.2f}"
     return shown.removeprefix("-") if float(shown) == 0 else shown
+
+
+def _sentences(parent: Parent) -> Iterator[str]:
+    if parent.reason:
+        yield f"its share of the merge cannot be told: {printable(parent.reason, 500)}"
+    for path, share in parent.shares.items():
+        gave = describe_share(parent.is_base, share.value, share)
+        yield f"gave {gave} of the merge along {path}{_declared(parent, path)}{_by_layer(share)}"
+
+
+def _unexplained(parents: list[Parent]) -> Iterator[str]:
+    """What none of the parents explains, where that is much."""
+    left = {path: remainder for parent in parents for path, remainder in parent.remainders.items()}
+    if far := {path: remainder for path, remainder in left.items() if remainder > MOST_LEFT}:
+        sizes = ", ".join(f"{remainder:.2f} times along {path}" for path, remainder in far.items())
+        yield (
+            f"What no combination of the parents explains is, beside the distance between them, {sizes}: a method that "
+            "drops or trims differences, training after the merge, or a parent that is not declared"
+        )
+
+
+def _declared(parent: Parent, path: str) -> str:
+    """What the recipe says of a parent, as words that follow its share; empty if there is none."""
+    if parent.is_base:
+        return f"; the recipe ({parent.method}) takes differences from it"
+    if path not in parent.declared:
+        return f"; the recipe ({parent.method}) gives no weight" if parent.method else ""
+    return f"; {figure(parent.declared[path])} by its recipe ({parent.method})"
 
 
 def _by_layer(share: Share) -> str:
@@ -112,8 +156,16 @@ def _by_layer(share: Share) -> str:
     return "; by layer " + ", ".join(f"{value} in {spans(numbers)}" for value, numbers in groups.items())
 
 
-def values(parent: Parent) -> dict[str, Any]:
-    """Return what is declared and measured of one parent as plain values."""
+def _lines(base: str, parent: Parent) -> Iterator[tuple[str, ...]]:
+    if not parent.shares:
+        yield printable(base, 200), "–", printable(parent.reason, 500), ""
+    for path, share in parent.shares.items():
+        recipe = figure(parent.declared[path]) if path in parent.declared else "base" if parent.is_base else "–"
+        yield printable(base, 200), path, describe_share(parent.is_base, share.value, share).rstrip(","), recipe
+
+
+def _values(parent: Parent) -> dict[str, Any]:
+    """What is declared and measured of one parent."""
     return {
         "method": parent.method or None,
         "is_base": parent.is_base,
@@ -133,50 +185,3 @@ def values(parent: Parent) -> dict[str, Any]:
             for path, share in parent.shares.items()
         },
     }
-
-
-def section(rows: Sequence[Row]) -> Markup:
-    """Return the part of a page with a bar for every parent; nothing if there is no merge."""
-    parents = [(row, parent) for row in rows if (parent := row.parent)]
-    if not parents:
-        return Markup("")
-    lines = (
-        tag("tr", tag("th", identifier(row.claim.base), scope="row"), *map(_cell, _cells(parent, path, share)))
-        for row, parent in parents
-        for path, share in (parent.shares or dict.fromkeys(("–",))).items()
-    )
-    head = tag("tr", *(tag("th", name, scope="col") for name in ("Parent", "Path", "Share", "As a bar", "Recipe")))
-    table = tag(
-        "table",
-        tag("caption", "shares of the merge", class_="hidden"),
-        tag("thead", head),
-        tag("tbody", *lines),
-        class_="narrow",
-    )
-    scroll = tag("div", table, class_="scroll", role="region", aria_label="shares of the merge", tabindex=0)
-    explained = (tag("p", f"{sentence}.", class_="exact") for sentence in remarks(rows))
-    return tag("section", tag("h2", "Shares of the merge"), scroll, tag("p", CAPTION, class_="muted"), *explained)
-
-
-def _cells(parent: Parent, path: str, share: Share | None) -> tuple[object, ...]:
-    if share is None:
-        return path, parent.reason, "", ""
-    recipe = figure(parent.declared[path]) if path in parent.declared else "base" if parent.is_base else "–"
-    return path, outcome(parent.is_base, share.value, share).rstrip(","), _bar(share), recipe
-
-
-def _cell(content: object) -> Markup:
-    return tag("td", content)
-
-
-def _bar(share: Share) -> Markup:
-    """A bar from nothing to the share, on a scale that reaches from nothing to the whole, and its interval."""
-    start, end, low, high = (WIDTH * min(max(value, 0.0), 1.0) for value in (0.0, share.value, share.low, share.high))
-    return tag(
-        "svg",
-        tag("rect", x=0, y=0, width=WIDTH, height=HEIGHT, class_="track"),
-        tag("rect", x=start, y=0, width=end - start, height=HEIGHT, class_="share") if share.clear else "",
-        tag("path", d=f"M{low:g} {HEIGHT / 2:g}H{max(high, low + 0.5):g}", class_="line"),
-        **{"class": "small", "viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "img"},
-        aria_label=f"{figure(share.value)} ({figure(share.low)} to {figure(share.high)})",
-    )

@@ -1,26 +1,30 @@
-"""Relation: how a model was made from its base, as the weights show it, in words and as values."""
+"""Relation: how a model was made from its base, as the weights show it, beside the relation that it declares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
+from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind
 from hf_lineage.evidence.derivation import Derivation
+from hf_lineage.report.findings.finding import Finding
+from hf_lineage.report.words import wording
 
 
-def seen(row: Row, about: str) -> Iterator[str]:
-    """Yield how a model was made, beside the relation that it declares; `about` names the base."""
-    if row.derivation:
-        where = "in the layers that are inherited, " if row.verdict.kind is Kind.IN_PART else ""
-        declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
-        yield f"{about}: relation seen: {where}{row.derivation.words}{declared}"
+def describe(_report: Report, row: Row) -> Finding | None:
+    """Return how a model was made from its base; None where that was not measured."""
+    if row.derivation is None:
+        return None
+    where = "in the layers that are inherited, " if row.verdict.kind is Kind.IN_PART else ""
+    declared = f"; declared: {printable(row.claim.relation, 40)}" if row.claim.relation else ""
+    seen = f"relation seen: {where}{row.derivation.words}{declared}"
+    return Finding("Relation", wording.about(row), (seen,), values=_values(row.derivation))
 
 
-def values(derivation: Derivation) -> dict[str, Any]:
-    """Return the same for machines; what was not found is null."""
+def _values(derivation: Derivation) -> dict[str, Any]:
+    """The same for machines; what was not found is null."""
     return {
         "means": [means.value for means in derivation.means],
         "words": derivation.words,

@@ -1,4 +1,4 @@
-"""What two models show unit by unit: in words and as plain values."""
+"""What two models show unit by unit, where their hidden units were compared."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
 from hf_lineage.evidence import named
 from hf_lineage.evidence.units import CALIBRATION, LARGEST, PAIRS, PLACES, PROCRUSTES, RESIDUAL, TOKEN, Framed, through
+from hf_lineage.report.findings.finding import Finding
+from hf_lineage.report.words import wording
 
-PATH = "units"
-"""What stands for the name of a path in tables."""
 SEEN = {
     TOKEN: "through {0.tokens:,} tokens",
     RESIDUAL: "in the residual stream",
@@ -21,33 +23,21 @@ STATISTICS = {PLACES: "units in the same places are alike", "ranks": "the ranks 
 """By statistic what it tests."""
 
 
-def inherited(framed: Framed) -> str:
-    """Return the share of what the model's units write that is inherited, as it is printed."""
-    return f"{framed.inherited.share:.0%}"
+def describe(_report: Report, row: Row) -> Finding | None:
+    """Return what was seen unit by unit; None if it was not measured."""
+    framed = row.verdict.framed
+    if framed is None:
+        return None
+    seen = SEEN[framed.frame.name].format(framed.frame)
+    order = "" if framed.p_value is None else f", order p = {framed.p_value:.3g}"
+    summary = f"units seen {seen}: {framed.inherited.share:.0%} inherited{order}"
+    return Finding("Hidden units", wording.about(row), (summary,), tuple(_details(framed)), values=_values(framed))
 
 
-def p_value(framed: Framed) -> str:
-    """Return the p-value of the order of units, as it is printed; a dash where nothing is tested."""
-    return "-" if framed.p_value is None else f"{framed.p_value:.3g}"
-
-
-def cells(framed: Framed) -> tuple[str, ...]:
-    """Return path, score, share and p-value as they stand in a table."""
-    return PATH, "-", inherited(framed), p_value(framed)
-
-
-def summary(framed: Framed | None) -> Iterator[str]:
-    """Yield in one sentence what was seen unit by unit; nothing if it was not measured."""
-    if framed is not None:
-        seen = SEEN[framed.frame.name].format(framed.frame)
-        order = "" if framed.p_value is None else f", order p = {p_value(framed)}"
-        yield f"units seen {seen}: {inherited(framed)} inherited{order}"
-
-
-def sentences(framed: Framed) -> Iterator[str]:
-    """Yield how the two models were seen unit by unit, and what their order shows."""
+def _details(framed: Framed) -> Iterator[str]:
+    """How the two models were seen unit by unit, and what their order shows."""
     low, high = (f"{end:.0%}" for end in framed.inherited.interval)
-    share = inherited(framed) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
+    share = f"{framed.inherited.share:.0%}" + ("" if low == high else f" ({low.rstrip('%')}-{high})")
     read = len(framed.layers[1])
     some = f", in {read} of {framed.depth} layers ({named(framed.layers[1])})" if read < framed.depth else ""
     yield f"unit by unit, seen {through(framed)}: {share} inherited{some}"
@@ -59,11 +49,11 @@ def sentences(framed: Framed) -> Iterator[str]:
         by = "; ".join(f"{STATISTICS[name]}, z {z:.1f}" for name, z in framed.order.z.items())
         tests = f", corrected for {framed.tests} tests of the claim (Bonferroni)" if framed.tests > 1 else ""
         drawn = f"{framed.order.drawn:,} permutations within layers"
-        yield f"order of units: {by}; p = {p_value(framed)} from {drawn}{tests}"
+        yield f"order of units: {by}; p = {framed.p_value:.3g} from {drawn}{tests}"
 
 
-def values(framed: Framed) -> dict[str, Any]:
-    """Return what was measured as plain values."""
+def _values(framed: Framed) -> dict[str, Any]:
+    """What was measured."""
     low, high = framed.inherited.interval
     order = framed.order
     shares = zip(framed.layers[1], framed.partners, framed.inherited.by_layer, strict=True)

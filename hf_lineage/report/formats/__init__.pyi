@@ -1,10 +1,10 @@
-from . import digests as digests
 from . import json as json
 from . import markdown as markdown
 from . import text as text
 from .markdown import escaped as escaped
 from .markdown import markdown_table as markdown_table
 from .markdown import paragraph as paragraph
+from .materials import pinned as pinned
 from .text import WIDTH as WIDTH
 from .text import bar as bar
 from .text import colour as colour

@@ -1,12 +1,12 @@
-"""A badge in SVG that shows the worst verdict of all claims; no untrusted text is on it."""
+"""A badge in SVG that shows the worst verdict of all claims; untrusted text is in its description alone, escaped."""
 
 from __future__ import annotations
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.report.findings import units
+from hf_lineage.report.findings import state_all
 from hf_lineage.report.page import Markup, tag
-from hf_lineage.report.words import KINDS, wording
+from hf_lineage.report.words import KINDS, public, wording
 
 LABEL = "lineage"
 GREEN, AMBER, RED, GREY, DARK = "#1a7f37", "#8a5a00", "#c4202d", "#5e6670", "#3b4048"
@@ -23,11 +23,13 @@ def render(report: Report, explain: bool = False) -> str:
     del explain
     worst = wording.worst(report)
     summary = _summary(worst) if worst else "nothing declared"
+    described = " ".join(f"{sentence}." for sentence in state_all(public(report)))
     left, right = (_width(text) + 2 * MARGIN for text in (LABEL, summary))
     return "{}\n".format(
         tag(
             "svg",
             tag("title", f"{LABEL}: {summary}"),
+            tag("desc", described) if described else "",
             tag("clipPath", tag("rect", width=left + right, height=HEIGHT, rx=3), id="corners"),
             tag(
                 "g",
@@ -50,7 +52,7 @@ def _summary(row: Row) -> str:
         return f"{row.verdict.words}, p {row.verdict.trace.p_value:.2g}"
     if evidence is None or not row.verdict.is_related:
         framed = row.verdict.framed if row.verdict.is_related else None
-        return row.verdict.words + (f", {units.inherited(framed)} inherited" if framed else "")
+        return row.verdict.words + (f", {wording.share_of_units(framed)} inherited" if framed else "")
     share = "" if evidence.inherited is None else f", {wording.inherited(evidence)} inherited"
     return f"{row.verdict.words} {evidence.comparison.score:.2f}{share}, p {evidence.p_value:.2g}"
 

@@ -17,9 +17,9 @@ from hf_lineage.checking.results import Row, moment
 from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.hub import hub_name
-from hf_lineage.report.findings import NAMESPACE, ancestors, confidence, units
+from hf_lineage.report.findings import describe_claim, describe_report, state_outcome
 from hf_lineage.report.formats import json
-from hf_lineage.report.formats.digests import digests
+from hf_lineage.report.formats.materials import NAMESPACE, ancestors, confidence, digests
 from hf_lineage.report.words import encode, wording
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _evidence(row: Row, level: Decimal) -> ComponentEvidence:
     """How the ancestor was told: by the weights, at the level at which the test rejects independence."""
     from cyclonedx.model.component_evidence import AnalysisTechnique, ComponentEvidence, Identity, IdentityField, Method
 
-    method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=wording.outcome(row))
+    method = Method(technique=AnalysisTechnique.BINARY_ANALYSIS, confidence=level, value=state_outcome(row))
     return ComponentEvidence(identity=[Identity(field=IdentityField.NAME, confidence=level, methods=[method])])
 
 
@@ -138,6 +138,9 @@ def _properties(report: Report) -> Iterator[Property]:
         yield Property(name="hf-lineage:conflict", value=printable(conflict))
     for note in report.notes:
         yield Property(name="hf-lineage:note", value=printable(note))
+    for maker, finding in describe_report(report):
+        if statements := "; ".join(finding.statements):
+            yield Property(name=f"hf-lineage:{maker.name}", value=statements)
     for number, row in enumerate(report.rows):
         best, p_value, framed = wording.best(row), wording.p_value(row), row.verdict.framed
         facts = {
@@ -152,11 +155,9 @@ def _properties(report: Report) -> Iterator[Property]:
             "reason": printable(row.verdict.reason),
             "score": None if best is None else f"{best.comparison.score:.4g}",
             "rests-on": json.rests_on(row.verdict),
-            "inherited": wording.share(best) if best else framed and units.inherited(framed),
+            "inherited": wording.share(best) if best else framed and wording.share_of_units(framed),
             "p-value": None if p_value is None else f"{p_value:.4g}",
-            "accepted-until": row.waiver and row.waiver.expires.isoformat(),
-            "accepted-because": row.waiver and row.waiver.reason,
-            "unmet": "; ".join(row.unmet),
+            **{maker.name: "; ".join(finding.statements) for maker, finding in describe_claim(report, row)},
         }
         for name, value in facts.items():
             if value:

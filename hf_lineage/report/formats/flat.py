@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hf_lineage.checking import Report
+from hf_lineage.report.findings import reasons
 from hf_lineage.report.formats import json
 from hf_lineage.report.page import identifier, joined, tag
 from hf_lineage.report.words import columns, wording
@@ -23,7 +24,7 @@ def rows(report: Report) -> list[dict[str, Any]]:
 
 
 def _row(claim: dict[str, Any]) -> dict[str, Any]:
-    inherited, seen = claim["inherited"] or {}, claim["relation_seen"] or {}
+    inherited, seen = claim["inherited"] or {}, claim.get("relation_seen") or {}
     return {
         **{key: claim[key] for key in SAME},
         "inherited": inherited.get("share"),
@@ -44,6 +45,6 @@ def fragment(report: Report) -> str:
     return joined(
         tag("p", "Lineage of ", identifier(f"{report.model}{commit}")),
         tag("table", tag("thead", head), tag("tbody", *lines)) if report.rows else "",
-        *(tag("p", sentence) for sentence in wording.reasons(report)),
+        *(tag("p", sentence) for sentence in reasons(report)),
         tag("p", tag("small", wording.MEANING)),
     )

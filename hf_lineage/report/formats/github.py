@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hf_lineage.checking import Report
 from hf_lineage.errors import printable
+from hf_lineage.report.findings import state_outcome
 from hf_lineage.report.formats import intoto, json, markdown
 from hf_lineage.report.words import encode, wording
 
@@ -14,7 +15,7 @@ UNDECLARED = "UNDECLARED"
 def render(report: Report, explain: bool = False) -> str:
     """Return the values as a JSON object; `explain` adds nothing, because a summary is short."""
     del explain
-    message = "; ".join(map(wording.outcome, report.rows)) or wording.NOTHING_DECLARED
+    message = "; ".join(map(state_outcome, report.rows)) or wording.NOTHING_DECLARED
     return encode(
         {
             "exit_code": int(report.exit_code),

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from hf_lineage import __version__
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row, moment, stamp
-from hf_lineage.report.findings import ancestors, licences
-from hf_lineage.report.formats.digests import digests
+from hf_lineage.report.findings import state_outcome, state_all
 from hf_lineage.report.formats.markdown import escaped, markdown_table
+from hf_lineage.report.formats.materials import ancestors, digests
 from hf_lineage.report.words import wording
 
 FORM = "https://digital-strategy.ec.europa.eu/en/policies/ai-code-practice"
@@ -25,6 +25,8 @@ NO_DEPENDENCY = (
     "No dependency was found that the weights bear out. That is no reason to write N/A: it is for a model that was not "
     "made from another one, which only its provider knows."
 )
+UNSTATED = "none stated"
+"""What stands for a licence that a card does not state."""
 NO_FILES = "No file of weights was read, so there is no hash of one."
 
 
@@ -44,6 +46,7 @@ def render(report: Report, explain: bool = False) -> str:
         *_dependencies(report),
         "#### License",
         *_licences(report),
+        *_findings(report),
         f"<sub>{escaped(f'{by} {wording.settings(report)} {wording.MEANING}')}</sub>",
     )
     return "\n\n".join(blocks) + "\n"
@@ -67,19 +70,26 @@ def _dependencies(report: Report) -> Iterator[str]:
         yield markdown_table(("Base", "File", "SHA-256"), files)
     if others := [row for row in report.rows if not row.verdict.verified]:
         yield "Declared, and not verified:"
-        yield "\n".join(f"- {escaped(wording.outcome(row))}" for row in others)
+        yield "\n".join(f"- {escaped(state_outcome(row))}" for row in others)
 
 
 def _entry(row: Row) -> str:
     version = f", commit {escaped(row.base_commit)}" if row.base_commit else ""
     relation = f" by the relation {escaped(row.claim.relation)}" if row.claim.relation else ""
     declared = f"declared{relation} in {escaped(', '.join(row.claim.sources))}"
-    return f"- **{escaped(row.claim.base)}**{version}: {declared}; {escaped(wording.outcome(row))}"
+    return f"- **{escaped(row.claim.base)}**{version}: {declared}; {escaped(state_outcome(row))}"
 
 
 def _licences(report: Report) -> Iterator[str]:
     """What the cards of the model and of its verified bases state."""
     stated = [(report.model, report.licence), *((row.claim.base, row.licence) for row in ancestors(report))]
     yield markdown_table(
-        ("Model", "License, as its card states it"), [(name, licences.shown(one)) for name, one in stated]
+        ("Model", "License, as its card states it"), [(name, str(one or UNSTATED)) for name, one in stated]
     )
+
+
+def _findings(report: Report) -> Iterator[str]:
+    """What was found besides, which the form has no field for."""
+    if statements := list(state_all(report)):
+        yield "#### Further findings"
+        yield "\n".join(f"- {escaped(statement)}." for statement in statements)

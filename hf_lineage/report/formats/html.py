@@ -9,7 +9,7 @@ from hf_lineage import __version__
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import moment
 from hf_lineage.errors import printable
-from hf_lineage.report.findings import merge
+from hf_lineage.report.findings import Finding, describe_report
 from hf_lineage.report.page import (
     CAPTIONS,
     Markup,
@@ -20,8 +20,10 @@ from hf_lineage.report.page import (
     document,
     folded_claim,
     identifier,
+    is_shown_apart,
     joined,
     overview,
+    show,
     tag,
     time_of,
     whole,
@@ -60,8 +62,8 @@ def _main(report: Report, explain: bool, repeat: str) -> Iterator[Markup]:
     if not report.rows:
         yield _undeclared()
     if several:
-        yield overview(report.rows, family.figure(report))
-    yield merge.section(report.rows)
+        yield overview(report, family.figure(report))
+    yield from (_finding(one, explain) for _, one in describe_report(report) if is_shown_apart(one))
     views = [View(number, explain, captions=not several) for number in range(len(report.rows))]
     yield from (folded_claim(report, view) if several else whole_claim(report, view) for view in views)
     if several and any(row.verdict.evidence for row in report.rows):
@@ -88,9 +90,15 @@ def _undeclared() -> Markup:
 
 def _remarks(report: Report) -> Markup:
     """What concerns no single claim, below the verdicts."""
-    remarks = [tag("li", whole(without_hint(remark))) for remark in wording.remarks(report)]
+    found = (one for _, one in describe_report(report) if not is_shown_apart(one))
+    sentences = (*(sentence for one in found for sentence in one.statements), *wording.remarks(report))
+    remarks = [tag("li", whole(without_hint(remark))) for remark in sentences]
     points = tag("ul", *remarks, class_="remarks")
     return tag("section", tag("h2", "Remarks on the whole model"), points) if remarks else Markup("")
+
+
+def _finding(finding: Finding, explain: bool) -> Markup:
+    return tag("section", tag("h2", finding.title), *show(finding, explain=explain))
 
 
 def _captions() -> Markup:

@@ -12,9 +12,10 @@ from hf_lineage.checking import Report
 from hf_lineage.checkpoint import weight_files
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.hub import SMALL_FILES, RepoRef
+from hf_lineage.report.findings import state_all
 from hf_lineage.report.formats import json
-from hf_lineage.report.formats.digests import pinned
-from hf_lineage.report.words import encode
+from hf_lineage.report.formats.materials import pinned
+from hf_lineage.report.words import encode, public
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://github.com/hf-lineage/hf-lineage/tree/main/docs/attestation/v3"
@@ -55,9 +56,18 @@ def render_predicate(report: Report, explain: bool = False) -> str:
 
 
 def checksums(report: Report, explain: bool = False) -> str:
-    """Return the subjects as `sha256sum` prints them, which `actions/attest` takes as subject-checksums."""
+    r"""Return the subjects as `sha256sum` prints them, which `actions/attest` takes as subject-checksums.
+
+    What was found stands in comments. They hold no-break spaces alone: `sha256sum -c` passes over what begins with #,
+    `actions/attest` over lines without a space (src/subject.ts, getSubjectFromChecksumsString).
+    """
     del explain
-    return "".join(f"{subject['digest']['sha256']}  {subject['name']}\n" for subject in subjects(report))
+    comments = (
+        f"# {printable(sentence)}.".replace(" ", "\N{NO-BREAK SPACE}") for sentence in state_all(public(report))
+    )
+    return "".join(f"{comment}\n" for comment in comments) + "".join(
+        f"{subject['digest']['sha256']}  {subject['name']}\n" for subject in subjects(report)
+    )
 
 
 def _repository(report: Report) -> RepoRef:

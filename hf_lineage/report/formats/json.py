@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from hf_lineage.checking.judge import Step
 from hf_lineage.checking.results import Row, moment, stamp
 from hf_lineage.evidence import Evidence, Kind, Verdict
 from hf_lineage.evidence.nulls import EmpiricalNull, PermutationNull
-from hf_lineage.report.findings import adapter, licences, merge, relation, units, waivers
+from hf_lineage.report.findings import Finding, place_claim, place_report
 from hf_lineage.report.words import commands as command
 from hf_lineage.report.words import encode, numbers, wording
 
@@ -48,10 +48,9 @@ def document(report: Report) -> dict[str, Any]:
         "test": {name: getattr(options, name) for name in TEST},
         "conflicts": list(report.conflicts),
         "notes": list(report.notes),
-        "license": licences.values(report.licence),
-        "policy": waivers.of_report(report),
+        **_placed(*place_report(report)),
         "claims": [
-            _claim(row, options.alpha) | {"recipe": asdict(options.recipe), "command": command.of_claim(report, row)}
+            _claim(report, row) | {"recipe": asdict(options.recipe), "command": command.of_claim(report, row)}
             for row in report.rows
         ],
     }
@@ -62,15 +61,28 @@ def _overall(worst: Row | None) -> dict[str, Any]:
     return {"verdict": worst and worst.verdict.name, "verified": worst is not None and worst.verdict.verified}
 
 
-def _claim(row: Row, alpha: float) -> dict[str, Any]:
+def _placed(own: dict[str, Any], others: Mapping[str, Finding]) -> dict[str, Any]:
+    """The values of findings that have keys of their own, and all that the others tell under one key."""
+    return own | {"findings": {name: _finding(finding) for name, finding in others.items()}}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    """Everything that a finding tells, under one key."""
+    return {
+        "title": finding.title,
+        "sentences": [*finding.sentences, *finding.details],
+        "tables": [{**asdict(table), "numeric": list(table.numeric)} for table in finding.tables],
+        "picture": finding.picture and asdict(finding.picture),
+        "values": finding.values,
+    }
+
+
+def _claim(report: Report, row: Row) -> dict[str, Any]:
     paths = [_path(path, evidence, row.verdict.by_path[path]) for path, evidence in row.verdict.evidence.items()]
-    framed, trace = row.verdict.framed, row.verdict.trace
-    by_units = None if framed is None else units.values(framed)
     return {
         "base": row.claim.base,
         "base_commit": row.base_commit,
         "relation": row.claim.relation,
-        "relation_seen": row.derivation and relation.values(row.derivation),
         "part": row.part,
         "sources": list(row.claim.sources),
         "compared": row.compared,
@@ -80,7 +92,7 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
         "verified": row.verdict.verified,
         "exit_code": int(row.verdict.exit_code),
         "reason": row.verdict.reason,
-        **_decisive(row.verdict, paths, by_units),
+        **_decisive(row.verdict, paths),
         "layers": row.layers,
         "notes": list(row.notes),
         "signatures": {
@@ -88,28 +100,26 @@ def _claim(row: Row, alpha: float) -> dict[str, Any]:
             "model": row.model_origin and asdict(row.model_origin),
         },
         "traffic": {name: asdict(downloaded) for name, downloaded in row.traffic.items()},
-        "adapter": trace and adapter.values(trace, alpha),
-        "parent": row.parent and merge.values(row.parent),
         "rests_on": rests_on(row.verdict),
-        "units": by_units,
         "paths": paths,
-        "base_license": licences.values(row.licence),
-    } | waivers.of_claim(row)
+        **_placed(*place_claim(report, row)),
+    }
 
 
 def _step(step: Step) -> dict[str, Any]:
     return {key: list(value) if key == "sources" else value for key, value in asdict(step).items()}
 
 
-def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]], by_units: dict[str, Any] | None) -> dict[str, Any]:
+def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Score, p and inherited share of what decided: a path, the units, or the trace of an adapter (p alone)."""
-    if by_units and verdict.by_units:
-        shown: dict[str, Any] = by_units | {"score": None}
-    else:
-        trace = {"score": None, "p_value_adjusted": verdict.trace and verdict.trace.p_value, "inherited": None}
-        shown = next((path for path in paths if path["path"] == verdict.decisive), trace)
-    share = shown["inherited"] and {key: shown["inherited"][key] for key in ("share", "low", "high")}
-    return {"score": shown["score"], "p_value_adjusted": shown["p_value_adjusted"], "inherited": share}
+    if verdict.framed and verdict.by_units:
+        share, (low, high) = verdict.framed.inherited.share, verdict.framed.inherited.interval
+        inherited = {"share": share, "low": low, "high": high}
+        return {"score": None, "p_value_adjusted": verdict.framed.p_value, "inherited": inherited}
+    trace: dict[str, Any] = {"score": None, "p_value_adjusted": verdict.trace and verdict.trace.p_value, "inherited": None}
+    path = next((path for path in paths if path["path"] == verdict.decisive), trace)
+    measured = path["inherited"] and {key: path["inherited"][key] for key in ("share", "low", "high")}
+    return {"score": path["score"], "p_value_adjusted": path["p_value_adjusted"], "inherited": measured}
 
 
 def kind(verdict: Verdict) -> str | None:

@@ -12,6 +12,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import ExitCode
+from hf_lineage.report.findings import describe_claim, reasons, state_outcome
 from hf_lineage.report.words import numbers, wording
 
 OUTCOMES = {
@@ -38,7 +39,7 @@ def render(report: Report, explain: bool = False) -> str:
         ET.SubElement(properties, "property", {"name": name, "value": printable(value, 200)})
     for row in report.rows:
         _case(suite, report, row, explain)
-    if remarks := "\n".join(wording.reasons(report)):
+    if remarks := "\n".join(reasons(report)):
         ET.SubElement(suite, "system-out").text = remarks
     ET.indent(root)
     content: bytes = ET.tostring(root, encoding="us-ascii", xml_declaration=True)
@@ -49,12 +50,13 @@ def _case(suite: ET.Element, report: Report, row: Row, explain: bool) -> None:
     relation = f" ({printable(row.claim.relation, 40)})" if row.claim.relation else ""
     name = f"base {printable(row.claim.base, 200)}{relation}"
     case = ET.SubElement(suite, "testcase", {"classname": printable(report.model, 200), "name": name, "time": "0"})
-    if outcome := _outcome(row):
-        ET.SubElement(case, outcome, {"type": row.verdict.words, "message": wording.outcome(row)})
-    lines = [wording.outcome(row)]
+    if element := _outcome(row):
+        ET.SubElement(case, element, {"type": row.verdict.words, "message": state_outcome(row)})
+    lines = [state_outcome(row)]
     if explain:
         for evidence in row.verdict.evidence.values():
             lines += numbers.null_sentences(evidence)
+        lines += [detail for _, finding in describe_claim(report, row) for detail in finding.details]
     ET.SubElement(case, "system-out").text = "\n".join(lines)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from hf_lineage import __version__
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import in_words, moment
 from hf_lineage.errors import printable
-from hf_lineage.report.findings import adapter
+from hf_lineage.report.findings import Finding, describe_claim, describe_report, reasons
 from hf_lineage.report.words import GIVEN, columns, limits, numbers, public, wording
 from hf_lineage.report.words import commands as command
 
@@ -22,18 +22,16 @@ def render(report: Report, explain: bool = False) -> str:
         blocks.append(f"At commit {escaped(report.commit)}.")
     if report.rows:
         blocks.append(markdown_table(columns(report), (line for row in report.rows for line in wording.cells(row))))
-    blocks += [paragraph(sentence) for sentence in wording.reasons(report)]
+    blocks += [paragraph(sentence) for sentence in reasons(report)]
     if explain:
         for row in report.rows:
-            if trace := row.verdict.trace:
-                blocks.append(f"#### {escaped(wording.about(row))}, adapter")
-                blocks.append(markdown_table(adapter.COLUMNS, adapter.cells(trace)))
-                blocks.append(markdown_table(adapter.layer_columns(trace), adapter.layer_cells(trace)))
+            blocks += [block for _, finding in describe_claim(report, row) for block in _explained(finding)]
             for path, evidence in row.verdict.evidence.items():
                 rows = map(numbers.layer_cells, numbers.layer_rows(evidence))
                 blocks.append(f"#### {escaped(wording.about(row))}, {escaped(path)}")
                 blocks.append(markdown_table(numbers.LAYER_COLUMNS, rows))
                 blocks += [paragraph(sentence) for sentence in numbers.null_sentences(evidence)]
+        blocks += [block for _, finding in describe_report(report) for block in _explained(finding)]
         blocks += ["\n".join(f"- {limit}" for limit in shown)] if (shown := limits.of(report)) else []
     blocks.append(f"<sub>{escaped(wording.settings(report))} {wording.MEANING} {_made(report, repeat)}</sub>")
     return "\n\n".join(blocks) + "\n"
@@ -46,6 +44,17 @@ def _made(report: Report, repeat: str) -> str:
     when = f"Checked on {in_words(moment(report.checked_at))} by hf-lineage {__version__}{commits}."
     given = f" {GIVEN}" if report.as_name else ""
     return f"{when}{given} Again: <code>{escaped(repeat)}</code>"
+
+
+def _explained(finding: Finding) -> Iterator[str]:
+    """The tables, the picture and the details of a finding; nothing where it has none."""
+    if finding.tables or finding.details or finding.picture:
+        yield f"#### {escaped(finding.named(finding.title))}"
+    yield from (markdown_table(table.columns, table.rows) for table in finding.tables)
+    if finding.picture:
+        bars = ((one.label, f"{one.value:.2f}", f"{one.low:.2f}", f"{one.high:.2f}") for one in finding.picture.bars)
+        yield markdown_table(("", "Share", "From", "To"), bars)
+    yield from (paragraph(f"{detail}.") for detail in finding.details)
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -10,7 +10,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.policy import Waiver
-from hf_lineage.report.findings import licences
+from hf_lineage.report.findings import state_outcome, state_all
 from hf_lineage.report.formats.json import kind
 from hf_lineage.report.words import KINDS, NUMBERED, Place, Rule, encode, fingerprint, holds, places, wording
 
@@ -88,7 +88,7 @@ def _result(report: Report, row: Row, found_at: Sequence[Place]) -> dict[str, An
         "ruleIndex": NUMBERED.index(verdict.kind),
         "kind": "pass" if passed else "fail",
         "level": "none" if passed else level,
-        "message": {"text": _message(f"{wording.outcome(row)}.")},
+        "message": {"text": _message(f"{state_outcome(row)}.")},
         "locations": [first],
         **({"relatedLocations": others} if others else {}),
         "partialFingerprints": {name: fingerprint(report, row) for name in ("claim/v1", "primaryLocationLineHash")},
@@ -109,14 +109,13 @@ def _location(place: Place) -> dict[str, Any]:
 
 
 def _notifications(report: Report) -> Iterator[dict[str, Any]]:
-    """What is no finding: nothing is declared, the files disagree, and the licences that cards state."""
+    """What is no result: nothing is declared, the files disagree, and what was found besides the verdicts."""
     sentences = [] if report.rows else [wording.NOTHING_DECLARED]
     sentences += wording.remarks(report)
     for sentence in sentences:
         yield {"level": "warning", "message": {"text": _message(sentence)}}
-    for row in report.rows:
-        for sentence in licences.sentences(report, row):
-            yield {"level": "note", "message": {"text": _message(sentence)}}
+    for sentence in state_all(report):
+        yield {"level": "note", "message": {"text": _message(sentence)}}
 
 
 def _message(text: str) -> str:

@@ -19,9 +19,9 @@ from hf_lineage.checking.results import Row, moment, stamp
 from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.hub import hub_name
-from hf_lineage.report.findings import NAMESPACE, ancestors
-from hf_lineage.report.formats.digests import digests
+from hf_lineage.report.findings import state_outcome, state_claim, state_report
 from hf_lineage.report.formats.licence_ids import expression
+from hf_lineage.report.formats.materials import NAMESPACE, ancestors, digests
 from hf_lineage.report.words import encode, wording
 
 CONTEXT = "https://spdx.org/rdf/3.0.1/spdx-context.jsonld"
@@ -78,7 +78,7 @@ def _graph(report: Report) -> Iterator[Element]:
     yield at.element("SoftwareAgent", "tool", name=f"hf-lineage {__version__}")
     elements = list(_elements(report, at))
     inside = [element["spdxId"] for element in elements]
-    told = "\n".join((wording.settings(report), wording.MEANING, *wording.remarks(report)))
+    told = "\n".join((wording.settings(report), wording.MEANING, *state_report(report), *wording.remarks(report)))
     yield at.element("software_Sbom", "sbom", software_sbomType=["analyzed"], rootElement=[at("model")], element=inside)
     yield from elements
     yield {
@@ -103,7 +103,8 @@ def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
         yield from _ancestor(at, row, bases[id(row)])
     for number, row in enumerate(report.rows, start=1):
         subject = at(f"descent-{bases[id(row)]}") if id(row) in bases else at("model")
-        statement = f"{wording.outcome(row)}. Declared in {', '.join(row.claim.sources)}."
+        found = "".join(f" {sentence}." for sentence in state_claim(report, row))
+        statement = f"{state_outcome(row)}. Declared in {', '.join(row.claim.sources)}.{found}"
         yield at.element(
             "Annotation", f"claim-{number}", annotationType="other", subject=subject, statement=printable(statement)
         )
@@ -119,7 +120,7 @@ def _ancestor(at: _Namespace, row: Row, key: str) -> Iterator[Element]:
         relationshipType="descendantOf",
         completeness="noAssertion",
         **{"from": at("model"), "to": [at(key)]},
-        comment=wording.outcome(row),
+        comment=state_outcome(row),
     )
     yield from _files(at, key, digests(row.base_folder))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -17,8 +17,7 @@ from rich.text import Text
 from hf_lineage.checking import Report
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Evidence, ExitCode, Kind
-from hf_lineage.evidence.adapters import Trace
-from hf_lineage.report.findings import adapter, units
+from hf_lineage.report.findings import Bars, Finding, describe_claim, describe_report, reasons
 from hf_lineage.report.words import KINDS, NUMERIC, TONES, WHOLE, columns, limits, numbers, wording
 
 WIDTH = 80
@@ -43,15 +42,13 @@ def render(report: Report, explain: bool = False) -> str:
     if report.rows:
         cells = (folded(line) for row in report.rows for line in wording.cells(row))
         lines.append(table(columns(report), cells, numeric=NUMERIC, whole=WHOLE))
-    paragraphs = list(wording.reasons(report))
+    paragraphs = list(reasons(report))
     if explain:
         for row in report.rows:
-            if row.verdict.trace:
-                lines.append(_traced(wording.about(row), row.verdict.trace))
-            if row.verdict.framed:
-                lines += ["", *map(wrapped, units.sentences(row.verdict.framed))]
+            lines += [block for _, finding in describe_claim(report, row) for block in _explained(finding)]
             for path, evidence in row.verdict.evidence.items():
-                lines.append(_explained(f"{wording.about(row)}, {path}", evidence))
+                lines.append(_layers(f"{wording.about(row)}, {path}", evidence))
+        lines += [block for _, finding in describe_report(report) for block in _explained(finding)]
         paragraphs += [wording.settings(report), wording.MEANING, *limits.of(report)]
     return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
 
@@ -114,14 +111,26 @@ def bar(value: float, top: float) -> str:
     return "█" * round(BAR * min(max(value / top, 0.0), 1.0)) if top > 0 else ""
 
 
-def _traced(title: str, trace: Trace) -> str:
-    columns = adapter.layer_columns(trace)
-    by_layer = table(columns, adapter.layer_cells(trace), numeric=range(len(columns)))
-    by_projection = table(adapter.COLUMNS, adapter.cells(trace), numeric=adapter.NUMERIC)
-    return f"\n{wrapped(title)}, adapter\n{by_projection}\n{by_layer}\n"
+def _explained(finding: Finding) -> Iterator[str]:
+    """The tables, the picture and the details of a finding; nothing where it has none."""
+    if finding.tables or finding.details or finding.picture:
+        yield f"\n{wrapped(finding.named(finding.title))}"
+    yield from (f"{table(one.columns, one.rows, numeric=one.numeric)}\n" for one in finding.tables)
+    if finding.picture:
+        yield f"{_drawn(finding.picture)}\n"
+    yield from (wrapped(f"{detail}.") for detail in finding.details)
 
 
-def _explained(title: str, evidence: Evidence) -> str:
+def _drawn(picture: Bars) -> str:
+    """Bars as a table."""
+    rows = [
+        (one.label, f"{one.value:.2f}", f"{one.low:.2f}", f"{one.high:.2f}", bar(one.value, 1.0) if one.clear else "")
+        for one in picture.bars
+    ]
+    return table(("", "Share", "From", "To", ""), rows, numeric=(1, 2, 3))
+
+
+def _layers(title: str, evidence: Evidence) -> str:
     rows = [(*numbers.layer_cells(line), bar(line[2], 1.0)) for line in numbers.layer_rows(evidence)]
     columns = ("Layer", "Pair", "Cosine", "Inherited", "s base", "s model", "")
     sentences = "\n".join(wrapped(sentence) for sentence in numbers.null_sentences(evidence))

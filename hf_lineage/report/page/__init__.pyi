@@ -6,7 +6,9 @@ from .claim import folded_claim as folded_claim
 from .claim import whole_claim as whole_claim
 from .evidence import CAPTIONS as CAPTIONS
 from .evidence import View as View
-from .evidence import without_hint as without_hint
+from .finding import is_shown_apart as is_shown_apart
+from .finding import show as show
+from .finding import without_hint as without_hint
 from .heatmap_plot import save as save
 from .markup import Markup as Markup
 from .markup import identifier as identifier

@@ -9,9 +9,10 @@ from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind
 from hf_lineage.hub import addresses, hub_name
-from hf_lineage.report.findings import descent, licences, relation, waivers
+from hf_lineage.report.findings import describe_claim
 from hf_lineage.report.page import family_tree as family
-from hf_lineage.report.page.evidence import View, evidence, without_hint
+from hf_lineage.report.page.evidence import View, evidence
+from hf_lineage.report.page.finding import is_shown_apart, without_hint
 from hf_lineage.report.page.markup import Markup, identifier, joined, tag
 from hf_lineage.report.page.page import code, linked, sign, whole, word
 from hf_lineage.report.page.tiles import tiles
@@ -64,9 +65,11 @@ def commit_of_base(row: Row, before: str = "", without: str = "none: ") -> Marku
     return joined(before, linked(tag("code", row.base_commit), addresses.files_at(name, row.base_commit)))
 
 
-def layers(row: Row) -> Iterator[str]:
-    """Yield which layers come from the base."""
-    yield from descent.sentences(row, None if row.verdict.by_units else row.verdict.decisive)
+def state_beside(report: Report, row: Row) -> Iterator[str]:
+    """Yield what findings say that belongs beside the verdict."""
+    for _, finding in describe_claim(report, row):
+        if finding.in_verdict:
+            yield from (*finding.sentences, *finding.details)
 
 
 def _headline(row: Row) -> str:
@@ -79,7 +82,7 @@ def _banner(report: Report, row: Row, *above: Markup) -> Markup:
     return tag(
         "div",
         *above,
-        *(tag("p", sentence, class_="descent") for sentence in layers(row)),
+        *(tag("p", whole(sentence), class_="descent") for sentence in state_beside(report, row)),
         tag("p", shown.says),
         tag("p", tag("strong", "Reason: "), whole(reason), class_="reason") if reason else "",
         tag("p", shown.says_not, class_="muted"),
@@ -91,7 +94,7 @@ def _banner(report: Report, row: Row, *above: Markup) -> Markup:
 def _details(report: Report, row: Row, view: View) -> Iterator[Markup]:
     yield tag("h3", "What to do next")
     yield tag("ul", *(tag("li", sentence) for sentence in advice.NEXT[row.verdict.kind]), class_="advice")
-    yield from evidence(row, view)
+    yield from evidence(report, row, view)
     if remarks := list(dict.fromkeys(_remarks(report, row))):
         yield tag("h3", "What else was seen")
         yield tag("ul", *(tag("li", whole(remark)) for remark in remarks), class_="remarks")
@@ -105,13 +108,13 @@ def _details(report: Report, row: Row, view: View) -> Iterator[Markup]:
 def _remarks(report: Report, row: Row) -> Iterator[str]:
     """What was seen besides, without the name of the model or of the base in front, which the headlines have."""
     about, model = wording.about(row), printable(report.model, 200)
+    found = (one for _, one in describe_claim(report, row) if not (is_shown_apart(one) or one.in_verdict))
     sentences = (
-        *relation.seen(row, about),
+        *(sentence for one in found for sentence in one.sentences),
         *map(printable, row.notes),
         *wording.left_out(row),
         *wording.origins(row),
         *wording.reading(row),
-        *waivers.sentences(row, about),
     )
     for sentence in sentences:
         yield without_hint(sentence.removeprefix(f"{about}: ").removeprefix(f"{model}: "))
@@ -127,7 +130,6 @@ def _claimed(report: Report, row: Row) -> Markup:
         *((("Compared in its place", identifier(row.compared)),) if row.steps else ()),
         ("Relation", identifier(claim.relation) if claim.relation else "not stated"),
         ("Declared in", NOT_DECLARED if claim.sources == NAMED else joined(*_listed(claim.sources))),
-        *licences.facts(report, row),
     )
     return tag("dl", *(joined(tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.evidence import Evidence
-from hf_lineage.evidence.adapters import Trace
-from hf_lineage.report.findings import adapter, units
+from hf_lineage.report.findings import describe_claim
 from hf_lineage.report.page.charts import concentration, histogram, inheritance
+from hf_lineage.report.page.finding import is_shown_apart, show
 from hf_lineage.report.page.heatmap import heat_map
 from hf_lineage.report.page.markup import Markup, joined, tag
 from hf_lineage.report.page.page import table, whole
@@ -37,15 +38,6 @@ CAPTIONS = {
 }
 """What each picture shows, by its title."""
 UNREAD = " Layers without a column were not read: the ones that were had made the verdict clear."
-TRACE = (
-    "If the adapter belonged to an independent model, permuting the rows of what it adds would change nothing. z tells "
-    "how far the rows as they are lie above the permuted ones, in standard deviations; p how often these reach as far."
-)
-HINTS = (
-    *("; --budget full reads them all", "; --set recompute=yes reads them again", "; --set recompute=yes reads them"),
-    "; where that is you, add --policy own",
-)
-"""What reports tell those who run the command, and a page does not."""
 
 
 @dataclass(frozen=True)
@@ -69,28 +61,16 @@ class View:
         return f"claim {self.number + 1}, {content}"
 
 
-def evidence(row: Row, view: View) -> Iterator[Markup]:
+def evidence(report: Report, row: Row, view: View) -> Iterator[Markup]:
     """Yield all that was measured for one claim."""
     verdict = row.verdict
     for path, single in verdict.evidence.items():
         several = f": {verdict.by_path[path].words}" if len(verdict.evidence) > 1 else ""
         yield tag("h3", "Evidence along the path ", tag("code", path), several)
         yield _along(single, path, row.layers, view)
-    if verdict.framed:
-        yield tag("h3", "Evidence in the hidden units")
-        yield from map(_exact, units.sentences(verdict.framed))
-    if verdict.trace:
-        yield tag("h3", "Evidence in the adapter")
-        yield _traced(row, verdict.trace, view)
-
-
-def without_hint(sentence: str) -> str:
-    """Return a sentence without what it tells those who run the command.
-
-    >>> without_hint("the signature comes from the cache; --set recompute=yes reads them again")
-    'the signature comes from the cache'
-    """
-    return next((sentence.removesuffix(hint) for hint in HINTS if sentence.endswith(hint)), sentence)
+    for finding in (one for _, one in describe_claim(report, row) if is_shown_apart(one)):
+        yield tag("h3", finding.title)
+        yield from show(finding, view.of(""), view.explain)
 
 
 def _along(single: Evidence, path: str, layers: int | None, view: View) -> Markup:
@@ -121,17 +101,6 @@ def _figure(title: str, picture: Markup, view: View, remark: str) -> Markup:
         picture,
         tag("figcaption", caption) if caption else "",
         class_="map" if title == ALIKE else None,
-    )
-
-
-def _traced(row: Row, trace: Trace, view: View) -> Markup:
-    columns = adapter.layer_columns(trace)
-    sentences = (_exact(without_hint(sentence)) for sentence in adapter.sentences(trace, row.layers))
-    return joined(
-        tag("p", TRACE, class_="muted"),
-        table(adapter.COLUMNS, adapter.cells(trace), view.of("by projection"), "narrow"),
-        tag("div", tag("h4", "In numbers"), *sentences, class_="numbers"),
-        _folded(table(columns, adapter.layer_cells(trace), view.of("projections by layer"), "narrow"), view),
     )
 
 

@@ -18,6 +18,7 @@ from hf_lineage.checking import Report
 from hf_lineage.errors import OptionError, installation, printable
 from hf_lineage.evidence import Evidence
 from hf_lineage.files import write_output
+from hf_lineage.report.findings import reasons
 from hf_lineage.report.page.heatmap import BRIGHT
 from hf_lineage.report.words import wording
 
@@ -125,7 +126,7 @@ def _draw(axes: Axes, title: str, evidence: Evidence) -> None:
 
 def _reasons(report: Report) -> str:
     """Why there is no map."""
-    return "\n".join(textwrap.wrap(printable(f"{report.model}: {' '.join(wording.reasons(report))}", 600), 2 * LINE))
+    return "\n".join(textwrap.wrap(printable(f"{report.model}: {' '.join(reasons(report))}", 600), 2 * LINE))
 
 
 def _folded(text: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.report.page.bars import score_bar, share_bar
-from hf_lineage.report.page.claim import layers
+from hf_lineage.report.page.claim import state_beside
 from hf_lineage.report.page.markup import Markup, identifier, tag
 from hf_lineage.report.page.page import sign, whole, word
 from hf_lineage.report.page.tiles import figures
@@ -21,11 +22,12 @@ EXPLAINED = (
 )
 
 
-def overview(rows: Sequence[Row], *above: Markup) -> Markup:
+def overview(report: Report, *above: Markup) -> Markup:
     """Return a section that lists all claims, each with a link that unfolds it; `above` stands on top of the list."""
+    rows = report.rows
     counts = Counter(row.verdict.words for row in rows)
     summary = ", ".join(f"{count} {words}" for words, count in counts.items())
-    lines = (tag("li", *_line(row, number)) for number, row in enumerate(rows))
+    lines = (tag("li", *_line(report, row, number)) for number, row in enumerate(rows))
     measured = any(wording.inherited_share(row) is not None for row in rows)
     return tag(
         "section",
@@ -37,13 +39,13 @@ def overview(rows: Sequence[Row], *above: Markup) -> Markup:
     )
 
 
-def _line(row: Row, number: int) -> Iterator[Markup]:
+def _line(report: Report, row: Row, number: int) -> Iterator[Markup]:
     name = tag("a", identifier(row.claim.base), href=f"#claim-{number}")
     part = f" ({printable(row.part, 100)})" if row.part else ""
     yield tag("p", sign(KINDS[row.verdict.kind].tone), name, part, class_="parent")
     yield tag("p", word(row.verdict), class_="outcome")
     yield from _measured(row)
-    about = next(layers(row), "") or _first(wording.reason(row))
+    about = next(map(whole, state_beside(report, row)), "") or _first(wording.reason(row))
     if about:
         yield tag("p", about, class_="muted")
 

@@ -9,9 +9,10 @@ from typing import Any, Literal
 import msgspec
 
 from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
 from hf_lineage.errors import CardError, OptionError, printable
 from hf_lineage.evidence import Kind
-from hf_lineage.report.findings import IN_SHARES, RecordedParent, recorded
+from hf_lineage.report.findings import IN_SHARES, RecordedParent, describe_claim
 from hf_lineage.report.formats import json
 from hf_lineage.report.words import Write, command, indented, renamed, written
 from hf_lineage.signature import Recipe
@@ -79,6 +80,24 @@ class Origins(msgspec.Struct, frozen=True):
     model: Origin | None
 
 
+class RecordedTable(msgspec.Struct, frozen=True):
+    """A table of a finding."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+class RecordedFinding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that was found out: in words, as tables, and as a picture and values of any form."""
+
+    title: str
+    sentences: tuple[str, ...]
+    tables: tuple[RecordedTable, ...] = ()
+    picture: Any = None
+    values: Any = None
+
+
 class RecordedClaim(msgspec.Struct, frozen=True):
     """One claim and what became of it."""
 
@@ -110,6 +129,8 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     """What the base gave as a parent of a merge; null for any other claim."""
     part: str = ""
     """The folder or file of the repository that it is about; empty for the repository itself."""
+    findings: dict[str, RecordedFinding] = {}
+    """What was found besides and has no key of its own, by name."""
 
     @property
     def evidence(self) -> dict[str, PathEvidence]:
@@ -131,6 +152,8 @@ class Record(msgspec.Struct, frozen=True):
     model: str
     commit: str | None
     claims: tuple[RecordedClaim, ...]
+    findings: dict[str, RecordedFinding] = {}
+    """What was found about all claims, by name."""
 
 
 def build(report: Report, commit: str | None, date: datetime.date, names: Mapping[str, str]) -> Record:
@@ -145,8 +168,8 @@ def build(report: Report, commit: str | None, date: datetime.date, names: Mappin
         | {
             "paths": [_evidence(path) for path in claim["paths"]],
             "inherited": _hundredths(claim["inherited"]),
-            "parent": claim["parent"] and recorded(claim["parent"]),
         }
+        | _rounded(report, row, claim)
         | {"signatures": {who: _origin(origin) for who, origin in claim["signatures"].items()}}
         | {"test": document["test"], "date": date}
         | {"command": command(report.model, commit, row, report.options, _beside(report, names))}
@@ -195,6 +218,18 @@ def _evidence(path: dict[str, Any]) -> dict[str, Any]:
 
 def _hundredths(inherited: dict[str, Any] | None) -> dict[str, float] | None:
     return inherited and {"share": round(inherited["share"], IN_SHARES)}
+
+
+def _rounded(report: Report, row: Row, claim: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of findings with as many decimals as are kept."""
+    kept = {maker.claim_key: finding.decimals for maker, finding in describe_claim(report, row) if maker.claim_key}
+    return {key: _with_decimals(claim[key], number) for key, number in kept.items() if number is not None}
+
+
+def _with_decimals(value: Any, decimals: int) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_decimals(item, decimals) for key, item in value.items()}
+    return round(value, decimals) if isinstance(value, float) else value
 
 
 def _public(value: Any, names: Mapping[str, str]) -> Any:

@@ -9,7 +9,7 @@ from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, Evidence, Kind, named, spans
 from hf_lineage.evidence.nulls import graft
-from hf_lineage.report.findings import adapter, licences, merge, relation, units, waivers
+from hf_lineage.evidence.units import Framed
 from hf_lineage.report.words import numbers
 from hf_lineage.report.words.limits import LIMITS as LIMITS
 
@@ -36,7 +36,8 @@ def cells(row: Row) -> Iterator[tuple[str, ...]]:
         first = (base, declared) if number == 0 else ("", "")
         yield *first, path, score(evidence), inherited(evidence), f"{evidence.p_value:.3g}", words
     if framed := row.verdict.framed:
-        yield *(("", "") if row.verdict.evidence else (base, declared)), *units.cells(framed), row.verdict.words
+        first = ("", "") if row.verdict.evidence else (base, declared)
+        yield *first, "units", "-", share_of_units(framed), order_p(framed), row.verdict.words
 
 
 def about(row: Row) -> str:
@@ -62,6 +63,16 @@ def share(evidence: Evidence) -> str:
         return ""
     low, high = (f"{end:.0%}" for end in evidence.inherited.interval)
     return inherited(evidence) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
+
+
+def share_of_units(framed: Framed) -> str:
+    """Return the share of what the model's units write that is inherited, seen unit by unit, as it is printed."""
+    return f"{framed.inherited.share:.0%}"
+
+
+def order_p(framed: Framed) -> str:
+    """Return the p-value of the order of units, as it is printed; a dash where nothing is tested."""
+    return "-" if framed.p_value is None else f"{framed.p_value:.3g}"
 
 
 def worst(report: Report) -> Row | None:
@@ -97,59 +108,10 @@ def inherited_share(row: Row) -> float | None:
     return measured.inherited.share if measured and measured.inherited else None
 
 
-def outcome(row: Row) -> str:
-    """Return what became of one claim in one sentence on one line."""
-    base, evidence = about(row), best(row)
-    trace = row.verdict.trace
-    measured = f" ({figures(evidence)})" if evidence else f" (p = {trace.p_value:.3g})" if trace else ""
-    if row.verdict.framed and row.verdict.by_units:
-        framed = row.verdict.framed
-        measured = f" ({units.inherited(framed)} of its units inherited, p = {units.p_value(framed)})"
-    why = f": {reason(row)}" if row.verdict.reason else ""
-    return f"{base} is {row.verdict.words}{measured}{why}{waivers.besides(row)}"
-
-
 def figures(evidence: Evidence) -> str:
     """Return score, share and p-value of one path."""
     shown = share(evidence)
     return f"score {score(evidence)}, {f'{shown} inherited, ' if shown else ''}p = {evidence.p_value:.3g}"
-
-
-def reasons(report: Report) -> Iterator[str]:
-    """Yield the sentences that belong under the table: why a row is undecided, what several paths say together.
-
-    What concerns several rows is said once.
-    """
-    shared, noted = _shared(report), set[str]()
-    for row in report.rows:
-        base = about(row)
-        if row.verdict.reason and (bases := shared.pop(reason(row), None)):
-            yield f"{', '.join(bases)}: {reason(row)}"
-        if len(row.verdict.evidence) > 1:
-            several = row.verdict.evidence.values()
-            by = "; ".join(sorted({evidence.first.correction for evidence in several}))
-            yield f"{base}: {row.verdict.words} over {len(several)} paths, p-values corrected for all of them ({by})"
-        if row.verdict.trace:
-            yield from (f"{base}: {sentence}" for sentence in adapter.sentences(row.verdict.trace, row.layers))
-        yield from (*merge.sentences(row), *measured(row))
-        yield from (f"{base}: {sentence}" for sentence in units.summary(row.verdict.framed))
-        yield from relation.seen(row, about(row))
-        yield from left_out(row)
-        yield from (printable(note) for note in row.notes if note not in noted)
-        noted |= {*row.notes}
-        yield from origins(row)
-        yield from (*reading(row), *licences.sentences(report, row), *waivers.sentences(row, base))
-    if not report.rows:
-        yield NOTHING_DECLARED
-    yield from (*merge.remarks(report.rows), *remarks(report))
-
-
-def _shared(report: Report) -> dict[str, list[str]]:
-    """Each reason, with the bases whose rows have it."""
-    shared: dict[str, list[str]] = {}
-    for row in report.rows:
-        shared.setdefault(reason(row), []).append(about(row))
-    return shared
 
 
 def remarks(report: Report) -> Iterator[str]:
@@ -157,6 +119,15 @@ def remarks(report: Report) -> Iterator[str]:
     for conflict in report.conflicts:
         yield f"Conflicting claims: {printable(conflict)}"
     yield from map(printable, report.notes)
+
+
+def corrected(row: Row) -> Iterator[str]:
+    """Yield what several paths say together, and how their p-values were corrected; nothing for a single path."""
+    if len(row.verdict.evidence) > 1:
+        several = row.verdict.evidence.values()
+        by = "; ".join(sorted({evidence.first.correction for evidence in several}))
+        verdict = f"{row.verdict.words} over {len(several)} paths"
+        yield f"{about(row)}: {verdict}, p-values corrected for all of them ({by})"
 
 
 def measured(row: Row) -> Iterator[str]:

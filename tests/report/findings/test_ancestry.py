@@ -4,9 +4,9 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from hf_lineage.report.findings.ancestry import ancestors, confidence
 
 from hf_lineage.evidence.derivation.contributions import Parent
-from hf_lineage.report.findings.ancestry import ancestors, confidence
 from tests.pages import measured, report, row
 
 

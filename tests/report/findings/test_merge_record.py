@@ -1,9 +1,9 @@
 """A record holds the shares of a merge in hundredths."""
 
 import msgspec
+from hf_lineage.report.findings.merge_record import RecordedParent, RecordedShare, recorded
 
 from hf_lineage.report.findings import merge
-from hf_lineage.report.findings.merge_record import RecordedParent, RecordedShare, recorded
 from tests.report.findings.test_merge import PARENT
 
 

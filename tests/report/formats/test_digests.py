@@ -6,10 +6,10 @@ import json
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+from hf_lineage.report.formats.digests import digests
 
 from hf_lineage import Options, check
 from hf_lineage.report import FORMATS
-from hf_lineage.report.formats.digests import digests
 from tests.invoking import lineage
 from tests.models import EXAMPLES, card, fine_tuned, shard, tiny_llama
 from tests.report.formats.test_spdx import loaded

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from hf_lineage.report.formats.digests import pinned
 from referencing import Registry, Resource
 
 from hf_lineage import check
@@ -13,7 +14,6 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.report import FORMATS
 from hf_lineage.report.formats import intoto
 from hf_lineage.report.formats import json as own
-from hf_lineage.report.formats.digests import pinned
 from tests.invoking import lineage
 from tests.models import WEIGHTS, shard
 from tests.server import serving

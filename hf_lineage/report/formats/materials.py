@@ -1,12 +1,16 @@
-"""Ancestry: which bases the weights bear out, in which order bills of materials name them, and with what confidence."""
+"""What bills of materials and other records that are kept have in common: the verified bases, and digests of files."""
 
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from decimal import ROUND_DOWN, Decimal
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
+from hf_lineage.checkpoint import weight_files
+from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.hub import RepoRef
 from hf_lineage.report.words import wording
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/hf-lineage/hf-lineage")
@@ -35,6 +39,29 @@ def confidence(row: Row) -> Decimal | None:
     """
     p_value = wording.p_value(row)
     return None if p_value is None else (1 - Decimal(f"{p_value:.6g}")).quantize(DIGITS, ROUND_DOWN).normalize()
+
+
+def digests(repo: RepoRef | None) -> dict[str, str]:
+    """Return each file that holds weights with its SHA-256, none where there are none.
+
+    They pin a folder as its commit pins a model on the Hub. Files are read as a whole for them.
+    """
+    if repo is None:
+        return {}
+    try:
+        return {printable(file, 200): repo.sha256(file) for file in sorted(weight_files(repo))}
+    except NothingToCompare:
+        return {}
+
+
+def pinned(report: Report) -> Report:
+    """Return a report in which the origin of every base that is a folder names its files and their digests."""
+    return replace(report, rows=tuple(map(_pinned, report.rows)))
+
+
+def _pinned(row: Row) -> Row:
+    origin = row.base_origin and replace(row.base_origin, files=digests(row.base_folder))
+    return replace(row, base_origin=origin) if row.base_folder else row
 
 
 def _distance(row: Row) -> tuple[bool, float, float]:

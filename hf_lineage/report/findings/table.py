@@ -1,0 +1,78 @@
+"""The table of findings: a new one is a module and a line here, and every report prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hf_lineage.checking import Report
+from hf_lineage.checking.results import Row
+from hf_lineage.report.findings import adapter, descent, licences, merge, relation, units, waivers
+from hf_lineage.report.findings.finding import Finding
+
+OfClaim = Callable[[Report, Row], Finding | None]
+OfReport = Callable[[Report], Finding | None]
+
+
+@dataclass(frozen=True)
+class Maker:
+    """What describes one kind of finding: in each claim, in a report as a whole, or in both."""
+
+    name: str
+    of_claim: OfClaim | None = None
+    of_report: OfReport | None = None
+    claim_key: str = ""
+    """The key of its values in a claim of the JSON report; empty where they stand under `findings`."""
+    report_key: str = ""
+    """Likewise in the report."""
+    absent: Any = None
+    """What stands under `claim_key` where nothing was found."""
+
+
+MAKERS = (
+    Maker("descent", descent.describe),
+    Maker("adapter", adapter.describe, claim_key="adapter"),
+    Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),
+    Maker("units", units.describe, claim_key="units"),
+    Maker("relation", relation.describe, claim_key="relation_seen"),
+    Maker("licences", licences.describe_base, licences.describe_model, "base_license", "license"),
+    Maker("waiver", waivers.describe_waiver, waivers.describe_policy, "waiver", "policy"),
+    Maker("unmet", waivers.describe_unmet, claim_key="unmet", absent=()),
+)
+"""In the order in which reports print them."""
+
+
+def describe_claim(report: Report, row: Row) -> Iterator[tuple[Maker, Finding]]:
+    """Yield each finding of one claim of a report, with what made it."""
+    for maker in MAKERS:
+        if maker.of_claim and (finding := maker.of_claim(report, row)):
+            yield maker, finding
+
+
+def describe_report(report: Report) -> Iterator[tuple[Maker, Finding]]:
+    """Yield each finding of a report that concerns no single claim, with what made it."""
+    for maker in MAKERS:
+        if maker.of_report and (finding := maker.of_report(report)):
+            yield maker, finding
+
+
+def place_claim(report: Report, row: Row) -> tuple[dict[str, Any], dict[str, Finding]]:
+    """Return the values of a claim by their keys in the JSON report, and by name the findings that have no such key."""
+    absent = {maker.claim_key: maker.absent for maker in MAKERS if maker.claim_key}
+    found = [(maker.name, maker.claim_key, finding) for maker, finding in describe_claim(report, row)]
+    return _placed(absent, found)
+
+
+def place_report(report: Report) -> tuple[dict[str, Any], dict[str, Finding]]:
+    """Return the same of what concerns no single claim."""
+    absent = {maker.report_key: None for maker in MAKERS if maker.report_key}
+    found = [(maker.name, maker.report_key, finding) for maker, finding in describe_report(report)]
+    return _placed(absent, found)
+
+
+def _placed(
+    absent: dict[str, Any], found: Sequence[tuple[str, str, Finding]]
+) -> tuple[dict[str, Any], dict[str, Finding]]:
+    own = {key: finding.values for _, key, finding in found if key}
+    return absent | own, {name: finding for name, key, finding in found if not key}
