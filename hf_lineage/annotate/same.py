@@ -29,13 +29,14 @@ DRAWN: dict[str, Any] = {
     "inherited": None,
     "paths": (),
     "parent": None,
+    "findings": {},
 }
 """The fields of a claim that may depend on random draws, with neutral values."""
 
 
 def says_the_same(old: Record, new: Record, report: Report) -> bool:
     """Return whether an old record says the same as a new one, which was made from this report."""
-    heads = (msgspec.structs.replace(record, claims=()) for record in (old, new))
+    heads = (msgspec.structs.replace(record, claims=(), findings={}) for record in (old, new))
     if len({*map(repr, heads)}) > 1 or len(old.claims) != len(new.claims):
         return False
     return all(map(_same_claim, old.claims, new.claims, report.rows))

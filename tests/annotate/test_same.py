@@ -4,10 +4,10 @@ import json
 
 import msgspec
 import pytest
-from hf_lineage.report.findings.merge_record import RecordedParent, RecordedShare
 
 from hf_lineage.annotate.same import same_parent
 from hf_lineage.evidence.units.inherited import MOST
+from hf_lineage.report.findings.merge import RecordedParent, RecordedShare
 from hf_lineage.report.record import record
 from tests import models
 from tests.invoking import lineage

@@ -4,11 +4,11 @@ import datetime
 
 import msgspec
 import pytest
-from hf_lineage.report.findings.merge_record import RecordedParent, RecordedShare
 from markdown_it import MarkdownIt
 
 from hf_lineage.annotate import section
 from hf_lineage.claims import card
+from hf_lineage.report.findings.merge import RecordedParent, RecordedShare
 from hf_lineage.report.record import record
 from tests import goldens
 from tests.hostile import NAMES

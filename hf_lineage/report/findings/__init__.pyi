@@ -1,15 +1,13 @@
-from . import known_weights as known_weights
 from . import merge as merge
 from .finding import Bar as Bar
 from .finding import Bars as Bars
 from .finding import Finding as Finding
-from .known_weights import Against as Against
 from .merge import IN_SHARES as IN_SHARES
 from .merge import RecordedParent as RecordedParent
-from .sentences import outcome as outcome
 from .sentences import reasons as reasons
 from .sentences import state_all as state_all
 from .sentences import state_claim as state_claim
+from .sentences import state_outcome as state_outcome
 from .sentences import state_report as state_report
 from .table import describe_claim as describe_claim
 from .table import describe_report as describe_report

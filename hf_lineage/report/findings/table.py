@@ -38,7 +38,7 @@ MAKERS = (
     Maker("relation", relation.describe, claim_key="relation_seen"),
     Maker("licences", licences.describe_base, licences.describe_model, "base_license", "license"),
     Maker("waiver", waivers.describe_waiver, waivers.describe_policy, "waiver", "policy"),
-    Maker("unmet", waivers.describe_unmet, claim_key="unmet", absent=()),
+    Maker("unmet", waivers.describe_unmet, claim_key="unmet", absent=[]),
 )
 """In the order in which reports print them."""
 

@@ -6,14 +6,12 @@ custom tool"). The widget compares the entries of two branches by their fingerpr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.report.findings import state_outcome, state_claim, state_report
-from hf_lineage.report.formats.markdown import escaped
+from hf_lineage.report.findings import state_claim, state_outcome, state_report
 from hf_lineage.report.words import KINDS, Place, card, encode, fingerprint, holds, places, wording
 
 SEVERITIES = {"none": "info", "note": "minor", "warning": "major", "error": "critical"}
@@ -35,14 +33,9 @@ def _claim(report: Report, row: Row, place: Place) -> dict[str, Any]:
     rule = KINDS[row.verdict.kind].rule
     level = "none" if row.waiver else "warning" if row.unmet and rule.level != "error" else rule.level
     mark = fingerprint(report, row, rule.identifier)
-    entry = _entry(f"{printable(report.model, 200)}: {state_outcome(row)}.", rule.identifier, level, mark, place)
-    statements = (*state_claim(report, row), *state_report(report))
-    return entry | ({"content": {"body": _listed(statements)}} if statements else {})
-
-
-def _listed(statements: Sequence[str]) -> str:
-    """What was found as a list in Markdown, which the Code Climate specification has for what a description leaves."""
-    return "\n".join(f"- {escaped(statement)}." for statement in statements)
+    told = (state_outcome(row), *state_claim(report, row), *state_report(report))
+    described = " ".join(f"{sentence}." for sentence in told)
+    return _entry(f"{printable(report.model, 200)}: {described}", rule.identifier, level, mark, place)
 
 
 def _undeclared(report: Report) -> dict[str, Any]:

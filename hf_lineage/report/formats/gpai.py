@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from hf_lineage import __version__
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row, moment, stamp
-from hf_lineage.report.findings import state_outcome, state_all
+from hf_lineage.report.findings import state_all, state_outcome
 from hf_lineage.report.formats.markdown import escaped, markdown_table
 from hf_lineage.report.formats.materials import ancestors, digests
 from hf_lineage.report.words import wording

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from json import dumps, loads
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ SCHEMA_VERSION = 3
 """Raised when a key changes its meaning or goes away; new keys may come at any time."""
 TEST = ("alpha", "permutations", "seed", "min_share", "order_seed")
 """Options that verdicts depend on."""
+OF_FINDING = ("tables", "picture", "values")
+"""What is told of a finding as it is."""
 SCHEMA = Path(__file__).with_name("schema.json")
 
 
@@ -68,13 +71,9 @@ def _placed(own: dict[str, Any], others: Mapping[str, Finding]) -> dict[str, Any
 
 def _finding(finding: Finding) -> dict[str, Any]:
     """Everything that a finding tells, under one key."""
-    return {
-        "title": finding.title,
-        "sentences": [*finding.sentences, *finding.details],
-        "tables": [{**asdict(table), "numeric": list(table.numeric)} for table in finding.tables],
-        "picture": finding.picture and asdict(finding.picture),
-        "values": finding.values,
-    }
+    plain = loads(dumps(asdict(finding), allow_nan=False))
+    sentences = [*finding.sentences, *finding.details]
+    return {"title": finding.title, "sentences": sentences} | {key: plain[key] for key in OF_FINDING}
 
 
 def _claim(report: Report, row: Row) -> dict[str, Any]:
@@ -116,7 +115,11 @@ def _decisive(verdict: Verdict, paths: Sequence[dict[str, Any]]) -> dict[str, An
         share, (low, high) = verdict.framed.inherited.share, verdict.framed.inherited.interval
         inherited = {"share": share, "low": low, "high": high}
         return {"score": None, "p_value_adjusted": verdict.framed.p_value, "inherited": inherited}
-    trace: dict[str, Any] = {"score": None, "p_value_adjusted": verdict.trace and verdict.trace.p_value, "inherited": None}
+    trace: dict[str, Any] = {
+        "score": None,
+        "p_value_adjusted": verdict.trace and verdict.trace.p_value,
+        "inherited": None,
+    }
     path = next((path for path in paths if path["path"] == verdict.decisive), trace)
     measured = path["inherited"] and {key: path["inherited"][key] for key in ("share", "low", "high")}
     return {"score": path["score"], "p_value_adjusted": path["p_value_adjusted"], "inherited": measured}

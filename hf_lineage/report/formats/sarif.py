@@ -10,7 +10,7 @@ from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
 from hf_lineage.policy import Waiver
-from hf_lineage.report.findings import state_outcome, state_all
+from hf_lineage.report.findings import state_all, state_outcome
 from hf_lineage.report.formats.json import kind
 from hf_lineage.report.words import KINDS, NUMBERED, Place, Rule, encode, fingerprint, holds, places, wording
 

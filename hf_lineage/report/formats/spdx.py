@@ -19,7 +19,7 @@ from hf_lineage.checking.results import Row, moment, stamp
 from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.hub import hub_name
-from hf_lineage.report.findings import state_outcome, state_claim, state_report
+from hf_lineage.report.findings import state_claim, state_outcome, state_report
 from hf_lineage.report.formats.licence_ids import expression
 from hf_lineage.report.formats.materials import NAMESPACE, ancestors, digests
 from hf_lineage.report.words import encode, wording

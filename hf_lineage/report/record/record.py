@@ -236,7 +236,7 @@ def _public(value: Any, names: Mapping[str, str]) -> Any:
     """Plain values with every text on one line and escaped, and figures rounded to the digits that are significant."""
     if isinstance(value, Mapping):
         return {key: _public(item, names) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_public(item, names) for item in value]
     if isinstance(value, str):
         return printable(renamed(value, names), 500)

@@ -7,9 +7,9 @@ from typing import Any
 
 from hf_lineage.errors import printable
 from hf_lineage.index.search import AdapterBases, Judged
+from hf_lineage.report.formats import folded, table, wrapped
 from hf_lineage.report.single import known_weights
 from hf_lineage.report.single.known_weights import Against
-from hf_lineage.report.formats import folded, table, wrapped
 from hf_lineage.report.words import indented
 
 SCHEMA_VERSION = 1

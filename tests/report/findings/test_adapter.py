@@ -36,8 +36,21 @@ def report(*traces, layers=2):
     return Report("fern/lora", None, rows, (), Options(order_seed=3))
 
 
+def finding(measured, layers=2):
+    reported = report(measured, layers=layers)
+    return adapter.describe(reported, reported.rows[0])
+
+
+def by_projection(measured):
+    return list(finding(measured).tables[0].rows)
+
+
+def by_layer(measured):
+    return finding(measured).tables[1]
+
+
 def test_each_projection_has_a_line():
-    assert list(adapter.cells(trace())) == [
+    assert by_projection(trace()) == [
         ("value", "dimensions of value heads", "2", "12.1", "0.001"),
         ("down", "residual coordinates", "2", "12.1", "0.001"),
     ]
@@ -46,18 +59,18 @@ def test_each_projection_has_a_line():
 def test_each_layer_has_a_line_with_what_it_has():
     one = trace()
     half = type(one)(("value", "down"), (0, 3), one.ratios[:, :2], one.directions[:2], one.sizes[:2], 0)
-    assert adapter.layer_columns(half) == ("Layer", "z of value", "z of down")
-    assert list(adapter.layer_cells(half)) == [("0", "12.1", "-"), ("3", "-", "12.1")]
+    assert by_layer(half).columns == ("Layer", "z of value", "z of down")
+    assert list(by_layer(half).rows) == [("0", "12.1", "-"), ("3", "-", "12.1")]
 
 
 def test_experts_of_one_layer_are_averaged():
     one = trace(layers=(5, 5))
-    assert list(adapter.layer_cells(one)) == [("5", "12.1", "12.1")]
-    assert next(adapter.cells(one))[2] == "1"
+    assert list(by_layer(one).rows) == [("5", "12.1", "12.1")]
+    assert by_projection(one)[0][2] == "1"
 
 
 def test_the_sentences_say_how_it_was_tested():
-    assert list(adapter.sentences(trace(), 2)) == [
+    assert list(finding(trace()).sentences) == [
         "trace by projection: value z 12.1 (p 0.001), down z 12.1 (p 0.001); p = 0.001 from 999 permutations, the "
         "largest of all statistics and their sum under the same permutations",
         "what the adapter adds is 0.05 times as large as the weights",
@@ -65,7 +78,7 @@ def test_the_sentences_say_how_it_was_tested():
 
 
 def test_a_test_of_a_few_layers_says_which_and_of_how_many():
-    (_, few, _) = adapter.sentences(trace(analyses=2, layers=(3, 7)), 32)
+    (_, few, _) = finding(trace(analyses=2, layers=(3, 7)), 32).sentences
     assert few == (
         "tested in 2 of 32 layers (layers 3, 7), drawn in a random order, at one of 2 interim analyses, for which p is "
         "corrected (Bonferroni); --budget full reads them all"

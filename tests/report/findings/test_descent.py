@@ -7,23 +7,28 @@ import pytest
 
 from hf_lineage.checking.judge.ancestors import Step
 from hf_lineage.evidence.verdict import Kind
-from hf_lineage.report.findings.descent import in_words, sentences
-from tests.pages import measured, row
+from hf_lineage.report.findings.descent import describe, list_layers
+from tests.pages import measured, report, row
+
+
+def sentences(claim):
+    finding = describe(report(), claim)
+    return [] if finding is None else list(finding.details)
 
 
 def words(count, shares, depth=None, **more):
     evidence = measured(count, count, **more)
     evidence = replace(evidence, inherited=replace(evidence.inherited, by_layer=np.array(shares, dtype=float)))
-    return list(sentences(row(layers=depth, mlp=evidence), "mlp"))
+    return sentences(row(layers=depth, mlp=evidence))
 
 
 @pytest.mark.parametrize(
     ("shares", "said"),
     [
-        ([1, 1, 1], "All 3 layers come from it."),
-        ([0, 1, 0], "Layer 1 of 3 comes from it; the other 2 do not."),
-        ([1, 1, 0], "Layers 0 and 1 of 3 come from it; the other one does not."),
-        ([0.5, 0.5, 0.5], "None of the 3 layers comes from it by more than half."),
+        ([1, 1, 1], "All 3 layers come from it"),
+        ([0, 1, 0], "Layer 1 of 3 comes from it; the other 2 do not"),
+        ([1, 1, 0], "Layers 0 and 1 of 3 come from it; the other one does not"),
+        ([0.5, 0.5, 0.5], "None of the 3 layers comes from it by more than half"),
     ],
 )
 def test_layers_are_counted_and_named(shares, said):
@@ -32,26 +37,26 @@ def test_layers_are_counted_and_named(shares, said):
 
 def test_ten_layers_of_forty():
     shares = [float(10 <= layer < 20) for layer in range(40)]
-    assert words(40, shares) == ["Layers 10 to 19 of 40 come from it; the other 30 do not."]
+    assert words(40, shares) == ["Layers 10 to 19 of 40 come from it; the other 30 do not"]
 
 
 def test_layers_that_were_not_read_are_not_said_to_come_from_anywhere():
     early = {"analyses": 3, "layers": ((0, 9, 31),) * 2}
-    assert words(3, [1, 1, 1], 32, **early) == ["All 3 layers that were read, of 32, come from it."]
+    assert words(3, [1, 1, 1], 32, **early) == ["All 3 layers that were read, of 32, come from it"]
     assert words(3, [1, 0, 1], 32, **early) == [
-        "Of the 3 layers that were read, of 32, layers 0 and 31 come from it."
+        "Of the 3 layers that were read, of 32, layers 0 and 31 come from it"
     ]  # fmt: skip
     assert words(3, [0, 0, 0], 32, **early) == [
-        "None of the 3 layers that were read, of 32, comes from it by more than half."
+        "None of the 3 layers that were read, of 32, comes from it by more than half"
     ]  # fmt: skip
 
 
 def test_layers_from_other_places_are_named_with_these():
     evidence = measured(3, 3)
     moved = replace(evidence, inherited=replace(evidence.inherited, partners=(0, 0, 1)))
-    assert list(sentences(row(mlp=moved), "mlp")) == [
-        "All 3 layers come from it.",
-        "Counted in the model, then in the base: layer 0 from layer 0, layers 1-2 from layers 0-1.",
+    assert sentences(row(mlp=moved)) == [
+        "All 3 layers come from it",
+        "Counted in the model, then in the base: layer 0 from layer 0, layers 1-2 from layers 0-1",
     ]
 
 
@@ -59,13 +64,12 @@ def test_of_an_indirect_base_the_one_that_was_compared_is_named():
     related = row(mlp=measured())
     step = Step("org/base", None, "no weights", "org/older", ("README.md",))
     indirect = replace(related, steps=(step,), verdict=replace(related.verdict, kind=Kind.INDIRECT))
-    assert list(sentences(indirect, "mlp")) == ["All 6 layers come from org/older."]
+    assert sentences(indirect) == ["All 6 layers come from org/older"]
 
 
 def test_where_nothing_is_known_or_nothing_shared_nothing_is_said():
-    assert list(sentences(row(mlp=measured(share=None)), "mlp")) == []
-    assert list(sentences(row(mlp=measured(score=0.0, p=0.5)), "mlp")) == []
-    assert list(sentences(row(mlp=measured()), None)) == []
+    assert sentences(row(mlp=measured(share=None))) == []
+    assert sentences(row(mlp=measured(score=0.0, p=0.5))) == []
 
 
 @pytest.mark.parametrize(
@@ -76,4 +80,4 @@ def test_where_nothing_is_known_or_nothing_shared_nothing_is_said():
     ],
 )  # fmt: skip
 def test_layers_in_words(layers, said):
-    assert in_words(layers) == said
+    assert list_layers(layers) == said

@@ -8,7 +8,9 @@ from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.derivation.contributions import Parent, Share
 from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.report import FORMATS
 from hf_lineage.report.findings import merge
+from tests.pages import report
 
 SHARE = Share(0.6, 0.58, 0.62, {0: (0.6, 0.01), 1: (0.61, 0.01)}, detected=True)
 PARENT = Parent({"mlp": SHARE}, {"mlp": 0.0}, {"mlp": 0.5}, "linear")
@@ -55,26 +57,25 @@ def of(share=SHARE, **changes):
     ],
 )
 def test_what_a_parent_gave_is_one_sentence(parent, sentence):
-    assert list(merge.sentences(row(parent))) == [f"org/a: {sentence}"]
+    assert list(merge.describe_parent(report(), row(parent)).statements) == [f"org/a: {sentence}"]
 
 
 def test_a_row_that_is_no_parent_says_nothing():
-    assert (list(merge.sentences(row(None))), list(merge.remarks([row(None)])), merge.section([row(None)])) == (
-        [], [], "",
-    )  # fmt: skip
+    assert (merge.describe_parent(report(), row(None)), merge.describe_merge(report(row(None)))) == (None, None)
 
 
 def test_a_score_is_said_to_be_neither_a_share_nor_a_probability():
-    assert list(merge.remarks([row(PARENT), row(PARENT, "org/b")])) == [merge.NO_PROBABILITY]
+    assert merge.describe_merge(report(row(PARENT), row(PARENT, "org/b"))).sentences == (merge.NO_PROBABILITY,)
 
 
 def test_what_no_parent_explains_is_said():
-    _, remainder = merge.remarks([row(of(remainders={"mlp": 0.5})), row(Parent(reason="it is UNRELATED"))])
+    rows = row(of(remainders={"mlp": 0.5})), row(Parent(reason="it is UNRELATED"))
+    _, remainder = merge.describe_merge(report(*rows)).sentences
     assert "is, beside the distance between them, 0.50 times along mlp" in remainder
 
 
 def test_the_values_are_those_of_the_schema():
-    assert merge.values(PARENT) == {
+    assert merge.describe_parent(report(), row(PARENT)).values == {
         "method": "linear",
         "is_base": False,
         "reason": "",
@@ -88,15 +89,18 @@ def test_the_values_are_those_of_the_schema():
 
 
 def test_a_page_has_a_bar_for_every_parent_and_escapes_their_names():
-    page = merge.section([row(PARENT), row(Parent(reason="it is <b>"), "<script>"), row(of(is_base=True, declared={}))])
-    assert page.count("<svg") == 2
-    assert "0.60 (0.58 to 0.62)" in page
+    rows = row(PARENT), row(Parent(reason="it is <b>"), "<script>"), row(of(is_base=True, declared={}))
+    page = FORMATS["html"](report(*rows), False)
+    assert page.count('(0.58 to 0.62)"') == 2
     assert "it is &lt;b&gt;" in page
     assert "<script>" not in page
-    assert "<td>base</td>" in page
+    assert ">base</td>" in page
 
 
 def test_a_share_that_is_not_clear_has_an_interval_and_no_bar():
-    page = merge.section([row(of(replace(SHARE, low=-3.0, high=4.0)))])
-    assert 'class="share"' not in page
-    assert "M0 8H200" in page
+    (bar,) = merge.describe_merge(report(row(of(replace(SHARE, low=-3.0, high=4.0))))).picture.bars
+    assert (bar.low, bar.high, bar.clear) == (-3.0, 4.0, False)
+
+
+def test_the_shares_are_kept_in_hundredths():
+    assert merge.describe_parent(report(), row(PARENT)).decimals == 2

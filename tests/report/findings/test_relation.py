@@ -5,6 +5,7 @@ import pytest
 from hf_lineage import Options, check
 from hf_lineage.report.findings import relation
 from tests.models import EXAMPLES
+from tests.pages import report
 
 HUB = Options(local_hub=EXAMPLES, order_seed=1, permutations=199)
 
@@ -16,21 +17,21 @@ def rows():
 
 
 def test_both_relations_are_in_one_sentence(rows):
-    (sentence,) = relation.seen(rows["int8-rounded"], "the base")
-    assert sentence == "the base: relation seen: quantized to 8 bits; declared: quantized"
+    (sentence,) = relation.describe(report(), rows["int8-rounded"]).sentences
+    assert sentence == "relation seen: quantized to 8 bits; declared: quantized"
 
 
 def test_of_a_graft_only_the_inherited_layers_are_meant(rows):
-    (sentence,) = relation.seen(rows["grafted"], "the base")
-    assert sentence.startswith("the base: relation seen: in the layers that are inherited, weights unchanged")
+    (sentence,) = relation.describe(report(), rows["grafted"]).sentences
+    assert sentence.startswith("relation seen: in the layers that are inherited, weights unchanged")
 
 
 def test_nothing_is_said_of_a_model_that_is_not_related(rows):
-    assert list(relation.seen(rows["distilled"], "the base")) == []
+    assert relation.describe(report(), rows["distilled"]) is None
 
 
 def test_programs_get_the_same_as_values(rows):
-    values = relation.values(rows["int8-rounded"].derivation)
+    values = relation.describe(report(), rows["int8-rounded"]).values
     assert {key: values[key] for key in ("means", "bits", "zeros", "rank")} == {
         "means": ["quantized"],
         "bits": 8,

@@ -13,6 +13,7 @@ from hf_lineage.evidence.units.comparison import RESIDUAL, Frame
 from hf_lineage.evidence.units.verdict import judge_framed
 from hf_lineage.report import renderer
 from hf_lineage.report.findings import units
+from hf_lineage.report.findings.sentences import state_outcome
 from hf_lineage.report.formats import cyclonedx, json
 from hf_lineage.report.words import wording
 from hf_lineage.report.words.encoding import encode
@@ -32,6 +33,14 @@ def report(*rows):
     return Report("org/model", None, rows, (), Options())
 
 
+def sentences(framed):
+    return units.describe(report(), row(framed, None)).sentences
+
+
+def details(framed):
+    return units.describe(report(), row(framed, None)).details
+
+
 EVERY = report(row(IN_ORDER), row(SHUFFLED), row(INDEPENDENT), row(IN_ORDER, None), row(INDEPENDENT, None))
 
 
@@ -39,14 +48,14 @@ def test_the_table_has_a_line_for_the_units():
     lines = list(wording.cells(row(SHUFFLED)))
     assert [line[2:] for line in lines] == [
         ("mlp", "0.010", "0%", "0.5", "UNRELATED"),
-        ("units", "-", "100%", units.p_value(SHUFFLED), "RELATED, calibrated"),
+        ("units", "-", "100%", wording.order_p(SHUFFLED), "RELATED, calibrated"),
     ]
     (line,) = wording.cells(row(IN_ORDER, None))
     assert line == ("org/base", "finetune", "units", "-", "100%", "0.005", "RELATED")
 
 
 def test_the_outcome_names_the_share_of_units_and_no_score():
-    outcome = wording.outcome(row(IN_ORDER))
+    outcome = state_outcome(row(IN_ORDER))
     assert outcome.startswith("org/base is RELATED (100% of its units inherited, p = 0.005): the residual stream was")
     assert wording.best(row(IN_ORDER)) is None
     assert wording.p_value(row(IN_ORDER)) == 0.005
@@ -55,19 +64,18 @@ def test_the_outcome_names_the_share_of_units_and_no_score():
 
 
 def test_sentences_say_through_what_and_by_which_test():
-    seen, order = units.sentences(replace(IN_ORDER, tests=2))
+    seen, order = details(replace(IN_ORDER, tests=2))
     assert seen == "unit by unit, seen through 256 tokens that both know by their number: 100% inherited"
     assert order.startswith("order of units: units in the same places are alike, z ")
     assert order.endswith("permutations within layers, corrected for 2 tests of the claim (Bonferroni)")
-    (short,) = units.summary(IN_ORDER)
+    (short,) = sentences(IN_ORDER)
     assert short == "units seen through 256 tokens: 100% inherited, order p = 0.005"
-    (short,) = units.summary(replace(SHUFFLED, frame=Frame(RESIDUAL), order=None))
+    (short,) = sentences(replace(SHUFFLED, frame=Frame(RESIDUAL), order=None))
     assert short == "units seen in the residual stream: 100% inherited"
-    assert not list(units.summary(None))
-    assert "in 4 of 9 layers (layers 0-3)" in next(units.sentences(replace(IN_ORDER, depth=9)))
-    _, untested = units.sentences(replace(IN_ORDER, order=None))
+    assert "in 4 of 9 layers (layers 0-3)" in details(replace(IN_ORDER, depth=9))[0]
+    _, untested = details(replace(IN_ORDER, order=None))
     assert untested == "the order of units is not tested: no two units match"
-    _, untested = units.sentences(replace(IN_ORDER, objection="units were sorted"))
+    _, untested = details(replace(IN_ORDER, objection="units were sorted"))
     assert untested == "the order of units is not tested: units were sorted"
 
 

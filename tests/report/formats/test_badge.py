@@ -17,6 +17,7 @@ from tests.report.page.test_heatmap import luminance
 
 RELATED, UNRELATED = row(mlp=measured()), row(mlp=measured(score=0.01, p=0.4))
 
+SVG = "{http://www.w3.org/2000/svg}"
 ACCEPTED = row(mlp=measured(share=0.3), criteria=Criteria(accept=("part",)))
 
 
@@ -26,6 +27,16 @@ def undecided(kind):
 
 def badge(*rows):
     return ElementTree.fromstring(FORMATS["badge"](report(*rows), False))
+
+
+def described(image):
+    """Take the description out of a badge; return its text."""
+    description = image.find(f"{SVG}desc")
+    if description is None:
+        return ""
+    image.remove(description)
+    assert list(description) == []
+    return description.text
 
 
 @pytest.mark.parametrize(
@@ -44,6 +55,7 @@ def badge(*rows):
 )
 def test_the_worst_row_is_shown(rows, words, colour):
     image = badge(*rows)
+    described(image)
     assert [text.strip() for text in image.itertext()] == [f"lineage: {words}", "lineage", words]
     assert [element.get("fill") for element in image.iter() if element.get("fill")] == [DARK, colour, "#fff"]
 
@@ -54,8 +66,9 @@ def test_white_can_be_read_on_every_colour():
 
 
 def test_no_untrusted_text_is_on_it():
-    source = FORMATS["badge"](hostile_report(HOSTILE), False)
-    assert not re.search(r"script|hacked|mmm|http(?!://www\.w3\.org/2000/svg)", source)
+    image = ElementTree.fromstring(FORMATS["badge"](hostile_report(HOSTILE), False))
+    assert "layers come from it" in described(image)
+    assert not re.search(r"script|hacked|mmm|http(?!://www\.w3\.org/2000/svg)", ElementTree.tostring(image).decode())
 
 
 def test_the_words_fit_into_their_half():

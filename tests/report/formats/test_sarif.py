@@ -89,7 +89,8 @@ def test_what_belongs_to_no_claim_is_a_notification(every_kind, folder):
         (run,) = log(report)["runs"]
         return [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
 
-    assert notes(every_kind) == ["Conflicting claims: README.md declares a/b; adapter_config.json declares c/d"]
+    conflict = "Conflicting claims: README.md declares a/b; adapter_config.json declares c/d"
+    assert notes(every_kind) == [conflict, "org/base: All 4 layers come from it"]
     assert notes(check(str(card(folder))))[0].startswith("Nothing is declared")
 
 

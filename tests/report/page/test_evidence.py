@@ -2,21 +2,19 @@
 
 import re
 
-import pytest
-
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
-from hf_lineage.report.page.evidence import CAPTIONS, HINTS, UNREAD, View, evidence, without_hint
+from hf_lineage.report.page.evidence import CAPTIONS, UNREAD, View, evidence
 from hf_lineage.report.page.markup import escaped, joined
 from tests.example_evidence import trace
-from tests.pages import measured, row
+from tests.pages import measured, report, row
 
 PLAIN = View(0, explain=False, captions=True)
 
 
 def shown(claim, view=PLAIN):
-    return joined(*evidence(claim, view))
+    return joined(*evidence(report(claim), claim, view))
 
 
 def test_every_picture_says_what_it_means():
@@ -45,15 +43,9 @@ def test_tables_of_several_claims_have_names_of_their_own():
 def test_an_adapter_has_its_projections():
     adapter = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.ADAPTER, "it fits", trace=trace()))
     page = shown(adapter)
-    assert "Evidence in the adapter" in page
+    assert "<h3>Adapter</h3>" in page
     assert "claim 1, projections by layer" in page
 
 
 def test_where_nothing_was_measured_there_is_nothing():
     assert shown(Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "no weights"))) == ""
-
-
-@pytest.mark.parametrize("hint", HINTS)
-def test_what_only_the_command_line_can_do_is_left_out_at_the_end_alone(hint):
-    assert without_hint(f"it was read{hint}") == "it was read"
-    assert without_hint(f"it was read{hint}, or not") == f"it was read{hint}, or not"

@@ -7,17 +7,17 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.page.summary import overview
 from tests.example_evidence import trace
-from tests.pages import measured, row
+from tests.pages import measured, report, row
 
 UNREAD = Row(Claim("org/lost", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "the Hub refuses it. " * 20))
 
 
 def lines(*rows):
-    return re.findall("<li>(.*?)</li>", overview(rows))
+    return re.findall("<li>(.*?)</li>", overview(report(*rows)))
 
 
 def test_verdicts_are_counted_and_every_claim_is_a_line():
-    page = overview([row(mlp=measured()), UNREAD, row("org/b", mlp=measured())])
+    page = overview(report(row(mlp=measured()), UNREAD, row("org/b", mlp=measured())))
     assert "<h2>3 claims: 2 RELATED, 1 UNVERIFIABLE</h2>" in page
     assert re.findall('href="([^"]*)"', page) == ["#claim-0", "#claim-1", "#claim-2"]
 
@@ -42,5 +42,5 @@ def test_an_adapter_has_its_p_value():
 
 
 def test_bars_are_explained_where_there_are_any():
-    assert "The bar is the share" in overview([row(mlp=measured()), UNREAD])
-    assert "The bar is the share" not in overview([UNREAD, UNREAD])
+    assert "The bar is the share" in overview(report(row(mlp=measured()), UNREAD))
+    assert "The bar is the share" not in overview(report(UNREAD, UNREAD))

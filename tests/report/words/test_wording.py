@@ -11,6 +11,7 @@ from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.evaluation import judge
 from hf_lineage.evidence.verdict import Kind, Verdict
+from hf_lineage.report.findings.sentences import reasons, state_outcome
 from hf_lineage.report.words import wording
 from hf_lineage.report.words.table_columns import COLUMNS
 from hf_lineage.signature.sources.origin import CACHE, FILE, WEIGHTS, Origin
@@ -84,14 +85,14 @@ def test_a_share_is_shown_with_its_interval_where_that_is_wider_than_what_is_pri
 
 
 def test_an_outcome_is_one_sentence():
-    assert wording.outcome(row(judged(mlp=evidence(score=0.9)))) == (
+    assert state_outcome(row(judged(mlp=evidence(score=0.9)))) == (
         "org/base is RELATED (score 0.900, 100% inherited, p = 0.001)"
     )
     assert (
-        wording.outcome(row(Verdict(Kind.INCOMPATIBLE, "org/base: 96 against 64")))
+        state_outcome(row(Verdict(Kind.INCOMPATIBLE, "org/base: 96 against 64")))
         == "org/base is INCOMPATIBLE: 96 against 64"
     )
-    assert wording.outcome(row(judged(mlp=evidence(shares=())))).startswith(
+    assert state_outcome(row(judged(mlp=evidence(shares=())))).startswith(
         "org/base is RELATED by the basis only (score 0.900, p = 0.001): a signature holds no units"
     )
 
@@ -147,8 +148,8 @@ def test_layers_read_are_those_of_all_paths_with_those_that_were_left_out():
 
 
 def test_conflicts_and_nothing_declared_are_said():
-    assert list(wording.reasons(report())) == [wording.NOTHING_DECLARED]
-    assert list(wording.reasons(report(row(Verdict(Kind.UNRELATED)), conflicts=("a\nb",)))) == [
+    assert list(reasons(report())) == [wording.NOTHING_DECLARED]
+    assert list(reasons(report(row(Verdict(Kind.UNRELATED)), conflicts=("a\nb",)))) == [
         r"Conflicting claims: a\nb"
     ]
 
@@ -166,6 +167,6 @@ def test_the_settings_name_all_that_a_number_depends_on():
 
 def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():
     broken = evidence(score=0.0, p=1.0, shares=(), not_finite=((), (1,)))
-    assert list(wording.reasons(report(row(judged(mlp=broken))))) == [
+    assert list(reasons(report(row(judged(mlp=broken))))) == [
         "org/base: weights in layer 1 of the candidate are not finite, or too large for float32"
     ]

@@ -1,0 +1,96 @@
+"""A finding is a module and a line of the table: every format prints it, and none needs it."""
+
+import datetime
+import html
+import json
+from dataclasses import replace
+
+import pytest
+
+from hf_lineage import Options, check
+from hf_lineage.report import FORMATS
+from hf_lineage.report.findings import table
+from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
+from hf_lineage.report.record import record
+from tests.models import EXAMPLES
+from tests.pages import measured, row
+
+CLAIM = Finding(
+    "The toy of a claim",
+    "org/base",
+    ("a toy was found in it",),
+    ("the toy is red",),
+    (Table("toys", ("Toy", "Wheels"), (("car", "4"),), (1,)),),
+    Bars((Bar("redness", 0.5, 0.4, 0.6),), "How red the toy is."),
+    {"wheels": 4},
+)
+WHOLE = replace(CLAIM, title="The toys of all claims", about="", sentences=("toys were found",))
+TOY = table.Maker("toy", lambda _report, _row: CLAIM, lambda _report: WHOLE)
+SHARES = "neither shares nor probabilities"
+"""What is said of every merge."""
+DAY = datetime.date(2026, 11, 22)
+
+
+@pytest.fixture(scope="module")
+def merge():
+    """What is found of a merge and of a claim that is contradicted, so that formats of failures have an entry."""
+    options = Options(local_hub=EXAMPLES, order_seed=1, permutations=199)
+    report = check("fern/llama-merge-a-b", options=options)
+    return replace(report, rows=(*report.rows, row("org/other", mlp=measured(score=0.005, p=0.5, share=0.0))))
+
+
+def plain(text):
+    """A report without what its format puts between words and around marks."""
+    return " ".join(html.unescape(text).replace("\N{NO-BREAK SPACE}", " ").replace("\\", "").split()).lower()
+
+
+def rendered(form, report):
+    return plain(FORMATS[form](report, True))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_new_finding_is_in_every_format(form, merge, monkeypatch):
+    monkeypatch.setattr(table, "MAKERS", (*table.MAKERS, TOY))
+    text = rendered(form, merge)
+    assert "a toy was found in it" in text
+    assert "toys were found" in text
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_formats_for_people_show_its_table_its_picture_and_its_details(form, merge, monkeypatch):
+    monkeypatch.setattr(table, "MAKERS", (*table.MAKERS, TOY))
+    text = rendered(form, merge)
+    assert all(word in text for word in ("the toy of a claim", "the toy is red", "wheels", "car", "redness", "0.40"))
+
+
+@pytest.mark.parametrize("form", ["json", "intoto", "intoto-predicate"])
+def test_formats_for_machines_have_its_values(form, merge, monkeypatch):
+    monkeypatch.setattr(table, "MAKERS", (*table.MAKERS, TOY))
+    document = json.loads(FORMATS[form](merge, False))
+    document = document.get("predicate", document)
+    for found, title in ((document["findings"], WHOLE.title), (document["claims"][0]["findings"], CLAIM.title)):
+        assert (found["toy"]["title"], found["toy"]["values"]) == (title, {"wheels": 4})
+        assert found["toy"]["tables"][0]["rows"] == [["car", "4"]]
+        assert found["toy"]["picture"]["bars"][0]["label"] == "redness"
+
+
+def test_it_is_in_the_record_beside_a_card_which_is_read_again(merge, monkeypatch):
+    monkeypatch.setattr(table, "MAKERS", (*table.MAKERS, TOY))
+    recorded = record.build(merge, None, DAY, {})
+    assert recorded.claims[0].findings["toy"].values == {"wheels": 4}
+    assert recorded.findings["toy"].tables[0].rows == (("car", "4"),)
+    assert record.decode(record.encode(recorded)) == recorded
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_no_format_needs_the_shares_of_a_merge(form, merge, monkeypatch):
+    assert SHARES in rendered(form, merge)
+    monkeypatch.setattr(table, "MAKERS", tuple(maker for maker in table.MAKERS if maker.name != "merge"))
+    assert SHARES not in rendered(form, merge)
+
+
+def test_a_record_needs_no_finding(merge, monkeypatch):
+    monkeypatch.setattr(table, "MAKERS", ())
+    recorded = record.build(merge, None, DAY, {})
+    assert (recorded.findings, [claim.findings for claim in recorded.claims]) == ({}, [{}] * len(merge.rows))
+    assert record.decode(record.encode(recorded)) == recorded
