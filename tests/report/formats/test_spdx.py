@@ -83,10 +83,8 @@ def test_only_what_the_weights_bear_out_is_an_ancestor(every_kind):
 def test_every_claim_is_told_whatever_became_of_it(every_kind):
     told = [one["statement"] for one in typed(rendered(every_kind), "Annotation")]
     assert len(told) == len(every_kind.rows)
-    assert (
-        told[0]
-        == "org/base is RELATED (score 0.973, 100% inherited, p = 0.001). Declared in README.md. org/base: All 4 layers come from it."
-    )
+    outcome = "org/base is RELATED (score 0.973, 100% inherited, p = 0.001)"
+    assert told[0] == f"{outcome}. Declared in README.md. org/base: All 4 layers come from it."
     assert all(any(word in one for one in told) for word in ("UNRELATED", "UNVERIFIABLE", "UNREADABLE"))
 
 
