@@ -149,9 +149,7 @@ def test_layers_read_are_those_of_all_paths_with_those_that_were_left_out():
 
 def test_conflicts_and_nothing_declared_are_said():
     assert list(reasons(report())) == [wording.NOTHING_DECLARED]
-    assert list(reasons(report(row(Verdict(Kind.UNRELATED)), conflicts=("a\nb",)))) == [
-        r"Conflicting claims: a\nb"
-    ]
+    assert list(reasons(report(row(Verdict(Kind.UNRELATED)), conflicts=("a\nb",)))) == [r"Conflicting claims: a\nb"]
 
 
 def test_the_settings_name_all_that_a_number_depends_on():
