@@ -60,19 +60,19 @@ def describe_report(report: Report) -> Iterator[tuple[Maker, Finding]]:
 def place_claim(report: Report, row: Row) -> tuple[dict[str, Any], dict[str, Finding]]:
     """Return the values of a claim by their keys in the JSON report, and by name the findings that have no such key."""
     absent = {maker.claim_key: maker.absent for maker in MAKERS if maker.claim_key}
-    found = [(maker.name, maker.claim_key, finding) for maker, finding in describe_claim(report, row)]
-    return _placed(absent, found)
+    triples = [(maker.name, maker.claim_key, finding) for maker, finding in describe_claim(report, row)]
+    return _placed(absent, triples)
 
 
 def place_report(report: Report) -> tuple[dict[str, Any], dict[str, Finding]]:
     """Return the same of what concerns no single claim."""
     absent = {maker.report_key: None for maker in MAKERS if maker.report_key}
-    found = [(maker.name, maker.report_key, finding) for maker, finding in describe_report(report)]
-    return _placed(absent, found)
+    triples = [(maker.name, maker.report_key, finding) for maker, finding in describe_report(report)]
+    return _placed(absent, triples)
 
 
 def _placed(
-    absent: dict[str, Any], found: Sequence[tuple[str, str, Finding]]
+    absent: dict[str, Any], triples: Sequence[tuple[str, str, Finding]]
 ) -> tuple[dict[str, Any], dict[str, Finding]]:
-    own = {key: finding.values for _, key, finding in found if key}
-    return absent | own, {name: finding for name, key, finding in found if not key}
+    own = {key: finding.values for _, key, finding in triples if key}
+    return absent | own, {name: finding for name, key, finding in triples if not key}

@@ -90,8 +90,8 @@ def _undeclared() -> Markup:
 
 def _remarks(report: Report) -> Markup:
     """What concerns no single claim, below the verdicts."""
-    found = (one for _, one in describe_report(report) if not is_shown_apart(one))
-    sentences = (*(sentence for one in found for sentence in one.statements), *wording.remarks(report))
+    findings = (one for _, one in describe_report(report) if not is_shown_apart(one))
+    sentences = (*(sentence for one in findings for sentence in one.statements), *wording.remarks(report))
     remarks = [tag("li", whole(without_hint(remark))) for remark in sentences]
     points = tag("ul", *remarks, class_="remarks")
     return tag("section", tag("h2", "Remarks on the whole model"), points) if remarks else Markup("")

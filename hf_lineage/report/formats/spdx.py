@@ -103,8 +103,8 @@ def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
         yield from _ancestor(at, row, bases[id(row)])
     for number, row in enumerate(report.rows, start=1):
         subject = at(f"descent-{bases[id(row)]}") if id(row) in bases else at("model")
-        found = "".join(f" {sentence}." for sentence in state_claim(report, row))
-        statement = f"{state_outcome(row)}. Declared in {', '.join(row.claim.sources)}.{found}"
+        statements = "".join(f" {sentence}." for sentence in state_claim(report, row))
+        statement = f"{state_outcome(row)}. Declared in {', '.join(row.claim.sources)}.{statements}"
         yield at.element(
             "Annotation", f"claim-{number}", annotationType="other", subject=subject, statement=printable(statement)
         )

@@ -108,9 +108,9 @@ def _details(report: Report, row: Row, view: View) -> Iterator[Markup]:
 def _remarks(report: Report, row: Row) -> Iterator[str]:
     """What was seen besides, without the name of the model or of the base in front, which the headlines have."""
     about, model = wording.about(row), printable(report.model, 200)
-    found = (one for _, one in describe_claim(report, row) if not (is_shown_apart(one) or one.in_verdict))
+    findings = (one for _, one in describe_claim(report, row) if not (is_shown_apart(one) or one.in_verdict))
     sentences = (
-        *(sentence for one in found for sentence in one.sentences),
+        *(sentence for one in findings for sentence in one.sentences),
         *map(printable, row.notes),
         *wording.left_out(row),
         *wording.origins(row),
