@@ -4,11 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from hf_lineage.evidence.nulls import EmpiricalNull
 
 MINIMUM_EFFECT = 0.02
 """The least score, and the least effect on the test coordinates, that may be RELATED, however significant."""
+
+
+class Procedure(Protocol):
+    """What a user chooses of how two models are tested, as the options of a check hold it."""
+
+    @property
+    def alpha(self) -> float:
+        """The error rate of all tests of one claim together."""
+
+    @property
+    def min_share(self) -> float:
+        """The share of the units' output above which a claim is verified."""
+
+    @property
+    def accept(self) -> tuple[str, ...]:
+        """Identifiers of kinds of RELATED that are accepted besides."""
+
+    @property
+    def permutations(self) -> int:
+        """How many are drawn at first for each interim analysis."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of the permutations."""
+
+    @property
+    def order_seed(self) -> int | None:
+        """The seed of the order of the layers; None where none is drawn."""
 
 
 @dataclass(frozen=True)
