@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage import Options, check
-from hf_lineage.report.formats import html
+from hf_lineage.report.html.report import render
 
 HUB = Path(__file__).parents[1] / "examples" / "hub"
 MOMENT = datetime.datetime(2026, 11, 22, 9, 30, tzinfo=datetime.UTC)
@@ -50,5 +50,5 @@ def write(folder: Path) -> dict[str, Path]:
     files = {name: folder / f"{name}.html" for name in MODELS}
     for name, file in files.items():
         found = unverifiable(folder / "hub") if name == "unverifiable" else report(name)
-        file.write_text(html.render(found), encoding="utf-8")
+        file.write_text(render(found), encoding="utf-8")
     return files

@@ -60,6 +60,8 @@ def test_it_holds_neither_tests_nor_examples(unpacked):
     assert (unpacked / "hf_lineage/py.typed").exists()
     assert (unpacked / "hf_lineage/report/formats/schema.json").exists()
     assert (unpacked / "hf_lineage/report/page/page.css").exists()
+    templates = {path.relative_to(ROOT / "hf_lineage") for path in (ROOT / "hf_lineage").rglob("*.j2")}
+    assert templates == {path.relative_to(unpacked / "hf_lineage") for path in unpacked.rglob("*.j2")}
 
 
 def test_the_source_is_small_and_holds_no_weights_of_the_examples(source):

@@ -49,7 +49,7 @@ FORMATS = {
     "text": Format("hf_lineage.report.formats.text"),
     "json": Format("hf_lineage.report.formats.json"),
     "markdown": Format("hf_lineage.report.formats.markdown"),
-    "html": Format("hf_lineage.report.formats.html"),
+    "html": Format("hf_lineage.report.html.report"),
     "badge": Format("hf_lineage.report.formats.badge"),
     "sarif": Format("hf_lineage.report.formats.sarif"),
     "sarif-alerts": Format("hf_lineage.report.formats.sarif", "alerts"),

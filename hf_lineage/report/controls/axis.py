@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from markupsafe import Markup
 
 from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.report.controls.rows import Line, Role
-from hf_lineage.report.page import Markup, joined, tag
+from hf_lineage.report.page import (
+    Scale,
+    below,
+    element,
+    group,
+    linear,
+    mark,
+    path,
+    picture,
+    rect,
+    round_steps,
+    shortened,
+    signed,
+    text,
+)
 
 WIDTH, LEFT, RIGHT, TOP, HIGH = 360, 14, 346, 30, 58
 """The picture as wide as a phone shows it, where the axis lies in it, where the first model begins, and its height."""
@@ -16,8 +31,13 @@ LETTERS = 38
 """Letters of a name for which there is room."""
 ENLARGED = 3.0
 """How many times the range of the nulls the scores have to span before the nulls are shown enlarged as well."""
+SHAPES = {
+    Role.PAIR: ("diamond", 8, "dot model"),
+    Role.INDEPENDENT: ("circle", 5, "dot model ring"),
+    Role.RELATIVE: ("square", 5, "dot model ring"),
+}
+"""By role the shape of its mark, half its width, and its class."""
 Span = tuple[float, float]
-Scale = Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -53,22 +73,18 @@ def enlarged(shown: Sequence[Point]) -> Span | None:
 
 def axis(shown: Sequence[Point], span: Span, name: str) -> Markup:
     """Return the picture: a row for each model, all on one scale; `name` is unique on its page."""
-    height = TOP + HIGH * len(shown) + 44
-    scale = _scale(span)
-    bottom = TOP + HIGH * len(shown)
-    return tag(
-        "svg",
-        tag("title", f"Scores of {len(shown)} pairs on one axis from {_number(span[0])} to {_number(span[1])}",
-            id=f"{name}-title"),
-        tag("desc", "; ".join(_described(point) for point in shown), id=f"{name}-desc"),
+    across, bottom = linear(*span, LEFT, RIGHT), TOP + HIGH * len(shown)
+    steps = [(across(step), f"{step:.3g}") for step in round_steps(*span, 5)]
+    parts = (
         *_legend(),
-        *_ticks(span, scale, len(shown)),
-        *(tag("g", *_row(point, scale, TOP + HIGH * number)) for number, point in enumerate(shown)),
-        tag("path", d=f"M{LEFT} {bottom}H{RIGHT}", class_="line"),
-        tag("text", "score on the test coordinates", x=WIDTH / 2, y=bottom + 36, text_anchor="middle", class_="axis"),
-        **{"class": "controls", "viewBox": f"0 0 {WIDTH} {height}", "role": "img"},
-        aria_labelledby=f"{name}-title {name}-desc",
-    )  # fmt: skip
+        *(path("".join(f"M{x:g} {TOP + HIGH * row + 37}v14" for row in range(len(shown))), "grid") for x, _ in steps),
+        *below(steps, bottom + 1),
+        *(group(*_row(point, across, TOP + HIGH * number)) for number, point in enumerate(shown)),
+        path(f"M{LEFT} {bottom}H{RIGHT}", "line"),
+        text("score on the test coordinates", WIDTH / 2, bottom + 36, "axis", "middle"),
+    )
+    title = f"Scores of {len(shown)} pairs on one axis from {_number(span[0])} to {_number(span[1])}"
+    return picture("controls", (WIDTH, bottom + 44), parts, title, name, "; ".join(map(_described, shown)))
 
 
 def _described(point: Point) -> str:
@@ -83,71 +99,37 @@ def _figures(point: Point) -> str:
     )
 
 
-def _row(point: Point, scale: Scale, top: float) -> Iterator[Markup]:
+def _row(point: Point, across: Scale, top: float) -> Iterator[Markup]:
     """The name of a model and its figures, and below them its null and its score."""
-    null, y = point.null, top + 44
-    ends = [scale(float(end)) for end in (null.scores.min(), null.scores.max())]
-    low, high = (scale(end) for end in null.range)
-    yield tag("title", _described(point))
-    yield tag("text", _short(point.line.name, LETTERS), x=LEFT, y=top + 16,
-              class_="strong" if point.line.role is Role.PAIR else None)  # fmt: skip
-    yield tag("text", point.line.role.value, x=RIGHT, y=top + 16, text_anchor="end", class_="tick")
-    yield tag("text", _figures(point), x=LEFT, y=top + 31, class_="tick")
-    yield tag("path", d=f"M{LEFT} {y}H{RIGHT}", class_="grid")
-    yield tag("path", d=f"M{ends[0]:g} {y}H{ends[1]:g}", class_="line")
-    yield tag("rect", x=low, y=y - 5, width=max(high - low, 1.0), height=10, class_="bar")
-    yield _mark(point, scale, y)
+    null, role, y = point.null, point.line.role, top + 44
+    ends = [across(float(end)) for end in (null.scores.min(), null.scores.max())]
+    low, high = (across(end) for end in null.range)
+    yield element("title", _described(point))
+    yield text(shortened(point.line.name, LETTERS), LEFT, top + 16, "strong" if role is Role.PAIR else "")
+    yield text(role.value, RIGHT, top + 16, anchor="end")
+    yield text(_figures(point), LEFT, top + 31)
+    yield path(f"M{LEFT} {y}H{RIGHT}", "grid")
+    yield path(f"M{ends[0]:g} {y}H{ends[1]:g}", "line")
+    yield rect(low, y - 5, max(high - low, 1.0), 10, "bar")
+    yield _score(role, across(null.observed), y)
 
 
-def _mark(point: Point, scale: Scale, y: float) -> Markup:
-    """The score, or an arrow where it lies beyond the end of the axis."""
-    x = scale(point.null.observed)
+def _score(role: Role, x: float, y: float) -> Markup:
+    """The mark of a score, or an arrow where it lies beyond the end of the axis."""
     if x > RIGHT or x < LEFT:
         end, step = (RIGHT + 8, -9) if x > RIGHT else (LEFT - 8, 9)
-        return tag("path", d=f"M{end} {y}l{step} -6v12z", class_="dot model")
-    return _shape(point.line.role, x, y)
-
-
-def _shape(role: Role, x: float, y: float) -> Markup:
-    """A diamond for the pair, a circle for a model named as independent, a square for a relative."""
-    if role is Role.PAIR:
-        return tag("path", d=f"M{x - 8:g} {y:g}l8 -8l8 8l-8 8z", class_="dot model")
-    if role is Role.INDEPENDENT:
-        return tag("circle", cx=x, cy=y, r=5, class_="dot model ring")
-    return tag("rect", x=x - 5, y=y - 5, width=10, height=10, class_="dot model ring")
+        return path(f"M{end} {y}l{step} -6v12z", "dot model")
+    shape, size, kind = SHAPES[role]
+    return mark(shape, x, y, size, kind)
 
 
 def _legend() -> Iterator[Markup]:
-    places = {Role.PAIR: LEFT + 8, Role.INDEPENDENT: LEFT + 82, Role.RELATIVE: LEFT + 174}
-    for role, x in places.items():
-        yield joined(_shape(role, x, 10), tag("text", role.value, x=x + 12, y=14, class_="tick"))
-    yield joined(
-        tag("rect", x=LEFT + 240, y=5, width=20, height=10, class_="bar"),
-        tag("text", "its own null", x=LEFT + 266, y=14, class_="tick"),
-    )
-
-
-def _ticks(span: Span, scale: Scale, rows: int) -> Iterator[Markup]:
-    """A number below the axis, and a stroke above it in each row, where there is no text."""
-    bottom = TOP + HIGH * rows
-    rough = (span[1] - span[0]) / 5
-    unit = 10.0 ** math.floor(math.log10(rough))
-    step = next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times >= rough * 0.999)
-    for number in range(math.ceil(span[0] / step), math.floor(span[1] / step) + 1):
-        x = scale(number * step)
-        strokes = "".join(f"M{x:g} {TOP + HIGH * row + 37}v14" for row in range(rows))
-        yield tag("path", d=strokes, class_="grid")
-        yield tag("text", f"{number * step + 0.0:.3g}".replace("-", "−"), x=x, y=bottom + 17, text_anchor="middle",
-                  class_="tick")  # fmt: skip
-
-
-def _scale(span: Span) -> Scale:
-    return lambda value: LEFT + (value - span[0]) / (span[1] - span[0]) * (RIGHT - LEFT)
+    for role, x in {Role.PAIR: LEFT + 8, Role.INDEPENDENT: LEFT + 82, Role.RELATIVE: LEFT + 174}.items():
+        yield _score(role, x, 10)
+        yield text(role.value, x + 12, 14)
+    yield rect(LEFT + 240, 5, 20, 10, "bar")
+    yield text("its own null", LEFT + 266, 14)
 
 
 def _number(value: float) -> str:
-    return f"{value + 0.0:.3f}".replace("-", "−")
-
-
-def _short(name: str, room: int) -> str:
-    return name if len(name) <= room else f"{name[: room - 1]}…"
+    return signed(f"{value + 0.0:.3f}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.report.findings import state_all
-from hf_lineage.report.page import Markup, tag
+from hf_lineage.report.page import fill
 from hf_lineage.report.words import KINDS, public, wording
 
 LABEL = "lineage"
@@ -25,24 +25,16 @@ def render(report: Report, explain: bool = False) -> str:
     summary = _summary(worst) if worst else "nothing declared"
     described = " ".join(f"{sentence}." for sentence in state_all(public(report)))
     left, right = (_width(text) + 2 * MARGIN for text in (LABEL, summary))
-    return "{}\n".format(
-        tag(
-            "svg",
-            tag("title", f"{LABEL}: {summary}"),
-            tag("desc", described) if described else "",
-            tag("clipPath", tag("rect", width=left + right, height=HEIGHT, rx=3), id="corners"),
-            tag(
-                "g",
-                tag("rect", width=left, height=HEIGHT, fill=DARK),
-                tag("rect", x=left, width=right, height=HEIGHT, fill=_colour(worst)),
-                clip_path="url(#corners)",
-            ),
-            tag("g", _text(LABEL, left / 2), _text(summary, left + right / 2), fill="#fff", text_anchor="middle",
-                font_family="Verdana,DejaVu Sans,Geneva,sans-serif", font_size=11),
-            **{"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {left + right:g} {HEIGHT}", "role": "img"},
-            width=left + right, height=HEIGHT, aria_label=f"{LABEL}: {summary}",
-        )
-    )  # fmt: skip
+    return fill(
+        "formats/badge.svg.j2",
+        label=LABEL,
+        summary=summary,
+        described=described,
+        sizes=(left, right, HEIGHT),
+        widths=(_width(LABEL), _width(summary)),
+        dark=DARK,
+        colour=_colour(worst),
+    )
 
 
 def _summary(row: Row) -> str:
@@ -59,10 +51,6 @@ def _summary(row: Row) -> str:
 
 def _colour(row: Row | None) -> str:
     return GREY if row is None else COLOURS[KINDS[row.verdict.kind].tone]
-
-
-def _text(text: str, middle: float) -> Markup:
-    return tag("text", text, x=middle, y=14, textLength=_width(text))
 
 
 def _width(text: str) -> float:

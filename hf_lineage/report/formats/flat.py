@@ -7,7 +7,7 @@ from typing import Any
 from hf_lineage.checking import Report
 from hf_lineage.report.findings import reasons
 from hf_lineage.report.formats import json
-from hf_lineage.report.page import identifier, joined, tag
+from hf_lineage.report.page import fill
 from hf_lineage.report.words import columns, wording
 
 SAME = (
@@ -39,12 +39,10 @@ def _row(claim: dict[str, Any]) -> dict[str, Any]:
 
 def fragment(report: Report) -> str:
     """Return the table of the text report and its sentences as HTML that no style belongs to."""
-    head = tag("tr", *(tag("th", column, scope="col") for column in columns(report)))
-    lines = (tag("tr", *(tag("td", cell) for cell in line)) for row in report.rows for line in wording.cells(row))
-    commit = f" @ {report.commit}" if report.commit else ""
-    return joined(
-        tag("p", "Lineage of ", identifier(f"{report.model}{commit}")),
-        tag("table", tag("thead", head), tag("tbody", *lines)) if report.rows else "",
-        *(tag("p", sentence) for sentence in reasons(report)),
-        tag("p", tag("small", wording.MEANING)),
+    return fill(
+        "formats/flat.html.j2",
+        name=f"{report.model} @ {report.commit}" if report.commit else report.model,
+        columns=columns(report),
+        rows=[cells for row in report.rows for cells in wording.cells(row)],
+        reasons=reasons(report),
     )

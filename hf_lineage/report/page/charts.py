@@ -1,18 +1,25 @@
-"""Charts in SVG: the permutation null with the score on it, what each layer inherits, trace concentration by layer."""
+"""Charts: the permutation null with the score on it, what each layer inherits, trace concentration, and small bars."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from markupsafe import Markup
 
 from hf_lineage.evidence import Evidence
 from hf_lineage.evidence.nulls import PermutationNull
-from hf_lineage.report.page.markup import Markup, joined, tag
+from hf_lineage.report.page.svg import Scale, every, linear, mark, path, picture, rect, round_steps, signed, text
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 360, 44, 348, 26, 150
 """The frame of a chart; what is below holds ticks and the name of the axis."""
+MIDDLE = (LEFT + RIGHT) / 2
+BAR, THICK = 200, 14
+"""Width and height of a small bar beside a number."""
+THIN = 3.0
+"""Pixels that the range of independent models takes at least, to be seen."""
+TIP = 5
+"""Half the width of the mark of a score."""
 BINS = 24
 FAR = 0.72
 """Where the axis of the null ends if the score lies so far off that it would leave the null a single bar."""
@@ -20,8 +27,37 @@ HALF = 0.5
 """The share from which on a layer comes from the base."""
 NEAR = 1.5
 """How many times the null's own range the axis may grow to reach the score before it is broken instead."""
+MOST_DOTS = 32
 
-Scale = Callable[[float], float]
+
+def interval_bar(label: str, share: float | None, interval: tuple[float, float], line: str = "gap") -> Markup:
+    """Return a bar from nothing to a share of the whole, and the interval that holds it; no bar where it is None."""
+    low, high = (BAR * min(max(end, 0.0), 1.0) for end in interval)
+    parts = [rect(0, 0, BAR, THICK, "track")]
+    parts += [] if share is None else [rect(0, 0, BAR * min(max(share, 0.0), 1.0), THICK, "share")]
+    parts += [path(f"M{low:g} {THICK / 2:g}H{max(high, low + 0.5):g}", line)] if interval[0] < interval[1] else []
+    return picture("small", (BAR, THICK), parts, label)
+
+
+def share_bar(share: float, interval: tuple[float, float]) -> Markup:
+    """Return the bar of what is inherited, with the interval where it has any width."""
+    low, high = (f"{end:.0%}" for end in interval)
+    between = "" if low == high else f", between {low} and {high}"
+    return interval_bar(f"{share:.0%} inherited{between}", share, interval if between else (share, share))
+
+
+def score_bar(null: PermutationNull) -> Markup:
+    """Return a scale from 0 to 1 with the range of independent models on it, and the score of this pair."""
+    low, high = null.range
+    start, end, score = (BAR * min(max(value, 0.0), 1.0) for value in (low, high, null.observed))
+    at = min(max(score, TIP), BAR - TIP)
+    parts = (
+        rect(0, 4, BAR, 6, "track"),
+        rect(min(start, BAR - THIN), 1, max(end - start, THIN), 12, "chance"),
+        path(f"M{at:g} 14V4M{at - TIP:g} 0h{2 * TIP}l-{TIP} 6z", "score"),
+    )
+    label = f"On a scale from 0 to 1: independent models score {low:.3f} to {high:.3f}, this pair {null.observed:.3f}"
+    return picture("small", (BAR, THICK), parts, label)
 
 
 def histogram(null: PermutationNull, name: str) -> Markup:
@@ -30,100 +66,112 @@ def histogram(null: PermutationNull, name: str) -> Markup:
     reach = (min(low, null.observed), max(high, null.observed))
     broken = reach[1] - reach[0] > NEAR * (high - low)
     axis = (low, high) if broken else reach
-    scale = _scale(*axis, LEFT, LEFT + FAR * (RIGHT - LEFT) if broken else RIGHT)
-    at = LEFT + 0.9 * (RIGHT - LEFT) if broken else scale(null.observed)
+    across = linear(*axis, LEFT, LEFT + FAR * (RIGHT - LEFT) if broken else RIGHT)
+    at = LEFT + 0.9 * (RIGHT - LEFT) if broken else across(null.observed)
     counts, edges = np.histogram(null.scores, BINS, (low, high))
-    tall = _scale(0, int(counts.max()), BOTTOM, TOP + 14)
-    bars = (
-        tag("rect", x=scale(left), y=tall(count), width=max(scale(right) - scale(left) - 0.6, 0.5),
-            height=BOTTOM - tall(count), class_="bar")
-        for count, left, right in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-        if count
-    )  # fmt: skip
+    most, ends = int(counts.max()), [across(edge) for edge in edges.tolist()]
+    up = linear(0, most, BOTTOM, TOP + 14)
+    parts = (
+        *(
+            rect(left, up(count), max(right - left - 0.6, 0.5), BOTTOM - up(count), "bar")
+            for count, left, right in zip(counts.tolist(), ends[:-1], ends[1:], strict=True)
+            if count
+        ),
+        text(str(most), LEFT - 6, up(most) + 4, anchor="end"),
+        path(f"M{LEFT - 4} {up(most):g}h4", "line"),
+        side_name("permutations", (TOP + BOTTOM) / 2),
+        *(path(f"M{across(step):g} {BOTTOM}v4", "line") for step in round_steps(*axis, 4)),
+        *below(((across(step), f"{step:g}") for step in round_steps(*axis, 4)), BOTTOM),
+        _baseline(),
+        *(_break() if broken else ()),
+        *_score(at, null.observed),
+    )
     title = (
         f"Histogram: {len(null.scores)} permutations reach {null.scores.min():.4f} to {null.scores.max():.4f}; "
         f"the observed score is {null.observed:.4f}"
     )
-    return _chart(
-        name, title, "score",
-        *bars, _tall(int(counts.max()), tall), *_bottom_ticks(axis, scale), _baseline(),
-        _break() if broken else "", _score(at, null.observed),
-    )  # fmt: skip
+    return _chart(name, title, "score", parts)
 
 
 def inheritance(evidence: Evidence, layers: int | None, name: str) -> Markup:
     """Return the inherited share of every layer of the model that was read, among all its layers."""
     inherited = evidence.inherited
     shares = [] if inherited is None else [float(share) for share in inherited.by_layer]
-    numbers = (*evidence.layers[1], *evidence.left_out[1])
-    most = max(*numbers, (layers or 0) - 1)
+    most = max(*evidence.layers[1], *evidence.left_out[1], (layers or 0) - 1)
     wide = (RIGHT - LEFT) / (most + 1)
-    up = _scale(0, 1, BOTTOM, TOP + 2)
-    columns = (
-        _column(LEFT + (layer + 0.12) * wide, 0.76 * wide, up(1), up(share), share > HALF)
-        for layer, share in zip(evidence.layers[1], shares, strict=True)
-    )
-    grid = (
-        joined(tag("path", d=f"M{LEFT} {up(step):g}H{RIGHT}", class_="grid"),
-               tag("text", f"{step:.0%}", x=LEFT - 6, y=up(step) + 4, text_anchor="end", class_="tick"))
-        for step in (0, 0.5, 1)
-    )  # fmt: skip
-    ticks = (
-        tag("text", str(layer), x=LEFT + (layer + 0.5) * wide, y=BOTTOM + 16, text_anchor="middle", class_="tick")
-        for layer in _whole_steps(0, most)
+    up = linear(0, 1, BOTTOM, TOP + 2)
+    parts = (
+        *(
+            column
+            for layer, share in zip(evidence.layers[1], shares, strict=True)
+            for column in _column(LEFT + (layer + 0.12) * wide, 0.76 * wide, up, share)
+        ),
+        *_grid(up, {step: f"{step:.0%}" for step in (0, 0.5, 1)}),
+        _baseline(),
+        *below(((LEFT + (layer + 0.5) * wide, str(layer)) for layer in _whole_steps(0, most)), BOTTOM),
     )
     title = (
         f"Column chart of the share that each layer inherits: {len(shares)} layers, from {min(shares, default=0):.0%} "
         f"to {max(shares, default=0):.0%}; {sum(share > HALF for share in shares)} of them come from the base"
     )
-    return _chart(name, title, "layer of the model", *columns, *grid, _baseline(), *ticks)
+    return _chart(name, title, "layer of the model", parts)
 
 
-def _column(x: float, width: float, top: float, reach: float, from_base: bool) -> Markup:
+def _column(x: float, width: float, up: Scale, share: float) -> Iterator[Markup]:
     """The share of one layer on the whole of it; pale, with a broken outline, if it does not come from the base."""
-    pale = "" if from_base else " pale"
-    return joined(
-        tag("rect", x=x, y=top, width=width, height=BOTTOM - top, class_=f"track{pale}"),
-        tag("rect", x=x, y=reach - 1, width=width, height=BOTTOM + 1 - reach, class_=f"share{pale}"),
-    )
+    pale = "" if share > HALF else " pale"
+    yield rect(x, up(1), width, BOTTOM - up(1), f"track{pale}")
+    yield rect(x, up(share) - 1, width, BOTTOM + 1 - up(share), f"share{pale}")
 
 
 def concentration(evidence: Evidence, name: str) -> Markup:
     """Return s(M) of every layer of both models, each over its own layer's number."""
     (of_base, of_candidate), (base_layers, candidate_layers) = evidence.comparison.concentration, evidence.layers
-    across = _scale(min(*base_layers, *candidate_layers), max(*base_layers, *candidate_layers), LEFT + 8, RIGHT - 8)
-    most = max(float(of_base.max()), float(of_candidate.max()), 1e-9)
-    steps = _steps(0, most * 1.05, 4)
-    up = _scale(0, max(steps[-1], most * 1.05), BOTTOM, TOP + 2)
-    grid = (
-        joined(tag("path", d=f"M{LEFT} {up(step):g}H{RIGHT}", class_="grid"),
-               tag("text", f"{step:g}", x=LEFT - 6, y=up(step) + 4, text_anchor="end", class_="tick"))
-        for step in steps
-    )  # fmt: skip
-    lines = (
-        _series(kind, [(across(layer), up(float(value))) for layer, value in zip(layers, values, strict=True)])
-        for kind, layers, values in (("base", base_layers, of_base), ("model", candidate_layers, of_candidate))
+    first, last = min(*base_layers, *candidate_layers), max(*base_layers, *candidate_layers)
+    across = linear(first, last, LEFT + 8, RIGHT - 8)
+    most = max(float(of_base.max()), float(of_candidate.max()), 1e-9) * 1.05
+    steps = round_steps(0, most, 4)
+    up = linear(0, max(steps[-1], most), BOTTOM, TOP + 2)
+    parts = (
+        *_grid(up, {step: f"{step:g}" for step in steps}),
+        _baseline(),
+        *below(((across(layer), str(layer)) for layer in _whole_steps(first, last)), BOTTOM),
+        *_series("base", [*map(across, base_layers)], [*map(up, of_base.tolist())]),
+        *_series("model", [*map(across, candidate_layers)], [*map(up, of_candidate.tolist())]),
+        *_legend("base", LEFT + 8),
+        *_legend("model", LEFT + 82),
     )
     title = (
         f"Line chart of trace concentration by layer: the base from {of_base.min():.2f} to {of_base.max():.2f}, "
         f"the model from {of_candidate.min():.2f} to {of_candidate.max():.2f}"
     )
-    numbers = (
-        tag("text", str(layer), x=across(layer), y=BOTTOM + 16, text_anchor="middle", class_="tick")
-        for layer in _whole_steps(min(*base_layers, *candidate_layers), max(*base_layers, *candidate_layers))
-    )
-    return _chart(name, title, "layer", *grid, _baseline(), *numbers, *lines, _legend())
+    return _chart(name, title, "layer", parts)
 
 
-def _chart(name: str, title: str, axis: str, *parts: object) -> Markup:
-    return tag(
-        "svg",
-        tag("title", title, id=f"{name}-title"),
-        *parts,
-        tag("text", axis, x=(LEFT + RIGHT) / 2, y=BOTTOM + 34, text_anchor="middle", class_="axis"),
-        **{"class": "chart", "viewBox": f"0 0 {WIDTH} {BOTTOM + 42}", "role": "img"},
-        aria_labelledby=f"{name}-title",
-    )
+def below(places: Iterable[tuple[float, str]], bottom: float) -> Iterator[Markup]:
+    """Yield the numbers below an axis."""
+    yield from (text(signed(number), x, bottom + 16, anchor="middle") for x, number in places)
+
+
+def side_name(words: str, middle: float) -> Markup:
+    """Return the name of the axis on the left, which is read upwards."""
+    return text(words, 0, 0, "axis", "middle", transform=f"translate(13 {middle:g}) rotate(-90)")
+
+
+def _chart(name: str, title: str, axis: str, parts: Iterable[Markup]) -> Markup:
+    words = text(axis, MIDDLE, BOTTOM + 34, "axis", "middle")
+    return picture("chart", (WIDTH, BOTTOM + 42), (*parts, words), title, name)
+
+
+def _baseline() -> Markup:
+    return path(f"M{LEFT} {BOTTOM}H{RIGHT}", "line")
+
+
+def _grid(up: Scale, steps: dict[float, str]) -> Iterator[Markup]:
+    """A line across the chart for each step, with its number on the left."""
+    for step, number in steps.items():
+        yield path(f"M{LEFT} {up(step):g}H{RIGHT}", "grid")
+        yield text(number, LEFT - 6, up(step) + 4, anchor="end")
 
 
 def _range(null: PermutationNull) -> tuple[float, float]:
@@ -133,91 +181,35 @@ def _range(null: PermutationNull) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _scale(low: float, high: float, start: float, stop: float) -> Scale:
-    return lambda value: start + (value - low) / ((high - low) or 1) * (stop - start)
+def _whole_steps(low: int, high: int) -> range:
+    return range(low, high + 1, every((high - low + 1) / 8))
 
 
-def _steps(low: float, high: float, most: int) -> list[float]:
-    """Round numbers from low to high, at most so many and one."""
-    rough = (high - low) / most
-    unit = 10.0 ** math.floor(math.log10(rough))
-    step = next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times >= rough * 0.999)
-    return [round(step * index, 12) + 0.0 for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def _whole_steps(low: int, high: int) -> list[int]:
-    step = next(2**power for power in range(32) if high - low < 8 * 2**power)
-    return list(range(low, high + 1, step))
-
-
-def _bottom_ticks(axis: tuple[float, float], scale: Scale) -> Iterator[Markup]:
-    for step in _steps(*axis, 4):
-        yield tag("path", d=f"M{scale(step):g} {BOTTOM}v4", class_="line")
-        yield tag("text", f"{step:g}".replace("-", "−"), x=scale(step), y=BOTTOM + 16, text_anchor="middle",
-                  class_="tick")  # fmt: skip
-
-
-def _tall(most: int, tall: Scale) -> Markup:
-    """The vertical axis: its name, and the number of permutations in the tallest bar."""
-    middle = (TOP + BOTTOM) / 2
-    return joined(
-        tag("text", str(most), x=LEFT - 6, y=tall(most) + 4, text_anchor="end", class_="tick"),
-        tag("path", d=f"M{LEFT - 4} {tall(most):g}h4", class_="line"),
-        tag(
-            "text",
-            "permutations",
-            text_anchor="middle",
-            class_="axis",
-            transform=f"translate(13 {middle:g}) rotate(-90)",
-        ),
-    )  # fmt: skip
-
-
-def _baseline() -> Markup:
-    return tag("path", d=f"M{LEFT} {BOTTOM}H{RIGHT}", class_="line")
-
-
-def _break() -> Markup:
+def _break() -> Iterator[Markup]:
     """Two strokes across the axis: what lies beyond is not to scale."""
     x = LEFT + (FAR + 0.05) * (RIGHT - LEFT)
-    gap = tag("path", d=f"M{x:g} {BOTTOM}h8", class_="gap")
-    strokes = tag("path", d=f"M{x - 3:g} {BOTTOM + 6}l6 -12M{x + 5:g} {BOTTOM + 6}l6 -12", class_="line")
-    return joined(gap, strokes)
+    yield path(f"M{x:g} {BOTTOM}h8", "gap")
+    yield path(f"M{x - 3:g} {BOTTOM + 6}l6 -12M{x + 5:g} {BOTTOM + 6}l6 -12", "line")
 
 
-def _score(x: float, score: float) -> Markup:
+def _score(x: float, score: float) -> Iterator[Markup]:
     anchor = "end" if x > RIGHT - 40 else "start" if x < LEFT + 40 else "middle"
-    return joined(
-        tag("path", d=f"M{x:g} {BOTTOM}V{TOP}", class_="mark"),
-        tag("path", d=f"M{x - 5:g} {TOP}h10l-5 8z", class_="tip"),
-        tag("text", f"this pair: {score:.3f}", x=min(x, RIGHT), y=TOP - 8, text_anchor=anchor, class_="strong"),
-    )
+    yield path(f"M{x:g} {BOTTOM}V{TOP}", "mark")
+    yield path(f"M{x - 5:g} {TOP}h10l-5 8z", "tip")
+    yield text(f"this pair: {score:.3f}", min(x, RIGHT), TOP - 8, "strong", anchor)
 
 
-def _series(kind: str, points: Sequence[tuple[float, float]]) -> Markup:
-    line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    return joined(
-        tag("path", d=line, class_=f"series {kind}"),
-        *(_dot(kind, x, y) for x, y in points if len(points) <= 32),
-    )
+def _series(kind: str, xs: Sequence[float], ys: Sequence[float]) -> Iterator[Markup]:
+    yield path("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True)), f"series {kind}")
+    if len(xs) <= MOST_DOTS:
+        yield from (_dot(kind, x, y) for x, y in zip(xs, ys, strict=True))
 
 
 def _dot(kind: str, x: float, y: float) -> Markup:
-    """The base's dots are round, the model's square: not colour alone tells them apart."""
-    if kind == "base":
-        return tag("circle", cx=x, cy=y, r=4.5, class_=f"dot {kind}")
-    return tag("rect", x=x - 2.5, y=y - 2.5, width=5, height=5, class_=f"dot {kind}")
+    return mark("circle", x, y, 4.5, "dot base") if kind == "base" else mark("square", x, y, 2.5, "dot model")
 
 
-def _legend() -> Markup:
-    entries = (("base", LEFT + 8, "base"), ("model", LEFT + 82, "model"))
-    return joined(
-        *(
-            joined(
-                tag("path", d=f"M{x} 10h24", class_=f"series {kind}"),
-                _dot(kind, x + 12, 10.0),
-                tag("text", label, x=x + 30, y=14, class_="tick"),
-            )
-            for kind, x, label in entries
-        )
-    )
+def _legend(kind: str, x: float) -> Iterator[Markup]:
+    yield path(f"M{x} 10h24", f"series {kind}")
+    yield _dot(kind, x + 12, 10.0)
+    yield text(kind, x + 30, 14)

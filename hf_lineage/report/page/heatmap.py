@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from hf_lineage.evidence import Evidence
-from hf_lineage.report.page.markup import Markup, joined, tag
+from hf_lineage.report.page.charts import below, side_name
+from hf_lineage.report.page.svg import element, every, group, path, picture, rect, signed, text
 
 VIRIDIS = (
     *("#440154", "#48186a", "#472d7b", "#424086", "#3b528b", "#33638d", "#2c728e", "#26828e", "#21918c"),
@@ -30,7 +32,7 @@ BRIGHT = 0.42
 
 def heat_map(evidence: Evidence, name: str) -> Markup:
     """Return the picture; `name` is unique on its page."""
-    similarity = evidence.comparison.similarity
+    similarity, (base, candidate) = evidence.comparison.similarity, evidence.layers
     rows, columns = similarity.shape
     cell = SIDE / max(rows, columns)
     wide, high = columns * cell, rows * cell
@@ -38,20 +40,19 @@ def heat_map(evidence: Evidence, name: str) -> Markup:
         _cells(similarity, cell),
         *(_numbers(similarity, cell) if max(rows, columns) <= MOST_NUMBERS else ()),
         *_pairs(evidence, cell),
-        *_ticks(evidence.layers[0], lambda at: (LEFT - 6, TOP + at * cell + 4), 14 / cell, "end"),
-        *_ticks(evidence.layers[1], lambda at: (LEFT + at * cell, TOP + high + 16), 24 / cell, "middle"),
-        tag("text", "layer of the base" if high > ROOM else "base", x=0, y=0, text_anchor="middle", class_="axis",
-            transform=f"translate(13 {TOP + high / 2:g}) rotate(-90)"),
-        tag("text", "layer of the model", x=LEFT + wide / 2, y=TOP + high + 34, text_anchor="middle", class_="axis"),
-        _colour_bar(TOP + high + 52),
-    )  # fmt: skip
-    return tag(
-        "svg",
-        tag("title", _title(evidence), id=f"{name}-title"),
-        *parts,
-        **{"class": "heat", "viewBox": f"0 0 {WIDTH} {TOP + high + 84:g}", "role": "img"},
-        aria_labelledby=f"{name}-title",
+        *(text(number, LEFT - 6, TOP + at * cell + 4, anchor="end") for at, number in ticks(base, 14 / cell)),
+        *below(((LEFT + at * cell, number) for at, number in ticks(candidate, 24 / cell)), TOP + high),
+        side_name("layer of the base" if high > ROOM else "base", TOP + high / 2),
+        text("layer of the model", LEFT + wide / 2, TOP + high + 34, "axis", "middle"),
+        *_colour_bar(TOP + high + 52),
     )
+    return picture("heat", (WIDTH, TOP + high + 84), parts, _title(evidence), name)
+
+
+def ticks(layers: Sequence[int], apart: float) -> Iterator[tuple[float, str]]:
+    """Yield places and numbers of the layers that are named, in cells; `apart` is what a number takes."""
+    step = every(apart)
+    yield from ((index + 0.5, str(layers[index])) for index in range(0, len(layers), step))
 
 
 def colour(cosine: float) -> str:
@@ -84,63 +85,48 @@ def _cells(similarity: NDArray[np.float64], cell: float) -> Markup:
             length = sum(1 for _ in run)
             shapes.setdefault(int(level), []).append(f"M{column} {row}h{length}v1h-{length}z")
             column += length
-    drawn = (tag("path", d="".join(shapes[level]), fill=_colour(level)) for level in sorted(shapes))
+    drawn = (path("".join(shapes[level]), fill=_colour(level)) for level in sorted(shapes))
     place = f"translate({LEFT} {TOP}) scale({cell:g})"
-    return tag("g", *drawn, class_="cells", transform=place, shape_rendering="crispEdges")
+    return group(*drawn, kind="cells", transform=place, shape_rendering="crispEdges")
 
 
 def _numbers(similarity: NDArray[np.float64], cell: float) -> Iterator[Markup]:
     size = min(13.0, cell * 0.38)
     for (row, column), cosine in np.ndenumerate(similarity):
         x, y = LEFT + (column + 0.5) * cell, TOP + (row + 0.5) * cell + size * 0.36
-        yield tag("text", _short(float(cosine)), x=x, y=y, font_size=size, text_anchor="middle", class_=_on(cosine))
+        yield text(_short(float(cosine)), x, y, _on(cosine), "middle", font_size=size)
 
 
 def _short(cosine: float) -> str:
     """A cosine in few characters: .99, −.02, 1.00."""
-    return f"{round(cosine, 2) + 0.0:.2f}".replace("0.", ".").replace("-", "−")
+    return signed(f"{round(cosine, 2) + 0.0:.2f}".replace("0.", "."))
 
 
 def _pairs(evidence: Evidence, cell: float) -> Iterator[Markup]:
     """An outline around every paired cell, which says what it is where a pointer rests on it."""
     (base, candidate), comparison = evidence.layers, evidence.comparison
     line = max(0.6, min(2.5, cell * 0.09))
+    side, corner = cell - 2 * line, min(3.0, cell * 0.1)
     for row, column in zip(*comparison.pairs, strict=True):
         cosine = float(comparison.similarity[row, column])
-        x, y = LEFT + column * cell + line, TOP + row * cell + line
-        size = {"width": cell - 2 * line, "height": cell - 2 * line, "rx": min(3.0, cell * 0.1)}
-        label = tag("title", f"layer {base[row]} of the base, layer {candidate[column]} of the model: {cosine:.3f}")
-        yield tag("rect", label, class_=f"pair {_on(cosine)}", x=x, y=y, **size, stroke_width=line)
+        label = f"layer {base[row]} of the base, layer {candidate[column]} of the model: {cosine:.3f}"
+        yield element(
+            *("rect", element("title", label)),
+            **{"x": LEFT + column * cell + line, "y": TOP + row * cell + line, "width": side, "height": side},
+            **{"rx": corner, "kind": f"pair {_on(cosine)}", "stroke_width": line},
+        )
 
 
 def _on(cosine: float) -> str:
     return "dark" if cosine >= BRIGHT else "light"
 
 
-def _ticks(
-    layers: Sequence[int], place: Callable[[float], tuple[float, float]], apart: float, anchor: str
-) -> Iterator[Markup]:
-    """The number of every layer, or of every second, fourth, ...; `apart` is what a number takes, in cells."""
-    step = next(2**power for power in range(32) if 2**power >= apart)
-    for index in range(0, len(layers), step):
-        x, y = place(index + 0.5)
-        yield tag("text", str(layers[index]), x=x, y=y, text_anchor=anchor, class_="tick")
-
-
-def _colour_bar(top: float) -> Markup:
+def _colour_bar(top: float) -> Iterator[Markup]:
     width = SIDE / LEVELS
-    steps = (
-        tag("rect", x=LEFT + level * width, y=top, width=width + 0.5, height=10, fill=_colour(level))
-        for level in range(LEVELS)
-    )
-    labels = (
-        ("start", LEFT, "0: independent"),
-        ("middle", LEFT + SIDE / 2, "0.5"),
-        ("end", LEFT + SIDE, "1: the same"),
-    )
-    return joined(
-        *steps, *(tag("text", label, x=x, y=top + 25, text_anchor=anchor, class_="tick") for anchor, x, label in labels)
-    )
+    yield from (rect(LEFT + level * width, top, width + 0.5, 10, fill=_colour(level)) for level in range(LEVELS))
+    ends = {"start": "0: independent", "middle": "0.5", "end": "1: the same"}
+    for step, (anchor, label) in enumerate(ends.items()):
+        yield text(label, LEFT + step * SIDE / 2, top + 25, anchor=anchor)
 
 
 def _title(evidence: Evidence) -> str:

@@ -19,7 +19,7 @@ from hf_lineage.errors import OptionError, installation, printable
 from hf_lineage.evidence import Evidence
 from hf_lineage.files import write_output
 from hf_lineage.report.findings import reasons
-from hf_lineage.report.page.heatmap import BRIGHT
+from hf_lineage.report.page.heatmap import BRIGHT, ticks
 from hf_lineage.report.words import wording
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ def _draw(axes: Axes, title: str, evidence: Evidence) -> None:
         axes.add_patch(Rectangle((column - 0.44, row - 0.44), 0.88, 0.88, fill=False, edgecolor=edge, linewidth=line))
     for axis, layers, side in ((axes.yaxis, base, "base"), (axes.xaxis, candidate, "model")):
         room = max(2, TICKS * len(layers) // max(comparison.similarity.shape))
-        step = next(2**power for power in range(32) if len(layers) <= room * 2**power)
-        axis.set_ticks(range(0, len(layers), step), [str(layer) for layer in layers[::step]])
+        places, numbers = zip(*ticks(layers, len(layers) / room), strict=True)
+        axis.set_ticks([place - 0.5 for place in places], numbers)
         axis.set_label_text(f"layer of the {side}")
     axes.set_title(title)
     bar = axes.figure.colorbar(picture, ax=axes, orientation="horizontal", fraction=0.05, pad=0.02)

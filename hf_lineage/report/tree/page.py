@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from hf_lineage import __version__
+from markupsafe import Markup
+
 from hf_lineage.checking.results import moment, now
 from hf_lineage.errors import printable
 from hf_lineage.index.tree import Edge, Tree
-from hf_lineage.report.page import CARDS, Markup, document, identifier, table, tag, time_of
+from hf_lineage.report.page import fill, identifier, word
 from hf_lineage.report.tree.rows import CLAIMS, MEANING, TONES, Row, rows, tested
 from hf_lineage.report.tree.svg import Node, picture
-
-COLUMNS = ("Model", "Comes from", "Shown by", "Declared", "Seen in the weights", "Length")
 
 
 def svg(tree: Tree) -> str:
@@ -46,26 +45,20 @@ def _described(tree: Tree) -> str:
 
 def html(tree: Tree) -> str:
     """Return the picture on a page of its own, with a table of its edges."""
-    header = tag(
-        "header",
-        tag("p", "Family tree", class_="eyebrow"),
-        tag("h1", f"{len(tree.models)} models"),
-        tag("p", "Drawn on ", time_of(moment(now())), class_="commit"),
+    return fill(
+        "tree/tree.html.j2",
+        number=len(tree.models),
+        moment=moment(now()),
+        picture=drawn(tree),
+        meaning_of_marks=MEANING,
+        columns=("Model", "Comes from", "Shown by", "Declared", "Seen in the weights", "Length"),
+        rows=map(_cells, tree.edges),
+        tested=f"{tested(tree).replace('<=', '≤')}.",
     )
-    figure = tag("figure", drawn(tree), tag("figcaption", MEANING), class_="whole-tree")
-    lines = table(COLUMNS, map(_cells, tree.edges), "lines of the tree", CARDS)
-    main = tag(
-        "main",
-        tag("section", tag("h2", "Who comes from whom"), figure),
-        tag("section", tag("h2", "Every line in words"), lines),
-        tag("section", tag("h2", "How it was found"), tag("p", f"{tested(tree).replace('<=', '≤')}.")),
-    )
-    footer = tag("footer", tag("p", f"Made by hf-lineage {__version__} from the weights and the declared claims."))
-    return document(f"Family tree of {len(tree.models)} models", header, main, footer)
 
 
-def _cells(edge: Edge) -> tuple[object, ...]:
+def _cells(edge: Edge) -> tuple[str, ...]:
     direction = "" if edge.directed or edge.mark in CLAIMS else ", direction not known"
     length = "-" if edge.length is None else f"{edge.length:.4f}"
-    mark = tag("span", f"{edge.mark.value}{direction}", class_=f"word {TONES[edge.mark]}")
+    mark = word(f"{edge.mark.value}{direction}", TONES[edge.mark])
     return identifier(edge.child), identifier(edge.parent), mark, edge.relation or "-", edge.seen or "-", length

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from hf_lineage.errors import printable
 from hf_lineage.index.tree import Edge
-from hf_lineage.report.page import Markup, tag
+from hf_lineage.report.page import element, group, path, rect, shortened, svg, text
 from hf_lineage.report.tree.rows import CLAIMS, COLOURS, TONES
 
 WIDTH, LINE, STEP, LEFT, TOP = 340, 42, 16, 14, 22
@@ -20,6 +22,7 @@ LETTERS = 37
 NAME, BELOW = 14, 12
 """Sizes of a name and of what is said below it."""
 INK, MUTED, PAPER = "#1c2128", "#545d68", "#ffffff"
+FONT = "system-ui, Segoe UI, Roboto, Noto Sans, Liberation Sans, sans-serif"
 
 
 @dataclass(frozen=True)
@@ -43,17 +46,12 @@ def picture(nodes: Sequence[Node], title: str, described: str) -> Markup:
     """Return some models, each below those that it comes from; `described` says in words what the lines show."""
     height = TOP + LINE * len(nodes) - LINE // 3
     places = {node.name: (LEFT + STEP * min(node.depth, DEEPEST), TOP + LINE * at) for at, node in enumerate(nodes)}
-    return tag(
-        "svg",
-        tag("title", title, id="tree-title"),
-        tag("desc", described, id="tree-desc"),
-        tag("rect", width=WIDTH, height=height, fill=PAPER, class_="paper"),
+    parts = (
+        rect(0, 0, WIDTH, height, "paper", fill=PAPER),
         *(line for node in reversed(nodes) for line in _lines(node, places)),
-        *(tag("g", *_shown(node, places[node.name])) for node in nodes),
-        **{"xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {WIDTH} {height}", "role": "img"},
-        aria_labelledby="tree-title", aria_describedby="tree-desc", class_="tree",
-        font_family="system-ui, Segoe UI, Roboto, Noto Sans, Liberation Sans, sans-serif",
-    )  # fmt: skip
+        *(group(*_shown(node, places[node.name])) for node in nodes),
+    )
+    return svg.picture("tree", (WIDTH, height), parts, title, "tree", described, font_family=FONT)
 
 
 def _lines(node: Node, places: Mapping[str, tuple[float, float]]) -> Iterator[Markup]:
@@ -80,29 +78,19 @@ def _bypass(start: tuple[float, float], end: tuple[float, float]) -> str:
     return f"M{x} {top}Q{lane} {top} {lane} {top + bend}V{y - bend}Q{lane} {y} {right} {y}"
 
 
-def _line(edge: Edge, path: str) -> Markup:
+def _line(edge: Edge, line: str) -> Markup:
     dashes = "4 3" if edge.mark in CLAIMS else None
-    return tag("path", d=path, fill="none", stroke=COLOURS[edge.mark], stroke_width=2, stroke_dasharray=dashes,
-               class_=f"edge {TONES[edge.mark]}")  # fmt: skip
+    kind, colour = f"edge {TONES[edge.mark]}", COLOURS[edge.mark]
+    return path(line, kind, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes)
 
 
 def _shown(node: Node, place: tuple[float, float]) -> Iterator[Markup]:
-    x, y = place
+    (x, y), kind = place, "strong" if node.strong else ""
     room = LETTERS - 2 * min(node.depth, DEEPEST)
-    yield tag("title", ": ".join(filter(None, (printable(node.name, 200), printable(node.words, 200)))))
-    yield tag("circle", cx=x, cy=y, r=6 if node.strong else 4.5, fill=INK, class_="node")
-    yield tag("text", shortened(node.name, room - 2 * node.strong), x=x + 11, y=y + 5, font_size=NAME, fill=INK,
-              font_weight=650 if node.strong else None, class_="strong" if node.strong else None)  # fmt: skip
+    yield element("title", ": ".join(filter(None, (printable(node.name, 200), printable(node.words, 200)))))
+    yield element("circle", cx=x, cy=y, r=6 if node.strong else 4.5, fill=INK, kind="node")
+    name = shortened(node.name, room - 2 * node.strong)
+    yield text(name, x + 11, y + 5, kind, font_size=NAME, fill=INK, font_weight=650 if node.strong else None)
     if node.words:
-        below = shortened(node.words, room + 7)
-        yield tag("text", below, x=x + 11, y=y + 20, font_size=BELOW, fill=MUTED, class_=f"tick {node.tone}".strip())
-
-
-def shortened(words: str, room: int) -> str:
-    """Return words in so many letters.
-
-    >>> shortened("org/model", 9), shortened("org/models", 9)
-    ('org/model', 'org/mode…')
-    """
-    shown = printable(words, 200)
-    return shown if len(shown) <= room else f"{shown[: room - 1]}…"
+        below, tone = shortened(node.words, room + 7), f"tick {node.tone}".strip()
+        yield text(below, x + 11, y + 20, tone, font_size=BELOW, fill=MUTED)

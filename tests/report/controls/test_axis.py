@@ -56,7 +56,7 @@ def test_the_picture_is_told_in_words_as_well(shown):
     assert title == "Scores of 4 pairs on one axis from 0.000 to 1.000"
     assert described.startswith("org/model, the pair: RELATED, 0.970; null −0.0")
     assert "free/a, independent: UNRELATED, 0.011; null" in described
-    assert root.get("aria-labelledby") == "x-title x-desc"
+    assert (root.get("aria-labelledby"), root.get("aria-describedby")) == ("x-title", "x-desc")
 
 
 def test_a_hostile_name_changes_no_element():

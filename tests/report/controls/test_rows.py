@@ -82,7 +82,7 @@ def test_the_command_makes_the_same_comparison_again():
     ]
     context = cli.get_command(None, "compare").make_context("compare", words[2:])
     assert context.params["independent"] == ("free/a", "free/b", "free/gone")
-    assert (context.params["relatives"], context.params["order_seed"]) == (("kin/a",), 1)
+    assert (context.params["relatives"], context.params["settings"]) == (("kin/a",), {"order_seed": 1})
 
 
 @pytest.mark.parametrize("sentence", [*said(), *said(Control(compared("x", seed=9), True))])

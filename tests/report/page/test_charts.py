@@ -1,4 +1,4 @@
-"""The charts: the null's histogram adds up, the score stands where it should, both models have their line."""
+"""The charts: the histogram adds up, the score stands where it should, bars are as long as what they show."""
 
 import re
 from dataclasses import replace
@@ -7,7 +7,19 @@ import numpy as np
 import pytest
 
 from hf_lineage.evidence.nulls.permutation import PermutationNull
-from hf_lineage.report.page.charts import BOTTOM, LEFT, RIGHT, TOP, concentration, histogram, inheritance
+from hf_lineage.report.page.charts import (
+    BAR,
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    THIN,
+    TOP,
+    concentration,
+    histogram,
+    inheritance,
+    score_bar,
+    share_bar,
+)
 from tests.pages import measured
 
 
@@ -104,3 +116,42 @@ def test_layers_that_were_not_read_leave_their_place_empty():
 
 def test_a_single_layer_is_a_dot():
     assert "<circle" in concentration(measured(1, 1), "a")
+
+
+NULL = measured().permutation
+
+
+def widths(picture, kind):
+    return [float(width) for width in re.findall(rf'width="([\d.]+)" height="\d+" class="{kind}"', picture)]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.27, 1.0])
+def test_a_share_is_as_long_as_its_part_of_the_whole(share):
+    picture = share_bar(share, (share, share))
+    assert widths(picture, "track") == [BAR]
+    assert widths(picture, "share") == [pytest.approx(BAR * share)]
+    assert f'aria-label="{share:.0%} inherited"' in picture
+
+
+def test_an_interval_is_drawn_and_told_where_there_is_one():
+    picture = share_bar(0.5, (0.4, 0.6))
+    assert f'd="M{0.4 * BAR:g} 7H{0.6 * BAR:g}"' in picture
+    assert "between 40% and 60%" in picture
+
+
+def test_the_range_of_independent_models_is_where_they_score():
+    null = replace(NULL, observed=0.8, scores=np.linspace(0.2, 0.4, 999))
+    low, high = null.range
+    assert f'<rect x="{low * BAR:.6g}"' in score_bar(null)
+    assert widths(score_bar(null), "chance") == [pytest.approx((high - low) * BAR, rel=1e-4)]
+    assert f"independent models score {low:.3f} to {high:.3f}, this pair 0.800" in score_bar(null)
+
+
+@pytest.mark.parametrize("score", [-0.3, 0.0, 1.0])
+def test_whatever_the_score_everything_stays_in_the_picture(score):
+    picture = score_bar(replace(NULL, observed=score, scores=np.full(9, score)))
+    (x,) = map(float, re.findall(r'<rect x="([^"]*)" y="1"', picture))
+    (at,) = map(float, re.findall(r'd="M([\d.]+) 14V4', picture))
+    assert widths(picture, "chance") == [THIN]
+    assert 0 <= x <= BAR - THIN
+    assert 5 <= at <= BAR - 5

@@ -2,62 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from markupsafe import Markup
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.evidence import Evidence
 from hf_lineage.evidence.adapters import Trace
-from hf_lineage.report.page.bars import score_bar, share_bar
-from hf_lineage.report.page.markup import Markup, tag
+from hf_lineage.report.page import score_bar, share_bar
 from hf_lineage.report.words import numbers, wording
 
-Tile = tuple[str, str, Markup | str, str]
-"""Name, figure, picture or nothing, and what it means."""
+
+class Tile(NamedTuple):
+    """One number."""
+
+    name: str
+    figure: str
+    picture: Markup | str
+    """Empty where there is none."""
+    meaning: str
 
 
-def tiles(report: Report, row: Row) -> Markup:
-    """Return the numbers that decided, each with what it means."""
+def tiles(report: Report, row: Row) -> Iterator[Tile]:
+    """Yield the numbers that decided, each with what it means."""
     path = row.verdict.decisive
     if row.verdict.trace:
-        return _listed(_of_trace(row, row.verdict.trace))
-    if path is None or row.verdict.by_units:
-        return Markup("")
+        yield from _of_trace(row, row.verdict.trace)
+    elif path is not None and not row.verdict.by_units:
+        yield from _of_path(report, row, path)
+
+
+def _of_path(report: Report, row: Row, path: str) -> Iterator[Tile]:
     evidence = row.verdict.evidence[path]
     score, share, p_value = figures(row)
-    null = evidence.permutation
+    null, inherited = evidence.permutation, evidence.inherited
     low, high = null.range
     around = (
         f"1 for the same weights. On the {null.coordinates} test coordinates independent models of this "
         f"shape score {low:.3f} to {high:.3f}, this pair {null.observed:.3f}."
     )
-    inherited = evidence.inherited
+    yield Tile("Score", score, score_bar(null), around)
     bar = share_bar(inherited.share, inherited.interval) if inherited else ""
+    yield Tile("Inherited", share, bar, _share_means(report, evidence))
     by_chance = f"How often independent models would score as high by chance.{numbers.p_explained(evidence)}"
-    shown = (
-        ("Score", score, score_bar(null), around),
-        ("Inherited", share, bar, _share_means(report, evidence)),
-        ("p-value", p_value, "", by_chance),
-        ("Layers", _layers(row, evidence), "", f"Compared along the path {path}, each with its best partner."),
-    )
-    return _listed(shown)
+    yield Tile("p-value", p_value, "", by_chance)
+    yield Tile("Layers", _layers(row, evidence), "", f"Compared along the path {path}, each with its best partner.")
 
 
 def _of_trace(row: Row, trace: Trace) -> Iterator[Tile]:
     by_chance = "How often the adapter of an independent model would fit the base as well by chance."
-    yield "p-value", f"{trace.p_value:.3g}", "", by_chance
+    yield Tile("p-value", f"{trace.p_value:.3g}", "", by_chance)
     read, most = len({*trace.layers}), row.layers
     several = f"{read} of {most}" if most is not None and read < most else str(read)
-    yield "Layers", several, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}."
-
-
-def _listed(shown: Iterable[Tile]) -> Markup:
-    parts = (
-        (tag("dt", name), tag("dd", value, class_="number"), tag("dd", picture) if picture else "",
-         tag("dd", meaning, class_="muted"))
-        for name, value, picture, meaning in shown
-    )  # fmt: skip
-    return tag("dl", *(tag("div", *part) for part in parts), class_="tiles")
+    yield Tile("Layers", several, "", f"Tested of what the adapter changes: {', '.join(trace.by_role)}.")
 
 
 def _share_means(report: Report, evidence: Evidence) -> str:

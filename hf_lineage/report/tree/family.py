@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from markupsafe import Markup
+
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind
 from hf_lineage.index.tree import Edge, Mark
-from hf_lineage.report.page.markup import Markup, tag
-from hf_lineage.report.tree import CLAIMS, TONES, Node, picture
+from hf_lineage.report.page import fill
+from hf_lineage.report.tree.rows import CLAIMS, TONES
+from hf_lineage.report.tree.svg import Node, picture
 from hf_lineage.report.words import wording
 
 FEWEST = 3
@@ -54,18 +57,14 @@ def figure(report: Report) -> Markup:
     """Return the picture of a report with the same in words; nothing where it holds no more than one claim says."""
     family = family_of(report)
     if len(family.nodes) < FEWEST:
-        return Markup("")
+        return Markup()
     sentences = [_sentence(edge) for edge in family.edges]
-    words = tag("ul", *(tag("li", tag("bdi", f"{sentence}."), class_="id") for sentence in sentences))
-    return tag(
-        "figure",
-        picture(family.nodes, f"Family tree of {printable(report.model, 200)}", "; ".join(sentences)),
-        tag(
-            "figcaption",
-            tag("p", " ".join(_caption(family))),
-            tag("details", tag("summary", "The family tree in words"), words),
-        ),
-        class_="family",
+    title = f"Family tree of {printable(report.model, 200)}"
+    return fill(
+        "tree/family.html.j2",
+        picture=picture(family.nodes, title, "; ".join(sentences)),
+        caption=" ".join(_caption(family)),
+        sentences=[f"{sentence}." for sentence in sentences],
     )
 
 

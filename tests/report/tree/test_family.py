@@ -8,7 +8,7 @@ from hf_lineage.checking.results.rows import NAMED
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.index.tree.tree import Mark
 from hf_lineage.report import FORMATS
-from hf_lineage.report.page.family_tree import FIRST, MARKS, MOST, family_of, figure
+from hf_lineage.report.tree.family import FIRST, MARKS, MOST, family_of, figure
 from tests.pages import measured, report, row
 from tests.report import families
 from tests.whole import assert_names_are_text, assert_whole

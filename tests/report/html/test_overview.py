@@ -5,21 +5,27 @@ import re
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
-from hf_lineage.report.page.summary import overview
+from hf_lineage.report import FORMATS
+from hf_lineage.report.html.overview import overview_line
 from tests.example_evidence import trace
 from tests.pages import measured, report, row
 
 UNREAD = Row(Claim("org/lost", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "the Hub refuses it. " * 20))
 
 
+def page(*rows):
+    return FORMATS["html"](report(*rows), False)
+
+
 def lines(*rows):
-    return re.findall("<li>(.*?)</li>", overview(report(*rows)))
+    (listed,) = re.findall('<ol class="parents">(.*?)</ol>', page(*rows), re.DOTALL)
+    return re.findall("<li>(.*?)</li>", listed, re.DOTALL)
 
 
 def test_verdicts_are_counted_and_every_claim_is_a_line():
-    page = overview(report(row(mlp=measured()), UNREAD, row("org/b", mlp=measured())))
-    assert "<h2>3 claims: 2 RELATED, 1 UNVERIFIABLE</h2>" in page
-    assert re.findall('href="([^"]*)"', page) == ["#claim-0", "#claim-1", "#claim-2"]
+    rows = (row(mlp=measured()), UNREAD, row("org/b", mlp=measured()))
+    assert "<h2>3 claims: 2 RELATED, 1 UNVERIFIABLE</h2>" in page(*rows)
+    assert [re.findall('href="([^"]*)"', line) for line in lines(*rows)] == [["#claim-0"], ["#claim-1"], ["#claim-2"]]
 
 
 def test_what_was_measured_is_a_bar_and_a_scale():
@@ -30,7 +36,7 @@ def test_what_was_measured_is_a_bar_and_a_scale():
 
 
 def test_what_was_not_measured_has_its_reason_cut_short_and_no_bar():
-    (line,) = lines(UNREAD)
+    line, _ = lines(UNREAD, UNREAD)
     assert '<svg class="small"' not in line
     assert "The Hub refuses it." in line
     assert len(line) < 600
@@ -38,9 +44,15 @@ def test_what_was_not_measured_has_its_reason_cut_short_and_no_bar():
 
 def test_an_adapter_has_its_p_value():
     adapter = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.ADAPTER, "it fits", trace=trace()))
-    assert "<p>p = " in lines(adapter)[0]
+    assert "<p>p = " in lines(adapter, adapter)[0]
 
 
 def test_bars_are_explained_where_there_are_any():
-    assert "The bar is the share" in overview(report(row(mlp=measured()), UNREAD))
-    assert "The bar is the share" not in overview(report(UNREAD, UNREAD))
+    assert "The bar is the share" in page(row(mlp=measured()), UNREAD)
+    assert "The bar is the share" not in page(UNREAD, UNREAD)
+
+
+def test_a_claim_at_a_glance_is_a_value():
+    line = overview_line(report(row(mlp=measured())), row(mlp=measured()))
+    assert next(words for _, words in line.bars) == "97% inherited"
+    assert line.about == "All 6 layers come from it."

@@ -5,16 +5,21 @@ import re
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
-from hf_lineage.report.page.evidence import CAPTIONS, UNREAD, View, evidence
-from hf_lineage.report.page.markup import escaped, joined
+from hf_lineage.report import FORMATS
+from hf_lineage.report.html.evidence import CAPTIONS, UNREAD, evidence
+from hf_lineage.report.page.templates import escaped
 from tests.example_evidence import trace
 from tests.pages import measured, report, row
 
-PLAIN = View(0, explain=False, captions=True)
+
+def shown(*claims):
+    return FORMATS["html"](report(*claims), False)
 
 
-def shown(claim, view=PLAIN):
-    return joined(*evidence(report(claim), claim, view))
+def captions(claim):
+    """What stands below the pictures of a claim that is one of several."""
+    (section,) = evidence(claim, 1, captions=False)
+    return [figure.caption for figure in section.figures if figure.caption]
 
 
 def test_every_picture_says_what_it_means():
@@ -24,10 +29,10 @@ def test_every_picture_says_what_it_means():
 
 
 def test_where_it_is_said_elsewhere_only_what_concerns_this_claim_is():
-    view = View(1, explain=False, captions=False)
-    assert "<figcaption" not in shown(row(mlp=measured()), view)
-    early = shown(row(layers=32, mlp=measured(analyses=3)), view)
-    assert re.findall("<figcaption>(.*?)</figcaption>", early) == [UNREAD.strip()]
+    assert captions(row(mlp=measured())) == []
+    assert captions(row(layers=32, mlp=measured(analyses=3))) == [UNREAD.strip()]
+    two = shown(row(mlp=measured()), row("org/b", mlp=measured()))
+    assert "<figcaption" not in two.partition('<ol class="parents">')[2]
 
 
 def test_a_share_that_is_not_known_has_no_picture():
@@ -35,8 +40,8 @@ def test_a_share_that_is_not_known_has_no_picture():
 
 
 def test_tables_of_several_claims_have_names_of_their_own():
-    pages = [shown(row(mlp=measured(), query_key=measured()), View(number, True, False)) for number in (0, 1)]
-    names = re.findall('role="region" aria-label="([^"]*)"', "".join(pages))
+    page = shown(*(row(base, mlp=measured(), query_key=measured()) for base in ("org/a", "org/b")))
+    names = [name for name in re.findall('role="region" aria-label="([^"]*)"', page) if name.endswith("by layer")]
     assert names == [f"claim {number}, {path}, layer by layer" for number in (1, 2) for path in ("mlp", "query_key")]
 
 
@@ -48,4 +53,5 @@ def test_an_adapter_has_its_projections():
 
 
 def test_where_nothing_was_measured_there_is_nothing():
-    assert shown(Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "no weights"))) == ""
+    nothing = Row(Claim("org/base", None, ("README.md",)), Verdict(Kind.UNVERIFIABLE, "no weights"))
+    assert list(evidence(nothing, 0, captions=True)) == []

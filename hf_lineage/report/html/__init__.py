@@ -1,0 +1,1 @@
+"""Html: a report as one page that people open."""

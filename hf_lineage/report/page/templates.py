@@ -1,0 +1,107 @@
+"""Pages from templates: what is no markup yet is escaped, and a value that a template lacks is an error.
+
+Every page lets the browser load nothing, runs no scripts, and tells no other site where it was opened.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from hf_lineage import __version__
+from hf_lineage.checking.results import in_words, stamp
+from hf_lineage.errors import printable
+from hf_lineage.report.words import KINDS, numbers, wording
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+LONGEST = 500
+"""Characters of a name that are shown; the Hub allows 96 on either side of the slash."""
+LONGEST_ESCAPE = len(r"\U0010ffff")
+"""Characters that one character takes at most once it is shown escaped."""
+STYLE = Path(__file__).with_name("page.css")
+SIGNS = {
+    "good": "M5 12.5l4.5 4.5L19 7.5",
+    "part": "M5.5 13.5c2-3.6 4.4-3.6 6.5-1.5s4.5 2.1 6.5-1.5",
+    "bad": "M7 7l10 10M17 7L7 17",
+    "open": "M9 9.2a3.1 3.1 0 1 1 4.6 2.7c-1 .6-1.6 1.2-1.6 2.4M12 17.6v.01",
+}
+"""Tick, wave, cross and question mark on 24 by 24."""
+
+
+def fill(template: str, **values: object) -> Markup:
+    """Return what a template makes of values; it is named as in `tree/tree.html.j2`, from the folder of reports."""
+    return Markup(_environment().get_template(template).render(values))  # noqa: S704 - the engine escapes the values
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parents[1]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+    )
+    style = STYLE.read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    made.globals |= {"style": Markup(style), "digest": digest, "version": __version__}  # noqa: S704 - our own file
+    made.globals |= {
+        "KINDS": KINDS,
+        "SIGNS": SIGNS,
+        "meaning": wording.MEANING,
+        "stamp": stamp,
+        "in_words": in_words,
+        "word": word,
+        "LAYER_COLUMNS": numbers.LAYER_COLUMNS,
+    }
+    made.filters |= {"identifier": identifier, "whole": whole, "name": printable}
+    return made
+
+
+def shown(value: object) -> object:
+    r"""Return a value as it is shown: markup as it is, of all else the text, with control characters escaped.
+
+    >>> shown(1 / 3), shown(chr(0x202E)), escaped("<a>")
+    ('0.333333', '\\u202e', Markup('&lt;a&gt;'))
+    """
+    if isinstance(value, Markup):
+        return value
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return printable(text, LONGEST_ESCAPE * len(text))
+
+
+def escaped(value: object) -> Markup:
+    """Return a value as text that cannot leave its place."""
+    return escape(shown(value))
+
+
+def identifier(name: str) -> Markup:
+    """Return an untrusted name, set apart: it may wrap anywhere, and turns no text around it."""
+    return Markup('<bdi class="id">{}</bdi>').format(printable(name, LONGEST))
+
+
+def word(words: str, tone: str) -> Markup:
+    """Return the words of a verdict in the colour of its tone."""
+    return Markup('<span class="word {}">{}</span>').format(tone, escaped(words))
+
+
+def whole(sentence: str) -> str:
+    """Return a sentence with a capital in front, unless it begins with a name, and a stop behind.
+
+    >>> whole("score 0.9"), whole("All 6 layers."), whole("org/name: no weights")
+    ('Score 0.9.', 'All 6 layers.', 'org/name: no weights.')
+    """
+    first, stop = sentence.partition(" ")[0], "" if sentence.endswith((".", "…")) else "."
+    return f"{sentence[:1].upper() if first.isalpha() else sentence[:1]}{sentence[1:]}{stop}"
