@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.adapters import ROWS
 from hf_lineage.checking.results import Row
 from hf_lineage.evidence import named
 from hf_lineage.evidence.adapters import Trace, least_effect
@@ -44,7 +43,14 @@ def _cells(trace: Trace) -> Iterator[tuple[str, ...]]:
     """A line for each projection: what is permuted, in how many layers, z and its own p."""
     for role in trace.by_role:
         count = len(set(_layers(trace, role)))
-        yield role, ROWS[role], str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
+        yield role, _permuted(role), str(count), f"{trace.z_of(role):.1f}", f"{trace.p_of(role):.3g}"
+
+
+def _permuted(role: str) -> str:
+    """What the rows of an adapted matrix of this role are."""
+    from hf_lineage.checking.adapters import ROWS
+
+    return ROWS[role]
 
 
 def _layer_columns(trace: Trace) -> tuple[str, ...]:
@@ -95,7 +101,7 @@ def _projection(trace: Trace, role: str) -> dict[str, Any]:
     rows = [number for number, other in enumerate(trace.roles) if other == role]
     return {
         "projection": role,
-        "permuted": ROWS[role],
+        "permuted": _permuted(role),
         "z": trace.z_of(role),
         "p_value": trace.p_of(role),
         "layers": [
