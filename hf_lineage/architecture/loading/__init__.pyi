@@ -6,7 +6,7 @@ from .layers import ALIASES as ALIASES
 from .layers import as_loaded as as_loaded
 from .layers import refuse_hidden as refuse_hidden
 from .libraries import as_listed as as_listed
-from .library import of_diffusers as of_diffusers
+from .libraries import of_diffusers as of_diffusers
 from .scalars import scalar_reservations as scalar_reservations
 from .settings import own_code as own_code
 from .settings import settings_notes as settings_notes

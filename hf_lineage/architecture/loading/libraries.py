@@ -12,12 +12,22 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from hf_lineage.architecture.loading.library import of_diffusers
 from hf_lineage.architecture.registry import read_table, registry_root
 
 DIFFUSERS, TIMM = "diffusers.", "timm."
 STRUCTURE = ("num_heads", "depth", "depths")
 """Settings of an architecture that `model_args` may say otherwise."""
+
+
+def of_diffusers(config: Mapping[str, Any]) -> bool:
+    """Return whether diffusers wrote `config.json`: only where no key asks transformers to load the folder.
+
+    >>> of_diffusers({"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30"})
+    True
+    >>> of_diffusers({"_class_name": "SomeUNet", "architectures": ["SomeForCausalLM"]})
+    False
+    """
+    return "_class_name" in config and not {"architectures", "model_type"} & config.keys()
 
 
 def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.computing import compute_whitening
 from hf_lineage.signature.recipe import Array, random_stream
-from hf_lineage.signature.units.descriptions import described
 
 MUTUAL, STEPS, ROUNDS, FEWEST_ROUNDS, GAIN = 8, 50, 8, 3, 0.005
 """Units of a layer at least; steps towards the strongest direction; rounds of matching, and what one has to add."""
@@ -32,6 +31,8 @@ MATCHED = 2**13
 ASKED = 2**12
 """Units that are asked whether there are copies of them, at most."""
 TILE = 2**10
+FURTHEST = 8.0
+"""A number of a description lies at most so many mean deviations from the median, so that none outweighs all others."""
 Numbers = NDArray[np.int64]
 
 
@@ -121,6 +122,29 @@ def _alike(base: OrderedUnits, candidate: OrderedUnits, of_base: slice, of_candi
     )
     halves = [(numbers**2).sum(axis=1) / 2 for numbers in (one, other)]
     return _Best(lambda tile: one @ other[tile].T - halves[0][:, None] - halves[1][tile], len(one), len(other)).mutual
+
+
+def described(inner: Array, outer: Array, weight: Array) -> Array:
+    """Numbers about each unit that no change of coordinates, and no order of units, changes: (u, f).
+
+    Where Q turns the stream of a model, it turns what units read and write, a and b, and every form of all units with
+    them, such as A = Σ n a aᵀ. So aᵀ A a, or aᵀ A b, is the same number in any coordinates.
+    """
+    numbers = [np.vecdot(inner, outer)]
+    for form in _forms(inner * weight[:, None], outer * weight[:, None], inner, outer):
+        read, written = inner @ form, outer @ form
+        numbers += [np.vecdot(*pair) for pair in ((read, inner), (read, outer), (written, outer), (written, inner))]
+    described = np.stack(numbers, axis=1)
+    described -= np.median(described, axis=0)
+    described /= np.abs(described).mean(axis=0) + 1e-30
+    return described.clip(-FURTHEST, FURTHEST)
+
+
+def _forms(weighed_inner: Array, weighed_outer: Array, inner: Array, outer: Array) -> Iterator[Array]:
+    """Forms (d, d) of all units, and products of two of them."""
+    read, written, product = weighed_inner.T @ inner, weighed_outer.T @ outer, weighed_outer.T @ inner
+    yield from (read, written, product, read @ read, written @ written, product @ product, product @ product.T)
+    yield from (product.T @ product, read @ written, product @ read, written @ product)
 
 
 def _agreement(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second: Numbers) -> Array:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_lineage.architecture.loading.libraries import as_listed, timm_architectures
+from hf_lineage.architecture.loading.libraries import as_listed, of_diffusers, timm_architectures
 from hf_lineage.architecture.registry.lookups import lookup
 from hf_lineage.errors import NothingToCompare
 
@@ -80,3 +80,17 @@ def test_what_computes_something_else_under_the_same_names_is_not_in_the_table()
         "eva02_enormous_patch14_clip_224",
     }
     assert others & timm_architectures().keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"_class_name": "UNet2DConditionModel"}, True),
+        ({"_class_name": "UNet2DConditionModel", "model_type": "llama"}, False),
+        ({"_class_name": "UNet2DConditionModel", "architectures": []}, False),
+        ({"model_type": "llama"}, False),
+        ({}, False),
+    ],
+)
+def test_what_transformers_is_asked_to_load_is_none_of_diffusers(config, expected):
+    assert of_diffusers(config) is expected

@@ -8,12 +8,18 @@ from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.units import pairs as unit_pairs
-from hf_lineage.signature.units.pairs import OrderedUnits, pairs
+from hf_lineage.signature.units.pairs import FURTHEST, OrderedUnits, described, pairs
 
 WIDTH, COUNT = 16, 200
 TURN = ortho_group.rvs(WIDTH, random_state=0).astype(np.float32)
 ORDER = np.random.default_rng(0).permutation(COUNT // 2)
 LAYERS = (slice(0, COUNT // 2), slice(COUNT // 2, COUNT))
+RANDOM = np.random.default_rng(0)
+INNER, OUTER = (RANDOM.standard_normal((2, 40, 12)) * np.linspace(0.3, 2, 12)).astype(np.float32)
+WEIGHT = RANDOM.lognormal(size=40).astype(np.float32)
+OTHER_TURN = ortho_group.rvs(12, random_state=0).astype(np.float32)
+OTHER_ORDER = RANDOM.permutation(40)
+SIGNS = RANDOM.choice([-1, 1], (40, 1)).astype(np.float32)
 
 
 def units(seed):
@@ -52,3 +58,28 @@ def test_in_a_narrow_stream_all_units_are_matched_in_every_round(monkeypatch):
     monkeypatch.setattr(unit_pairs, "HARDLY", 1.1)
     base, candidate = (replace(model, wide=False) for model in (units(1), turned(units(1))[0]))
     assert len(pairs(base, candidate)[0]) > 0.98 * COUNT
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        (INNER @ OTHER_TURN, OUTER @ OTHER_TURN),
+        (INNER * SIGNS, OUTER * SIGNS),
+        (np.pad(INNER, [(0, 0), (0, 3)]), np.pad(OUTER, [(0, 0), (0, 3)])),
+    ],
+    ids=["turned", "with both signs changed", "in a wider stream"],
+)
+def test_units_are_described_alike_in_other_coordinates(sides):
+    assert np.allclose(described(*sides, WEIGHT), described(INNER, OUTER, WEIGHT), atol=1e-2)
+
+
+def test_the_order_of_units_plays_no_part():
+    reordered = described(INNER[OTHER_ORDER], OUTER[OTHER_ORDER], WEIGHT[OTHER_ORDER])
+    assert np.allclose(reordered, described(INNER, OUTER, WEIGHT)[OTHER_ORDER], atol=1e-2)
+
+
+def test_units_are_told_apart():
+    numbers = described(INNER, OUTER, WEIGHT)
+    distances = np.linalg.norm(numbers[:, None] - numbers[None], axis=2) + 100 * np.eye(40)
+    assert distances.min() > 1
+    assert np.abs(numbers).max() <= FURTHEST
