@@ -11,7 +11,8 @@ from benchmarks.paper.parts.merging import BASE, FAR, GRADIENT, LAYERS, SIBLING,
 from benchmarks.paper.parts.public import HUB
 from hf_lineage.checking.api import check
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.relation.contributions import is_merge, with_shares
+from hf_lineage.checking.relation.contributions import with_shares
+from hf_lineage.checking.relation.declared import is_merge
 from hf_lineage.claims.sources import Claim
 from hf_lineage.hub.reference import RepoRef
 from tests.models import WEIGHTS, card, fine_tuned, spoil, tiny_llama
