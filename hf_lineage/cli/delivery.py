@@ -142,7 +142,7 @@ class Delivery:
     explain: bool
 
     @classmethod
-    def of(cls, settings: dict[str, Any]) -> Delivery:
+    def take(cls, settings: dict[str, Any]) -> Delivery:
         """Take the values of the REPORT options out of those of a command; OptionError where a package is missing."""
         delivery = take(cls, settings)
         ready(delivery.form, *(form for form, _ in delivery.reports))

@@ -94,7 +94,7 @@ def check(
     from hf_lineage.checking import api
     from hf_lineage.checking.source import located
 
-    delivery, options, search = Delivery.of(settings), make_options(**settings), None
+    delivery, options, search = Delivery.take(settings), make_options(**settings), None
     delivery.refuse(model)
     if index is not None:
         from hf_lineage.index.search import adoption as nearer
@@ -136,7 +136,7 @@ def compare(
     """Compare the weights of two models, whatever they declare."""
     from hf_lineage.checking import api, controls
 
-    delivery = Delivery.of(settings)
+    delivery = Delivery.take(settings)
     delivery.refuse(b)
     if not independent and not relatives:
         return delivery.deliver(api.compare(a, b, make_options(**settings), merge_base=merge_base))

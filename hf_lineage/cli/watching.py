@@ -56,8 +56,8 @@ class Since:
     limit: int
     again: bool
 
-    def of(self, names: tuple[str, ...]) -> Scope:
-        """Return what that is of these accounts and models."""
+    def bound(self, names: tuple[str, ...]) -> Scope:
+        """Return what a run covers of these accounts and models."""
         from hf_lineage.watch import Scope
 
         return Scope(names, self.since and self.since.replace(tzinfo=UTC), self.limit, self.again)
@@ -104,7 +104,7 @@ def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
     from hf_lineage.watch import contradicted, family, read, rendering
     from hf_lineage.watch import run as watching
 
-    result, files, scope = take(Result, settings), take(Files, settings), take(Since, settings).of(names)
+    result, files, scope = take(Result, settings), take(Files, settings), take(Since, settings).bound(names)
     governed = governing.policy_in(settings.pop("policy"), settings.pop("fail_on"))
     options = make_options(**settings)
     _tell_of_local(names, options.local_hub)
