@@ -14,6 +14,5 @@ from .remote import RemoteCheckpoint as RemoteCheckpoint
 from .stored import StoredRows as StoredRows
 from .stored import StoredTensor as StoredTensor
 from .tensor import as_stored as as_stored
-from .tensor import constant as constant
 from .vocabulary import SharedTokens as SharedTokens
 from .vocabulary import shared_tokens as shared_tokens

@@ -12,11 +12,10 @@ from hf_lineage.checkpoint.foreign import (
     PICKLES,
     WEIGHT_FILES,
     Layout,
-    converted,
-    files_read,
-    notes_on,
+    foreign_model,
     unusual,
 )
+from hf_lineage.checkpoint.foreign.pickles import PICKLE
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 
@@ -37,28 +36,28 @@ CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folde
 
 def weight_files(repo: RepoRef) -> list[str]:
     """Return the names of the files that `open_checkpoint` reads; raise as it does."""
-    model = converted(repo)
-    return files_read(repo, model) if model else located(repo)[1]
+    model = foreign_model(repo)
+    return located(repo)[1] if model is None or model.by_transformers else model.list_read()
 
 
 def files_beside(repo: RepoRef) -> tuple[str, ...]:
     """Return sentences about other files with weights that another loader may read; raise as `open_checkpoint`."""
-    if model := converted(repo):
-        return notes_on(repo, model)
+    model = foreign_model(repo)
+    notes = model.notes() if model else ()
+    if model and not model.by_transformers:
+        return notes
     read = {*located(repo)[1]}
     layout = unusual_layout(repo)
     pickled = next((name for name in sorted(read) if name.endswith(PICKLES)), None)
-    allowed = (
-        f"{printable(pickled, 200)} is a pickle, of which the tensors were read and nothing was run (--allow-pickle)"
-    )
-    note = (*((layout.note,) if layout else ()), *((allowed,) if pickled else ()))
+    notes += (layout.note,) if layout else ()
+    notes += (PICKLE.remark.format(printable(pickled, 200)),) if pickled else ()
     others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and name not in read]
     unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
     if not unread:
-        return note
+        return notes
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
     loads = "" if layout else f": transformers loads {min(read)}, other loaders may choose otherwise"
-    return (*note, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
+    return (*notes, f"{printable(unread[0], 200)}{more} may hold weights too and was not read{loads}")
 
 
 def located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:

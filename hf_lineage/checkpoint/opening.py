@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_lineage.checkpoint.files import located
-from hf_lineage.checkpoint.foreign import PICKLES, converted, open_converted, without_wrapper
+from hf_lineage.checkpoint.foreign import PICKLES, foreign_model, read_header, without_wrapper
 from hf_lineage.checkpoint.formats import PLAIN
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.numbers import DTYPES, WIDER
-from hf_lineage.checkpoint.stored import StoredTensor, header
+from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.files import LARGEST_HEADER
@@ -31,8 +31,9 @@ def open_checkpoint(repo: RepoRef, config: Mapping[str, Any] | None = None) -> C
     Raise NothingToCompare if it holds no safetensors weights, or in a format that is not read, CheckpointError if they
     are damaged or contradict each other.
     """
-    if model := converted(repo):
-        return open_converted(repo, model)
+    model = foreign_model(repo)
+    if model and not model.by_transformers:
+        return model.open()
     weight_map, files = located(repo)
     if pickles := [file for file in files if file.endswith(PICKLES)]:
         repo.fetch(*pickles)  # the list of an archive is at its end
@@ -119,14 +120,8 @@ def _stored(files: Mapping[str, tuple[Path, str]], repo: RepoRef) -> dict[str, S
     tensors: dict[str, StoredTensor] = {}
     holder: dict[str, str] = {}
     for file, (path, shown) in files.items():
-        for name, tensor in (_pickled if file.endswith(PICKLES) else header)(path, shown):
+        for name, tensor in read_header(file, path, shown):
             if name in tensors:
                 raise CheckpointError(f"{repo}: {name} is in both {holder[name]} and {file}; remove one of them")
             tensors[name], holder[name] = tensor, file
     return tensors
-
-
-def _pickled(file: Path, shown: str) -> Iterable[tuple[str, StoredTensor]]:
-    from hf_lineage.checkpoint.foreign.pickles import torch_header
-
-    return torch_header(file, shown)

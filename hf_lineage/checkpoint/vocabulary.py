@@ -7,22 +7,19 @@ not belong together are no more alike than those of independent models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.foreign import converted
-from hf_lineage.checkpoint.foreign.gguf import head, tokens
+from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub import RepoRef
 
 NUMBER, TEXT = "number", "text"
 """By what tokens are known to be the same: their number in files that are alike, or their text."""
-BEGINS = "\u2581"
-"""Before a token that begins a word, in the vocabularies of sentencepiece and llama.cpp."""
 PIECES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 """Files that are compared by their digests alone."""
 
@@ -46,10 +43,11 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
 
     Raise NothingToCompare where their files do not tell, CheckpointError for a file that is damaged.
     """
-    both = [set(_files(repo)) for repo in (base, candidate)]
+    models = [foreign_model(repo) for repo in (base, candidate)]
+    listed = [model.tokens() if model else None for model in models]
+    both = [set(_files(repo) if own is None else ()) for repo, own in zip((base, candidate), listed, strict=True)]
     if any(base.sha256(file) == candidate.sha256(file) for file in sorted(both[0] & both[1])):
         return _by_number(min(rows))
-    listed = [_listed(repo) for repo in (base, candidate)]
     silent = next(
         (repo for repo, files, tokens in zip((base, candidate), both, listed, strict=True) if not files and not tokens),
         None,
@@ -63,34 +61,8 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
 
 
 def _files(repo: RepoRef) -> list[str]:
-    """The tokenizer files of a repository by which its weights are loaded; a GGUF file holds its own."""
-    return [] if _packed(repo) else [file for file in (*READERS, *PIECES) if repo.offers(file)]
-
-
-def _packed(repo: RepoRef) -> tuple[str, ...]:
-    """The GGUF files from which a repository is read; none if it is not."""
-    model = converted(repo)
-    return model.files if model is not None and model.form == "gguf" else ()
-
-
-def _listed(repo: RepoRef) -> Tokens:
-    """The number of every token that a GGUF file lists; none of another model.
-
-    llama.cpp's converter marks what begins a word of WordPiece, where the vocabulary marks what continues one.
-    """
-    files = _packed(repo)
-    if not files:
-        return {}
-    texts: Iterable[str] = tokens(repo, files[0])
-    if head(repo, files[0]).header.metadata.get("tokenizer.ggml.model") == "bert":
-        texts = (_of_wordpiece(text) for text in texts)
-    return {text: number for number, text in enumerate(texts)}
-
-
-def _of_wordpiece(text: str) -> str:
-    if text.startswith("[") and text.endswith("]"):
-        return text
-    return text.removeprefix(BEGINS) if text.startswith(BEGINS) else f"##{text}"
+    """The tokenizer files of a repository."""
+    return [file for file in (*READERS, *PIECES) if repo.offers(file)]
 
 
 def _by_number(count: int) -> SharedTokens:

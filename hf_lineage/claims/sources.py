@@ -192,10 +192,10 @@ def _in_gguf(repo: RepoRef) -> Iterable[Name]:
     """The base models that metadata name or, where they name none, the model that was converted."""
     if "model.safetensors" in repo.files() if repo.file is None else not repo.file.endswith(".gguf"):
         return []
-    from hf_lineage.checkpoint.foreign.gguf import gguf_files, head
+    from hf_lineage.checkpoint.foreign.gguf import choose_files, read_head
 
-    files = gguf_files(repo)
-    metadata = head(repo, files[0]).header.metadata if files else {}
+    files = choose_files(repo)
+    metadata = read_head(repo, files[0]).header.metadata if files else {}
     keys = [f"general.base_model.{number}.repo_url" for number in range(MOST_CLAIMS + 1)]
     bases = [name for key in keys for name in names_in(metadata.get(key))]
     source = next(filter(None, map(metadata.get, GGUF_SOURCE)), None)

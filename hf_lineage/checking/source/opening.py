@@ -22,10 +22,8 @@ from hf_lineage.architecture.loading import (
     world,
 )
 from hf_lineage.architecture.registry import LISTED, Choice, Factorization, choose, factorizations, lookup
-from hf_lineage.checking.source.converted import by_names_of_the_hub, converted_config
-from hf_lineage.checking.source.original_checkpoint import by_names_of_transformers, makers_config, makers_notes
 from hf_lineage.checkpoint import Checkpoint, files_beside, open_checkpoint, other_format, unusual_layout
-from hf_lineage.checkpoint.foreign import converted, unwrapped
+from hf_lineage.checkpoint.foreign import foreign_model, strip_common_prefix
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass
 from hf_lineage.hub import RepoRef
 
@@ -109,8 +107,7 @@ def opened(model: Described) -> Opened:
     checkpoint = headers.checkpoint
     with about(model.repo):
         hidden = refuse_hidden(headers.layout, checkpoint.shapes, model.config, checkpoint.decoded)
-    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *makers_notes(model.repo))
-    notes = (*notes, *files_beside(model.repo))
+    notes = (*model.notes, *settings, *headers.notes, *hidden, *_wrapped(checkpoint), *files_beside(model.repo))
     return replace(headers, notes=notes, reservations=(*headers.reservations, *_reservations(headers)))
 
 
@@ -135,8 +132,8 @@ def bound(model: Described) -> Opened:
     """Return a model's headers without the checks for other ways to load it; raise as `opened` does."""
     checkpoint = open_checkpoint(model.repo, model.config)
     with about(model.repo):
-        checkpoint = by_names_of_the_hub(model.repo, model.factorization, model.config, checkpoint)
-        checkpoint = by_names_of_transformers(model.repo, checkpoint)
+        if foreign := foreign_model(model.repo):
+            checkpoint = foreign.rename(model.factorization, model.config, checkpoint)
         if model.factorization.stored == "in_out":
             checkpoint = _in_out(checkpoint)
         known = World()
@@ -158,7 +155,8 @@ def bound(model: Described) -> Opened:
 
 def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
     """What transformers makes of these tensors; nothing is known of what another program loads."""
-    if converted(model.repo) is not None:
+    foreign = foreign_model(model.repo)
+    if foreign and not foreign.by_transformers:
         return World()
     return world(model.architecture, model.factorization, shapes, model.config)
 
@@ -172,9 +170,9 @@ def _in_out(checkpoint: Checkpoint) -> Checkpoint:
 
 def _doubt(repo: RepoRef) -> str:
     """Why weights that do not fit their class need not be damaged, because they need not be the model; else empty."""
-    model = converted(repo)
-    if model and model.form.startswith("onnx"):
-        return "the names in the ONNX graph are not those of the class, or it does not say enough"
+    foreign = foreign_model(repo)
+    if foreign and foreign.form.doubt:
+        return foreign.form.doubt
     layout = unusual_layout(repo)
     return layout.note if layout else ""
 
@@ -188,12 +186,13 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
     """Return the shape of every tensor and `config.json`; the class need not be in the registry."""
     config = model_config(repo)
     checkpoint = open_checkpoint(repo, config)
-    if converted_config(repo) is None:
-        return by_names_of_transformers(repo, checkpoint).shapes, config
+    foreign = foreign_model(repo)
+    if foreign is None:
+        return checkpoint.shapes, config
     try:
-        return by_names_of_the_hub(repo, lookup(config)[1], config, checkpoint).shapes, config
+        return foreign.rename(lookup(config)[1], config, checkpoint).shapes, config
     except UnlistedClass:
-        return unwrapped(checkpoint.shapes), config
+        return strip_common_prefix(checkpoint.shapes), config
 
 
 def model_config(repo: RepoRef) -> dict[str, Any]:
@@ -202,10 +201,8 @@ def model_config(repo: RepoRef) -> dict[str, Any]:
     Raise NothingToCompare for a LoRA adapter or a format that is complete without a configuration.
     """
     with about(repo):
-        config = converted_config(repo)
-        config = makers_config(repo) if config is None else config
-    if config is not None:
-        return config
+        if foreign := foreign_model(repo):
+            return foreign.config()
     instead = None if repo.has("config.json") else other_format(repo)
     if instead:
         raise NothingToCompare(instead)

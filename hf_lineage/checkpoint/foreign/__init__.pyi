@@ -1,12 +1,7 @@
-from . import names as names
-from . import original as original
-from .files import converted as converted
-from .files import nameable as nameable
-from .names import unwrapped as unwrapped
-from .opening import files_read as files_read
-from .opening import notes_on as notes_on
-from .opening import open_converted as open_converted
-from .transposed import by_pieces as by_pieces
+from .forms import foreign_model as foreign_model
+from .forms import nameable as nameable
+from .forms import read_header as read_header
+from .pieces import strip_common_prefix as strip_common_prefix
 from .unusual_layouts import NO_WEIGHTS as NO_WEIGHTS
 from .unusual_layouts import PICKLED as PICKLED
 from .unusual_layouts import PICKLES as PICKLES

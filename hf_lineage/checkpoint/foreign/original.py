@@ -1,4 +1,4 @@
-"""Makers' files: the class and the configuration that `params.json` stands for, and the names on the Hub's disk."""
+"""Original checkpoints: `params.json` and consolidated weights, read as the files of transformers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture.registry import Setting, read_table, registry_root, setting
-from hf_lineage.checkpoint.foreign.named import Named
-from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.architecture.registry import Factorization, Setting, read_table, registry_root, setting
+from hf_lineage.checkpoint.foreign.form import Files, ForeignForm
+from hf_lineage.checkpoint.foreign.pieces import MOST_HEADS, Heads, Piece, by_pieces
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.hub import RepoRef
 
 FILE = "makers/consolidated.yaml"
+PARAMS = "params.json"
+WEIGHTS = re.compile(r"consolidated[\w.-]*\.(safetensors|pth|pt)")
+PART = re.compile(r"consolidated\.(?P<number>\d\d)\.pth?")
+"""Parts of all matrices, one for each GPU."""
 KIND, PLAIN = "model_type", "transformer"
 """The key that says what kind of model it is, and the only kind that is read."""
 
@@ -53,16 +60,16 @@ def config_of(params: Mapping[str, Any]) -> dict[str, Any]:
     return {"architectures": [table.with_experts if params.get("moe") else table.name], **config, **table.constants}
 
 
-def names(stored: Iterable[str]) -> Iterator[Named]:
+def name_tensors(stored: Iterable[str]) -> Iterator[Piece]:
     """Yield every tensor by the name that it has on the Hub's disk; one that is not known keeps its own."""
     for name in stored:
         bare, dot, suffix = name.rpartition(".")
         pattern, layer, expert = _pattern(bare if suffix in ("weight", "bias") else "")
         if pattern is None:
-            yield Named(name, name)
+            yield Piece(name, name)
             continue
         full = _table().names[pattern].replace("{layer}", layer).replace("{expert}", expert)
-        yield Named(f"{full}{dot}{suffix}", name, "rotated" if pattern in _table().rotated else None)
+        yield Piece(f"{full}{dot}{suffix}", name, undo="rotated" if pattern in _table().rotated else None)
 
 
 def _pattern(bare: str) -> tuple[str | None, str, str]:
@@ -73,3 +80,50 @@ def _pattern(bare: str) -> tuple[str | None, str, str]:
     pattern = bare.replace(f"layers.{numbers[0]}.", "layers.{layer}.", 1) if layer else bare
     pattern = pattern.replace(f".experts.{numbers[1]}.", ".experts.{expert}.", 1) if expert else pattern
     return pattern if pattern in _table().names else None, numbers[0], numbers[1]
+
+
+def _choose(repo: RepoRef) -> tuple[str, ...]:
+    """The weights of a repository without a `config.json`."""
+    files = tuple(name for name in repo.files() if WEIGHTS.fullmatch(name))
+    return files if files and not repo.has("config.json") and repo.offers(PARAMS) else ()
+
+
+def _config(repo: RepoRef, files: Files) -> dict[str, Any]:
+    parts = sorted(name for name in files if PART.fullmatch(name))
+    if len(parts) > 1:
+        raise NothingToCompare(
+            f"{repo}: every matrix is cut into {len(parts)} parts ({parts[0]} and others), one for each GPU, which are "
+            "not put together here; check the release that has a config.json"
+        )
+    return config_of(_params(repo))
+
+
+def _rename(
+    repo: RepoRef, files: Files, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint
+) -> Checkpoint:
+    del files, factorization, config
+    query = _count(_params(repo), "n_heads", 1)
+    heads = Heads(query, _count(_params(repo), "n_kv_heads", query))
+    return by_pieces(checkpoint, name_tensors(checkpoint.tensors), lambda _: heads)
+
+
+def _params(repo: RepoRef) -> Mapping[str, Any]:
+    repo.fetch(PARAMS)
+    return repo.read_json(PARAMS) or {}
+
+
+def _count(params: Mapping[str, Any], key: str, default: int) -> int:
+    count = params.get(key) or default
+    if type(count) is not int or not 1 <= count <= MOST_HEADS:
+        raise CheckpointError(f"{PARAMS} says `{key}`: {str(count)[:50]}, which counts no heads; do not trust it")
+    return count
+
+
+ORIGINAL: ForeignForm = ForeignForm(
+    "original",
+    (PARAMS,),
+    _choose,
+    _config,
+    rename=_rename,
+    remark=f"{PARAMS} and the makers' names of tensors were read as transformers'",
+)

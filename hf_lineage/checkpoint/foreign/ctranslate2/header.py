@@ -10,7 +10,10 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
+
+from hf_lineage.checkpoint.foreign.bounded_reader import BoundedReader, decode_text
+from hf_lineage.checkpoint.foreign.form import HeaderError
 
 VERSIONS = (4, 5, 6)
 KINDS = ("F32", "I8", "I16", "I32", "F16", "BF16")
@@ -19,10 +22,6 @@ BYTES = {"F32": 4, "I8": 1, "I16": 2, "I32": 4, "F16": 2, "BF16": 2}
 SCALARS = {"F32": "<f", "I8": "<b", "I16": "<h", "I32": "<i"}
 """The types of single numbers that are kept, and how `struct` reads them."""
 MOST_VARIABLES, LONGEST_NAME, MOST_DIMENSIONS = 2**17, 2**10, 8
-
-
-class Ctranslate2Error(ValueError):
-    """A header that is damaged or hostile; the text is a phrase that follows the name of the file."""
 
 
 class Variable(NamedTuple):
@@ -49,11 +48,11 @@ class Ctranslate2Header:
 
 
 def parse(stream: BinaryIO, size: int) -> Ctranslate2Header:
-    """Return the header of a file of this size in bytes; raise Ctranslate2Error, or OSError if it cannot be read."""
-    reader = _Reader(stream, size)
+    """Return the header of a file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
+    reader = _Reader(stream, size, "it ends before its last variable")
     version = reader.number("<I")
     if version not in VERSIONS:
-        raise Ctranslate2Error(
+        raise HeaderError(
             f"is no model of CTranslate2 of a version that is read ({version}; 4 to 6 are); convert the model anew"
         )
     specification, _revision, count = reader.text(), reader.number("<I"), reader.number("<I")
@@ -63,7 +62,7 @@ def parse(stream: BinaryIO, size: int) -> Ctranslate2Header:
         name = reader.text()
         variable = reader.variable(name)
         if name in variables or name in numbers:
-            raise Ctranslate2Error(f"has the variable {name!r} twice; do not trust it")
+            raise HeaderError(f"has the variable {name!r} twice; do not trust it")
         if variable.shape:
             variables[name] = variable
             reader.skip(math.prod(variable.shape) * BYTES[variable.dtype])
@@ -73,56 +72,34 @@ def parse(stream: BinaryIO, size: int) -> Ctranslate2Header:
     aliases = {reader.text(): reader.text() for _ in range(_bounded(reader.number("<I")))}
     lost = next((name for name, target in aliases.items() if name in variables or target not in variables), None)
     if lost is not None:
-        raise Ctranslate2Error(f"says that {lost!r} is another name of what is not there; do not trust it")
+        raise HeaderError(f"says that {lost!r} is another name of what is not there; do not trust it")
     return Ctranslate2Header(specification, variables, numbers, aliases)
 
 
 def _bounded(count: int) -> int:
     if count > MOST_VARIABLES:
-        raise Ctranslate2Error(f"claims {count} variables, and at most {MOST_VARIABLES} are read; do not trust it")
+        raise HeaderError(f"claims {count} variables, and at most {MOST_VARIABLES} are read; do not trust it")
     return count
 
 
-class _Reader:
-    """Reads the parts of a header one after the other, never beyond the file."""
-
-    def __init__(self, stream: BinaryIO, size: int) -> None:
-        self._stream, self._size, self._position = stream, size, 0
-
-    def number(self, form: str) -> Any:
-        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+class _Reader(BoundedReader):
+    """Reads the parts of a `model.bin` one after the other."""
 
     def text(self) -> str:
         """A text behind its length, which counts the null at its end."""
         length = self.number("<H")
         if not 1 <= length <= LONGEST_NAME:
-            raise Ctranslate2Error(f"has a name of {length} bytes; it is damaged, or no model of CTranslate2")
-        return self.take(length)[:-1].decode("utf-8", errors="replace")
+            raise HeaderError(f"has a name of {length} bytes; it is damaged, or no model of CTranslate2")
+        return decode_text(self.take(length)[:-1])
 
     def variable(self, name: str) -> Variable:
         """What stands before the numbers of a variable, its start being where they begin."""
         dimensions = self.number("<B")
         if dimensions > MOST_DIMENSIONS:
-            raise Ctranslate2Error(f"says that {name!r} has {dimensions} dimensions; do not trust it")
+            raise HeaderError(f"says that {name!r} has {dimensions} dimensions; do not trust it")
         shape = tuple(self.number("<I") for _ in range(dimensions))
         kind, held = self.number("<B"), self.number("<I")
         dtype = KINDS[kind] if kind < len(KINDS) else None
         if dtype is None or held != math.prod(shape) * BYTES[dtype] % 2**32:
-            raise Ctranslate2Error(
-                f"says that {name!r} of {shape} has {held} bytes of the type {kind}; do not trust it"
-            )
-        return Variable(shape, dtype, self._position)
-
-    def take(self, count: int) -> bytes:
-        start = self._position
-        self.skip(count)
-        self._stream.seek(start)
-        content = self._stream.read(count)
-        if len(content) != count:
-            raise Ctranslate2Error("changed while it was read; run again")
-        return content
-
-    def skip(self, count: int) -> None:
-        if count > self._size - self._position:
-            raise Ctranslate2Error("is truncated: it ends before its last variable; download it again")
-        self._position += count
+            raise HeaderError(f"says that {name!r} of {shape} has {held} bytes of the type {kind}; do not trust it")
+        return Variable(shape, dtype, self.position)

@@ -24,7 +24,7 @@ from hf_lineage.architecture.registry import (
     registry_root,
     slots,
 )
-from hf_lineage.checkpoint.foreign.names import Piece, in_out, parted
+from hf_lineage.checkpoint.foreign.pieces import Piece, name_in_out, split_rows
 from hf_lineage.errors import NothingToCompare, printable
 
 FILE = "ctranslate2/models.yaml"
@@ -107,7 +107,7 @@ def _fits(model: _Model, contents: Contents) -> bool:
     )
 
 
-def pieces(factorization: Factorization, contents: Contents) -> Iterator[Piece]:
+def name_tensors(factorization: Factorization, contents: Contents) -> Iterator[Piece]:
     """Yield every tensor by its name on the Hub's disk; what CTranslate2 joined is taken apart.
 
     A tensor that is in no branch keeps its own name, with dots, under the prefix of its layer. Raise NothingToCompare
@@ -115,7 +115,7 @@ def pieces(factorization: Factorization, contents: Contents) -> Iterator[Piece]:
     """
     stacks = as_stacks(factorization.layers)
     names = {reads: _names(factorization, reads) for reads in (False, True)}
-    turned = in_out(factorization)
+    turned = name_in_out(factorization)
     for stored, shape in contents.shapes.items():
         layer = LAYER.fullmatch(stored)
         patterns = layer and (stacks.get(layer["stack"]) or stacks.get(""))
@@ -128,7 +128,7 @@ def pieces(factorization: Factorization, contents: Contents) -> Iterator[Piece]:
         if named is None:
             yield Piece(f"{prefix}.{_elsewhere(factorization, layer['rest'])}", stored)
             continue
-        rows = parted(shape[0], *_heads(contents, layer)) if len(named) > 1 else (None,)
+        rows = split_rows(shape[0], *_heads(contents, layer)) if len(named) > 1 else (None,)
         for name, own in zip(named, rows, strict=True):
             flipped = name in turned and len(shape) == 2
             yield Piece(f"{prefix}.{name}.{KINDS.get(kind, kind)}", stored, own, flipped)

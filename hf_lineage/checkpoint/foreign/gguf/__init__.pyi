@@ -1,11 +1,4 @@
-from . import names as names
-from .files import LFS_POINTER as LFS_POINTER
-from .files import PREFERRED as PREFERRED
 from .files import SUFFIX as SUFFIX
-from .files import gguf_files as gguf_files
-from .files import head as head
-from .files import offered as offered
-from .files import tokens as tokens
-from .tensors import open_gguf as open_gguf
-from .tensors import renamed as renamed
-from .undo import Heads as Heads
+from .files import choose_files as choose_files
+from .files import read_head as read_head
+from .form import GGUF as GGUF

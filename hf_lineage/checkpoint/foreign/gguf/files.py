@@ -9,14 +9,20 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from hf_lineage.checkpoint.foreign.gguf.header import GgufError, GgufHeader, parse, texts
-from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, OptionError, printable
+from hf_lineage.checkpoint.foreign.form import (
+    PREFERRED,
+    HeaderError,
+    list_files,
+    refuse_pointer,
+    require_file,
+    unreadable_file,
+)
+from hf_lineage.checkpoint.foreign.gguf.header import GgufHeader, parse, texts
+from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, printable
 from hf_lineage.files import OPEN_FILES, Stamp, open_regular
 from hf_lineage.hub import HEAD, Downloads, RangedFile, RepoRef
 
 SUFFIX = ".gguf"
-PREFERRED = re.compile(r"(?!adapter_model).*\.safetensors(?:\.index\.json)?|pytorch_model.*\.bin(?:\.index\.json)?")
-"""Files that are read in place of GGUF where a repository has both."""
 BESIDE = re.compile(r"(?:^|[-_./])(?:mmproj|imatrix|vocab|lora|adapter|mtp|draft)(?=[-_.]|$)", re.IGNORECASE)
 """Names of files that go with a model: what reads pictures, what a quantizer counted, a vocabulary."""
 PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
@@ -26,7 +32,6 @@ LABEL = re.compile(
 )
 SIZES = {"XXS": 0, "XS": 1, "S": 2, "M": 4, "L": 5, "XL": 6}
 """The ends of the names of quantizations of as many bits, by their precision; any other end stands between S and M."""
-LFS_POINTER = b"version "
 TOKENS = "tokenizer.ggml.tokens"
 
 
@@ -41,7 +46,7 @@ class Head(NamedTuple):
     """Bytes."""
 
 
-def gguf_files(repo: RepoRef) -> tuple[str, ...]:
+def choose_files(repo: RepoRef) -> tuple[str, ...]:
     """Return the GGUF files from which a repository is read, the parts of one model in order; none if it is not.
 
     Raise NothingToCompare where they are several models, CheckpointError where a part is missing, OptionError where the
@@ -49,12 +54,11 @@ def gguf_files(repo: RepoRef) -> tuple[str, ...]:
     """
     if repo.file is None and any(map(PREFERRED.fullmatch, repo.files())):
         return ()
-    files = offered(repo)
+    files = list_files(repo, SUFFIX)
     if repo.file is not None:
-        if repo.file not in files:
-            shown = ", ".join(files[:10]) or "none"
-            raise OptionError(f"{repo} has no GGUF file {printable(repo.file, 200)} (it has {shown}); name another")
-        return _parts(repo, repo.file, files)
+        if not repo.file.endswith(SUFFIX):
+            return ()
+        return _parts(repo, require_file(repo, repo.file, files, "GGUF "), files)
     models = [file for file in files if not BESIDE.search(file)]
     if not models:
         return ()
@@ -66,15 +70,7 @@ def gguf_files(repo: RepoRef) -> tuple[str, ...]:
     return _parts(repo, max(models, key=_precision), files)
 
 
-def offered(repo: RepoRef, suffix: str = SUFFIX) -> list[str]:
-    """Return the names of all files of a repository that end so, also those one folder below its root."""
-    folder, before = repo.folder / repo.subfolder, repo.within("")
-    below = {path.relative_to(folder).as_posix() for path in folder.glob(f"*/*{suffix}") if path.is_file()}
-    published = {name.removeprefix(before) for name in repo.published if name.startswith(before)}
-    return sorted(name for name in {*repo.files(), *below, *published} if name.endswith(suffix))
-
-
-def head(repo: RepoRef, file: str) -> Head:
+def read_head(repo: RepoRef, file: str) -> Head:
     """Return the header of a GGUF file, read once; raise CheckpointError if it is damaged, or as the Hub's client."""
     if file not in repo.heads:
         downloads = Downloads()
@@ -85,8 +81,8 @@ def head(repo: RepoRef, file: str) -> Head:
     return known
 
 
-def tokens(repo: RepoRef, file: str) -> tuple[str, ...]:
-    """Return the tokens that a GGUF file lists, in the order of their numbers; raise as `head` does."""
+def read_tokens(repo: RepoRef, file: str) -> tuple[str, ...]:
+    """Return the tokens that a GGUF file lists, in the order of their numbers; raise as `read_head` does."""
     with _beginning(repo, file, Downloads()) as (stream, size, _stamp):
         return texts(stream, size, TOKENS)
 
@@ -99,24 +95,14 @@ def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple
         if remote_file is None or repo.has_cached(remote_file.content):
             repo.fetch(file)
             with open_regular(repo.located(file)) as stream:
-                _refuse_pointer(stream)
+                refuse_pointer(stream)
                 stamp = Stamp.of(stream)
                 yield stream, stamp.size, stamp
         else:
             with _Fetched(remote_file) as fetched:
                 yield io.BufferedReader(fetched, HEAD), remote_file.size, None
-    except GgufError as error:
-        raise CheckpointError(f"{repo}: {printable(file, 200)} {error}") from None
-    except OSError as error:
-        raise CheckpointError(
-            f"{repo}: {printable(file, 200)} cannot be read: {error.strerror or error}; check its permissions"
-        ) from None
-
-
-def _refuse_pointer(stream: BinaryIO) -> None:
-    if stream.read(len(LFS_POINTER)) == LFS_POINTER:
-        raise GgufError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
-    stream.seek(0)
+    except (HeaderError, OSError) as error:
+        raise unreadable_file(repo, file, error) from None
 
 
 class _Fetched(io.RawIOBase):

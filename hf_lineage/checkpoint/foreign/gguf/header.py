@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
+from hf_lineage.checkpoint.foreign.bounded_reader import BoundedReader, decode_text
+from hf_lineage.checkpoint.foreign.form import HeaderError
+
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 LARGEST_HEADER = 2**26
@@ -24,10 +27,6 @@ ALIGNMENT = "general.alignment"
 SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 """The number of a type -> how `struct` reads it."""
 TEXT, LIST = 8, 9
-
-
-class GgufError(ValueError):
-    """A header that is damaged or hostile; the text is a phrase that follows the name of the file."""
 
 
 class GgufTensor(NamedTuple):
@@ -52,27 +51,27 @@ class GgufHeader:
 
 
 def parse(stream: BinaryIO, size: int) -> GgufHeader:
-    """Return the header of a GGUF file of this size in bytes; raise GgufError, or OSError if it cannot be read."""
-    reader = _Reader(stream, min(size, LARGEST_HEADER), size)
+    """Return the header of a GGUF file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
+    reader = _open(stream, size)
     tensors, keys = reader.beginning()
     if tensors > MOST_TENSORS:
-        raise GgufError(f"claims {tensors} tensors, and at most {MOST_TENSORS} are read; do not trust it")
+        raise HeaderError(f"claims {tensors} tensors, and at most {MOST_TENSORS} are read; do not trust it")
     metadata: dict[str, Any] = {}
     for _ in range(keys):
         key = reader.name()
         if key in metadata:
-            raise GgufError(f"has the key {key!r} twice; do not trust it")
+            raise HeaderError(f"has the key {key!r} twice; do not trust it")
         metadata[key] = reader.value(reader.number("<I"))
     entries = [reader.tensor() for _ in range(tensors)]
     if len({entry.name for entry in entries}) != len(entries):
-        raise GgufError("has two tensors of one name; do not trust it")
+        raise HeaderError("has two tensors of one name; do not trust it")
     alignment = _alignment(metadata)
     begin = -(-reader.position // alignment) * alignment
     misplaced = next(
         (entry for entry in entries if entry.start % alignment or entry.start + begin >= max(size, 1)), None
     )
     if misplaced is not None:
-        raise GgufError(
+        raise HeaderError(
             f"is truncated or damaged: its {misplaced.name} does not begin within the file; download it again"
         )
     return GgufHeader(
@@ -86,7 +85,7 @@ def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
 
     Raise as `parse` does.
     """
-    reader = _Reader(stream, min(size, LARGEST_HEADER), size)
+    reader = _open(stream, size)
     _, keys = reader.beginning()
     for _ in range(keys):
         name, kind = reader.name(), reader.number("<I")
@@ -96,113 +95,87 @@ def texts(stream: BinaryIO, size: int, key: str) -> tuple[str, ...]:
     return ()
 
 
+def _open(stream: BinaryIO, size: int) -> _Reader:
+    return _Reader(stream, size, "it ends within its header", LARGEST_HEADER)
+
+
 def _alignment(metadata: Mapping[str, Any]) -> int:
     alignment = metadata.get(ALIGNMENT, 32)
     if not isinstance(alignment, int) or not 0 < alignment <= LARGEST_ALIGNMENT or alignment & (alignment - 1):
-        raise GgufError(f"says {ALIGNMENT}: {alignment!r}, which is no power of two; do not trust it")
+        raise HeaderError(f"says {ALIGNMENT}: {alignment!r}, which is no power of two; do not trust it")
     return alignment
 
 
-class _Reader:
-    """Reads the parts of a header one after the other, never beyond its bound."""
-
-    def __init__(self, stream: BinaryIO, bound: int, size: int) -> None:
-        self._stream, self._bound, self._size = stream, bound, size
-        self.position = 0
+class _Reader(BoundedReader):
+    """Reads the parts of a GGUF header one after the other."""
 
     def beginning(self) -> tuple[int, int]:
         """The number of tensors and the number of keys."""
-        start = self._take(4)
+        start = self.take(4)
         if start != MAGIC:
-            raise GgufError("is no GGUF file; download it again")
+            raise HeaderError("is no GGUF file; download it again")
         version = self.number("<I")
         if version not in VERSIONS:
             big = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS
             why = "is written for big-endian machines" if big else f"is of version {version}"
-            raise GgufError(f"{why}, and versions 2 and 3 for little-endian ones are read; convert the model anew")
+            raise HeaderError(f"{why}, and versions 2 and 3 for little-endian ones are read; convert the model anew")
         tensors, keys = self.number("<Q"), self.number("<Q")
         if keys > MOST_KEYS:
-            raise GgufError(f"claims {keys} keys, and at most {MOST_KEYS} are read; do not trust it")
+            raise HeaderError(f"claims {keys} keys, and at most {MOST_KEYS} are read; do not trust it")
         return tensors, keys
-
-    def number(self, form: str) -> Any:
-        return struct.unpack(form, self._take(struct.calcsize(form)))[0]
 
     def name(self) -> str:
         length = self.number("<Q")
         if length > LONGEST_NAME:
-            raise GgufError(f"has a name of {length} bytes; do not trust it")
-        return _text(self._take(length))
+            raise HeaderError(f"has a name of {length} bytes; do not trust it")
+        return decode_text(self.take(length))
 
     def value(self, kind: int) -> Any:
         """The value of a key; None for one that is too long to be kept."""
         if kind == TEXT:
             length = self.number("<Q")
             if length > LONGEST_TEXT:
-                self._skip(length)
+                self.skip(length)
                 return None
-            return _text(self._take(length))
+            return decode_text(self.take(length))
         if kind == LIST:
             return self._list(self.number("<I"), self._count())
         if kind not in SCALARS:
-            raise GgufError(f"has a value of the unknown type {kind}; do not trust it")
+            raise HeaderError(f"has a value of the unknown type {kind}; do not trust it")
         return self.number(SCALARS[kind])
 
     def texts(self) -> tuple[str, ...]:
         """All texts of a list, whatever their number; none if it is a list of something else."""
         kind, count = self.number("<I"), self._count()
         if count > MOST_TEXTS:
-            raise GgufError(f"has a list of {count} texts, and at most {MOST_TEXTS} are kept; do not trust it")
-        return tuple(_text(self._take(self.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
+            raise HeaderError(f"has a list of {count} texts, and at most {MOST_TEXTS} are kept; do not trust it")
+        return tuple(decode_text(self.take(self.number("<Q"))) for _ in range(count)) if kind == TEXT else ()
 
     def tensor(self) -> GgufTensor:
         """A tensor, its start counted from where the numbers begin."""
         name, dimensions = self.name(), self.number("<I")
         if not 1 <= dimensions <= MOST_DIMENSIONS:
-            raise GgufError(f"says that its {name} has {dimensions} dimensions; do not trust it")
+            raise HeaderError(f"says that its {name} has {dimensions} dimensions; do not trust it")
         shape = tuple(self.number("<Q") for _ in range(dimensions))[::-1]
         if not all(1 <= length <= LARGEST_DIMENSION for length in shape) or math.prod(shape) > LARGEST_DIMENSION:
-            raise GgufError(f"says that its {name} is of the shape {shape}; do not trust it")
+            raise HeaderError(f"says that its {name} is of the shape {shape}; do not trust it")
         return GgufTensor(name, shape, self.number("<I"), self.number("<Q"))
 
     def _count(self) -> int:
         count: int = self.number("<Q")
         if count > MOST_ITEMS:
-            raise GgufError(f"has a list of {count} items; do not trust it")
+            raise HeaderError(f"has a list of {count} items; do not trust it")
         return count
 
     def _list(self, kind: int, count: int) -> tuple[Any, ...] | None:
         if kind == TEXT:
             for _ in range(count):
-                self._skip(self.number("<Q"))
+                self.skip(self.number("<Q"))
             return None
         if kind not in SCALARS:
-            raise GgufError(f"has a list of the unknown type {kind}; do not trust it")
+            raise HeaderError(f"has a list of the unknown type {kind}; do not trust it")
         form = SCALARS[kind]
         if count > LONGEST_LIST:
-            self._skip(count * struct.calcsize(form))
+            self.skip(count * struct.calcsize(form))
             return None
-        return struct.unpack(f"<{count}{form[1]}", self._take(count * struct.calcsize(form)))
-
-    def _take(self, count: int) -> bytes:
-        self._check(count)
-        content = self._stream.read(count)
-        if len(content) != count:
-            raise GgufError("changed while it was read; run again")
-        self.position += count
-        return content
-
-    def _skip(self, count: int) -> None:
-        self._check(count)
-        self._stream.seek(count, 1)
-        self.position += count
-
-    def _check(self, count: int) -> None:
-        if count > self._bound - self.position:
-            if self._bound < self._size:
-                raise GgufError(f"has a header of more than {LARGEST_HEADER >> 20} MiB; do not trust it")
-            raise GgufError("is truncated: it ends within its header; download it again")
-
-
-def _text(content: bytes) -> str:
-    return content.decode("utf-8", errors="replace")
+        return struct.unpack(f"<{count}{form[1]}", self.take(count * struct.calcsize(form)))

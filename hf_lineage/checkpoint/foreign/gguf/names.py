@@ -21,7 +21,7 @@ from hf_lineage.architecture.registry import (
     registry_root,
 )
 from hf_lineage.checkpoint.foreign.gguf.package import gguf
-from hf_lineage.checkpoint.foreign.named import Named, Undo
+from hf_lineage.checkpoint.foreign.pieces import Piece, Undo
 from hf_lineage.errors import ONE_FILE, NothingToCompare, printable
 
 EMBEDDING = "token_embd.weight"
@@ -92,7 +92,7 @@ def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
     return str(named), entry
 
 
-def learned(metadata: Mapping[str, Any], factorization: Factorization) -> Iterator[tuple[str, float]]:
+def list_learned(metadata: Mapping[str, Any], factorization: Factorization) -> Iterator[tuple[str, float]]:
     """Yield what the activations of all layers have learned, by its name on the Hub's disk; it stands in the metadata.
 
     Raise NothingToCompare where the metadata do not say one number for each layer.
@@ -109,7 +109,7 @@ def learned(metadata: Mapping[str, Any], factorization: Factorization) -> Iterat
             yield f"{prefixes(factorization)[0].replace('{layer}', str(number))}.{name}", float(value)
 
 
-def names(metadata: Mapping[str, Any], factorization: Factorization, stored: Iterable[str]) -> Iterator[Named]:
+def name_tensors(metadata: Mapping[str, Any], factorization: Factorization, stored: Iterable[str]) -> Iterator[Piece]:
     """Yield every tensor of a file by the name that it has on the Hub's disk, by the map of the package `gguf`.
 
     A tensor of a layer that the factorization does not name keeps its own name under the prefix of the layer, and one
@@ -122,15 +122,15 @@ def names(metadata: Mapping[str, Any], factorization: Factorization, stored: Ite
     for name in stored:
         layer = LAYER.fullmatch(name.partition("[")[0])
         if layer is None:
-            yield Named(embedding if name == EMBEDDING else name, name)
+            yield Piece(embedding if name == EMBEDDING else name, name)
             continue
         bare, suffix = SUFFIX.fullmatch(layer["rest"]).groups()  # type: ignore[union-attr]
         expert = name.partition("[")[2].rstrip("]")
-        template = translation.of(f"{layer['stack']}.{{bid}}.{bare}", suffix)
+        template = translation.translate(f"{layer['stack']}.{{bid}}.{bare}", suffix)
         if ("{expert}" in template) != bool(expert):
             continue
         full = template.replace("{bid}", layer["layer"]).replace("{expert}", expert)
-        yield Named(full, name, entry.undo.get(bare))
+        yield Piece(full, name, undo=entry.undo.get(bare))
 
 
 class _Translation:
@@ -151,13 +151,13 @@ class _Translation:
         self._prefixes = [best for stack in patterns if self._count(best := max(stack, key=self._count))]
         self._made: dict[tuple[str, str], str] = {}
 
-    def of(self, stored: str, suffix: str) -> str:
-        """The name of a tensor, with its suffix; `{expert}` in it stands for the number of an expert."""
+    def translate(self, stored: str, suffix: str) -> str:
+        """Return the name of a tensor, with its suffix; `{expert}` in it stands for the number of an expert."""
         if (stored, suffix) not in self._made:
-            self._made[stored, suffix] = self._searched(stored, suffix)
+            self._made[stored, suffix] = self._search(stored, suffix)
         return self._made[stored, suffix]
 
-    def _searched(self, stored: str, suffix: str) -> str:
+    def _search(self, stored: str, suffix: str) -> str:
         relative = list(self._relative(stored))
         for prefix, rest in relative:
             for name, end in ((rest, suffix), (f"{rest}{suffix.replace('.', '_')}", "")):

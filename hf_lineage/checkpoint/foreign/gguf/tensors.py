@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.foreign.gguf import files as gguf_files
+from hf_lineage.checkpoint.foreign.gguf.files import read_head
 from hf_lineage.checkpoint.foreign.gguf.header import GgufTensor
 from hf_lineage.checkpoint.foreign.gguf.package import gguf
-from hf_lineage.checkpoint.foreign.gguf.undo import UNDO, Heads
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
@@ -36,29 +35,13 @@ TOTAL = "split.tensors.count"
 Array = NDArray[Any]
 
 
-class Named(Protocol):
-    """One tensor of a GGUF file by the name that it has on the Hub's disk."""
-
-    @property
-    def name(self) -> str:
-        """Its name on the Hub's disk."""
-
-    @property
-    def stored(self) -> str:
-        """Its name in the file."""
-
-    @property
-    def undo(self) -> str | None:
-        """What the converter did to it, a key of UNDO."""
-
-
 def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
     """Return the checkpoint in these GGUF files, by the names in them, every header checked.
 
     Raise CheckpointError if they are damaged or do not belong together, NothingToCompare without the package `gguf`.
     """
     gguf()
-    heads = {file: gguf_files.head(repo, file) for file in files}
+    heads = {file: read_head(repo, file) for file in files}
     remote_files, pool, downloads = ranged(repo, files, lambda _file: None)
     places = {file: repo.located(file) for file in files} | {file.file: file.path for file in remote_files}
     stored: dict[str, StoredTensor] = {}
@@ -83,22 +66,13 @@ def open_gguf(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
     return RemoteCheckpoint(stored, tensors, {file.path: file for file in remote_files}, pool, downloads)
 
 
-def renamed(plain: Checkpoint, names: Iterable[Named], heads: Callable[[str], Heads]) -> Checkpoint:
-    """Return a checkpoint by the names on the Hub's disk, what the converter did to its tensors undone.
-
-    `heads` tells for the name of a tensor in the file how many heads its layer has; raise CheckpointError where a
-    matrix does not consist of that many.
-    """
-    tensors: dict[str, TensorInfo] = {}
-    for named in names:
-        if named.stored.endswith(FACTORS) and f"{named.stored.rpartition('.')[0]}.weight" in plain.tensors:
-            continue
-        info = plain.tensors[named.stored]
-        if named.name in tensors:
-            raise CheckpointError(f"two tensors of the file are {printable(named.name, 200)}; do not trust it")
-        if named.undo:
-            info = UNDO[named.undo](named.stored, info, heads(named.stored))
-        tensors[named.name] = _scaled(info, named.stored, plain)
+def apply_factors(plain: Checkpoint) -> Checkpoint:
+    """Return a checkpoint in which each matrix is multiplied with the factor beside it, which is no tensor any more."""
+    tensors = {
+        name: _scaled(info, name, plain)
+        for name, info in plain.tensors.items()
+        if not (name.endswith(FACTORS) and f"{name.rpartition('.')[0]}.weight" in plain.tensors)
+    }
     return plain.with_tensors(tensors)
 
 
@@ -139,7 +113,7 @@ def _decodes(kind: int) -> bool:
 
 def _decoded(kind: int, parts: Sequence[Array]) -> Array:
     (stored,) = parts
-    with np.errstate(all="ignore"):  # weights that are not finite are head where they are compared
+    with np.errstate(all="ignore"):  # weights that are not finite are found where they are compared
         decoded: Array = gguf().quants.dequantize(stored, gguf().GGMLQuantizationType(kind))
     return decoded
 

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
-from hf_lineage.checkpoint.foreign.onnx.protobuf import LONGEST_TEXT, ProtobufError, Span, Value, Walker
+from hf_lineage.checkpoint.foreign.form import HeaderError
+from hf_lineage.checkpoint.foreign.onnx.protobuf import LONGEST_TEXT, Span, Value, Walker
 
 MOST_NODES, MOST_TENSORS, DEEPEST = 2**18, 2**17, 8
 """Nodes, tensors, and graphs within graphs at most."""
@@ -29,10 +30,6 @@ BITS |= {17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2}
 """The number of a data type -> the bits of a number; texts and complex numbers are left out."""
 INT64 = 7
 NOWHERE = Span(0, 0)
-
-
-class OnnxError(ValueError):
-    """A header that is damaged or hostile; the text is a phrase that follows the name of the file."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +81,13 @@ class OnnxGraph:
 
 
 def parse(stream: BinaryIO, size: int) -> OnnxGraph:
-    """Return the graph of an ONNX file of this size in bytes; raise OnnxError, or OSError if it cannot be read."""
+    """Return the graph of an ONNX file of this size in bytes; raise HeaderError, or OSError if it cannot be read."""
     walker = Walker(stream, size)
-    try:
-        graphs = [value for number, value in walker.fields(walker.whole) if number == 7]
-        if len(graphs) != 1:
-            raise OnnxError("is no ONNX file with one graph; download it again")
-        reader = _Reader(walker)
-        reader.graph.outputs = reader.read(graphs[0], 0)
-    except ProtobufError as error:
-        raise OnnxError(str(error)) from None
+    graphs = [value for number, value in walker.fields(walker.whole) if number == 7]
+    if len(graphs) != 1:
+        raise HeaderError("is no ONNX file with one graph; download it again")
+    reader = _Reader(walker)
+    reader.graph.outputs = reader.read(graphs[0], 0)
     return reader.graph
 
 
@@ -107,7 +101,7 @@ class _Reader:
     def read(self, message: Value, depth: int) -> tuple[str, ...]:
         """Keep what a graph holds, and return the names of what it gives out."""
         if depth > DEEPEST:
-            raise OnnxError(f"has graphs more than {DEEPEST} deep in each other; do not trust it")
+            raise HeaderError(f"has graphs more than {DEEPEST} deep in each other; do not trust it")
         outputs: list[str] = []
         for number, value in self._walker.fields(message):
             if number == 1:
@@ -121,9 +115,9 @@ class _Reader:
     def _keep(self, tensor: OnnxTensor) -> None:
         tensors = self.graph.tensors
         if tensors.setdefault(tensor.name, tensor) is not tensor:
-            raise OnnxError(f"has two tensors of the name {tensor.name[:200]!r}; do not trust it")
+            raise HeaderError(f"has two tensors of the name {tensor.name[:200]!r}; do not trust it")
         if len(tensors) > MOST_TENSORS:
-            raise OnnxError(f"has more than {MOST_TENSORS} tensors; do not trust it")
+            raise HeaderError(f"has more than {MOST_TENSORS} tensors; do not trust it")
 
     def _node(self, message: Value, depth: int) -> None:
         inputs: list[str] = []
@@ -149,7 +143,7 @@ class _Reader:
             OnnxNode(kind, words[7], words[3], tuple(inputs), tuple(outputs), attributes, scope, inner)
         )
         if len(self.graph.nodes) > MOST_NODES:
-            raise OnnxError(f"has more than {MOST_NODES} nodes; do not trust it")
+            raise HeaderError(f"has more than {MOST_NODES} nodes; do not trust it")
 
     def _entry(self, message: Value) -> tuple[bytes, Span]:
         """The key of an entry of metadata, and the place of its value."""
@@ -201,7 +195,7 @@ class _Reader:
         name, kind = self._walker.text(content.get(8, NOWHERE)), content.get(2, 0)
         tensor = OnnxTensor(name, tuple(shape), kind if isinstance(kind, int) else 0)
         if len(shape) > MOST_DIMENSIONS or min(shape, default=1) < 0 or math.prod(shape) > LARGEST_TENSOR:
-            raise OnnxError(f"says that its {name[:200]!r} is of the shape {tuple(shape)}; do not trust it")
+            raise HeaderError(f"says that its {name[:200]!r} is of the shape {tuple(shape)}; do not trust it")
         if content.get(14) == 1:
             return self._outside(tensor, outside)
         return self._inside(tensor, content)
@@ -213,7 +207,7 @@ class _Reader:
             return tensor
         if not isinstance(span, Span) or (form != VARINTS and span.length != tensor.size):
             held = span.length if isinstance(span, Span) else 0
-            raise OnnxError(
+            raise HeaderError(
                 f"is truncated or damaged: {tensor.name[:200]!r} has {held} of {tensor.size} bytes; download it again"
             )
         values: list[int] = []
@@ -229,5 +223,5 @@ class _Reader:
         offset, length = (self._walker.text(entries.get(key, NOWHERE)) for key in (b"offset", b"length"))
         plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))
         if not file or not plain or tensor.kind not in BITS or int(length or tensor.size) != tensor.size:
-            raise OnnxError(f"does not say where its {tensor.name[:200]!r} of {tensor.shape} lies; do not trust it")
+            raise HeaderError(f"does not say where its {tensor.name[:200]!r} of {tensor.shape} lies; do not trust it")
         return replace(tensor, form=OUTSIDE, span=Span(int(offset or 0), tensor.size), file=file)

@@ -23,7 +23,7 @@ class Products:
     def __init__(self, values: Values, users: Mapping[str, Sequence[OnnxNode]]) -> None:
         self._values, self._users = values, users
 
-    def of(self, node: OnnxNode) -> TensorInfo | None:
+    def find(self, node: OnnxNode) -> TensorInfo | None:
         """Return the matrix (out, in) that an operation multiplies with; None if it multiplies with none.
 
         Raise CheckpointError where it does not fit what it is multiplied with, NothingToCompare where it is not read.
@@ -31,7 +31,7 @@ class Products:
         place = place_of(node)
         if node.kind not in PRODUCTS or len(node.inputs) <= place:
             return None
-        known = self._values.of(node.inputs[place])
+        known = self._values.find(node.inputs[place])
         if known is None or (len(known.shape) != 2 and node.kind != "MatMulNBits"):
             return None
         try:
@@ -60,7 +60,7 @@ class Products:
         """MatMulInteger, whose result is multiplied with the scale of the matrix further on, and its fused forms."""
         place, scale, zero = INTEGERS[node.kind]
         factor = self._scale_after(node) if scale is None else self._need(node.inputs[scale])
-        shift = self._values.of(node.inputs[zero]) if len(node.inputs) > zero and node.inputs[zero] else None
+        shift = self._values.find(node.inputs[zero]) if len(node.inputs) > zero and node.inputs[zero] else None
         return transposed(affine(self._need(node.inputs[place]), factor, shift))
 
     def _scale_after(self, node: OnnxNode) -> TensorInfo:
@@ -71,7 +71,7 @@ class Products:
             makers = [self._values.makers.get(name) for name in user.inputs if name not in results]
             names = [name for maker in makers if maker and maker.kind == "Mul" for name in maker.inputs]
             for name in (*names, *user.inputs):
-                if (scale := self._values.of(name)) is not None:
+                if (scale := self._values.find(name)) is not None:
                     return scale
         raise ValueError("no scale is multiplied with the result of MatMulInteger")
 
@@ -80,7 +80,7 @@ class Products:
         return self._users.get(name, ())[:MOST_USERS]
 
     def _need(self, name: str) -> TensorInfo:
-        info = self._values.of(name)
+        info = self._values.find(name)
         if info is None:
             raise ValueError(f"{name[:200]!r} is no constant")
         return info

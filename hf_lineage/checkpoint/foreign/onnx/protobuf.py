@@ -9,15 +9,14 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+from hf_lineage.checkpoint.foreign.bounded_reader import decode_text
+from hf_lineage.checkpoint.foreign.form import HeaderError
+
 MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26
 """Fields at most, and bytes of one text and of all of them together."""
 VARINT, BYTES = 0, 2
 FIXED = {1: 8, 5: 4}
 """The number of a wire type of fixed length -> its bytes."""
-
-
-class ProtobufError(ValueError):
-    """A message that is damaged or hostile; the text is a phrase that follows the name of the file."""
 
 
 class Span(NamedTuple):
@@ -42,7 +41,7 @@ def signed(number: int) -> int:
 
 
 class Walker:
-    """Walks over the messages of one file; raises ProtobufError, or OSError if it cannot be read."""
+    """Walks over the messages of one file; raises HeaderError, or OSError if it cannot be read."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream = stream
@@ -56,7 +55,7 @@ class Walker:
         while position < stop:
             self._fields += 1
             if self._fields > MOST_FIELDS:
-                raise ProtobufError(f"has more than {MOST_FIELDS} fields; do not trust it")
+                raise HeaderError(f"has more than {MOST_FIELDS} fields; do not trust it")
             key, position = self._varint(position, stop)
             number, wire = key >> 3, key & 7
             value: Value
@@ -68,9 +67,9 @@ class Walker:
             elif wire in FIXED:
                 value, position = Span(position, FIXED[wire]), position + FIXED[wire]
             else:
-                raise ProtobufError("is damaged or of another format; download it again")
+                raise HeaderError("is damaged or of another format; download it again")
             if position > stop:
-                raise ProtobufError("is truncated or damaged: a field leaves its message; download it again")
+                raise HeaderError("is truncated or damaged: a field leaves its message; download it again")
             yield number, value
 
     def numbers(self, value: Value, most: int) -> list[int]:
@@ -88,19 +87,19 @@ class Walker:
         """Return a float32."""
         content = self.content(value)
         if len(content) != struct.calcsize("<f"):
-            raise ProtobufError("is damaged: a number has another length; download it again")
+            raise HeaderError("is damaged: a number has another length; download it again")
         return float(struct.unpack("<f", content)[0])
 
     def text(self, value: Value) -> str:
         """Return a text."""
-        return self.content(value).decode("utf-8", errors="replace")
+        return decode_text(self.content(value))
 
     def content(self, value: Value) -> bytes:
         """Return the bytes of a short field."""
         span = _place(value)
         self._text += span.length
         if span.length > LONGEST_TEXT or self._text > LARGEST_TEXT:
-            raise ProtobufError(f"has a text of {span.length} bytes, or too many of them; do not trust it")
+            raise HeaderError(f"has a text of {span.length} bytes, or too many of them; do not trust it")
         return self._read(span)
 
     def _read(self, span: Span) -> bytes:
@@ -114,10 +113,10 @@ class Walker:
             value |= (byte & 127) << 7 * count
             if byte < 128:
                 return value & (2**64 - 1), position + count + 1
-        raise ProtobufError("is truncated or damaged: a number does not end; download it again")
+        raise HeaderError("is truncated or damaged: a number does not end; download it again")
 
 
 def _place(value: Value) -> Span:
     if not isinstance(value, Span):
-        raise ProtobufError("is damaged: a number stands where a text or a message should; download it again")
+        raise HeaderError("is damaged: a number stands where a text or a message should; download it again")
     return value

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from hf_lineage.checkpoint.foreign.files import parsed
+from hf_lineage.checkpoint.foreign.form import parse_once
 from hf_lineage.checkpoint.foreign.onnx.header import OnnxGraph, OnnxTensor, parse
 from hf_lineage.checkpoint.foreign.onnx.numbers import stored
-from hf_lineage.checkpoint.foreign.onnx.weights import Weights, weights_of
+from hf_lineage.checkpoint.foreign.onnx.weights import Weights, collect_weights
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor
@@ -35,7 +35,7 @@ class Graph(NamedTuple):
     stamp: Stamp
 
 
-def graph_of(repo: RepoRef, files: Sequence[str]) -> Graph:
+def read_graph(repo: RepoRef, files: Sequence[str]) -> Graph:
     """Return the first of these files that can be read.
 
     Raise NothingToCompare where none can, CheckpointError where one is damaged.
@@ -45,9 +45,9 @@ def graph_of(repo: RepoRef, files: Sequence[str]) -> Graph:
         return Graph(*known)
     reasons = []
     for file in files:
-        graph, stamp = parsed(repo, file, parse)
+        graph, stamp = parse_once(repo, file, parse)
         try:
-            weights = weights_of(graph)
+            weights = collect_weights(graph)
             _refuse_nameless(weights)
         except NothingToCompare as error:
             reasons.append(f"{repo}: {printable(file, 200)}: {error}")
@@ -63,24 +63,24 @@ def open_onnx(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
 
     Each matrix that something is multiplied with is (out, in). Of tensors inside the layers no other ones are kept.
     """
-    return _opened(repo, {"": graph_of(repo, files)})
+    return _opened(repo, {"": read_graph(repo, files)})
 
 
 def open_pair(repo: RepoRef, files: Sequence[str]) -> Checkpoint:
     """Return the checkpoint in the files of an encoder and its decoder, as the model has both; raise as above."""
-    encoder, decoder = (graph_of(repo, [file]) for file in files)
+    encoder, decoder = (read_graph(repo, [file]) for file in files)
     return _opened(repo, {"encoder.": encoder, "": decoder})
 
 
-def files_of_onnx(repo: RepoRef, files: Sequence[str]) -> list[str]:
+def list_read(repo: RepoRef, files: Sequence[str]) -> list[str]:
     """Return the names of the file that is read, and of those beside it that hold its numbers; raise as above."""
-    file, graph, _, _ = graph_of(repo, files)
+    file, graph, _, _ = read_graph(repo, files)
     return [file, *sorted({_beside(repo, file, tensor) for tensor in graph.tensors.values() if tensor.file})]
 
 
-def files_of_pair(repo: RepoRef, files: Sequence[str]) -> list[str]:
+def list_read_of_pair(repo: RepoRef, files: Sequence[str]) -> list[str]:
     """Return the names of both files, and of those beside them; raise as above."""
-    return [name for file in files for name in files_of_onnx(repo, [file])]
+    return [name for file in files for name in list_read(repo, [file])]
 
 
 def _opened(repo: RepoRef, graphs: Mapping[str, Graph]) -> Checkpoint:
@@ -153,8 +153,3 @@ def _stored(repo: RepoRef, tensor: OnnxTensor, path: Path, stamp: Stamp) -> Stor
             f"{tensor.span.stop} of {stamp.size}; download it again"
         )
     return stored(tensor, path, stamp)
-
-
-def config_of(weights: Weights) -> Mapping[str, int]:
-    """Return what the graph says of a model beside which there is no configuration."""
-    return {} if weights.heads is None else dict.fromkeys(("num_attention_heads", "n_head", "n_heads"), weights.heads)

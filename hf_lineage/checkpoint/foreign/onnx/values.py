@@ -37,7 +37,7 @@ class Values:
                 self.makers.setdefault(output, node)
         self._known: dict[str, TensorInfo | None] = {}
 
-    def of(self, name: str, depth: int = 0) -> TensorInfo | None:
+    def find(self, name: str, depth: int = 0) -> TensorInfo | None:
         """Return a value that depends on constants alone, None for any other.
 
         Raise CheckpointError where an operation on it cannot be as the specification says.
@@ -56,7 +56,7 @@ class Values:
         node = self.makers.get(name)
         if node is None or node.kind not in OPERATIONS or depth > DEEPEST or len(node.inputs) > MOST_INPUTS:
             return None
-        inputs = [self.of(value, depth + 1) for value in node.inputs if value]
+        inputs = [self.find(value, depth + 1) for value in node.inputs if value]
         known = [info for info in inputs if info is not None]
         try:
             return OPERATIONS[node.kind](node, known) if known and len(known) == len(inputs) else None

@@ -57,7 +57,7 @@ class Weights:
     """The most heads into which a product is taken apart; None if none is."""
 
 
-def weights_of(graph: OnnxGraph) -> Weights:
+def collect_weights(graph: OnnxGraph) -> Weights:
     """Return the weights of a graph.
 
     Raise NothingToCompare where operations hold them in a form that is not read, CheckpointError where tensors do not
@@ -102,9 +102,9 @@ class _Search:
                 f"the ONNX graph has operations of the kind {node.kind}, in which weights are fused and which are not "
                 "taken apart; check a file without optimizations, or the safetensors release"
             )
-        if node.kind in OPERATIONS and all(self._values.of(name) for name in node.inputs if name):
+        if node.kind in OPERATIONS and all(self._values.find(name) for name in node.inputs if name):
             return
-        matrix = self._products.of(node)
+        matrix = self._products.find(node)
         if matrix is not None:
             self._keep_matrix(node, matrix)
         for place, name in enumerate(node.inputs):
@@ -122,7 +122,7 @@ class _Search:
 
     def _keep_other(self, node: OnnxNode, place: int, name: str) -> None:
         """Keep a tensor under its own name and that of the module which uses it: equal ones may be stored once."""
-        info = self._looked_up(node, self._values.of(name)) if name else None
+        info = self._looked_up(node, self._values.find(name)) if name else None
         if info is None or not info.shape:
             return
         own, module = _own(name), _module(node)
@@ -139,7 +139,7 @@ class _Search:
             return info
         users = self._users[node.outputs[0]][:MOST_USERS]
         scaled = next((user.inputs[1:3] for user in users if user.kind == "DequantizeLinear"), ())
-        scale, zero = (self._values.of(name) if name else None for name in (*scaled, "", "")[:2])
+        scale, zero = (self._values.find(name) if name else None for name in (*scaled, "", "")[:2])
         if scale is None or any(factor is not None and math.prod(factor.shape) != 1 for factor in (scale, zero)):
             return info
         return affine(info, scale, zero)
@@ -168,7 +168,7 @@ class _Search:
         return bias, heads
 
     def _bias(self, name: str, rows: int) -> str | None:
-        info = self._values.of(name) if name else None
+        info = self._values.find(name) if name else None
         own = _own(name)
         return own if info is not None and info.shape == (rows,) and own and own.endswith(".bias") else None
 

@@ -1,1 +1,1 @@
-from .torch_file import torch_header as torch_header
+from .form import PICKLE as PICKLE

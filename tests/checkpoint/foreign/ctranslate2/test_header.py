@@ -10,7 +10,8 @@ from ctranslate2.specs import common_spec, model_spec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_lineage.checkpoint.foreign.ctranslate2.header import Ctranslate2Error, Variable, parse
+from hf_lineage.checkpoint.foreign.ctranslate2.header import Variable, parse
+from hf_lineage.checkpoint.foreign.form import HeaderError
 from tests.properties import cases
 
 
@@ -107,13 +108,13 @@ def test_every_type_is_known(kind, tmp_path):
     ids=range(14),
 )
 def test_what_is_damaged_or_hostile_is_one_clear_line(content, message):
-    with pytest.raises(Ctranslate2Error, match=message):
+    with pytest.raises(HeaderError, match=message):
         read(content)
 
 
 def test_a_file_cut_anywhere_is_our_error(content):
     for length in range(len(content)):
-        with pytest.raises(Ctranslate2Error):
+        with pytest.raises(HeaderError):
             read(content[:length])
 
 
@@ -123,5 +124,5 @@ def test_changed_bytes_are_read_or_are_our_error(content, data):
     changed = bytearray(content)
     for _ in range(data.draw(st.integers(1, 4))):
         changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(Ctranslate2Error):
+    with contextlib.suppress(HeaderError):
         read(bytes(changed))

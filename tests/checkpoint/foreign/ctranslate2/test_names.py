@@ -6,7 +6,7 @@ import pytest
 from hf_lineage.architecture.registry.lookups import lookup
 from hf_lineage.checking.source.opening import bound, described
 from hf_lineage.checkpoint.foreign.ctranslate2 import names as ctranslate2
-from hf_lineage.checkpoint.foreign.ctranslate2.names import Contents, config_of, models, pieces
+from hf_lineage.checkpoint.foreign.ctranslate2.names import Contents, config_of, models, name_tensors
 from hf_lineage.errors import NothingToCompare, RegistryError
 from hf_lineage.hub.reference import RepoRef
 from tests import ctranslate2_models
@@ -76,7 +76,7 @@ def test_heads_that_do_not_divide_what_is_joined_are_refused():
     joined = {"encoder/layer_0/self_attention/linear_0/weight": (10, 4)}
     for heads in (0, 3, 10**6):
         with pytest.raises(NothingToCompare, match="queries, keys and values in 10 rows"):
-            list(pieces(factorization, contents(shapes=joined, encoder__num_heads=heads)))
+            list(name_tensors(factorization, contents(shapes=joined, encoder__num_heads=heads)))
 
 
 def test_a_table_that_breaks_the_schema_is_our_error(monkeypatch, tmp_path):

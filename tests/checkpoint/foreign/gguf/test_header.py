@@ -13,8 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hf_lineage.checkpoint.foreign.form import HeaderError
 from hf_lineage.checkpoint.foreign.gguf import header as gguf_header
-from hf_lineage.checkpoint.foreign.gguf.header import MOST_KEYS, MOST_TENSORS, GgufError, GgufTensor, parse, texts
+from hf_lineage.checkpoint.foreign.gguf.header import MOST_KEYS, MOST_TENSORS, GgufTensor, parse, texts
 from tests.properties import cases
 
 KINDS = gguf.GGMLQuantizationType
@@ -101,7 +102,7 @@ def test_a_list_of_texts_is_read_when_it_is_asked_for():
 )
 def test_a_list_of_too_many_texts_is_refused(count, said):
     content = header(keys=[key("words", 9, words("a", count=count))])
-    with pytest.raises(GgufError, match=said):
+    with pytest.raises(HeaderError, match=said):
         texts(io.BytesIO(content), len(content), "words")
 
 
@@ -205,21 +206,21 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("content", "said"), HOSTILE.values(), ids=HOSTILE)
 def test_what_is_damaged_or_hostile_is_refused(content, said):
-    with pytest.raises(GgufError) as caught:
+    with pytest.raises(HeaderError) as caught:
         read(content)
     assert str(caught.value) == said
 
 
 def test_a_header_has_a_longest_length(monkeypatch, content):
     monkeypatch.setattr(gguf_header, "LARGEST_HEADER", 1000)
-    with pytest.raises(GgufError, match="has a header of more than 0 MiB; do not trust it"):
+    with pytest.raises(HeaderError, match="has a header of more than 0 MiB; do not trust it"):
         read(content)
 
 
 def test_every_truncated_file_is_refused_or_reads_the_same(content):
     whole = read(content)
     for stop in (*range(0, 400, 7), *range(400, whole.tensors[0].start, 997)):
-        with pytest.raises(GgufError, match=r"truncated|no GGUF file"):
+        with pytest.raises(HeaderError, match=r"truncated|no GGUF file"):
             read(content[:stop])
 
 
@@ -246,7 +247,7 @@ def test_whatever_follows_the_counts_there_is_a_header_or_our_error(body, tensor
 def check(content: bytes) -> None:
     try:
         found = read(content)
-    except GgufError:
+    except HeaderError:
         return
     assert all(tensor.start < len(content) and np.prod(tensor.shape, dtype=float) > 0 for tensor in found.tensors)
     assert all(
@@ -256,7 +257,8 @@ def check(content: bytes) -> None:
 
 LIMITED = """
 import io, resource, sys
-from hf_lineage.checkpoint.foreign.gguf.header import GgufError, parse
+from hf_lineage.checkpoint.foreign.form import HeaderError
+from hf_lineage.checkpoint.foreign.gguf.header import parse
 resource.setrlimit(resource.RLIMIT_AS, (2**28, 2**28))
 class Endless(io.RawIOBase):
     "A file of a terabyte: a beginning, then the same bytes again and again."
@@ -272,7 +274,7 @@ class Endless(io.RawIOBase):
 start, again = (bytes.fromhex(text) for text in sys.argv[1:])
 try:
     print(len(parse(Endless(start, again), 2**40).tensors), "tensors")
-except GgufError as error:
+except HeaderError as error:
     print(error)
 """
 

@@ -11,7 +11,7 @@ import torch
 from hf_lineage import Options, extract
 from hf_lineage.architecture.registry.lookups import lookup
 from hf_lineage.checking.source.opening import headers
-from hf_lineage.checkpoint.foreign.gguf.names import _table, architectures, config_of, names
+from hf_lineage.checkpoint.foreign.gguf.names import _table, architectures, config_of, name_tensors
 from hf_lineage.errors import NothingToCompare, RegistryError
 from hf_lineage.hub.reference import resolve
 from tests.conformance import tiny_model
@@ -107,7 +107,9 @@ def test_what_is_not_read_says_why(metadata, why):
 
 def named(architecture, *stored):
     _, factorization = lookup({"architectures": [architectures()[architecture]]})
-    return [(each.name, each.undo) for each in names({"general.architecture": architecture}, factorization, stored)]
+    return [
+        (each.name, each.undo) for each in name_tensors({"general.architecture": architecture}, factorization, stored)
+    ]
 
 
 def test_names_are_those_on_the_disk_of_the_hub():

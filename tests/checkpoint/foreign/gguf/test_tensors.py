@@ -6,8 +6,8 @@ import pytest
 import torch
 from transformers.integrations.gguf import dequant
 
-from hf_lineage.checkpoint.foreign.gguf.tensors import renamed
-from hf_lineage.checkpoint.foreign.gguf.undo import Heads
+from hf_lineage.checkpoint.foreign.gguf.tensors import apply_factors
+from hf_lineage.checkpoint.foreign.pieces import Piece, by_pieces
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
@@ -87,13 +87,6 @@ def test_each_expert_of_a_stack_is_read_by_itself(tmp_path, monkeypatch):
     assert sizes == [stack[0].nbytes] * 3
 
 
-class Named:
-    undo = None
-
-    def __init__(self, name, stored):
-        self.name, self.stored = name, stored
-
-
 def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
     plain = np.ones((2, 4), np.float32)
     stack = np.ones((3, 2, 4), np.float32)
@@ -108,8 +101,8 @@ def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
             ("c.scale", np.array([1, 2], np.float32), KINDS.F32),
         )
     )
-    named = [Named("a", "a.weight"), Named("b", "b_exps.weight[2]"), Named("c", "c.weight")]
-    loaded = renamed(found, named, lambda name: Heads(1, 1))
+    pieces = [Piece("a", "a.weight"), Piece("b", "b_exps.weight[2]"), Piece("c", "c.weight")]
+    loaded = by_pieces(apply_factors(found), pieces)
     assert loaded.read("a").tolist() == [[3] * 4] * 2
     assert loaded.read("b").tolist() == [[5] * 4] * 2
     with pytest.raises(NothingToCompare, match="c has 2 factors beside it, and 1 is read"):
@@ -120,7 +113,7 @@ def test_two_tensors_of_one_name_are_refused(tmp_path):
     plain = np.ones((2, 4), np.float32)
     found = open_checkpoint(file(tmp_path, ("a", plain, KINDS.F32), ("b", plain, KINDS.F32)))
     with pytest.raises(CheckpointError, match="two tensors of the file are x; do not trust it"):
-        renamed(found, [Named("x", "a"), Named("x", "b")], lambda name: Heads(1, 1))
+        by_pieces(apply_factors(found), [Piece("x", "a"), Piece("x", "b")])
 
 
 def changed(repo, tensor, change):

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from hf_lineage.checkpoint.foreign.form import HeaderError
 from hf_lineage.checkpoint.foreign.onnx import header as onnx_header
-from hf_lineage.checkpoint.foreign.onnx.header import DOUBLES, FLOATS, OUTSIDE, RAW, VARINTS, OnnxError, parse
+from hf_lineage.checkpoint.foreign.onnx.header import DOUBLES, FLOATS, OUTSIDE, RAW, VARINTS, parse
 from tests.checkpoint.foreign.onnx.test_protobuf import field, varint
 from tests.properties import cases
 
@@ -111,7 +112,7 @@ def test_a_tensor_may_lie_in_another_file():
     ],
 )
 def test_a_place_outside_that_cannot_be_is_refused(entries):
-    with pytest.raises(OnnxError, match="does not say where its 'w'"):
+    with pytest.raises(HeaderError, match="does not say where its 'w'"):
         read(graph(tensors=[outside(**entries)]))
 
 
@@ -138,7 +139,7 @@ DEEP = TensorProto(name="w", data_type=1, dims=[1] * 9, raw_data=b"1234")
     ids=str,
 )  # fmt: skip
 def test_what_is_damaged_or_hostile_is_one_clear_line(content, message):
-    with pytest.raises(OnnxError, match=message):
+    with pytest.raises(HeaderError, match=message):
         read(content)
 
 
@@ -146,13 +147,13 @@ def test_there_are_bounds_on_what_is_kept(monkeypatch):
     nodes = [helper.make_node("Neg", ["x"], [f"y{number}"]) for number in range(3)]
     for bound, message in (("MOST_NODES", "more than 2 nodes"), ("MOST_TENSORS", "more than 2 tensors")):
         monkeypatch.setattr(onnx_header, bound, 2)
-        with pytest.raises(OnnxError, match=message):
+        with pytest.raises(HeaderError, match=message):
             read(graph(nodes, [tensor(f"t{number}", [1.0]) for number in range(3)] if "TENSORS" in bound else []))
         monkeypatch.undo()
     inner = field(5, field(6, b""))
     for _ in range(20):
         inner = field(1, field(5, field(6, inner)))
-    with pytest.raises(OnnxError, match="graphs more than 8 deep"):
+    with pytest.raises(HeaderError, match="graphs more than 8 deep"):
         read(field(7, inner))
 
 
@@ -161,7 +162,7 @@ def test_a_file_cut_within_its_graph_is_our_error():
     content = model.SerializeToString()
     behind = content.index(b"graph") + len(b"graph")  # its name stands before its tensors
     for length in range(behind + 64):
-        with pytest.raises(OnnxError):
+        with pytest.raises(HeaderError):
             read(content[:length])
 
 
@@ -172,7 +173,7 @@ def test_changed_bytes_are_read_or_are_our_error(data):
     content = bytearray(model.SerializeToString())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(OnnxError):
+    with contextlib.suppress(HeaderError):
         read(bytes(content))
 
 

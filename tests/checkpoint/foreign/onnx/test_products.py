@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType
 
-from hf_lineage.checkpoint.foreign.onnx.weights import weights_of
+from hf_lineage.checkpoint.foreign.onnx.weights import collect_weights
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests import onnx_models
 from tests.checkpoint.foreign.onnx.test_values import graph_of, read
@@ -49,7 +49,7 @@ def multiplied(model, zero=0.0):
 
 def matrix(model, folder):
     """The matrix as it is read, under its name."""
-    weights = weights_of(graph_of(model))
+    weights = collect_weights(graph_of(model))
     assert (list(weights.matrices), weights.nameless) == (["up.weight"], 0)
     return read(model, weights.matrices["up.weight"], folder)
 
@@ -127,7 +127,7 @@ def test_what_is_not_read_is_said():
     model = product()
     model.graph.node[0].op_type, model.graph.node[0].domain = "Attention", "com.microsoft"
     with pytest.raises(NothingToCompare, match="operations of the kind Attention, in which weights are fused"):
-        weights_of(graph_of(model))
+        collect_weights(graph_of(model))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_product_that_cannot_be_is_refused(kind, attributes, message):
     node.input.extend(["up.weight"] if kind == "MatMulNBits" else [])
     node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
     with pytest.raises(CheckpointError, match=message):
-        weights_of(graph_of(model))
+        collect_weights(graph_of(model))
 
 
 def test_columns_in_another_order_are_not_read():
@@ -157,7 +157,7 @@ def test_columns_in_another_order_are_not_read():
     node.op_type = "MatMulNBits"
     node.input.extend(["up.weight", "", "up.weight"])
     with pytest.raises(NothingToCompare, match="orders columns by g_idx"):
-        weights_of(graph_of(model))
+        collect_weights(graph_of(model))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_lineage.checkpoint.foreign.form import HeaderError
 from hf_lineage.checkpoint.foreign.onnx import protobuf
-from hf_lineage.checkpoint.foreign.onnx.protobuf import ProtobufError, Span, Walker, signed
+from hf_lineage.checkpoint.foreign.onnx.protobuf import Span, Walker, signed
 from tests.properties import cases
 
 
@@ -71,32 +72,32 @@ def test_lists_of_numbers_are_read_back(numbers):
     ],
 )
 def test_a_broken_message_is_one_clear_line(content, message):
-    with pytest.raises(ProtobufError, match=message):
+    with pytest.raises(HeaderError, match=message):
         fields(content)
 
 
 def test_a_number_is_no_text_and_a_text_no_number_of_four_bytes():
     for read in (walker(b"").text, walker(b"").content, lambda value: list(walker(b"").fields(value))):
-        with pytest.raises(ProtobufError, match="a number stands where a text or a message should"):
+        with pytest.raises(HeaderError, match="a number stands where a text or a message should"):
             read(7)
-    with pytest.raises(ProtobufError, match="a number has another length"):
+    with pytest.raises(HeaderError, match="a number has another length"):
         walker(b"abc").single(Span(0, 3))
 
 
 def test_there_are_bounds_on_texts_and_fields(monkeypatch):
     long = walker(bytes(protobuf.LONGEST_TEXT + 1))
-    with pytest.raises(ProtobufError, match="has a text of 4097 bytes"):
+    with pytest.raises(HeaderError, match="has a text of 4097 bytes"):
         long.text(long.whole)
     monkeypatch.setattr(protobuf, "MOST_FIELDS", 3)
-    with pytest.raises(ProtobufError, match="more than 3 fields"):
+    with pytest.raises(HeaderError, match="more than 3 fields"):
         fields(field(1, 0) * 4)
     monkeypatch.setattr(protobuf, "LARGEST_TEXT", 5)
-    with pytest.raises(ProtobufError, match="or too many of them"):
+    with pytest.raises(HeaderError, match="or too many of them"):
         fields(field(1, b"abc") * 2)
 
 
 @cases(200)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_message_or_our_error(content):
-    with contextlib.suppress(ProtobufError):
+    with contextlib.suppress(HeaderError):
         assert all(number >= 0 for number, _ in fields(content))

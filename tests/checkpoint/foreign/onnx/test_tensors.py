@@ -11,8 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from hf_lineage.checkpoint.files import weight_files
-from hf_lineage.checkpoint.foreign.onnx.tensors import config_of, graph_of, open_onnx
-from hf_lineage.checkpoint.foreign.onnx.weights import Weights
+from hf_lineage.checkpoint.foreign.onnx.tensors import open_onnx, read_graph
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef, resolve
@@ -144,7 +143,7 @@ def test_a_damaged_file_is_not_passed_over(folder):
     clash.graph.node.append(helper.make_node("MatMul", ["x", "onnx::1"], ["y"], name="/up/MatMul"))
     clash.graph.initializer.append(numpy_helper.from_array(np.ones((40, 24), np.float32), "onnx::1"))
     with pytest.raises(CheckpointError, match=r"org/model: a\.onnx: two matrices of the ONNX graph are up\.weight"):
-        graph_of(saved(folder, clash, "a.onnx"), ["a.onnx"])
+        read_graph(saved(folder, clash, "a.onnx"), ["a.onnx"])
 
 
 def test_tensors_of_layers_that_nothing_is_multiplied_with_do_not_count(folder):
@@ -171,11 +170,6 @@ def test_on_the_hub_only_the_wanted_numbers_beside_the_graph_are_downloaded(onli
     checkpoint.release()
     sent = {(part.file, part.start, part.stop) for part in online.parts if part.file.endswith("_data")}
     assert sum(stop - start for _, start, stop in sent) == expected.nbytes
-
-
-def test_what_the_graph_says_of_heads_is_the_configuration_where_there_is_none():
-    assert config_of(Weights()) == {}
-    assert config_of(Weights(heads=12)) == {"num_attention_heads": 12, "n_head": 12, "n_heads": 12}
 
 
 HOSTILE = """

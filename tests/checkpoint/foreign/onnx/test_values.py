@@ -79,7 +79,7 @@ CASES = {
 def test_a_value_is_what_onnx_computes(case, tmp_path):
     nodes, tensors = CASES[case]
     made = model(nodes, **tensors)
-    info = Values(graph_of(made)).of("y")
+    info = Values(graph_of(made)).find("y")
     (expected,) = ReferenceEvaluator(made).run(None, {})
     assert info.shape == expected.shape
     np.testing.assert_allclose(read(made, info, tmp_path), expected, rtol=1e-6)
@@ -87,7 +87,7 @@ def test_a_value_is_what_onnx_computes(case, tmp_path):
 
 def test_a_tensor_that_stands_for_two_things_is_read_once(tmp_path):
     made = model([node("Mul", "w", "w")], w=MATRIX)
-    info = Values(graph_of(made)).of("y")
+    info = Values(graph_of(made)).find("y")
     assert info.parts == ("w",)
     np.testing.assert_allclose(read(made, info, tmp_path), MATRIX * MATRIX)
 
@@ -95,7 +95,7 @@ def test_a_tensor_that_stands_for_two_things_is_read_once(tmp_path):
 def test_what_depends_on_the_input_or_on_another_operation_is_no_constant():
     made = model([node("Mul", "w", "x", to="a"), node("Exp", "w", to="b"), node("Identity", "", to="c")], w=MATRIX)
     values = Values(graph_of(made))
-    assert [values.of(name) for name in ("a", "b", "c", "x", "nobody")] == [None] * 5
+    assert [values.find(name) for name in ("a", "b", "c", "x", "nobody")] == [None] * 5
     assert (values.integers("w"), values.integers("x")) == ((), ())
 
 
@@ -118,12 +118,12 @@ def test_what_depends_on_the_input_or_on_another_operation_is_no_constant():
 )
 def test_tensors_that_do_not_fit_are_refused(nodes, tensors):
     with pytest.raises(CheckpointError, match="the ONNX graph computes y in no valid way"):
-        Values(graph_of(model(nodes, **tensors))).of("y")
+        Values(graph_of(model(nodes, **tensors))).find("y")
 
 
 def test_blocks_larger_than_the_tensor_take_no_memory(tmp_path):
     made = model([node("DequantizeLinear", "q", "s", axis=1, block_size=2**40)], q=WHOLE, s=np.abs(MATRIX[:, :1]))
-    found = read(made, Values(graph_of(made)).of("y"), tmp_path)
+    found = read(made, Values(graph_of(made)).find("y"), tmp_path)
     np.testing.assert_allclose(found, WHOLE * np.abs(MATRIX[:, :1]), rtol=1e-6)
 
 
@@ -131,13 +131,13 @@ def test_a_long_way_and_a_circle_are_no_constants():
     chain = [node("Identity", f"v{number}", to=f"v{number + 1}") for number in range(40)]
     made = model([*chain, node("Identity", "b", to="a"), node("Identity", "a", to="b")], v0=MATRIX)
     values = Values(graph_of(made))
-    assert values.of("v10") is not None
-    assert Values(graph_of(made)).of("v40") is None
-    assert values.of("a") is None
+    assert values.find("v10") is not None
+    assert Values(graph_of(made)).find("v40") is None
+    assert values.find("a") is None
 
 
 def test_a_type_that_is_not_read_stays_a_reason():
     held = helper.make_tensor("w", TensorProto.FLOAT8E4M3FNUZ, (2, 2), [1.0] * 4)
     made = model([node("Transpose", "w")])
     made.graph.initializer.append(held)
-    assert Values(graph_of(made)).of("y").refusal == "is stored as data type 18 of ONNX, which is not read"
+    assert Values(graph_of(made)).find("y").refusal == "is stored as data type 18 of ONNX, which is not read"

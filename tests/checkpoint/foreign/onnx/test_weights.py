@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from hf_lineage.checkpoint.foreign.onnx.weights import weights_of
+from hf_lineage.checkpoint.foreign.onnx.weights import collect_weights
 from hf_lineage.errors import CheckpointError
 from tests.checkpoint.foreign.onnx.test_values import graph_of
 
@@ -33,7 +33,7 @@ def matmul(weight="w", name="", to="y", scopes=None, of="x"):
 
 
 def names(found):
-    return [*weights_of(found).matrices]
+    return [*collect_weights(found).matrices]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_name_of_its_own_counts_first(own):
 
 def test_the_metadata_of_pytorch_tell_the_module():
     assert names(graph([matmul(scopes=["", "model", "model.up_proj", "linear"])])) == ["model.up_proj.weight"]
-    assert weights_of(graph([matmul(scopes=["linear"])])).nameless == 1
+    assert collect_weights(graph([matmul(scopes=["linear"])])).nameless == 1
 
 
 @pytest.mark.parametrize("order", [("p", "up.bias"), ("up.bias", "p")])
@@ -106,12 +106,14 @@ def test_a_bias_may_follow_further_on_or_stand_in_the_operation():
     ],
 )
 def test_what_is_no_bias_tells_nothing(after):
-    found = weights_of(graph([matmul(to="p"), after], other=np.ones(3, np.float32), long__bias=np.ones(4, np.float32)))
+    found = collect_weights(
+        graph([matmul(to="p"), after], other=np.ones(3, np.float32), long__bias=np.ones(4, np.float32))
+    )
     assert (found.matrices, found.nameless) == ({}, 1)
 
 
 def test_what_leads_to_no_output_is_no_weight():
-    found = weights_of(
+    found = collect_weights(
         graph([matmul("a.weight", to="dead"), matmul("b.weight")], a__weight=MATRIX, b__weight=MATRIX, c__weight=MATRIX)
     )
     assert ([*found.matrices], [*found.others]) == (["b.weight"], [])
@@ -128,7 +130,7 @@ def test_two_matrices_of_one_name_are_refused_and_one_used_twice_is_not():
     assert names(graph(twice, a__weight=MATRIX)) == ["a.weight"]
     other = [matmul("w", "/a/MatMul", to="p"), matmul("v", "/a/MatMul", of="p")]
     with pytest.raises(CheckpointError, match=r"two matrices of the ONNX graph are a\.weight"):
-        weights_of(graph(other, v=MATRIX))
+        collect_weights(graph(other, v=MATRIX))
 
 
 def test_gains_that_are_equal_and_stored_once_have_the_names_of_all_modules():
@@ -138,7 +140,7 @@ def test_gains_that_are_equal_and_stored_once_have_the_names_of_all_modules():
         helper.make_node("LayerNormalization", ["p", "a.norm.weight"], ["q"], name="/b/norm/LayerNormalization"),
         helper.make_node("LayerNormalization", ["q", "onnx::Mul_7"], ["y"], name="/c/norm/LayerNormalization"),
     ]
-    found = weights_of(graph(nodes, a__norm__weight=gain, **{"onnx::Mul_7": gain})).others
+    found = collect_weights(graph(nodes, a__norm__weight=gain, **{"onnx::Mul_7": gain})).others
     assert {name: info.parts for name, info in found.items()} == {
         "a.norm.weight": ("a.norm.weight",),
         "b.norm.weight": ("a.norm.weight",),
@@ -161,11 +163,11 @@ def test_gains_that_are_equal_and_stored_once_have_the_names_of_all_modules():
 )
 def test_a_reshape_tells_the_heads(shape, heads):
     nodes = [matmul("a.weight", to="p"), helper.make_node("Reshape", ["p", "s"], ["y"])]
-    assert weights_of(graph(nodes, a__weight=MATRIX, s=np.array(shape))).heads == heads
+    assert collect_weights(graph(nodes, a__weight=MATRIX, s=np.array(shape))).heads == heads
     if len(shape) == 4:
         joined = [nodes[0], helper.make_node("Concat", ["b", "l", "h", "d"], ["s"], axis=0), nodes[1]]
         parts = {name: np.array([number]) for name, number in zip("hd", shape[2:], strict=True)}
-        assert weights_of(graph(joined, a__weight=MATRIX, **parts)).heads == heads
+        assert collect_weights(graph(joined, a__weight=MATRIX, **parts)).heads == heads
 
 
 def many_users(count=3000):

@@ -1,15 +1,20 @@
-"""CTranslate2: the variables of a `model.bin`, each decoded when it is read."""
+"""CTranslate2 as a foreign form: the variables of its `model.bin`, each decoded when it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_lineage.architecture.registry import Factorization
 from hf_lineage.checkpoint.foreign.ctranslate2.header import Ctranslate2Header, parse
-from hf_lineage.checkpoint.foreign.files import parsed
+from hf_lineage.checkpoint.foreign.ctranslate2.names import Contents, config_of, name_tensors
+from hf_lineage.checkpoint.foreign.form import PREFERRED, Files, ForeignForm, parse_once, require_file
+from hf_lineage.checkpoint.foreign.pieces import by_pieces
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.stored import StoredTensor
@@ -17,19 +22,47 @@ from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.hub import RepoRef
 
+FILE = "model.bin"
+VOCABULARY = re.compile(r"(?:shared_|source_|target_)?vocabulary\.(?:json|txt)")
+"""What CTranslate2 writes beside its model; a model.bin without it may be anything."""
 SCALE, ZERO = "_scale", "_zero"
 """What is added to the name of a quantized variable for its companions."""
 Array = NDArray[Any]
 
 
-def header_of(repo: RepoRef, file: str) -> Ctranslate2Header:
-    """Return the header of a file; raise CheckpointError if it is damaged."""
-    return parsed(repo, file, parse)[0]
+def _choose(repo: RepoRef) -> tuple[str, ...]:
+    files = repo.files()
+    if repo.file is not None:
+        return (require_file(repo, repo.file, files),) if repo.file.endswith(FILE) else ()
+    mine = FILE in files and any(map(VOCABULARY.fullmatch, files))
+    return (FILE,) if mine and not any(map(PREFERRED.fullmatch, files)) else ()
 
 
-def open_ctranslate2(repo: RepoRef, file: str) -> Checkpoint:
-    """Return the checkpoint in a `model.bin`, by its own names; raise CheckpointError if it is damaged."""
-    header, stamp = parsed(repo, file, parse)
+def _config(repo: RepoRef, files: Files) -> dict[str, Any]:
+    """What the file says; the `config.json` beside it is CTranslate2's own and names no class."""
+    return config_of(_contents(repo, files))
+
+
+def _contents(repo: RepoRef, files: Files) -> Contents:
+    header, _ = parse_once(repo, files[0], parse)
+    shapes = {name: variable.shape for name, variable in header.variables.items()}
+    shapes |= {name: shapes[target] for name, target in header.aliases.items()}
+    return Contents(header.specification, shapes, header.numbers)
+
+
+def _rename(
+    repo: RepoRef, files: Files, factorization: Factorization, config: Mapping[str, Any], checkpoint: Checkpoint
+) -> Checkpoint:
+    del config
+    contents = _contents(repo, files)
+    shapes = {name: shape for name, shape in contents.shapes.items() if name in checkpoint.tensors}
+    return by_pieces(checkpoint, name_tensors(factorization, replace(contents, shapes=shapes)))
+
+
+def _open(repo: RepoRef, files: Files) -> Checkpoint:
+    """The variables by CTranslate2's own names."""
+    (file,) = files
+    header, stamp = parse_once(repo, file, parse)
     place = repo.located(file)
     stored = {
         name: StoredTensor(place, variable.dtype, variable.shape, variable.start, stamp)
@@ -72,3 +105,8 @@ def _divided(scale: Callable[[Sequence[Array]], Any]) -> Callable[[Sequence[Arra
         return divided.astype(np.float32, copy=False)
 
     return decode
+
+
+CTRANSLATE2: ForeignForm = ForeignForm(
+    "ctranslate2", (FILE,), _choose, _config, _open, rename=_rename, how="which CTranslate2 loads"
+)

@@ -7,9 +7,8 @@ import pytest
 from onnxruntime.quantization import QuantType
 
 from hf_lineage import Options, compare
-from hf_lineage.checking.source.converted import FORMS, by_names_of_the_hub, converted_config
 from hf_lineage.checking.source.opening import described, opened
-from hf_lineage.checkpoint.foreign.files import CHOICES
+from hf_lineage.checkpoint.foreign.forms import foreign_model
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.hub.reference import RepoRef
 from tests import ctranslate2_models, onnx_models
@@ -135,7 +134,9 @@ def test_a_graph_without_a_configuration_is_read_as_the_class_that_the_user_name
     outcome = verdict(base, alone)
     assert outcome.name == "UNVERIFIABLE"
     assert "--as BertForMaskedLM" in outcome.reason
-    assert converted_config(RepoRef("x", tmp_path)) == dict.fromkeys(("num_attention_heads", "n_head", "n_heads"), 4)
+    assert foreign_model(RepoRef("x", tmp_path)).config() == dict.fromkeys(
+        ("num_attention_heads", "n_head", "n_heads"), 4
+    )
     assert verdict(base, alone, Options(paths=ALL.paths, order_seed=0, as_class="BertModel")).name == "RELATED"
 
 
@@ -220,13 +221,8 @@ def test_the_names_on_the_hub_are_those_of_the_original(tmp_path):
     ctranslate2_models.converted(source, tmp_path / "ct2", "float32")
     repo, original = RepoRef("x", tmp_path / "ct2"), RepoRef("y", source)
     model = described(repo)
-    checkpoint = by_names_of_the_hub(repo, model.factorization, model.config, open_checkpoint(repo))
+    checkpoint = foreign_model(repo).rename(model.factorization, model.config, open_checkpoint(repo))
     shapes = open_checkpoint(original).shapes
     assert {name: shape for name, shape in shapes.items() if ".layers." in name}.items() <= checkpoint.shapes.items()
-    unchanged = open_checkpoint(original)
-    assert by_names_of_the_hub(original, model.factorization, {}, unchanged) is unchanged
+    assert foreign_model(original) is None
     assert opened(model).notes == ()
-
-
-def test_every_form_of_a_repository_is_read():
-    assert FORMS.keys() == CHOICES.keys()

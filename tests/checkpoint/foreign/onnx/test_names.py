@@ -3,7 +3,8 @@
 import pytest
 
 from hf_lineage.architecture.registry.lookups import lookup
-from hf_lineage.checkpoint.foreign.names import Piece, as_exported, in_out, parted, unwrapped
+from hf_lineage.checkpoint.foreign.onnx.names import name_tensors
+from hf_lineage.checkpoint.foreign.pieces import Piece, name_in_out, split_rows, strip_common_prefix
 from hf_lineage.errors import NothingToCompare
 
 LLAMA, GPT2, BERT, PHI3 = (
@@ -14,7 +15,7 @@ CONFIG = {"num_attention_heads": 4, "num_key_value_heads": 2}
 
 
 def names(factorization, *stored, config=CONFIG, shape=(8, 4)):
-    return [piece.name for piece in as_exported(factorization, dict.fromkeys(stored, shape), config)]
+    return [piece.name for piece in name_tensors(factorization, dict.fromkeys(stored, shape), config)]
 
 
 @pytest.mark.parametrize("prefix", ["", "inner.", "model.0.auto_model.", "model."])
@@ -40,8 +41,8 @@ def test_names_that_onnx_runtime_shortens_are_whole_again():
     assert names(GPT2, "transformer.h.0.attn.c_proj.weight") == ["transformer.h.0.attn.c_proj.weight"]
 
 
-def test_queries_keys_and_values_in_one_matrix_are_parted():
-    found = [*as_exported(LLAMA, {"model.layers.1.attn.qkv_proj.weight": (16, 8)}, CONFIG)]
+def test_queries_keys_and_values_in_one_matrix_are_split_rows():
+    found = [*name_tensors(LLAMA, {"model.layers.1.attn.qkv_proj.weight": (16, 8)}, CONFIG)]
     stored = "model.layers.1.attn.qkv_proj.weight"
     assert found == [
         Piece("model.layers.1.self_attn.q_proj.weight", stored, (0, 8)),
@@ -52,7 +53,7 @@ def test_queries_keys_and_values_in_one_matrix_are_parted():
 
 
 @pytest.mark.parametrize("config", [{}, {"num_attention_heads": "4"}, {"num_attention_heads": True}])
-def test_without_heads_nothing_is_parted(config):
+def test_without_heads_nothing_is_split_rows(config):
     with pytest.raises(NothingToCompare, match="counts the heads of attention as"):
         names(LLAMA, "model.layers.1.attn.qkv_proj.weight", config=config)
 
@@ -62,17 +63,17 @@ def test_without_heads_nothing_is_parted(config):
 )
 def test_rows_that_are_not_those_heads_are_refused(rows, heads, groups):
     with pytest.raises(NothingToCompare):
-        list(parted(rows, heads, groups))
+        list(split_rows(rows, heads, groups))
 
 
 def test_what_transformers_stores_the_other_way_is_turned():
-    assert in_out(LLAMA) == frozenset()
-    assert in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}
+    assert name_in_out(LLAMA) == frozenset()
+    assert name_in_out(GPT2) == {"attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"}
     shapes = {"h.0.mlp.c_fc.weight": (16, 4), "h.0.mlp.c_fc.bias": (16,), "wte.weight": (50, 4)}
-    assert [piece.turned for piece in as_exported(GPT2, shapes, {})] == [True, False, False]
+    assert [piece.turned for piece in name_tensors(GPT2, shapes, {})] == [True, False, False]
 
 
 def test_what_all_names_begin_with_is_taken_off_for_a_suggestion():
-    assert [*unwrapped({"a.b.c.weight": (1,), "a.b.d.weight": (1,)})] == ["c.weight", "d.weight"]
-    assert [*unwrapped({"a.weight": (1,), "b.weight": (1,)})] == ["a.weight", "b.weight"]
-    assert unwrapped({}) == {}
+    assert [*strip_common_prefix({"a.b.c.weight": (1,), "a.b.d.weight": (1,)})] == ["c.weight", "d.weight"]
+    assert [*strip_common_prefix({"a.weight": (1,), "b.weight": (1,)})] == ["a.weight", "b.weight"]
+    assert strip_common_prefix({}) == {}

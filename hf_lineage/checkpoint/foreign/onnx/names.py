@@ -1,15 +1,14 @@
-"""The tensors of a converted model by their names on the Hub's disk, where a converter kept its names or its roles."""
+"""The tensors of an ONNX graph by their names on the Hub's disk, where the exporter kept its names or its roles."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from hf_lineage.architecture import Shape, named_tensors
-from hf_lineage.architecture.registry import Factorization, as_sets, as_stacks, prefixes, setting, slots
+from hf_lineage.architecture.registry import Factorization, as_sets, as_stacks, prefixes, setting
+from hf_lineage.checkpoint.foreign.pieces import Piece, name_in_out, split_rows
 from hf_lineage.errors import NothingToCompare, printable
 
 KEY_VALUE_HEADS = ("num_key_value_heads", "num_kv_heads")
@@ -17,23 +16,10 @@ JOINED = "qkv_proj"
 """What ONNX Runtime's exporter calls queries, keys and values in one matrix."""
 SHORTENED = {"attn.": "self_attn."}
 """What it shortens."""
-MOST_HEADS, MOST_WRAPPERS = 2**16, 8
+MOST_WRAPPERS = 8
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A tensor of the model, or one of several that a converter joined."""
-
-    name: str
-    stored: str
-    """The name of what holds it."""
-    rows: tuple[int, int] | None = None
-    """The first row of its own and the one behind its last; None for all of them."""
-    turned: bool = False
-    """Whether transformers has it the other way around, as (in, out)."""
-
-
-def as_exported(
+def name_tensors(
     factorization: Factorization, shapes: Mapping[str, Shape], config: Mapping[str, Any]
 ) -> Iterator[Piece]:
     """Yield the tensors of a graph by their names on the Hub's disk; each matrix is (out, in) there.
@@ -43,58 +29,24 @@ def as_exported(
     layers = re.compile("|".join(rf"(?:{_numbered(pattern)})" for pattern in prefixes(factorization)))
     wrapping = _wrapping(shapes, layers)
     known = {name for name in named_tensors(factorization) if "{" not in name}
-    turned = in_out(factorization)
+    turned = name_in_out(factorization)
     for stored in shapes:
         name = stored.removeprefix(wrapping)
         match = layers.match(name)
         before, rest = (name[: match.end()], name[match.end() :]) if match else ("", name)
         bare, dot, kind = rest.rpartition(".")
         bare = next((bare.replace(a, b) for a, b in SHORTENED.items() if bare.replace(a, b) in known), bare)
-        roles = roles_of(factorization) if match and bare.endswith(JOINED) and bare not in known else ()
+        roles = _roles(factorization) if match and bare.endswith(JOINED) and bare not in known else ()
         if roles:
             heads = _heads(factorization, config)
-            for role, rows in zip(roles, parted(shapes[stored][0], *heads), strict=True):
+            for role, rows in zip(roles, split_rows(shapes[stored][0], *heads), strict=True):
                 yield Piece(f"{before}{role}.{kind}", stored, rows)
         else:
             yield Piece(f"{before}{bare}{dot}{kind}", stored, turned=bare in turned and len(shapes[stored]) == 2)
 
 
-def unwrapped(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Return the tensors of a graph, by their names without what all of them begin with.
-
-    >>> unwrapped({"inner.encoder.layer.0.weight": (2, 2), "inner.embeddings.weight": (2, 2)}).keys()
-    dict_keys(['encoder.layer.0.weight', 'embeddings.weight'])
-    """
-    columns = zip(*(name.split(".")[:-1] for name in shapes), strict=False)
-    common = sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))
-    return {name.split(".", common)[-1]: shape for name, shape in shapes.items()}
-
-
-def in_out(factorization: Factorization) -> frozenset[str]:
-    """Return the names, relative to the layer, of the matrices that transformers stores as (in, out)."""
-    branches = (factorization.branches.mlp, factorization.branches.attention)
-    stored = (slot for sets in branches for matrices in as_sets(sets) for slot in slots(matrices))
-    return frozenset(slot.tensor for slot in stored if slot.transposed != (factorization.stored == "in_out"))
-
-
-def parted(rows: int, heads: int, groups: int) -> Iterator[tuple[int, int]]:
-    """Yield the rows of the queries, the keys and the values that follow one another in a matrix.
-
-    Raise NothingToCompare where they are not as many as the heads say.
-
-    >>> list(parted(24, 4, 1))
-    [(0, 16), (16, 20), (20, 24)]
-    """
-    total = heads + 2 * groups
-    if not 0 < groups <= heads <= MOST_HEADS or rows % total:
-        raise NothingToCompare(f"queries, keys and values in {rows} rows are not {heads} heads and 2 times {groups}")
-    size = rows // total
-    ends = (0, heads * size, (heads + groups) * size, rows)
-    yield from itertools.pairwise(ends)
-
-
-def roles_of(factorization: Factorization) -> tuple[str, ...]:
-    """Return the names of the matrices of queries, keys and values; none where they are not three matrices."""
+def _roles(factorization: Factorization) -> tuple[str, ...]:
+    """The names of the matrices of queries, keys and values; none where they are not three matrices."""
     (*_, attention) = (None, *as_sets(factorization.branches.attention))
     named = (attention.query, attention.key, attention.value) if attention else ()
     return tuple(name for name in named if name) if all(named) else ()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from ctranslate2.specs import common_spec, model_spec
 
-from hf_lineage.checkpoint.foreign.ctranslate2.tensors import header_of, open_ctranslate2
+from hf_lineage.checkpoint.foreign.ctranslate2.form import CTRANSLATE2
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 from tests.checkpoint.foreign.ctranslate2.test_header import file, variable
@@ -51,7 +51,7 @@ def written(folder, quantization=None):
     ],
 )
 def test_matrices_are_what_the_converter_stored(quantization, kept, tmp_path):
-    checkpoint = open_ctranslate2(written(tmp_path, quantization), FILE)
+    checkpoint = CTRANSLATE2.open(written(tmp_path, quantization), [FILE])
     assert set(checkpoint.tensors) == {"linear/weight", "linear/bias", "again/weight", "conv/weight"}
     if kept is None:
         numbers, scale = (
@@ -62,12 +62,11 @@ def test_matrices_are_what_the_converter_stored(quantization, kept, tmp_path):
         found = checkpoint.read(name).astype(np.float32)
         np.testing.assert_allclose(found.reshape(6, 4), np.asarray(kept, np.float32), rtol=1e-6)
     np.testing.assert_allclose(checkpoint.read("linear/bias").astype(np.float32), MATRIX[0], rtol=1e-2)
-    assert header_of(RepoRef("org/model", tmp_path), FILE).specification == "Specification"
 
 
 def test_what_is_quantized_otherwise_is_said(tmp_path):
     (tmp_path / FILE).write_bytes(file(variable(kind=3), variable(b"w_zero", (2, 1), 3), variable(b"v", kind=1)))
-    checkpoint = open_ctranslate2(RepoRef("org/model", tmp_path), FILE)
+    checkpoint = CTRANSLATE2.open(RepoRef("org/model", tmp_path), [FILE])
     assert set(checkpoint.tensors) == {"w", "v"}
     for name in checkpoint.tensors:
         with pytest.raises(NothingToCompare, match=f"{name} is stored as AWQ within CTranslate2, which is not read"):
@@ -80,10 +79,10 @@ def test_what_is_quantized_otherwise_is_said(tmp_path):
 def test_scales_that_do_not_fit_are_refused(scale, tmp_path):
     (tmp_path / FILE).write_bytes(file(variable(kind=1), scale))
     with pytest.raises(CheckpointError, match=r"org/model: model\.bin: w of \(2, 2\) has scales of"):
-        open_ctranslate2(RepoRef("org/model", tmp_path), FILE)
+        CTRANSLATE2.open(RepoRef("org/model", tmp_path), [FILE])
 
 
 def test_scales_of_nothing_give_what_is_found_where_weights_are_compared(tmp_path):
     (tmp_path / FILE).write_bytes(file(variable(kind=1, numbers=b"\1\0\1\1"), variable(b"w_scale", (2,))))
-    found = open_ctranslate2(RepoRef("org/model", tmp_path), FILE).read("w")
+    found = CTRANSLATE2.open(RepoRef("org/model", tmp_path), [FILE]).read("w")
     assert not np.isfinite(found).any()

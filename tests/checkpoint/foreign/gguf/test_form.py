@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import Options, check, compare
-from hf_lineage.checking.source.converted import by_names_of_the_hub, converted_config
 from hf_lineage.checking.source.opening import described, headers, opened
+from hf_lineage.checkpoint.foreign.forms import foreign_model
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef, resolve
 from tests import models
@@ -233,6 +233,4 @@ def test_heads_that_are_no_number_are_refused(tmp_path):
 
 def test_of_another_repository_nothing_is_changed(tmp_path):
     repo = RepoRef("org/model", tiny_llama(tmp_path / "model"))
-    model = headers(repo)
-    assert converted_config(repo) is None
-    assert by_names_of_the_hub(repo, model.described.factorization, {}, model.checkpoint) is model.checkpoint
+    assert foreign_model(repo) is None

@@ -1,9 +1,10 @@
-"""What llama.cpp's converter does to a tensor is undone: each function gives back what the converter was given."""
+"""A tensor of a foreign file is turned, taken out of what a converter joined, and what else was done to it is undone."""
 
 import numpy as np
 import pytest
 
-from hf_lineage.checkpoint.foreign.gguf.undo import UNDO, Heads
+from hf_lineage.checkpoint.foreign.pieces import UNDO, Heads, Piece, by_pieces
+from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 from tests.gguf_models import by_role, permuted
@@ -12,6 +13,7 @@ MATRIX = np.random.default_rng(0).standard_normal((96, 40)).astype(np.float32)
 
 
 EIGHT_AND_TWO = Heads(8, 2)
+JOINED = np.arange(12, dtype=np.float32).reshape(6, 2)
 
 
 def undone(undo, name, stored, heads=EIGHT_AND_TWO):
@@ -58,3 +60,23 @@ def test_matrices_are_transposed_and_vectors_are_not():
 def test_heads_that_do_not_fit_are_refused(undo, name, heads):
     with pytest.raises(CheckpointError, match=r"blk.0.attn_q.* has 96 rows, which are not .*; do not trust the file"):
         undone(undo, name, MATRIX, heads)
+
+
+def plain():
+    return Checkpoint({}, {"joined": TensorInfo((6, 2), (), decode=lambda parts: JOINED)})
+
+
+def test_pieces_are_the_rows_they_name():
+    found = by_pieces(
+        plain(),
+        [Piece("a", "joined", rows=(0, 4)), Piece("b", "joined", rows=(4, 6), turned=True), Piece("c", "joined")],
+    )
+    assert found.shapes == {"a": (4, 2), "b": (2, 2), "c": (6, 2)}
+    for name, expected in {"a": JOINED[:4], "b": JOINED[4:].T, "c": JOINED}.items():
+        np.testing.assert_array_equal(found.read(name), expected)
+    assert found.decoded == {"a", "b"}
+
+
+def test_two_pieces_of_one_name_are_refused():
+    with pytest.raises(CheckpointError, match="two tensors of the file are a; do not trust it"):
+        by_pieces(plain(), [Piece("a", "joined"), Piece("a", "joined", turned=True)])

@@ -1,0 +1,119 @@
+"""ForeignForm: what is asked of each form of model files that other programs than transformers write or load.
+
+A new form is one value of this class, and one line of the table in `forms`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from hf_lineage.architecture.registry import Factorization
+from hf_lineage.checkpoint.local import Checkpoint
+from hf_lineage.checkpoint.stored import LFS_POINTER, StoredTensor
+from hf_lineage.errors import CheckpointError, OptionError, printable
+from hf_lineage.files import Stamp, open_regular
+from hf_lineage.hub import RepoRef
+
+PREFERRED = re.compile(r"(?!adapter_model).*\.safetensors(?:\.index\.json)?|pytorch_model.*\.bin(?:\.index\.json)?")
+"""Files that are read in place of those of other programs where a repository has both."""
+Files = Sequence[str]
+T = TypeVar("T")
+
+
+class HeaderError(ValueError):
+    """A header that is damaged or hostile; the text is a phrase that follows the name of the file."""
+
+
+@dataclass(frozen=True)
+class ForeignForm:
+    """One form of model files, as functions of a repository and of the names of those of its files that are used.
+
+    Each function may raise CheckpointError for damaged files, and NothingToCompare for what is not read.
+    """
+
+    name: str
+    """The library that loads it; of forms of one library the first that is chosen counts."""
+    ends: tuple[str, ...]
+    """How the names of its files end: `.gguf`, or a whole name such as `model.bin`."""
+    choose: Callable[[RepoRef], tuple[str, ...]] = lambda _repo: ()
+    """The files that hold the model, by their names; none of a repository that is not of the form."""
+    config: Callable[[RepoRef, Files], dict[str, Any]] = lambda repo, _files: repo.config()
+    """The configuration, as `config.json` of transformers would say it."""
+    open: Callable[[RepoRef, Files], Checkpoint] | None = None
+    """The checkpoint by the names in the files; None where transformers' own rules say which files are opened."""
+    header: Callable[[Path, str], Iterable[tuple[str, StoredTensor]]] | None = None
+    """The tensors that one file at a path describes, for errors under the name it is shown by; None but for files that
+    are opened as those of transformers."""
+    rename: Callable[[RepoRef, Files, Factorization, Mapping[str, Any], Checkpoint], Checkpoint] = (
+        lambda _repo, _files, _factorization, _config, checkpoint: checkpoint
+    )
+    """The checkpoint by the names on the Hub's disk, given the factorization and the configuration of its class."""
+    read: Callable[[RepoRef, Files], list[str]] = lambda _repo, files: list(files)
+    """Those of the files that are read, and others that they name."""
+    tokens: Callable[[RepoRef, Files], Mapping[str, int] | None] = lambda _repo, _files: None
+    """The number of every token by its text, where the files hold the tokenizer; None where others do."""
+    how: str = ""
+    """Why the file was chosen that is read."""
+    remark: str = ""
+    """A sentence about each such file, with `{}` for its name."""
+    doubt: str = ""
+    """Why weights that do not fit their class need not be damaged; empty where they are."""
+
+    def is_name(self, file: str) -> bool:
+        """Return whether a file of this name is of the form."""
+        name = file.replace("\\", "/").rpartition("/")[2]
+        return any(name.endswith(end) if end.startswith(".") else name == end for end in self.ends)
+
+
+def list_files(repo: RepoRef, *ends: str) -> list[str]:
+    """Return the names of all files of a repository that end so, also those one folder below its root."""
+    folder, before = repo.folder / repo.subfolder, repo.within("")
+    below = {path.relative_to(folder).as_posix() for end in ends for path in folder.glob(f"*/*{end}") if path.is_file()}
+    published = {name.removeprefix(before) for name in repo.published if name.startswith(before)}
+    return sorted(name for name in {*repo.files(), *below, *published} if name.endswith(ends))
+
+
+def require_file(repo: RepoRef, file: str, files: Files, kind: str = "") -> str:
+    """Return the name of a file that the user names; raise OptionError where it is not among these of its kind."""
+    if file not in files:
+        listed = ", ".join(files[:10]) or "none"
+        raise OptionError(f"{repo} has no {kind}file {printable(file, 200)} (it has {listed}); name another")
+    return file
+
+
+def refuse_pointer(stream: BinaryIO) -> None:
+    """Raise HeaderError where a file is what git writes without git-lfs; else go back to its beginning."""
+    if stream.read(len(LFS_POINTER)) == LFS_POINTER:
+        raise HeaderError("is a pointer of git-lfs, not the weights; run `git lfs pull` in its folder")
+    stream.seek(0)
+
+
+def unreadable_file(repo: RepoRef, file: str, error: HeaderError | OSError) -> CheckpointError:
+    """Return what is raised about a file whose header is damaged, or that cannot be read."""
+    if isinstance(error, HeaderError):
+        return CheckpointError(f"{repo}: {printable(file, 200)} {error}")
+    return CheckpointError(
+        f"{repo}: {printable(file, 200)} cannot be read: {error.strerror or error}; check its permissions"
+    )
+
+
+def parse_once(repo: RepoRef, file: str, parse: Callable[[BinaryIO, int], T]) -> tuple[T, Stamp]:
+    """Return the header of a file, read once, and the state of the file; raise CheckpointError if it is damaged.
+
+    The file is downloaded whole: what such a header consists of stands between the weights.
+    """
+    if file not in repo.heads:
+        repo.fetch(file)
+        try:
+            with open_regular(repo.located(file)) as stream:
+                refuse_pointer(stream)
+                stamp = Stamp.of(stream)
+                repo.heads[file] = parse(stream, stamp.size), stamp
+        except (HeaderError, OSError) as error:
+            raise unreadable_file(repo, file, error) from None
+    known: tuple[T, Stamp] = repo.heads[file]
+    return known

@@ -1,0 +1,14 @@
+"""Files of torch.save as a foreign form: transformers' rules say which of them are the model, and nothing runs them."""
+
+from __future__ import annotations
+
+from hf_lineage.checkpoint.foreign.form import ForeignForm
+from hf_lineage.checkpoint.foreign.pickles.torch_file import torch_header
+from hf_lineage.checkpoint.foreign.unusual_layouts import PICKLES
+
+PICKLE: ForeignForm = ForeignForm(
+    "torch.save",
+    PICKLES,
+    header=torch_header,
+    remark="{} is a pickle, of which the tensors were read and nothing was run (--allow-pickle)",
+)
