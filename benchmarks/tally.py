@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.signature.computing import devices
 
 Result = TypeVar("Result")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.memory import Memory
-from hf_lineage.checkpoint.stored import StoredRows, StoredTensor, unreadable
+from hf_lineage.checkpoint.stored import Memory, StoredRows, StoredTensor, unreadable
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo, as_stored
 from hf_lineage.errors import NothingToCompare
 

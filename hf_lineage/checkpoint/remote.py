@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import bisect
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.held import Held
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
@@ -20,7 +21,7 @@ from hf_lineage.files import OPEN_FILES
 from hf_lineage.hub import LARGEST_RANGE, Downloads, RangedFile, RepoRef
 
 if TYPE_CHECKING:
-    from hf_lineage.checkpoint.memory import Memory
+    from hf_lineage.checkpoint.stored import Memory
 
 AT_ONCE = 8
 """Requests at a time; with more, the Hub's limits are reached before the bandwidth is used up."""
@@ -56,6 +57,40 @@ def ranged(
         downloads.stopped.set()
         pool.shutdown(wait=False, cancel_futures=True)
         raise
+
+
+class Range(NamedTuple):
+    """Bytes of a file that were asked for."""
+
+    start: int
+    stop: int
+    coming: Future[None]
+    """Done when they are on this disk."""
+
+
+class Held:
+    """The ranges of one file that were asked for, none of which meets another."""
+
+    def __init__(self) -> None:
+        self._ranges: list[Range] = []
+
+    def among(self, start: int, stop: int) -> list[Range]:
+        """Return the ranges that hold some of these bytes, ascending."""
+        first = bisect.bisect_right(self._ranges, start, key=itemgetter(1))
+        return self._ranges[first : bisect.bisect_left(self._ranges, stop, key=itemgetter(0))]
+
+    def missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield where those of these bytes begin and end that were not asked for."""
+        for one in self.among(start, stop):
+            if start < one.start:
+                yield start, one.start
+            start = one.stop
+        if start < stop:
+            yield start, stop
+
+    def add(self, start: int, stop: int, coming: Future[None]) -> None:
+        """Take note of bytes that were missing."""
+        bisect.insort(self._ranges, Range(start, stop, coming), key=itemgetter(0))
 
 
 class RemoteCheckpoint(Checkpoint):

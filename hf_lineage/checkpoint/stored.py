@@ -1,24 +1,63 @@
-"""Stored tensors: the entries of a file's header, and the bytes of each, copied out of the file."""
+"""Stored tensors: the entries of a file's header, and the bytes of each, copied out of the file into memory."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.memory import Memory
 from hf_lineage.checkpoint.numbers import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
 from hf_lineage.files import HeaderLengthError, Stamp, opened_header, prefetch, read_into
 
 LFS_POINTER = b"version "
 """The beginning of the text file that git writes in place of the weights where git-lfs is missing."""
+
+
+ALIGNMENT = 64
+"""Bytes: a cache line, and a multiple of the size of every number format."""
+
+
+def aligned(size: int) -> int:
+    """Return the size in bytes of a tensor, rounded up so that the next tensor is aligned."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Memory:
+    """Memory for tensors that is used again for the next ones once these are no longer needed.
+
+    Reading into new memory takes much longer, because the system has to clear it first. Several threads may take from
+    it at once.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = np.empty(0, np.uint8)
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    def reuse(self, sizes: Iterable[int]) -> None:
+        """Mark everything as free, and make room for tensors of these sizes, in bytes."""
+        self._taken, size = 0, sum(map(aligned, sizes))
+        if size > len(self._bytes):
+            self._bytes = np.empty(0, np.uint8)  # the old memory goes before the new one comes
+            self._bytes = np.empty(size, np.uint8)
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        """Return the next free bytes (size,), aligned; new memory where too few are left."""
+        with self._lock:
+            start = self._taken
+            if start + aligned(size) > len(self._bytes):
+                return np.empty(size, np.uint8)
+            self._taken += aligned(size)
+        return self._bytes[start : start + size]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats.left_out import left_out
 from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, PLAIN
-from hf_lineage.checkpoint.memory import Memory
-from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.stored import Memory, StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 

@@ -20,7 +20,7 @@ from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 
 if TYPE_CHECKING:
-    from hf_lineage.checkpoint.memory import Memory
+    from hf_lineage.checkpoint.stored import Memory
 
 WEIGHTS = "adapter_model.safetensors"
 FREE = frozenset(

@@ -101,7 +101,7 @@ def test_models_for_several_libraries_need_not_be_the_same(folder, names):
 def test_an_encoder_is_read_with_the_decoder_that_is_stored_like_it(folder):
     names = [f"onnx/{part}{end}.onnx" for end in ("_q4", "_fp16") for part in ("encoder_model", "decoder_model_merged")]
     pair = ("onnx", ("onnx/encoder_model_fp16.onnx", "onnx/decoder_model_merged_fp16.onnx"))
-    assert chosen(folder(*names, "onnx/encoder_model.onnx", "onnx/decoder_with_past_model.onnx")) == chosen
+    assert chosen(folder(*names, "onnx/encoder_model.onnx", "onnx/decoder_with_past_model.onnx")) == pair
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A tensor of a foreign file is turned, taken out of what a converter joined, and what else was done to it is undone."""
+"""A tensor of a foreign file is turned, parted from others that a converter joined, or given back as it was."""
 
 import numpy as np
 import pytest

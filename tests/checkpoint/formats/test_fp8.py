@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.checkpoint.formats.test_fp4_matrix import gpt_oss
 from tests.long import first_of

@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from hf_lineage.checkpoint.foreign.onnx.header import VARINTS, OnnxTensor, parse
 from hf_lineage.checkpoint.foreign.onnx.numbers import constant, stored, unpacked
-from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 from tests.checkpoint.foreign.onnx.test_protobuf import varint
 

@@ -10,7 +10,7 @@ from onnx.reference import ReferenceEvaluator
 from hf_lineage.checkpoint.foreign.onnx.header import parse
 from hf_lineage.checkpoint.foreign.onnx.numbers import stored
 from hf_lineage.checkpoint.foreign.onnx.values import Values
-from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError
 
 RANDOM = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import torch
 
 from hf_lineage.checkpoint.foreign.pickles import torch_file
 from hf_lineage.checkpoint.foreign.pickles.torch_file import torch_header
-from hf_lineage.checkpoint.memory import Memory
+from hf_lineage.checkpoint.stored import Memory
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from tests.models import Trap
 

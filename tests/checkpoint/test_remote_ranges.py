@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hf_lineage.checkpoint import remote as reading
-from hf_lineage.checkpoint.held import Held
 from hf_lineage.checkpoint.opening import open_checkpoint
+from hf_lineage.checkpoint.remote import Held
 from hf_lineage.hub import ranges
 from hf_lineage.hub.reference import resolve
 
