@@ -17,8 +17,9 @@ from hf_lineage.checkpoint.formats import gptq
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count
 from hf_lineage.checkpoint.formats.packing import across
+from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import CheckpointError, printable
 
 INTEGERS, FLOATS = frozenset({"I32"}), frozenset({"F16", "BF16", "F32"})
 BITS, TO_A_WORD = 4, 8
@@ -30,10 +31,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare for a layout other than `gemm`."""
     layout = stated.get("version", "gemm")
     if not isinstance(layout, str) or layout.lower() != "gemm":
-        raise NothingToCompare(
-            f"the weights are stored as AWQ in the layout {printable(str(layout), 50)}, of which only `gemm` is "
-            "decoded; check the release in F16, BF16 or F32 instead"
-        )
+        raise not_decoded(f"as AWQ in the layout {printable(str(layout), 50)}, of which only `gemm` is decoded")
     bits, size = count(stated, "bits", BITS), count(stated, "group_size", 128)
     if bits != BITS:
         raise CheckpointError(
@@ -81,10 +79,7 @@ def round_matrix(module: Module, stated: Settings) -> TensorInfo:
     packing = stated.get("packing_format") or stated.get("backend") or USUAL
     layout = PACKINGS.get(packing) if isinstance(packing, str) else None
     if layout is None:
-        raise NothingToCompare(
-            f"the weights are stored by AutoRound in the layout {printable(str(packing), 50)}, which is not decoded; "
-            "check the release in F16, BF16 or F32 instead"
-        )
+        raise not_decoded(f"by AutoRound in the layout {printable(str(packing), 50)}, which is not decoded")
     own = stated.get("extra_config")
     own = own.get(module.start) if isinstance(own, Mapping) else None
     settings = {**stated, **(own if isinstance(own, Mapping) else {}), **layout}

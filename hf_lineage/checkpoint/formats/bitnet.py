@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
+from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import NothingToCompare
 
 BYTES, FLOATS = frozenset({"U8"}), frozenset({"F32", "F16", "BF16"})
 TO_A_BYTE = 4
@@ -27,9 +27,9 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare for a kind of layer that computes something else."""
     kind = stated.get("linear_class", "bitlinear")
     if not isinstance(kind, str) or kind not in DIVIDES or stated.get("use_rms_norm"):
-        raise NothingToCompare(
-            "the weights are stored as BitNet for layers that compute more than a product with a matrix, as "
-            "`quantization_config` of config.json says; check the release in F16, BF16 or F32 instead"
+        raise not_decoded(
+            "as BitNet for layers that compute more than a product with a matrix, as `quantization_config` of "
+            "config.json says"
         )
     height, columns = module.matrix(".weight", BYTES)
     module.shape(".weight_scale", FLOATS)

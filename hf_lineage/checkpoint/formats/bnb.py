@@ -132,12 +132,8 @@ def eight_bits(module: Module, stated: Settings) -> TensorInfo:
 
 def _decode_eight_bits(name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     stored, scales = parts
-
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        target[...] = stored[rows]
-
     values = finite(name, scales)[:, None] * np.float32(1 / LEVELS)
-    return Grid(stored.shape, (1, stored.shape[1])).decoded(unpack, values)
+    return Grid(stored.shape, (1, stored.shape[1])).widened(stored, values)
 
 
 METHODS = frozenset({"bitsandbytes"})

@@ -18,7 +18,6 @@ from hf_lineage.checkpoint.formats.fp4_matrix import mxfp4, nvfp4
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
 from hf_lineage.checkpoint.formats.packing import across, down, exponents, words
-from hf_lineage.checkpoint.numbers import widen
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
@@ -97,12 +96,8 @@ def _plain(module: Module, stated: Settings) -> TensorInfo:
 
 def _decode_plain(name: str, grid: Grid, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     stored, scales, *zero_points = parts
-
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        widen(target, stored[rows])
-
     zeros = zero_points[0].astype(np.float32).reshape(grid.cells) if zero_points else None
-    return grid.decoded(unpack, _scales(name, grid, scales), zeros)
+    return grid.widened(stored, _scales(name, grid, scales), zeros)
 
 
 def _words(module: Module, stated: Settings) -> TensorInfo:

@@ -18,7 +18,6 @@ from hf_lineage.checkpoint.formats.fp4_matrix import nvfp4
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, pair
 from hf_lineage.checkpoint.formats.packing import PAIRS, exponents, write_pairs
-from hf_lineage.checkpoint.numbers import widen
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 
@@ -65,14 +64,9 @@ def decode(grid: Grid, name: str, packed: bool, parts: Sequence[NDArray[Any]]) -
     stored, scales = parts
     powers = scales.dtype.itemsize == 1
     values = finite(name, exponents(scales) if powers else scales).reshape(grid.cells)
-
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        if packed:
-            write_pairs(PAIRS, stored[rows], target)
-        else:
-            widen(target, stored[rows])
-
-    return grid.decoded(unpack, values)
+    if not packed:
+        return grid.widened(stored, values)
+    return grid.decoded(lambda rows, target: write_pairs(PAIRS, stored[rows], target), values)
 
 
 def _stack(module: Module, stated: Settings) -> TensorInfo:

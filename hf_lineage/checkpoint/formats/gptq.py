@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count
 from hf_lineage.checkpoint.formats.packing import WORD, across, down, words
+from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import CheckpointError, printable
 
 INTEGERS, FLOATS, INDICES = frozenset({"I32"}), frozenset({"F16", "BF16", "F32"}), frozenset({"I32", "I64"})
 BITS = (2, 3, 4, 8)
@@ -43,10 +44,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise CheckpointError where its parts do not fit each other or config.json."""
     kind = stated.get("checkpoint_format") or ""
     if not isinstance(kind, str) or kind not in ADDED:
-        raise NothingToCompare(
-            f"the weights are stored as GPTQ in the layout {printable(str(kind), 50)}, which is not decoded; check the "
-            "release in F16, BF16 or F32 instead"
-        )
+        raise not_decoded(f"as GPTQ in the layout {printable(str(kind), 50)}, which is not decoded")
     packed = _packed(module, stated, ADDED[kind])
     ends = (".qweight", ".qzeros", ".scales", *([".g_idx"] if ".g_idx" in module.parts else []))
     return TensorInfo(packed.shape[::-1], module.names(*ends), functools.partial(decode, packed), itemsize=4)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.numbers import single
+from hf_lineage.checkpoint.numbers import single, widen
 from hf_lineage.errors import CheckpointError
 
 AT_ONCE = 2**19
@@ -47,6 +47,12 @@ class Grid:
                     whole[rows] -= self._spread(zeros, rows)
                 whole[rows] *= self._spread(scales, rows)
         return whole
+
+    def widened(
+        self, stored: NDArray[Any], scales: NDArray[np.float32], zeros: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """Return a matrix that is stored as one number to a number, decoded as above."""
+        return self.decoded(lambda rows, target: widen(target, stored[rows]), scales, zeros)
 
     def _slices(self) -> Iterator[slice]:
         """A few rows at a time: of one row of blocks, unless these have only one row each."""

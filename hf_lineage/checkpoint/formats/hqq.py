@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
+from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import CheckpointError, NothingToCompare, printable
+from hf_lineage.errors import CheckpointError, printable
 
 PACKED, FLOATS = frozenset({"U8", "I32"}), frozenset({"F16", "BF16", "F32"})
 BITS = {"8bit_u8": 8, "4bit_u8": 4, "2bit_u8": 2, "1bit_u8": 1, "3bit_32": 3}
@@ -95,10 +96,7 @@ def _stored(name: str, described: Sequence[NDArray[Any] | None]) -> _Stored:
     named = "".join(chr(letter) for letter in packing if type(letter) is int and 0 <= letter < 128)
     if named not in BITS or viewed not in ([0], [False]):
         form = printable(named, 50) + (" as floats" if any(viewed) else "")
-        raise NothingToCompare(
-            f"the weights are stored by HQQ with the packing {form}, which is not decoded; check the release in F16, "
-            "BF16 or F32 instead"
-        )
+        raise not_decoded(f"by HQQ with the packing {form}, which is not decoded")
     sizes = [*shape, *group]
     whole = all(type(size) is int and 0 < size < 2**31 for size in sizes) and len(shape) == 2 and len(group) == 1
     if not whole or axis not in ([0], [1]) or math.prod(shape) % group[0]:

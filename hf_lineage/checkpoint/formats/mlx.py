@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, settings
 from hf_lineage.checkpoint.formats.packing import WORD, across
+from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo
-from hf_lineage.errors import NothingToCompare, printable
+from hf_lineage.errors import printable
 
 KEY, SIZE = "quantization", "group_size"
 PACKED, FLOATS = frozenset({"U32"}), frozenset({"F16", "BF16", "F32"})
@@ -32,10 +33,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     mode = stated.get("mode") or "affine"
     if mode != "affine" or (".weight" in module.parts and len(module.parts[".weight"].shape) == 3):
         what = "experts in one stack" if mode == "affine" else f"the mode {printable(str(mode), 50)}"
-        raise NothingToCompare(
-            f"the weights are stored by MLX with {what}, which is not decoded; check the release in F16, BF16 or F32 "
-            "instead"
-        )
+        raise not_decoded(f"by MLX with {what}, which is not decoded")
     bits, size = count(stated, "bits"), count(stated, SIZE)
     out, words = module.matrix(".weight", PACKED)
     groups = module.matrix(".scales", FLOATS)[1]

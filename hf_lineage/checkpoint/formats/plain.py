@@ -8,6 +8,7 @@ from typing import Any
 
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.errors import NothingToCompare
 
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 CAST = frozenset({"F8_E4M3", "F8_E5M2"})
@@ -16,6 +17,13 @@ ENDS = (".weight", ".bias")
 """How the names of tensors end that no format packs with others."""
 SETTINGS = ("quantization_config", "compression_config", "quantization")
 """Keys of `config.json` that say how tensors are stored."""
+INSTEAD = "check the release in F16, BF16 or F32 instead"
+"""What a user can do with weights that are not decoded."""
+
+
+def not_decoded(how: str) -> NothingToCompare:
+    """Return what is raised about weights that are stored in a way that is not decoded; `how` follows "stored"."""
+    return NothingToCompare(f"the weights are stored {how}; {INSTEAD}")
 
 
 @dataclass(frozen=True)
@@ -44,10 +52,7 @@ class Plain:
 
 
 def _refusal(tensor: StoredTensor) -> str:
-    return (
-        f"is stored as {tensor.dtype}, and config.json names no quantization that says how to decode it; "
-        "check the release in F16, BF16 or F32 instead"
-    )
+    return f"is stored as {tensor.dtype}, and config.json names no quantization that says how to decode it; {INSTEAD}"
 
 
 PLAIN = Plain()

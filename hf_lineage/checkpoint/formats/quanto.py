@@ -14,9 +14,9 @@ from typing import Any
 from hf_lineage.checkpoint.formats import torchao
 from hf_lineage.checkpoint.formats.grid import Grid
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
+from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import NothingToCompare
 
 DATA, SCALE, BITS = ".weight._data", ".weight._scale", ".weight._data._data"
 
@@ -25,10 +25,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare where it has fewer than eight bits to a number."""
     del stated
     if BITS in module.parts:
-        raise NothingToCompare(
-            "the weights are stored by quanto with fewer than eight bits, and their shapes stand nowhere; check the "
-            "release in F16, BF16 or F32 instead"
-        )
+        raise not_decoded("by quanto with fewer than eight bits, and their shapes stand nowhere")
     shape = module.matrix(DATA, torchao.NUMBERS)
     scales = module.shape(SCALE, torchao.SCALES)
     if scales not in ((shape[0], 1), (1, 1), (1,), ()):

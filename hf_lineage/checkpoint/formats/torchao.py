@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats.grid import Grid, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
-from hf_lineage.checkpoint.numbers import widen
+from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.tensor import TensorInfo
-from hf_lineage.errors import NothingToCompare
 
 NUMBERS, SCALES, ZEROS = frozenset({"I8", "F8_E4M3", "F8_E5M2"}), frozenset({"F32", "F16", "BF16"}), frozenset({"I8"})
 MATRIX, SCALE, ZERO = "._weight_qdata", "._weight_scale", "._weight_zero_point"
@@ -23,10 +22,8 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare where it is packed, as for four bits."""
     del stated
     if module.parts[MATRIX].dtype not in NUMBERS or SCALE not in module.parts:
-        raise NothingToCompare(
-            f"the weights are stored as torchao with {module.parts[MATRIX].dtype}, of which only matrices of one byte "
-            "to a number are decoded; check the release in F16, BF16 or F32 instead"
-        )
+        dtype = module.parts[MATRIX].dtype
+        raise not_decoded(f"as torchao with {dtype}, of which only matrices of one byte to a number are decoded")
     rows, columns = shape = module.matrix(MATRIX, NUMBERS)
     down, across = module.matrix(SCALE, SCALES)
     if rows % down or columns % across:
@@ -42,12 +39,8 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
 def decode(grid: Grid, name: str, parts: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
     """Return the matrix, where `name` is that of the scales."""
     stored, scales, *zero_points = parts
-
-    def unpack(rows: slice, target: NDArray[np.float32]) -> None:
-        widen(target, stored[rows])
-
     zeros = zero_points[0].astype(np.float32) if zero_points else None
-    return grid.decoded(unpack, finite(name, scales).reshape(grid.cells), zeros)
+    return grid.widened(stored, finite(name, scales).reshape(grid.cells), zeros)
 
 
 TORCHAO = Quantized("torchao", frozenset({"torchao"}), (MATRIX,), (SCALE, ZERO), matrix)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hf_lineage.checkpoint.formats.modules import method
-from hf_lineage.checkpoint.formats.plain import CAST, FLOATS
+from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, INSTEAD, not_decoded
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import NothingToCompare, printable
 
-INSTEAD = "check the release in F16, BF16 or F32 instead"
 BY_METHOD = {
     "aqlm": "AQLM",
     "auto-round": "AutoRound",
@@ -63,9 +62,7 @@ class Undecoded:
 
     def tensors(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> dict[str, TensorInfo]:
         """Raise NothingToCompare with the name of the format."""
-        raise NothingToCompare(
-            f"the weights are stored as {self._named(stored, config)}, which is not decoded; {INSTEAD}"
-        )
+        raise not_decoded(f"as {self._named(stored, config)}, which is not decoded")
 
     def _named(self, stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> str | None:
         packed = [name for name, tensor in stored.items() if tensor.dtype not in FLOATS]
