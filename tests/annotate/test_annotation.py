@@ -102,6 +102,7 @@ def test_the_record_says_the_same_to_programs(hub):
         "tool": {"name": "hf-lineage", "version": "0.1.0"},
         "model": "fern/child",
         "commit": None,
+        "findings": {},
     }
     assert set(claim) == set(record.RecordedClaim.__struct_fields__)
     assert (claim["base"], claim["relation"], claim["verdict"], claim["verified"]) == (
