@@ -1,8 +1,10 @@
-"""Framed: two models unit by unit, in coordinates that they share although their residual streams may not.
+"""Unit comparison: what two models show unit by unit, in coordinates that both share.
 
-Two kinds of evidence come out of it, which reports never mix up. The order of units is tested exactly. The share of
-units that are inherited also finds models whose units were put into another order, but independent models of one
-vocabulary have the geometry of its tokens in common, so that it is held against what such models were measured to have.
+The residual streams of the two may have been rotated, reordered or changed in width.
+
+It gives two kinds of evidence, which reports never mix up. The order of units is tested exactly. The share of inherited
+units also finds models whose units were put into another order. But independent models of one vocabulary have the
+geometry of its tokens in common, so the share is compared with what was measured between such models.
 """
 
 from __future__ import annotations
