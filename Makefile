@@ -86,10 +86,11 @@ faces: $(VENV)/.lint ## write anew what each folder of the package offers to the
 	@$(BIN)/ruff check --quiet --fix
 	@$(BIN)/ruff format --quiet
 
-docs: $(VENV)/.test ## write anew what a program writes of README.md and the pages in docs/
+docs: $(VENV)/.test ## write anew what a program writes of README.md, docs/ and tests/sentences.md
 	@$(BIN)/python -m tools.notebook
 	@$(BIN)/python -m tools.docs
 	@$(BIN)/python -m tools.rooms
+	@$(BIN)/python -m tests.sentences
 
 # MkDocs Material tells of its successor at every build. Not --quiet: what is not told is not counted, and nothing fails.
 site: export NO_MKDOCS_2_WARNING = 1

@@ -17,14 +17,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE, PICTURE = ROOT / "hf_lineage", ROOT / "docs" / "rooms.svg"
 VALUES = {
-    "hub": ("RepoRef", "what a name means"),
-    "checkpoint": ("Checkpoint", "tensors by name, read one at a time"),
-    "signature": ("Signature", "what is computed from the weights"),
-    "evidence": ("Verdict", "what two signatures show"),
-    "checking": ("Report", "every claim with its verdict"),
+    "hub": {"hub.RepoRef": "what a name means"},
+    "checkpoint": {"checkpoint.Checkpoint": "tensors by name, read one at a time"},
+    "signature": {"signature.Signature": "what is computed from the weights"},
+    "evidence": {"evidence.Verdict": "what two signatures show"},
+    "checking": {
+        "checking.source.contents.Contents": "what is in a repository",
+        "checking.results.report.Report": "every claim with its verdict",
+    },
+    "report": {"report.findings.finding.Finding": "what each format prints"},
 }
-"""Room -> the value that it makes for the rooms above it, and what that is."""
-WIDTH, LEFT, ROW, GAP, LETTERS = 760, 540, 66, 8, 6.2
+"""Room -> the values that it makes for others, and what each is."""
+WIDTH, LEFT, ROW, GAP, LETTERS = 790, 540, 68, 8, 6.2
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #1f2328 } .name { font-weight: 600 }
 .what { font-size: 11px; fill: #59636e }
@@ -65,18 +69,16 @@ def box(room: str, left: float, top: float, width: float) -> str:
     )
 
 
-def value(room: str, top: float) -> str:
-    """Return the value that a room makes, if it makes one."""
-    if room not in VALUES:
-        return ""
-    name, what = VALUES[room]
-    getattr(import_module(f"hf_lineage.{room}"), name)
-    lines = textwrap.wrap(what, int((WIDTH - LEFT - 44) / LETTERS))
-    texts = "".join(
-        f'<text class="what" x="{LEFT + 40}" y="{top + 34 + 14 * at:g}">{escape(line)}</text>\n'
-        for at, line in enumerate(lines)
-    )
-    return f'<text class="name value" x="{LEFT + 40}" y="{top + 19:g}">{name}</text>\n{texts}'
+def values(room: str, top: float) -> str:
+    """Return the values that a room makes, if it makes any."""
+    texts = ""
+    for number, (place, what) in enumerate(VALUES.get(room, {}).items()):
+        module, _, name = place.rpartition(".")
+        getattr(import_module(f"hf_lineage.{module}"), name)
+        at = top + 19 + 30 * number
+        texts += f'<text class="name value" x="{LEFT + 40}" y="{at:g}">{name}</text>\n'
+        texts += f'<text class="what" x="{LEFT + 40}" y="{at + 14:g}">{escape(what)}</text>\n'
+    return texts
 
 
 def picture() -> str:
@@ -87,7 +89,7 @@ def picture() -> str:
     for number, rooms in enumerate(rows):
         top, width = GAP + ROW * number, (LEFT - GAP * len(rooms)) / len(rooms)
         parts += [box(room, GAP + at * (width + GAP), top, width) for at, room in enumerate(rooms)]
-        parts += [value(room, top) for room in rooms]
+        parts += [values(room, top) for room in rooms]
         places += [top + 15 for room in rooms if room in VALUES]
     arrows = "".join(
         f'<path d="M{LEFT + 24} {lower - 9:g}V{upper + 12:g}m-4 6l4-6l4 6"/>\n' for upper, lower in pairwise(places)
