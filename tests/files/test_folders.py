@@ -199,7 +199,7 @@ class TestCacheThatIsNone:
 
 
 def test_a_link_that_is_laid_anew_all_the_time_shows_nothing_from_elsewhere(place):
-    model, secret = RepoRef("model", place / "model"), place / "secret.json"
+    secret = place / "secret.json"
     secret.write_text('{"secret": 1}')
     (place / "model/own.json").write_text('{"own": 1}')
     stop = threading.Event()
@@ -216,7 +216,7 @@ def test_a_link_that_is_laid_anew_all_the_time_shows_nothing_from_elsewhere(plac
     try:
         for _ in range(2000):
             try:
-                seen |= set(model.read_json("config.json") or {})
+                seen |= set(RepoRef("model", place / "model").read_json("config.json") or {})
             except CheckpointError as error:
                 seen.add(str(error).partition(" ")[2].partition(";")[0])
     finally:

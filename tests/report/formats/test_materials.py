@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from dataclasses import replace
 from decimal import Decimal
 
@@ -88,18 +89,22 @@ def test_the_record_beside_a_card_has_them(home, expected):
     assert claim["signatures"]["base"]["files"] == expected
 
 
-def test_weights_are_read_once_for_all_of_them_and_for_no_other_format(report, expected, monkeypatch):
+def test_weights_are_read_once_for_all_of_them_and_for_no_other_format(home, report, expected, monkeypatch):
     digested = []
     plain = hashlib.file_digest
-    monkeypatch.setattr(
-        hashlib, "file_digest", lambda stream, name: digested.append(stream.name) or plain(stream, name)
-    )
+    files = {file.stat().st_ino for file in home.rglob("*.safetensors")}
+
+    def noted(stream, name):
+        digested.append(os.fstat(stream.fileno()).st_ino)
+        return plain(stream, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", noted)
     for form in FORMATS.keys() - {*KEPT, "intoto-predicate", "checksums"}:
         rendered(report, form)
     assert digested == []
     for form in KEPT:
         rendered(report, form)
-    weights = [name for name in digested if str(name).endswith(".safetensors")]
+    weights = [inode for inode in digested if inode in files]
     assert len(weights) == len({*weights}) == len(expected) + 1
 
 
