@@ -12,8 +12,8 @@ PACKAGE = ROOT / "hf_lineage"
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_ENTRIES, MOST_OF_A_LIST = 250, 40, 12, 20
 LISTS = {".", "checkpoint/formats", "cli", "report/formats"}
 """Folders that hold a list of like things."""
-OVERFULL: set[str] = set()
-"""Folders that hold more than they may, and are next to be put in order."""
+MOST_LINES_OF_THE_PACKAGE = 43_800
+"""Lower it whenever the package becomes shorter; 30,000 is where it is to go."""
 
 ENTRY = "runs the command, as tests of the command do in a process of their own"
 HARNESS = (
@@ -97,6 +97,10 @@ def test_no_file_is_longer_than_a_few_screens():
     assert {file: lines for file, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
+def test_the_package_does_not_grow():
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in MODULES.values()) <= MOST_LINES_OF_THE_PACKAGE
+
+
 def test_no_function_is_longer_than_a_screen():
     lengths = {
         f"{file.relative_to(ROOT)}: {name}": lines for file in PACKAGE.rglob("*.py") for name, lines in functions(file)
@@ -143,7 +147,7 @@ def test_the_listing_of_each_folder_fits_on_a_page():
     folders = [PACKAGE, *(path for path in PACKAGE.rglob("*") if path.is_dir() and path.name != "__pycache__")]
     counts = {folder.relative_to(PACKAGE).as_posix(): len(entries(folder)) for folder in folders}
     full = {name for name, count in counts.items() if count > (MOST_OF_A_LIST if name in LISTS else MOST_ENTRIES)}
-    assert full == OVERFULL
+    assert full == set()
     assert [name for name in entries(PACKAGE) if "." in name] == ["__init__.py", "errors.py", "py.typed"]
 
 
