@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,17 @@ from benchmarks.isolated import ROOT
 
 HUB = ROOT / "examples" / "hub"
 FILE = Path(__file__).with_name("results") / "reports.json"
-SENTENCES = frozenset({"reason", "notes", "conflicts", "source", "description"})
-"""Keys that hold sentences for people."""
+SENTENCES = frozenset({"reason", "notes", "conflicts", "source", "description", "command"})
+"""Keys that hold sentences for people, and words of a command."""
 TOLERANCE = 1e-6
 """Relative: sums of float32 in another order."""
 OPTIONS = ("--paths", "mlp,value_output,query_key", "--set", "order-seed=0", "--format", "json")
 
 
-def report(tree: Path, model: str) -> dict[str, Any]:
+def report(tree: Path, model: str, options: Sequence[str] = OPTIONS) -> dict[str, Any]:
     """Return the JSON report on an example model, as the sources in `tree` write it."""
-    command = [sys.executable, "-m", "hf_lineage.cli", "check", model, "--local-hub", str(HUB), *OPTIONS]
-    environment = os.environ | {"PYTHONPATH": str(tree), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "hf_lineage.cli", "check", model, "--local-hub", str(HUB), *options]
+    environment = os.environ | {"PYTHONPATH": str(tree), "HF_HUB_OFFLINE": "1", "SOURCE_DATE_EPOCH": "0"}
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1, 3):
         raise SystemExit(f"{tree}: {model}: {done.stderr}")
@@ -60,11 +60,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reports", description="Hold reports against old ones.")
     parser.add_argument("old", type=Path, help="a checkout of the version to compare with")
     parser.add_argument("--output", type=Path, default=FILE, help="where to write the result")
+    spelled = "the options of the same meaning, where the old version spells them otherwise"
+    parser.add_argument("--old-options", type=str.split, default=OPTIONS, help=spelled)
     asked = parser.parse_args()
     models = sorted(str(folder.relative_to(HUB)) for folder in HUB.glob("*/*") if (folder / "config.json").exists())
     found: Counter[tuple[str, str]] = Counter()
     for model in models:
-        found.update(differences(report(asked.old, model), report(ROOT, model)))
+        found.update(differences(report(asked.old, model, asked.old_options), report(ROOT, model)))
         print(f"{model}: done", file=sys.stderr)
     kinds = ("changed", "taken away", "worded anew", "added")
     result = {kind: {where: count for (of, where), count in sorted(found.items()) if of == kind} for kind in kinds}
