@@ -41,8 +41,7 @@ class Format:
 
     def __call__(self, report: Report | Controlled, explain: bool) -> str:
         """Return a report in this format; `explain` adds each layer, the nulls and the limits where they are absent."""
-        text: str = getattr(import_module(self.module), self.function)(report, explain)
-        return text
+        return str(getattr(import_module(self.module), self.function)(report, explain))
 
 
 FORMATS = {

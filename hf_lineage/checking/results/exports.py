@@ -45,5 +45,4 @@ class Forms:
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks, in which untrusted names are escaped."""
-        fragment: str = import_module(f"{REPORT}.formats.flat").fragment(self)
-        return fragment
+        return str(import_module(f"{REPORT}.formats.flat").fragment(self))
