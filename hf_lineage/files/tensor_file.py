@@ -24,8 +24,6 @@ LARGEST_HEADER = 25_000_000
 """Bytes, the bound that huggingface_hub sets as well."""
 OPEN_FILES = Path("/dev/fd")
 """The folder where the system shows the open files of this process, also those without a name."""
-
-
 MOST_OPEN = 64
 """Files that are kept open, of the 256 that some systems allow a process."""
 
@@ -124,7 +122,10 @@ def _kept(file: Path, stamp: Stamp) -> _Kept:
         if kept is None:
             if len(_KEPT) >= MOST_OPEN:
                 _KEPT.clear()
-            kept = _KEPT[stamp] = _Kept(file)
+            kept = _Kept(file)
+            if Stamp.of(kept.descriptor) != stamp:
+                raise Changed
+            _KEPT[stamp] = kept
     return kept
 
 

@@ -108,6 +108,16 @@ def test_a_file_that_was_replaced_is_not_read_though_the_old_one_is_still_open(f
         read_into(file, 0, memoryview(bytearray(8)), stamp)
 
 
+def test_a_file_that_took_its_place_while_it_was_opened_is_not_kept(file, monkeypatch):
+    stamp, other = Stamp.of(file), file.with_name("other")
+    other.write_bytes(b"another file")
+    with monkeypatch.context() as patched:
+        patched.setattr("hf_lineage.files.tensor_file.descriptor", lambda _: os.open(other, os.O_RDONLY))
+        with pytest.raises(Changed):
+            read_into(file, 0, memoryview(bytearray(8)), stamp)
+    read_into(file, 0, memoryview(bytearray(8)), stamp)
+
+
 def test_a_pipe_that_took_the_place_of_a_file_is_an_error_and_no_wait(file):
     stamp = Stamp.of(file)
     file.unlink()
