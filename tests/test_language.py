@@ -64,8 +64,14 @@ def vague(source):
     return sorted({(line, name) for line, name in names if isinstance(name, str) and name.strip("_") in VAGUE})
 
 
-@pytest.mark.parametrize("forbidden", [retired, vague])
-def test_no_file_has_a_retired_word_or_a_vague_name(forbidden):
+def without_verb(source):
+    """Lines of a source with a function that is called `of`: the name of a function says what it does."""
+    functions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
+    return [(node.lineno, node.name) for node in functions if node.name.strip("_") == "of"]
+
+
+@pytest.mark.parametrize("forbidden", [retired, vague, without_verb])
+def test_no_file_has_a_retired_word_or_a_name_that_says_nothing(forbidden):
     uses = {str(file.relative_to(PACKAGE)): forbidden(file.read_text(encoding="utf-8")) for file in files()}
     assert len(uses) > 300
     assert {name: lines for name, lines in uses.items() if lines} == {}
@@ -91,8 +97,12 @@ def test_a_vague_name_is_found_wherever_it_stands(source):
     assert len(vague(source)) == 1
 
 
+def test_a_function_without_a_verb_is_found_wherever_it_stands():
+    assert without_verb("class A:\n    def of(self): ...\n") == [(2, "of")]
+
+
 @pytest.mark.parametrize(
     "source", ["math.floor(1.5)\n", '"""No such file was found."""\n', "# what is said of it\n", "founded = profound\n"]
 )
 def test_the_same_words_may_stand_in_prose_and_in_longer_words(source):
-    assert (retired(source), vague(source)) == ([], [])
+    assert (retired(source), vague(source), without_verb(source)) == ([], [], [])

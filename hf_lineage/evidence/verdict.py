@@ -130,7 +130,7 @@ class Kind(Enum):
         return self.word == Kind.RELATED.word
 
     @classmethod
-    def of(cls, identifier: str | None, word: str) -> Kind | None:
+    def parse(cls, identifier: str | None, word: str) -> Kind | None:
         """Return the kind with this word and this identifier, else the first with this word, None if there is none.
 
         An identifier alone says nothing: a file that holds it beside another word contradicts itself.

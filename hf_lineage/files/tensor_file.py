@@ -39,7 +39,7 @@ class Stamp:
     """Nanoseconds."""
 
     @classmethod
-    def of(cls, place: IO[bytes] | Path | int) -> Stamp:
+    def take(cls, place: IO[bytes] | Path | int) -> Stamp:
         """Return the stamp of an open file, or of the one that has a name now; raise OSError if there is none."""
         status = os.stat(place if isinstance(place, Path | int) else place.fileno())  # noqa: PTH116 - or a descriptor
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
@@ -68,7 +68,7 @@ def opened_header(file: Path, largest: int = LARGEST_HEADER) -> Iterator[tuple[A
     SafetensorError.
     """
     with open_regular(file) as stream:
-        stamp = Stamp.of(stream)
+        stamp = Stamp.take(stream)
         start = stream.read(8)
         length = int.from_bytes(start, "little")
         if len(start) < 8 or not 2 <= length <= min(stamp.size - 8, largest):
@@ -115,7 +115,7 @@ _LOCK = threading.Lock()
 
 def _kept(file: Path, stamp: Stamp) -> _Kept:
     """A file of this stamp, opened once; raise Changed if another one has its name by now."""
-    if Stamp.of(file) != stamp:
+    if Stamp.take(file) != stamp:
         raise Changed
     with _LOCK:
         kept = _KEPT.get(stamp)
@@ -123,7 +123,7 @@ def _kept(file: Path, stamp: Stamp) -> _Kept:
             if len(_KEPT) >= MOST_OPEN:
                 _KEPT.clear()
             kept = _Kept(file)
-            if Stamp.of(kept.descriptor) != stamp:
+            if Stamp.take(kept.descriptor) != stamp:
                 raise Changed
             _KEPT[stamp] = kept
     return kept
@@ -148,7 +148,7 @@ def read_into(file: Path, start: int, buffer: memoryview, expected: Stamp | None
         if not count:
             raise Changed
         start, buffer = start + count, buffer[count:]
-    if expected is not None and Stamp.of(kept.descriptor) != expected:
+    if expected is not None and Stamp.take(kept.descriptor) != expected:
         raise Changed
 
 

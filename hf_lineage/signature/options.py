@@ -21,7 +21,7 @@ class _Field:
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def _of(self, instance: object) -> Any:
+    def _stored(self, instance: object) -> Any:
         return vars(instance)[self._name]
 
     def _keep(self, instance: object, value: object) -> None:
@@ -37,7 +37,7 @@ class OptionalPath(_Field):
     def __get__(self, instance: object, owner: type) -> Path | None: ...
     def __get__(self, instance: object | None, owner: type) -> Path | None:
         """Return the path of an instance; of the class, for which the default is asked, None."""
-        path: Path | None = None if instance is None else self._of(instance)
+        path: Path | None = None if instance is None else self._stored(instance)
         return path
 
     def __set__(self, instance: object, value: str | os.PathLike[str] | None) -> None:
@@ -57,7 +57,7 @@ class Names(_Field):
     def __get__(self, instance: object, owner: type) -> tuple[str, ...]: ...
     def __get__(self, instance: object | None, owner: type) -> tuple[str, ...]:
         """Return the names of an instance; of the class, for which the default is asked, the default."""
-        names: tuple[str, ...] = self._default if instance is None else self._of(instance)
+        names: tuple[str, ...] = self._default if instance is None else self._stored(instance)
         return names
 
     def __set__(self, instance: object, value: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> None:

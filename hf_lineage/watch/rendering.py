@@ -80,7 +80,7 @@ class Run:
 
     def waiver(self, entry: Entry, claim: Claim) -> Waiver | None:
         """Return what accepts a claim, None if nothing does."""
-        kind = Kind.of(claim.kind, claim.verdict)
+        kind = Kind.parse(claim.kind, claim.verdict)
         return kind and self.policy.waiver(entry.model, claim.base, kind, claim.part, self.today)
 
     def open_entries(self) -> Iterator[Entry]:
@@ -186,7 +186,7 @@ def _results(entry: Entry, run: Run | None = None) -> Iterator[_Result]:
     if entry.error:
         yield _Result(ERROR, NONE, (NONE, NONE, NONE), entry.error, ExitCode.ERROR)
     for claim in entry.claims:
-        kind = Kind.of(claim.kind, claim.verdict)
+        kind = Kind.parse(claim.kind, claim.verdict)
         score, p_value = figures(claim.score, claim.p_value_adjusted)
         waiver = run and run.waiver(entry, claim)
         lacks = list(run.policy.lacks(kind, claim.relation)) if run and kind and not waiver else []

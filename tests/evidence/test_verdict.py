@@ -56,9 +56,9 @@ def test_layers_that_were_left_out_were_read_all_the_same():
 
 
 def test_every_verdict_is_known_by_its_identifier_and_every_word_stands_for_one():
-    assert all(Kind.of(kind.identifier, kind.word) is kind for kind in Kind)
-    assert Kind.of(None, "RELATED") is Kind.RELATED
-    assert Kind.of("of a later version", "UNRELATED") is Kind.UNRELATED
-    assert Kind.of(None, "SOMETHING") is None
-    assert Kind.of("related", "SOMETHING") is None
-    assert Kind.of("related", "UNRELATED") is Kind.UNRELATED, "an identifier does not outrank the verdict"
+    assert all(Kind.parse(kind.identifier, kind.word) is kind for kind in Kind)
+    assert Kind.parse(None, "RELATED") is Kind.RELATED
+    assert Kind.parse("of a later version", "UNRELATED") is Kind.UNRELATED
+    assert Kind.parse(None, "SOMETHING") is None
+    assert Kind.parse("related", "SOMETHING") is None
+    assert Kind.parse("related", "UNRELATED") is Kind.UNRELATED, "an identifier does not outrank the verdict"

@@ -70,7 +70,7 @@ def test_bytes_that_are_not_there_are_an_error_and_no_signal(file):
 def test_a_file_that_changes_while_it_is_read_is_an_error(file, monkeypatch):
     """Its state is looked at before and after: here it is another one after."""
     with file.open("rb") as stream:
-        before = Stamp.of(stream)
+        before = Stamp.take(stream)
     states = iter((before, replace(before, modified=before.modified + 1)))
     monkeypatch.setattr(Stamp, "of", lambda place: next(states))
     with pytest.raises(Changed):
@@ -79,7 +79,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(file, monkeypatch):
 
 def test_a_file_is_opened_once_while_anything_refers_to_its_stamp(file):
     before = len(list(Path("/dev/fd").iterdir()))
-    stamp = Stamp.of(file)
+    stamp = Stamp.take(file)
     for _ in range(3):
         read_into(file, 0, memoryview(bytearray(8)), stamp)
     assert len(list(Path("/dev/fd").iterdir())) == before + 1
@@ -92,14 +92,14 @@ def test_no_more_files_stay_open_than_a_process_may_have(tmp_path, monkeypatch):
     before, stamps = len(list(Path("/dev/fd").iterdir())), []
     for number in range(10):
         (tmp_path / f"{number}").write_bytes(bytes([number]))
-        stamps.append(Stamp.of(tmp_path / f"{number}"))
+        stamps.append(Stamp.take(tmp_path / f"{number}"))
         read_into(tmp_path / f"{number}", 0, memoryview(bytearray(1)), stamps[-1])
     assert len(list(Path("/dev/fd").iterdir())) <= before + 3
     read_into(tmp_path / "0", 0, memoryview(bytearray(1)), stamps[0])
 
 
 def test_a_file_that_was_replaced_is_not_read_though_the_old_one_is_still_open(file):
-    stamp = Stamp.of(file)
+    stamp = Stamp.take(file)
     read_into(file, 0, memoryview(bytearray(8)), stamp)
     other = file.with_name("other")
     other.write_bytes(file.read_bytes())
@@ -109,7 +109,7 @@ def test_a_file_that_was_replaced_is_not_read_though_the_old_one_is_still_open(f
 
 
 def test_a_file_that_took_its_place_while_it_was_opened_is_not_kept(file, monkeypatch):
-    stamp, other = Stamp.of(file), file.with_name("other")
+    stamp, other = Stamp.take(file), file.with_name("other")
     other.write_bytes(b"another file")
     with monkeypatch.context() as patched:
         patched.setattr("hf_lineage.files.tensor_file.descriptor", lambda _: os.open(other, os.O_RDONLY))
@@ -119,7 +119,7 @@ def test_a_file_that_took_its_place_while_it_was_opened_is_not_kept(file, monkey
 
 
 def test_a_pipe_that_took_the_place_of_a_file_is_an_error_and_no_wait(file):
-    stamp = Stamp.of(file)
+    stamp = Stamp.take(file)
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(Changed):
@@ -130,7 +130,7 @@ def test_a_pipe_that_took_the_place_of_a_file_is_an_error_and_no_wait(file):
 
 def test_several_threads_read_one_file_at_once(tmp_path):
     (tmp_path / "x").write_bytes(bytes(range(256)) * 64)
-    stamp = Stamp.of(tmp_path / "x")
+    stamp = Stamp.take(tmp_path / "x")
 
     def read(start):
         room = bytearray(64)
@@ -145,7 +145,7 @@ def test_several_threads_read_one_file_at_once(tmp_path):
 def test_where_no_bytes_can_be_read_at_a_place_they_are_read_one_after_another(file, monkeypatch):
     monkeypatch.delattr(os, "preadv")
     room = bytearray(4)
-    read_into(file, file.stat().st_size - 6, memoryview(room), Stamp.of(file))
+    read_into(file, file.stat().st_size - 6, memoryview(room), Stamp.take(file))
     assert room == b"3456"
 
 

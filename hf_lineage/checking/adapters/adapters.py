@@ -96,7 +96,7 @@ def judge_on(adapter: Found, claim: Claim, source: RepoRef | Signature, options:
         return Row(claim, _by_shape(adapter, base), source.commit, base.layout.layers)
     places = adapted.find_places(base, adapter.lora)
     outcome = _judged(adapter, base, places, options)
-    done = FromWeights.of(base, Options(), cached=False).downloads()
+    done = FromWeights.from_opened(base, Options(), cached=False).downloads()
     return Row(
         claim,
         outcome,

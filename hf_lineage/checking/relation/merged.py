@@ -94,7 +94,7 @@ def judge_sum(
     if isinstance(both, Verdict):
         return Row(claim, both)
 
-    row = judge_pair(claim, model, lambda: FromWeights.of(both, options, cached=False), options)
+    row = judge_pair(claim, model, lambda: FromWeights.from_opened(both, options, cached=False), options)
     if isinstance(model, FromWeights):
         row = replace(row, notes=(*row.notes, agreement(model.opened, plain, adapter, options.order_seed or 0)))
     return row

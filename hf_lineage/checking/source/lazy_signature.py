@@ -41,7 +41,7 @@ class Reading:
         self._last: tuple[object, Signature] | None = None
         self._stream = stream_of(model, options.order_seed) if options.recipe.gates else None
 
-    def of(self, layers: Collection[int] | None = None) -> Signature:
+    def read(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers, or of all if none are named; raise LineageError if one cannot be read.
 
         Once all layers are read, their signature is cached.
@@ -72,7 +72,7 @@ class Reading:
             seen = {path: read(path, layers, sample) for path in paths}
             seen = {path: replace(one, joins=self._joins(path, sorted(layers))) for path, one in seen.items()}
         (width,) = {len(path.corner.T) for path in seen.values()}
-        return self._of(seen, layout.only(layers), replace(recipe, probes=None), width)
+        return self._build(seen, layout.only(layers), replace(recipe, probes=None), width)
 
     def _extracted(self, layout: Layout) -> Signature:
         options = self._options
@@ -81,13 +81,13 @@ class Reading:
                 self._model.checkpoint, layout, options.recipe, options.paths, options.max_memory, options.readers
             )
             paths = {path: replace(one, joins=self._joins(path, layout.numbers(path))) for path, one in paths.items()}
-        return self._of(paths, layout, options.recipe, layout.width)
+        return self._build(paths, layout, options.recipe, layout.width)
 
     def _joins(self, path: str, layers: Sequence[int]) -> Vector | None:
         """What a path is added to in some layers; None by a recipe that does not weigh units."""
         return self._stream.joins(path, layers) if self._stream else None
 
-    def _of(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:
+    def _build(self, paths: Mapping[str, PathSignature], layout: Layout, recipe: Recipe, width: int) -> Signature:
         repo = self._model.described.repo
         return Signature(
             model=repo.name,

@@ -81,7 +81,7 @@ class FromWeights(OpenedModel):
     """A trusted published signature of all layers, which is used instead of the weights."""
 
     @classmethod
-    def of(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
+    def from_opened(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
         """Return a model from its headers; if `cached`, its signature is cached once all layers are read."""
         repo, layout = model.described.repo, model.layout
         return cls(
@@ -105,7 +105,7 @@ class FromWeights(OpenedModel):
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; what was read before is not read again."""
-        return some_layers(self.stand_in, layers) if self.stand_in else self.reading.of(layers)
+        return some_layers(self.stand_in, layers) if self.stand_in else self.reading.read(layers)
 
     @property
     def in_blocks(self) -> bool:
@@ -128,7 +128,7 @@ class FromSignature(OpenedModel):
     stored: Signature
 
     @classmethod
-    def of(cls, stored: Signature, repo: RepoRef, origin: Origin) -> FromSignature:
+    def from_stored(cls, stored: Signature, repo: RepoRef, origin: Origin) -> FromSignature:
         """Return a model from its signature."""
         fields = _described(stored) | {"identity": repo.identity, "licence": stated(repo)}
         return cls(**fields, local=False, origin=origin, stored=stored)
@@ -146,7 +146,7 @@ class Given(OpenedModel):
     spec: Spec
 
     @classmethod
-    def of(cls, stored: Signature, spec: Spec) -> Given:
+    def from_stored(cls, stored: Signature, spec: Spec) -> Given:
         """Return a model from a signature that the user gave."""
         return cls(**_described(stored), identity=None, local=True, origin=FILE, stored=stored, spec=spec)
 
@@ -168,20 +168,20 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     Raise NothingToCompare if there is nothing to compare, and another LineageError for any other failure.
     """
     if isinstance(source, Signature):
-        return Given.of(source, options)
+        return Given.from_stored(source, options)
     source = options.allowed(source)
     model = described(source, options.choice)
     if options.paths == ALL:
         options = replace(options, paths=bound(model).layout.paths)
     cached = None if options.recompute else cache.find(source, model.architecture, model.factorization, options)
     if cached and not adapter_beside(source):
-        stored, reopen = FromSignature.of(cached, source, CACHE), functools.cache(lambda: opened(model))
+        stored, reopen = FromSignature.from_stored(cached, source, CACHE), functools.cache(lambda: opened(model))
         return replace(stored, factorization=model.factorization, reopen=reopen)
     if is_base:
         return _base(model, options)
     headers = opened(model)
     return replace(
-        FromWeights.of(headers, options),
+        FromWeights.from_opened(headers, options),
         variants=_read(with_adapter(headers, options.choice), options),
         doubts=_read(without_transforms(headers), options),
     )
@@ -190,7 +190,7 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
 def _base(model: Described, options: Options) -> OpenedModel:
     """A base: a trusted published signature stands for its weights where there is one by the recipe."""
     if model.repo.remote is None:
-        return FromWeights.of(opened(model), options)
+        return FromWeights.from_opened(opened(model), options)
     from hf_lineage.signature.sources import Model, published
 
     subject = Model(model.repo, model.architecture, model.factorization, None, options)
@@ -201,8 +201,8 @@ def _base(model: Described, options: Options) -> OpenedModel:
         if trusted is None:
             raise
         signature, origin = trusted
-        return FromSignature.of(signature, model.repo, origin)
-    from_weights = FromWeights.of(headers, options)
+        return FromSignature.from_stored(signature, model.repo, origin)
+    from_weights = FromWeights.from_opened(headers, options)
     if options.recompute or not headers.checkpoint.remote:
         return from_weights
     trusted = published.find(replace(subject, layout=headers.layout), options)
@@ -224,7 +224,7 @@ def _read(variants: Iterable[Variant], options: Options) -> dict[str, OpenedMode
     return {
         variant.how: variant.opened
         if isinstance(variant.opened, str)
-        else FromWeights.of(variant.opened, options, cached=False)
+        else FromWeights.from_opened(variant.opened, options, cached=False)
         for variant in variants
     }
 

@@ -111,7 +111,7 @@ def parse_once(repo: RepoRef, file: str, parse: Callable[[BinaryIO, int], T]) ->
         try:
             with open_regular(repo.located(file)) as stream:
                 refuse_pointer(stream)
-                stamp = Stamp.of(stream)
+                stamp = Stamp.take(stream)
                 repo.heads[file] = parse(stream, stamp.size), stamp
         except (HeaderError, OSError) as error:
             raise unreadable_file(repo, file, error) from None

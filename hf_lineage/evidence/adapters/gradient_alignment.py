@@ -81,7 +81,7 @@ class Trace:
         """The least effect of an adapter of this rank and size in these matrices, trained on this base."""
         left = np.clip((FADED - self.sizes) / (FADED - WHOLE), 0.0, 1.0)
         shown = self.directions * left**2
-        reached = np.array([LEAST[role] * np.sqrt(shown[self._of(role)].sum()) for role in self.by_role])
+        reached = np.array([LEAST[role] * np.sqrt(shown[self._columns_of(role)].sum()) for role in self.by_role])
         return float(max(reached.max(), reached.sum() / np.sqrt(len(reached))))
 
     @functools.cached_property
@@ -96,7 +96,7 @@ class Trace:
         return float(max(each.max(), min(total, each.sum() / np.sqrt(len(each)))))
 
     def _effect_of(self, role: str) -> float:
-        zs = self.z_of_blocks[self._of(role)]
+        zs = self.z_of_blocks[self._columns_of(role)]
         return min(self.z_of(role), float(np.quantile(zs, 0.5, method="lower") * np.sqrt(len(zs))))
 
     @functools.cached_property
@@ -105,8 +105,8 @@ class Trace:
 
         The observed value is among those that give mean and deviation, so that all have the same part in them.
         """
-        sums = {role: self.ratios[:, self._of(role)].sum(axis=1) for role in dict.fromkeys(self.roles)}
-        return {role: Scale.of(values).standardised(values) for role, values in sums.items()}
+        sums = {role: self.ratios[:, self._columns_of(role)].sum(axis=1) for role in dict.fromkeys(self.roles)}
+        return {role: Scale.estimate(values).standardised(values) for role, values in sums.items()}
 
     @property
     def p_value(self) -> float:
@@ -116,7 +116,7 @@ class Trace:
         """
         each = np.array(list(self.by_role.values()))
         total = each.sum(axis=0)
-        largest = np.maximum(each.max(axis=0), Scale.of(total).standardised(total))
+        largest = np.maximum(each.max(axis=0), Scale.estimate(total).standardised(total))
         return min(1.0, self.analyses * _p_value(largest) + self.spent)
 
     def p_of(self, role: str) -> float:
@@ -125,14 +125,14 @@ class Trace:
 
     def z_of(self, role: str) -> float:
         """Return how many standard deviations of its permutations one role lies above their mean."""
-        return _above(self.ratios[:, self._of(role)].sum(axis=1))
+        return _above(self.ratios[:, self._columns_of(role)].sum(axis=1))
 
     @functools.cached_property
     def z_of_blocks(self) -> Vector:
         """(b,): the same for every block; a picture of where the trace is, not a test."""
         return np.array([_above(column) for column in self.ratios.T])
 
-    def _of(self, role: str) -> NDArray[np.int64]:
+    def _columns_of(self, role: str) -> NDArray[np.int64]:
         return np.flatnonzero(np.array(self.roles) == role)
 
 

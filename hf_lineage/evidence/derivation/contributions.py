@@ -133,7 +133,7 @@ def shares_of(parents: Sequence[Readers], depth: int) -> Shares | str:
     errors = np.hypot(noise, between)
     by_layer = {layer.number: _of_layer(layer, count) for layer in layers}
 
-    def of(parent: int) -> Share | str:
+    def estimate(parent: int) -> Share | str:
         if not any(parent in layer.active for layer in layers):
             return OTHER_ORDER
         if parent in dependent:
@@ -147,7 +147,7 @@ def shares_of(parents: Sequence[Readers], depth: int) -> Shares | str:
             detected=bool(max(LEAST, noise[parent]) < abs(share) and noise[parent] <= WIDEST),
         )
 
-    return Shares(tuple(map(of, range(count))), _remainder(layers))
+    return Shares(tuple(map(estimate, range(count))), _remainder(layers))
 
 
 def _alike(parents: Sequence[Readers]) -> list[_Layer]:

@@ -66,7 +66,7 @@ class _Groups:
     """(g, 1)."""
 
     @classmethod
-    def of(cls, numbers: Matrix, restored: Callable[[Matrix], Matrix]) -> _Groups:
+    def fit(cls, numbers: Matrix, restored: Callable[[Matrix], Matrix]) -> _Groups:
         return cls(numbers, restored, numbers.min(axis=1, keepdims=True), numbers.max(axis=1, keepdims=True))
 
     @property
@@ -131,12 +131,12 @@ def rounded(matrix: Matrix, digits: int) -> Matrix:
 def _groupings(matrix: Matrix) -> Iterator[_Groups]:
     """Ways to divide a matrix into groups that share a scale."""
     rows, columns = matrix.shape
-    yield _Groups.of(matrix.reshape(1, -1), lambda groups: groups.reshape(rows, columns))
-    yield _Groups.of(matrix, lambda groups: groups)
-    yield _Groups.of(np.ascontiguousarray(matrix.T), lambda groups: groups.T)
+    yield _Groups.fit(matrix.reshape(1, -1), lambda groups: groups.reshape(rows, columns))
+    yield _Groups.fit(matrix, lambda groups: groups)
+    yield _Groups.fit(np.ascontiguousarray(matrix.T), lambda groups: groups.T)
     for block in BLOCKS:
         if columns % block == 0 and columns > block:
-            yield _Groups.of(matrix.reshape(-1, block), lambda groups: groups.reshape(rows, columns))
+            yield _Groups.fit(matrix.reshape(-1, block), lambda groups: groups.reshape(rows, columns))
 
 
 def _symmetric(groups: _Groups, bits: int) -> tuple[Matrix, Matrix]:

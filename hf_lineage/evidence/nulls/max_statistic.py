@@ -58,7 +58,7 @@ class Scale:
     deviation: float
 
     @classmethod
-    def of(cls, values: Vector) -> Scale:
+    def estimate(cls, values: Vector) -> Scale:
         """Return the scale of these statistics."""
         return cls(float(values.mean()), float(values.std()))
 
@@ -72,7 +72,7 @@ def step_down(draws: Mapping[str, Draws], p_values: Mapping[str, float], first: 
 
     A path whose statistic is NaN is left out of every maximum, and its p is 1.
     """
-    paths = {path: _Standardised.of(drawn) for path, drawn in draws.items()}
+    paths = {path: _Standardised.standardise(drawn) for path, drawn in draws.items()}
     numbers = {path: one.observed for path, one in paths.items() if not math.isnan(one.observed)}
     ranked = sorted(numbers, key=numbers.__getitem__, reverse=True)
     corrected, least = dict.fromkeys(draws, 1.0), 0.0
@@ -99,8 +99,8 @@ class _Standardised:
     scale: Scale
 
     @classmethod
-    def of(cls, draws: Draws) -> _Standardised:
-        return cls(draws, Scale.of(np.array(list(itertools.islice(draws.after(0), SCALE)))))
+    def standardise(cls, draws: Draws) -> _Standardised:
+        return cls(draws, Scale.estimate(np.array(list(itertools.islice(draws.after(0), SCALE)))))
 
     @property
     def observed(self) -> float:

@@ -16,7 +16,7 @@ from hf_lineage.signature import Signature
 
 def measure(base: Signature, candidate: Signature, criteria: Criteria) -> dict[str, Evidence]:
     """Return everything that is measured between two signatures of one recipe, by path."""
-    return measured([Pair.of(path, base, candidate) for path in criteria.paths], criteria)
+    return measured([Pair.align(path, base, candidate) for path in criteria.paths], criteria)
 
 
 def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:

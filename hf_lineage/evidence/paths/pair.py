@@ -26,7 +26,7 @@ class Pair:
     """Whether both architectures treat all residual coordinates alike."""
 
     @classmethod
-    def of(cls, path: str, base: Signature, candidate: Signature) -> Pair:
+    def align(cls, path: str, base: Signature, candidate: Signature) -> Pair:
         """Return the pair of two signatures along a path."""
         both = base.paths[path], candidate.paths[path]
         numbers = base.numbers(path), candidate.numbers(path)

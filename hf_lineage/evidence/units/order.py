@@ -152,7 +152,7 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
     if not names:
         return None
     replicates = _Replicates(layers, seed)
-    draws = {name: Draws(replicates.of(name)) for name in names}
+    draws = {name: Draws(replicates.draw(name)) for name in names}
     alone = {}
     for name, drawn in draws.items():
         scores = permutations.sequence(drawn.observed, drawn.after(0), first)
@@ -167,7 +167,7 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
 
 
 def _z(drawn: Draws) -> float:
-    scale = Scale.of(np.array([drawn[number] for number in range(maximum.SCALE)]))
+    scale = Scale.estimate(np.array([drawn[number] for number in range(maximum.SCALE)]))
     return float(scale.standardised(drawn.observed))
 
 
@@ -188,7 +188,7 @@ class _Replicates:
         """How many permutations were drawn."""
         return len(self._values[PLACES]) - 1
 
-    def of(self, name: str) -> Iterator[float]:
+    def draw(self, name: str) -> Iterator[float]:
         """Yield a statistic as observed, and then under each permutation."""
         number = 0
         while True:

@@ -49,7 +49,7 @@ def render(report: Report, explain: bool = False) -> str:
             for path, evidence in row.verdict.evidence.items():
                 lines.append(_layers(f"{wording.about(row)}, {path}", evidence))
         lines += [block for _, finding in describe_report(report) for block in _explained(finding)]
-        paragraphs += [wording.settings(report), wording.MEANING, *limits.of(report)]
+        paragraphs += [wording.settings(report), wording.MEANING, *limits.describe_limits(report)]
     return "\n".join(lines + [wrapped(paragraph) for paragraph in paragraphs]) + "\n"
 
 

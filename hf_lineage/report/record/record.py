@@ -140,7 +140,7 @@ class RecordedClaim(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """The words that reports print for the verdict."""
-        kind = Kind.of(self.kind, self.verdict)
+        kind = Kind.parse(self.kind, self.verdict)
         return kind.words if kind else self.verdict
 
 

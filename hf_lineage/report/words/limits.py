@@ -28,7 +28,7 @@ OF_ADAPTERS = (
 )
 
 
-def of(report: Report) -> tuple[str, ...]:
+def describe_limits(report: Report) -> tuple[str, ...]:
     """Return what the verdicts do not say; nothing where nothing was measured."""
     adapters = any(row.verdict.trace for row in report.rows)
     models = any(row.verdict.evidence or row.verdict.framed for row in report.rows)

@@ -50,13 +50,13 @@ def layers_of(signature):
 def test_no_layer_is_read_twice(model, reads):
     reading = Reading(model, Options(), cached=False)
     for layers in ([2], [2, 0], None, [1], None):
-        reading.of(layers)
+        reading.read(layers)
     assert set(reads.values()) == {1}
     assert len([name for name in reads if "down_proj" in name]) == LAYERS
 
 
 def test_only_the_layers_that_are_requested_are_read(model, reads):
-    assert layers_of(Reading(model, Options(), cached=False).of([1, 3])) == (1, 3)
+    assert layers_of(Reading(model, Options(), cached=False).read([1, 3])) == (1, 3)
     assert {name.split(".")[2] for name in reads} == {"1", "3"}
 
 
@@ -64,29 +64,29 @@ def test_only_the_layers_that_are_requested_are_read(model, reads):
 def test_the_signature_is_the_same_in_whatever_order_it_was_read(model, order):
     reading = Reading(model, Options(), cached=False)
     for layers in order:
-        reading.of(layers)
-    assert encode(reading.of()) == encode(Reading(model, Options(), cached=False).of())
+        reading.read(layers)
+    assert encode(reading.read()) == encode(Reading(model, Options(), cached=False).read())
 
 
 def test_it_is_cached_once_and_not_before_all_layers_are_read(model, writes):
     reading = Reading(model, Options(), cached=True)
     for layers in ([0], [1, 2]):
-        reading.of(layers)
+        reading.read(layers)
     assert writes == []
     for layers in ([3], None, [1]):
-        reading.of(layers)
+        reading.read(layers)
     assert [layers_of(signature) for signature in writes] == [tuple(range(LAYERS))]
 
 
 def test_one_that_is_not_to_be_cached_is_not(model, writes):
-    Reading(model, Options(), cached=False).of()
+    Reading(model, Options(), cached=False).read()
     assert writes == []
 
 
 def test_a_layer_that_cannot_be_read_names_the_model(model):
     (model.described.repo.folder / WEIGHTS).unlink()
     with pytest.raises(CheckpointError, match=r"^org/model: .* cannot be read: No such file or directory"):
-        Reading(model, Options(), cached=False).of([0])
+        Reading(model, Options(), cached=False).read([0])
 
 
 def test_the_last_sample_is_kept_and_no_other(model, monkeypatch):

@@ -77,11 +77,11 @@ def test_statistics_are_computed_when_they_are_first_needed_and_only_once():
 
 def test_a_scale_makes_statistics_comparable_and_one_without_a_deviation_makes_them_equal():
     values = np.array([1.0, 3.0, 5.0, 7.0])
-    scale = Scale.of(values)
+    scale = Scale.estimate(values)
     assert scale.standardised(values).std() == pytest.approx(1)
     assert scale.standardised(values).mean() == pytest.approx(0)
     assert scale.standardised(9.0) == pytest.approx(5 / math.sqrt(5))
-    assert Scale.of(np.ones(4)).standardised(values).tolist() == [0.0] * 4
+    assert Scale.estimate(np.ones(4)).standardised(values).tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize("together", first_of([0.8, 0.0, 1.0]))
@@ -135,7 +135,9 @@ def test_no_path_is_more_significant_than_one_with_a_larger_statistic():
     for _ in range(100):
         drawn = correlated(random, paths=4, together=0.5)
         found = corrected(drawn)
-        scales = {path: Scale.of(np.array([one[number] for number in range(SCALE)])) for path, one in drawn.items()}
+        scales = {
+            path: Scale.estimate(np.array([one[number] for number in range(SCALE)])) for path, one in drawn.items()
+        }
         ranked = sorted(drawn, key=lambda path: -scales[path].standardised(drawn[path].observed))
         in_order = [found[path] for path in ranked]
         assert in_order == sorted(in_order)

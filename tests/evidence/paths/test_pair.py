@@ -47,7 +47,7 @@ def test_layers_bear_the_numbers_that_they_have_in_the_model():
     def model(without, *amounts):
         return replace(signature(), layers=5, paths={"mlp": writing(*amounts)}, without={"mlp": without})
 
-    pair = Pair.of("mlp", model((0, 3), 1, 1e-9, 1), model((1, 2), 1, 1, 1))
+    pair = Pair.align("mlp", model((0, 3), 1, 1e-9, 1), model((1, 2), 1, 1, 1))
     assert (pair.layers, pair.left_out) == (((1, 4), (0, 3, 4)), ((2,), ()))
 
 
@@ -55,5 +55,5 @@ def test_layers_bear_the_numbers_that_they_have_in_the_model():
     ("base", "candidate", "both"), [(True, True, True), (True, False, False), (False, True, False)]
 )
 def test_coordinates_can_be_exchanged_only_if_they_can_be_in_both_models(base, candidate, both):
-    pair = Pair.of("mlp", signature(exchangeable=base), signature(exchangeable=candidate))
+    pair = Pair.align("mlp", signature(exchangeable=base), signature(exchangeable=candidate))
     assert pair.exchangeable is both

@@ -17,11 +17,11 @@ def test_limits_are_sentences_that_every_format_can_print():
 
 
 def test_they_are_those_of_what_was_measured():
-    assert limits.of(report(row(mlp=measured()), UNREAD)) == limits.LIMITS
-    assert limits.of(report(ADAPTER)) == limits.OF_ADAPTERS
-    assert limits.of(report(ADAPTER, row(mlp=measured()))) == (*limits.LIMITS, *limits.OF_ADAPTERS)
+    assert limits.describe_limits(report(row(mlp=measured()), UNREAD)) == limits.LIMITS
+    assert limits.describe_limits(report(ADAPTER)) == limits.OF_ADAPTERS
+    assert limits.describe_limits(report(ADAPTER, row(mlp=measured()))) == (*limits.LIMITS, *limits.OF_ADAPTERS)
 
 
 def test_where_nothing_was_measured_there_are_none():
-    assert limits.of(report(UNREAD)) == ()
-    assert limits.of(report()) == ()
+    assert limits.describe_limits(report(UNREAD)) == ()
+    assert limits.describe_limits(report()) == ()

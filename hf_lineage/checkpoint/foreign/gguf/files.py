@@ -96,7 +96,7 @@ def _beginning(repo: RepoRef, file: str, downloads: Downloads) -> Iterator[tuple
             repo.fetch(file)
             with open_regular(repo.located(file)) as stream:
                 refuse_pointer(stream)
-                stamp = Stamp.of(stream)
+                stamp = Stamp.take(stream)
                 yield stream, stamp.size, stamp
         else:
             with _Fetched(remote_file) as fetched:

@@ -139,7 +139,7 @@ def _beside(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
 def _stamp(repo: RepoRef, file: str, path: Path) -> Stamp:
     try:
         with open_regular(path) as stream:
-            return Stamp.of(stream)
+            return Stamp.take(stream)
     except OSError as error:
         raise CheckpointError(
             f"{repo}: {file} cannot be read: {error.strerror or error}; check its permissions"

@@ -80,7 +80,7 @@ def torch_header(file: Path, shown: str) -> Iterator[tuple[str, StoredTensor]]:
     """
     try:
         with open_regular(file) as stream:
-            stamp = Stamp.of(stream)
+            stamp = Stamp.take(stream)
             start = stream.read(len(LFS_POINTER))
             stream.seek(0)
             kind = _pointer if start == LFS_POINTER else _archive if start.startswith(ZIP) else _sequence
