@@ -2,7 +2,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,13 +67,18 @@ def test_bytes_that_are_not_there_are_an_error_and_no_signal(file):
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(file, monkeypatch):
-    """Its state is looked at before and after: here it is another one after."""
-    with file.open("rb") as stream:
-        before = Stamp.take(stream)
-    states = iter((before, replace(before, modified=before.modified + 1)))
-    monkeypatch.setattr(Stamp, "of", lambda place: next(states))
+    """Its state is looked at before and after: here all the bytes are there, and its time is another one after."""
+    before, read, counts = Stamp.take(file), os.preadv, []
+
+    def read_and_change(*arguments):
+        counts.append(read(*arguments))
+        os.utime(file, ns=(0, before.modified + 1))
+        return counts[-1]
+
+    monkeypatch.setattr(os, "preadv", read_and_change)
     with pytest.raises(Changed):
         read_into(file, 0, memoryview(bytearray(8)), before)
+    assert counts == [8]
 
 
 def test_a_file_is_opened_once_while_anything_refers_to_its_stamp(file):
