@@ -96,7 +96,9 @@ def collect(modules: dict[str, Path], folders: set[str]) -> Faces:
             for alias in node.names:
                 if source != folder:
                     faces[folder][source.rpartition(".")[2]].add(alias.name)
-                elif f"{folder}.{alias.name}" in modules.keys() - folders:
+                elif f"{folder}.{alias.name}" in folders:
+                    continue
+                elif f"{folder}.{alias.name}" in modules:
                     faces[folder][""].add(alias.name)
                 elif place := home(alias.name, folder, modules, stubs[folder].get(alias.name)):
                     faces[folder][place].add(alias.name)
