@@ -162,16 +162,25 @@ FOLDERS = {name for name, path in MODULES.items() if path.name == "__init__.py"}
 
 @functools.cache
 def imports(path):
-    """What a file imports of the package: (module, name, whether for types only) of `from module import name`."""
+    """What a file imports of the package: (module, name, whether for types only) of `from module import name`.
+
+    What it takes of a face that it imports whole is imported when it is used, so that it can be in no circle either.
+    """
     nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
     typing = [node for node in nodes if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
     idle = {inner for node in typing for inner in ast.walk(node)}
-    return [
-        (node.module, alias.name, node in idle)
+    found = [
+        (node.module, alias, node in idle)
         for node in nodes
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hf_lineage")
         for alias in node.names
     ]
+    whole = {
+        alias.asname or alias.name: face for source, alias, _ in found if (face := f"{source}.{alias.name}") in FOLDERS
+    }
+    taken = [node for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)]
+    late = [(whole[node.value.id], node.attr, True) for node in taken if node.value.id in whole]
+    return [*((source, alias.name, typing) for source, alias, typing in found), *late]
 
 
 def within(module, folder):

@@ -3,6 +3,9 @@
 What one folder imports of another goes through the `__init__` of that folder, whose stub lists the names that others
 import and the modules that have them; lazy_loader imports each when it is asked for. This program rewrites imports that
 reach past a face, and writes every stub anew.
+
+A module may also import a face whole (`from hf_lineage.checkpoint import foreign`): what it takes of it is then
+imported when it is first used, which keeps out of a run what the run does not need.
 """
 
 from __future__ import annotations
@@ -31,6 +34,12 @@ def imported(tree: ast.AST) -> Iterator[ast.ImportFrom]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith(f"{PACKAGE}."):
             yield node
+
+
+def attributes(tree: ast.AST, name: str) -> set[str]:
+    """Return what a module takes of another one that it has imported whole by this name."""
+    taken = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name))
+    return {node.attr for node in taken if isinstance(node.value, ast.Name) and node.value.id == name}
 
 
 def offered(stub: Path) -> dict[str, str]:
@@ -71,9 +80,15 @@ def collect(modules: dict[str, Path], folders: set[str]) -> Faces:
     stubs = {folder: offered(modules[folder].with_suffix(".pyi")) for folder in folders}
     for importer, path in modules.items():
         lines = path.read_text("utf-8").splitlines(keepends=True)
-        for node in imported(ast.parse("".join(lines))):
+        tree = ast.parse("".join(lines))
+        for node in imported(tree):
             source = node.module or ""
             folder = source if source in folders else source.rpartition(".")[0]
+            for alias in node.names:
+                if (whole := f"{source}.{alias.name}") in folders:
+                    for name in attributes(tree, alias.asname or alias.name):
+                        if place := home(name, whole, modules, stubs[whole].get(name)):
+                            faces[whole][place].add(name)
             if folder == PACKAGE or f"{importer}.".startswith(f"{folder}."):
                 continue
             if source not in modules:
@@ -81,7 +96,9 @@ def collect(modules: dict[str, Path], folders: set[str]) -> Faces:
             for alias in node.names:
                 if source != folder:
                     faces[folder][source.rpartition(".")[2]].add(alias.name)
-                elif f"{folder}.{alias.name}" in modules.keys() - folders:
+                elif f"{folder}.{alias.name}" in folders:
+                    continue
+                elif f"{folder}.{alias.name}" in modules:
                     faces[folder][""].add(alias.name)
                 elif place := home(alias.name, folder, modules, stubs[folder].get(alias.name)):
                     faces[folder][place].add(alias.name)

@@ -13,9 +13,9 @@ from hf_lineage.checkpoint.foreign import (
     WEIGHT_FILES,
     Layout,
     foreign_model,
+    pickles,
     unusual,
 )
-from hf_lineage.checkpoint.foreign.pickles import PICKLE
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 
@@ -50,7 +50,7 @@ def files_beside(repo: RepoRef) -> tuple[str, ...]:
     layout = unusual_layout(repo)
     pickled = next((name for name in sorted(read) if name.endswith(PICKLES)), None)
     notes += (layout.note,) if layout else ()
-    notes += (PICKLE.remark.format(printable(pickled, 200)),) if pickled else ()
+    notes += (pickles.PICKLE.remark.format(printable(pickled, 200)),) if pickled else ()
     others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and name not in read]
     unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
     if not unread:

@@ -23,7 +23,7 @@ from hf_lineage.architecture.loading import (
 )
 from hf_lineage.architecture.registry import LISTED, Choice, Factorization, choose, factorizations, lookup
 from hf_lineage.checkpoint import Checkpoint, files_beside, open_checkpoint, other_format, unusual_layout
-from hf_lineage.checkpoint.foreign import foreign_model, strip_common_prefix
+from hf_lineage.checkpoint.foreign import foreign_model
 from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, UnlistedClass
 from hf_lineage.hub import RepoRef
 
@@ -192,6 +192,8 @@ def open_header(repo: RepoRef) -> tuple[dict[str, tuple[int, ...]], dict[str, An
     try:
         return foreign.rename(lookup(config)[1], config, checkpoint).shapes, config
     except UnlistedClass:
+        from hf_lineage.checkpoint.foreign import strip_common_prefix
+
         return strip_common_prefix(checkpoint.shapes), config
 
 

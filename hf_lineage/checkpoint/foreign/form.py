@@ -1,6 +1,6 @@
 """ForeignForm: what is asked of each form of model files that other programs than transformers write or load.
 
-A new form is one value of this class, and one line of the table in `forms`.
+A new form is one value of this class, and one line of the table in `forms`, a ListedForm.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ class ForeignForm:
 
     name: str
     """The library that loads it; of forms of one library the first that is chosen counts."""
-    ends: tuple[str, ...]
-    """How the names of its files end: `.gguf`, or a whole name such as `model.bin`."""
     choose: Callable[[RepoRef], tuple[str, ...]] = lambda _repo: ()
     """The files that hold the model, by their names; none of a repository that is not of the form."""
     config: Callable[[RepoRef, Files], dict[str, Any]] = lambda repo, _files: repo.config()
@@ -63,10 +61,27 @@ class ForeignForm:
     doubt: str = ""
     """Why weights that do not fit their class need not be damaged; empty where they are."""
 
+
+@dataclass(frozen=True)
+class ListedForm:
+    """A form as the table has it; what reads it is imported for a repository that has a file by one of its names."""
+
+    ends: tuple[str, ...]
+    """How the names of its files end: `.gguf`, or a whole name such as `model.bin`."""
+    form: Callable[[], ForeignForm]
+
     def is_name(self, file: str) -> bool:
         """Return whether a file of this name is of the form."""
         name = file.replace("\\", "/").rpartition("/")[2]
         return any(name.endswith(end) if end.startswith(".") else name == end for end in self.ends)
+
+    def is_possible(self, repo: RepoRef) -> bool:
+        """Return whether a repository may be read in the form, by the names of its files alone."""
+        if repo.file is not None:
+            return self.is_name(repo.file)
+        files = repo.files()
+        preferred = any(map(PREFERRED.fullmatch, files))
+        return any(map(self.is_name, files if preferred else list_files(repo, *self.ends)))
 
 
 def list_files(repo: RepoRef, *ends: str) -> list[str]:

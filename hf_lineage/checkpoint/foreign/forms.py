@@ -8,19 +8,29 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.architecture.registry import Factorization
-from hf_lineage.checkpoint.foreign.ctranslate2 import CTRANSLATE2
-from hf_lineage.checkpoint.foreign.form import ForeignForm, list_files
-from hf_lineage.checkpoint.foreign.gguf import GGUF
-from hf_lineage.checkpoint.foreign.onnx import ONNX, ONNX_PAIR
-from hf_lineage.checkpoint.foreign.original import ORIGINAL
-from hf_lineage.checkpoint.foreign.pickles import PICKLE
-from hf_lineage.checkpoint.foreign.unusual_layouts import NO_WEIGHTS, WEIGHT_FILES
+from hf_lineage.checkpoint.foreign import ctranslate2, gguf, onnx, pickles
+from hf_lineage.checkpoint.foreign.form import ForeignForm, ListedForm, list_files
+from hf_lineage.checkpoint.foreign.unusual_layouts import NO_WEIGHTS, PICKLES, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.errors import ONE_FILE, NothingToCompare, OptionError, printable
 from hf_lineage.hub import RepoRef
 
-FORMS: list[ForeignForm] = [GGUF, ONNX_PAIR, ONNX, CTRANSLATE2, ORIGINAL, PICKLE]
+
+def _original() -> ForeignForm:
+    from hf_lineage.checkpoint.foreign.original import ORIGINAL
+
+    return ORIGINAL
+
+
+FORMS: list[ListedForm] = [
+    ListedForm((".gguf",), lambda: gguf.GGUF),
+    ListedForm((".onnx",), lambda: onnx.ONNX_PAIR),
+    ListedForm((".onnx",), lambda: onnx.ONNX),
+    ListedForm(("model.bin",), lambda: ctranslate2.CTRANSLATE2),
+    ListedForm(("params.json",), _original),
+    ListedForm(PICKLES, lambda: pickles.PICKLE),
+]
 """All foreign forms; one that is opened as files of transformers is chosen only where no other one is."""
 
 
@@ -29,6 +39,7 @@ class ForeignModel:
     """A repository that is read in a foreign form; each function raises as those of the form do."""
 
     repo: RepoRef
+    ends: tuple[str, ...]
     form: ForeignForm
     files: tuple[str, ...]
     """All parts of a GGUF model; of several ONNX files of one model all, the most precise first; an encoder and its
@@ -69,7 +80,7 @@ class ForeignModel:
         if self.by_transformers:
             return remarks
         files = self.repo.files()
-        others = {*list_files(self.repo, *self.form.ends), *(file for file in files if file.endswith(WEIGHT_FILES))}
+        others = {*list_files(self.repo, *self.ends), *(file for file in files if file.endswith(WEIGHT_FILES))}
         unread = [file for file in others - {*read} if not NO_WEIGHTS.fullmatch(file)]
         if not unread:
             return remarks
@@ -84,19 +95,22 @@ def foreign_model(repo: RepoRef) -> ForeignModel | None:
     the file is that the user names.
     """
     if repo.file is not None and not nameable(repo.file):
-        ends = [*dict.fromkeys(end for form in FORMS if form.open for end in form.ends)]
+        ends = [*dict.fromkeys(end for listed in FORMS if listed.form().open for end in listed.ends)]
         raise OptionError(
             f"{repo}: {printable(repo.file, 200)} is no file that --file can name; it reads {', '.join(ends[:-1])} and "
             f"{ends[-1]}"
         )
     by_library: dict[str, ForeignModel] = {}
-    for form in FORMS:
+    for listed in FORMS:
+        if not listed.is_possible(repo):
+            continue
+        form = listed.form()
         possible = form.name not in by_library and (form.open is not None or not by_library)
         if possible and (files := form.choose(repo)):
-            by_library[form.name] = ForeignModel(repo, form, files)
+            by_library[form.name] = ForeignModel(repo, listed.ends, form, files)
     if len(by_library) > 1:
-        listed = ", ".join(printable(model.files[0], 100) for model in by_library.values())
-        raise NothingToCompare(f"{repo} holds models for several libraries ({listed}); name one {ONE_FILE}")
+        names = ", ".join(printable(model.files[0], 100) for model in by_library.values())
+        raise NothingToCompare(f"{repo} holds models for several libraries ({names}); name one {ONE_FILE}")
     return next(iter(by_library.values()), None)
 
 
@@ -106,10 +120,10 @@ def nameable(file: str) -> bool:
     >>> nameable("onnx/model_q4.onnx"), nameable("model.bin"), nameable("pytorch_model.bin")
     (True, True, False)
     """
-    return any(form.open is not None and form.is_name(file) for form in FORMS)
+    return any(listed.is_name(file) and listed.form().open is not None for listed in FORMS)
 
 
 def read_header(file: str, path: Path, shown: str) -> Iterable[tuple[str, StoredTensor]]:
     """Yield the tensors that one file of transformers describes, by the form of its name; errors call it `shown`."""
-    read = next((form.header for form in FORMS if form.header and form.is_name(file)), header)
-    return read(path, shown)
+    own = (listed.form().header for listed in FORMS if listed.is_name(file))
+    return next(filter(None, own), header)(path, shown)

@@ -121,7 +121,6 @@ def _count(params: Mapping[str, Any], key: str, default: int) -> int:
 
 ORIGINAL: ForeignForm = ForeignForm(
     "original",
-    (PARAMS,),
     _choose,
     _config,
     rename=_rename,

@@ -3,14 +3,14 @@
 import pytest
 
 from hf_lineage.checkpoint.foreign.ctranslate2 import header as ctranslate2_header
-from hf_lineage.checkpoint.foreign.form import ForeignForm, parse_once
+from hf_lineage.checkpoint.foreign.form import ListedForm, parse_once
 from hf_lineage.checkpoint.foreign.onnx import header as onnx_header
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub.reference import RepoRef
 
 
 def test_a_file_is_of_a_form_by_its_end_or_by_its_whole_name():
-    by_end, by_name = ForeignForm("a", (".a", ".b")), ForeignForm("c", ("model.c",))
+    by_end, by_name = (ListedForm(ends, lambda: None) for ends in [(".a", ".b"), ("model.c",)])
     names = ("x.a", "in/x.b", "model.c", "in\\model.c", "other-model.c", "a")
     assert [by_end.is_name(name) for name in names] == [True, True, False, False, False, False]
     assert [by_name.is_name(name) for name in names] == [False, False, True, True, False, False]

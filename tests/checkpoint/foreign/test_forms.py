@@ -9,7 +9,7 @@ import pytest
 from hf_lineage.checking.source.opening import bound, described
 from hf_lineage.checkpoint.files import files_beside, weight_files
 from hf_lineage.checkpoint.foreign import forms
-from hf_lineage.checkpoint.foreign.form import ForeignForm, parse_once
+from hf_lineage.checkpoint.foreign.form import ForeignForm, ListedForm, parse_once
 from hf_lineage.checkpoint.foreign.forms import foreign_model, nameable
 from hf_lineage.checkpoint.foreign.onnx.form import GRAPH
 from hf_lineage.checkpoint.foreign.pieces import Piece, by_pieces
@@ -192,7 +192,6 @@ def rename_toy(repo, files, factorization, config, checkpoint):
 
 TOY = ForeignForm(
     "toy",
-    (".toy",),
     lambda repo: (TOY_FILE,) if TOY_FILE in repo.files() else (),
     lambda repo, files: toy_header(repo)[0]["config"],
     open_toy,
@@ -222,7 +221,7 @@ def test_a_new_form_is_one_value_and_one_line_of_the_table(tmp_path, monkeypatch
     plain = open_checkpoint(original)
     repo = write_toy(plain, tmp_path)
     assert not nameable(TOY_FILE)
-    monkeypatch.setattr(forms, "FORMS", [*forms.FORMS, TOY])
+    monkeypatch.setattr(forms, "FORMS", [*forms.FORMS, ListedForm((".toy",), lambda: TOY)])
     assert nameable(TOY_FILE)
     assert (foreign_model(repo).form, foreign_model(original)) == (TOY, None)
     model = bound(described(repo))

@@ -108,5 +108,5 @@ def _divided(scale: Callable[[Sequence[Array]], Any]) -> Callable[[Sequence[Arra
 
 
 CTRANSLATE2: ForeignForm = ForeignForm(
-    "ctranslate2", (FILE,), _choose, _config, _open, rename=_rename, how="which CTranslate2 loads"
+    "ctranslate2", _choose, _config, _open, rename=_rename, how="which CTranslate2 loads"
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_lineage.architecture.registry import Factorization
 from hf_lineage.checkpoint.foreign.form import Files, ForeignForm
-from hf_lineage.checkpoint.foreign.gguf.files import SUFFIX, choose_files, read_head, read_tokens
+from hf_lineage.checkpoint.foreign.gguf.files import choose_files, read_head, read_tokens
 from hf_lineage.checkpoint.foreign.gguf.names import ARCHITECTURE, config_of, list_learned, name_tensors
 from hf_lineage.checkpoint.foreign.gguf.tensors import apply_factors, open_gguf
 from hf_lineage.checkpoint.foreign.pieces import MOST_HEADS, Heads, by_pieces
@@ -74,7 +74,6 @@ def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
 
 GGUF: ForeignForm = ForeignForm(
     "gguf",
-    (SUFFIX,),
     choose_files,
     _config,
     open_gguf,

@@ -87,7 +87,6 @@ def _rename(
 
 ONNX_PAIR: ForeignForm = ForeignForm(
     "onnx",
-    (SUFFIX,),
     _choose_pair,
     open=open_pair,
     rename=_rename,
@@ -99,7 +98,6 @@ ONNX_PAIR: ForeignForm = ForeignForm(
 """Its configuration is that of `config.json`: a graph does not say that it has a counterpart."""
 ONNX: ForeignForm = ForeignForm(
     "onnx",
-    (SUFFIX,),
     _choose,
     _config,
     open_onnx,

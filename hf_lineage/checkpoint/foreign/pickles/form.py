@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from hf_lineage.checkpoint.foreign.form import ForeignForm
 from hf_lineage.checkpoint.foreign.pickles.torch_file import torch_header
-from hf_lineage.checkpoint.foreign.unusual_layouts import PICKLES
 
 PICKLE: ForeignForm = ForeignForm(
     "torch.save",
-    PICKLES,
     header=torch_header,
     remark="{} is a pickle, of which the tensors were read and nothing was run (--allow-pickle)",
 )
