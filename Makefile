@@ -51,7 +51,7 @@ test-all: ## run all tests
 PURE := architecture claims evidence files
 LONG := architecture/registry/test_lookups.py::test_every_listed_class architecture/loading/test_kinds.py \
   architecture/loading/test_settings.py::test_the_table_of_types evidence/test_error_rate.py \
-  evidence/nulls/test_interim_analyses.py::test_a_model_of_few_layers evidence/nulls/test_methods.py \
+  evidence/nulls/test_interim_analyses.py::test_a_model_of_few_layers evidence/nulls/test_null.py \
   evidence/nulls/test_max_statistic.py::test_independent_models evidence/nulls/test_max_statistic.py::test_two_paths \
   evidence/nulls/test_max_statistic.py::test_what_the_other_paths_show evidence/nulls/test_permutation.py \
   evidence/nulls/test_sequential_test.py::test_at_the_default evidence/nulls/test_sequential_test.py::test_every_p_value \

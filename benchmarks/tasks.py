@@ -211,7 +211,7 @@ def against_many(base: Path, others: Sequence[Path], rounds: int) -> Seconds:
     """Return how long it takes to load stored signatures one after the other and to judge each against one base."""
     from hf_lineage import load_signature
     from hf_lineage.evidence.criteria import Criteria
-    from hf_lineage.evidence.evaluation import evaluate
+    from hf_lineage.evidence.judging.evaluation import evaluate
 
     loaded = load_signature(base)
 

@@ -7,7 +7,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluation import judge
+from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
 from hf_lineage.evidence.nulls.permutation import PermutationNull
 from hf_lineage.evidence.paths.comparison import Comparison, assign

@@ -81,7 +81,7 @@ def by_writes(patch: pytest.MonkeyPatch) -> None:
         writes = np.where(candidate.usable, candidate.writes, 0.0)
         return found and replace(found, weights=writes / max(writes.sum(), 1e-300))
 
-    patch.setattr("hf_lineage.evidence.paths.measurement.inherited_units", weighed)
+    patch.setattr("hf_lineage.evidence.judging.measurement.inherited_units", weighed)
 
 
 def unweighed(patch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,5 @@
 from .criteria import MINIMUM_EFFECT as MINIMUM_EFFECT
 from .criteria import Criteria as Criteria
-from .evaluation import evaluate as evaluate
-from .evaluation import judge_merge as judge_merge
-from .evaluation import named as named
-from .evaluation import reserved as reserved
-from .evaluation import spans as spans
 from .procedure import ACCEPTABLE as ACCEPTABLE
 from .procedure import ADMITTED as ADMITTED
 from .procedure import BUDGETS as BUDGETS

@@ -26,9 +26,9 @@ from benchmarks.paper.parts.cache import Cache
 from benchmarks.paper.parts.public import HUB
 from benchmarks.paper.parts.results import Results
 from hf_lineage import RECIPES, Options, compare
+from hf_lineage.evidence.judging import unit_verdict as framed_verdict
 from hf_lineage.evidence.nulls.interim_analyses import reading_order
 from hf_lineage.evidence.paths.comparison import compare_paths
-from hf_lineage.evidence.units import verdict as framed_verdict
 from tests.benchmarks.test_paper_results import FILES
 from tests.example_evidence import trace
 

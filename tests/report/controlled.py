@@ -6,7 +6,7 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluation import judge
+from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.verdict import Kind, Verdict
 from tests.pages import measured
 

@@ -18,7 +18,7 @@ from benchmarks.paper.parts.plots import lines, panels
 from benchmarks.paper.parts.results import Row
 from benchmarks.paper.parts.traces import ALPHA, Pair, Rate, found_alone, least, rate, tested
 from hf_lineage.evidence.adapters.gradient_alignment import WHOLE
-from hf_lineage.evidence.adapters.verdict import VERIFIED
+from hf_lineage.evidence.judging.adapter_verdict import VERIFIED
 
 CONFIGURATIONS = (
     Configuration("query and value, rank 8", 8, everything=False),

@@ -16,7 +16,7 @@ from hf_lineage.checkpoint.lora import MAIN, Lora, Vectors, open_lora, open_vect
 from hf_lineage.claims import Claim, stated
 from hf_lineage.errors import NothingToCompare, printable
 from hf_lineage.evidence import Criteria, Kind, Verdict
-from hf_lineage.evidence.adapters import clear, judge_trace, measure_trace
+from hf_lineage.evidence.judging import clear, judge_trace, measure_trace
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature

@@ -12,7 +12,8 @@ from hf_lineage.architecture.registry import ALL
 from hf_lineage.checking.judge import sampling
 from hf_lineage.checking.judge.stage import ModelPair, Stage
 from hf_lineage.checking.source import OpenedModel
-from hf_lineage.evidence import Criteria, Evidence, Kind, Verdict, evaluate
+from hf_lineage.evidence import Criteria, Evidence, Kind, Verdict
+from hf_lineage.evidence.judging import evaluate
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.paths import same_recipe
 from hf_lineage.signature import Signature

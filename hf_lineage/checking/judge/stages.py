@@ -18,7 +18,8 @@ from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import attempt
 from hf_lineage.checking.source import OpenedModel
 from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError
-from hf_lineage.evidence import Criteria, Kind, Verdict, reserved
+from hf_lineage.evidence import Criteria, Kind, Verdict
+from hf_lineage.evidence.judging import reserved
 
 STAGES: tuple[Stage, ...] = (SAMPLE, PATHS, UNITS)
 """All tests of two models, in order."""

@@ -15,9 +15,10 @@ from hf_lineage.checking.judge.units import shown
 from hf_lineage.checking.source import Opened, OpenedModel
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import Criteria, Kind, Verdict
+from hf_lineage.evidence.judging import judge_framed
 from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.evidence.nulls import interim_analyses as interim
-from hf_lineage.evidence.units import RESIDUAL, TOKEN, Test, judge_framed
+from hf_lineage.evidence.units import RESIDUAL, TOKEN, Test
 from hf_lineage.signature import RECIPES
 from hf_lineage.signature.units import PATH
 

@@ -25,8 +25,9 @@ from hf_lineage.checking.source import (
 )
 from hf_lineage.claims import Claim, Licence
 from hf_lineage.errors import NetworkError, NothingToCompare, RepositoryError, printable
-from hf_lineage.evidence import SEVERITY, ExitCode, Kind, Verdict, judge_merge
+from hf_lineage.evidence import SEVERITY, ExitCode, Kind, Verdict
 from hf_lineage.evidence.derivation import Derivation, Parent
+from hf_lineage.evidence.judging import judge_merge
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.policy import Waiver
 from hf_lineage.signature import Signature

@@ -3,7 +3,4 @@ from .blocks import block as block
 from .blocks import compressed as compressed
 from .blocks import product_rows as product_rows
 from .gradient_alignment import Trace as Trace
-from .verdict import clear as clear
-from .verdict import judge_trace as judge_trace
-from .verdict import least_effect as least_effect
-from .verdict import measure_trace as measure_trace
+from .gradient_alignment import trace as trace

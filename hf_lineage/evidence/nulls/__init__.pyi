@@ -9,8 +9,8 @@ from .interim_analyses import graft as graft
 from .max_statistic import Draws as Draws
 from .max_statistic import Scale as Scale
 from .max_statistic import not_below as not_below
-from .methods import NULLS as NULLS
-from .methods import Null as Null
-from .methods import deciding as deciding
+from .null import Null as Null
+from .null import deciding as deciding
 from .permutation import PermutationNull as PermutationNull
+from .permutation import sequential_nulls as sequential_nulls
 from .sequential_test import Stop as Stop

@@ -7,7 +7,5 @@ from .comparison import assign as assign
 from .comparison import compare_paths as compare_paths
 from .comparison import gate as gate
 from .comparison import scores as scores
-from .experts import by_expert as by_expert
-from .measurement import measure as measure
 from .pair import Pair as Pair
 from .pair import same_recipe as same_recipe

@@ -1,3 +1,4 @@
+from .comparison import HALF as HALF
 from .comparison import PROCRUSTES as PROCRUSTES
 from .comparison import RESIDUAL as RESIDUAL
 from .comparison import TOKEN as TOKEN
@@ -8,13 +9,4 @@ from .comparison import compare_units as compare_units
 from .inherited import Inherited as Inherited
 from .inherited import inherited_units as inherited_units
 from .inherited import together as together
-from .order import MOST_UNITS as MOST_UNITS
 from .order import PLACES as PLACES
-from .order import Matched as Matched
-from .order import drawn_units as drawn_units
-from .order import matched as matched
-from .verdict import CALIBRATION as CALIBRATION
-from .verdict import LARGEST as LARGEST
-from .verdict import PAIRS as PAIRS
-from .verdict import judge_framed as judge_framed
-from .verdict import through as through

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hf_lineage.evidence.nulls import interim_analyses as interim
-from hf_lineage.evidence.paths import assign, by_expert, in_order
+from hf_lineage.evidence.paths import assign, in_order
+from hf_lineage.evidence.units.experts import by_expert
 from hf_lineage.evidence.units.inherited import ALIKE, ERROR, NOTHING, Drawn, Inherited, draw, to_draw
 from hf_lineage.evidence.units.order import UnitOrder, copies, order_test, sorted_by_size
 from hf_lineage.signature import Vector, beside_base, random_stream, writing

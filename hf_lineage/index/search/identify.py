@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hf_lineage.evidence import Criteria, Verdict, evaluate, reserved
+from hf_lineage.evidence import Criteria, Verdict
 from hf_lineage.evidence.derivation import SIBLINGS, aligned, combined, merges, products, scaled
+from hf_lineage.evidence.judging import evaluate, reserved
 from hf_lineage.index.key import BITS, for_testing, key_of, similarities
 from hf_lineage.index.storage import Catalogue, Entry, entry_of
 from hf_lineage.signature import Array, Signature, Vector

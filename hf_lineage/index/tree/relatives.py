@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hf_lineage.claims import Claim
-from hf_lineage.evidence import MINIMUM_EFFECT, Criteria, Kind, Verdict, evaluate, reserved
+from hf_lineage.evidence import MINIMUM_EFFECT, Criteria, Kind, Verdict
+from hf_lineage.evidence.judging import evaluate, reserved
 from hf_lineage.evidence.paths import scores
 from hf_lineage.signature import Signature
 

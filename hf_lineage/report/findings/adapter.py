@@ -9,8 +9,8 @@ import numpy as np
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.evidence import named
-from hf_lineage.evidence.adapters import Trace, least_effect
+from hf_lineage.evidence.adapters import Trace
+from hf_lineage.evidence.judging import least_effect, named
 from hf_lineage.report.findings.finding import Finding, Table
 from hf_lineage.report.words import wording
 

@@ -10,8 +10,8 @@ import msgspec
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import spans
 from hf_lineage.evidence.derivation import MOST_LEFT, WIDEST, Parent, Share
+from hf_lineage.evidence.judging import spans
 from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
 
 NO_PROBABILITY = (

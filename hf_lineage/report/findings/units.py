@@ -8,8 +8,8 @@ from typing import Any
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.evidence import named
-from hf_lineage.evidence.units import CALIBRATION, LARGEST, PAIRS, PLACES, PROCRUSTES, RESIDUAL, TOKEN, Framed, through
+from hf_lineage.evidence.judging import CALIBRATION, LARGEST, PAIRS, named, through
+from hf_lineage.evidence.units import PLACES, PROCRUSTES, RESIDUAL, TOKEN, Framed
 from hf_lineage.report.findings.finding import Finding
 from hf_lineage.report.words import wording
 

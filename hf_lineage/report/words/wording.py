@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import SEVERITY, Evidence, Kind, named, spans
+from hf_lineage.evidence import SEVERITY, Evidence, Kind
+from hf_lineage.evidence.judging import named, spans
 from hf_lineage.evidence.nulls import graft
 from hf_lineage.evidence.units import Framed
 from hf_lineage.report.words import numbers

@@ -8,7 +8,7 @@ import torch
 
 from hf_lineage import Options, check
 from hf_lineage.checking.judge.ancestors import MOST, Step, through
-from hf_lineage.evidence.evaluation import judge_merge
+from hf_lineage.evidence.judging.evaluation import judge_merge
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report import FORMATS, renderer
 from tests.invoking import lineage

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from hf_lineage import Options, check, compare, extract
 from hf_lineage.errors import OptionError
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluation import judge
+from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.nulls.interim_analyses import GRAFT, enough, fewest, reading_order
 from hf_lineage.report.formats import json
 from hf_lineage.signature.recipe import RECIPES

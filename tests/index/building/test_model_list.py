@@ -5,7 +5,7 @@ from pathlib import Path
 from hf_lineage import Options
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.derivation.derivation import Means
-from hf_lineage.evidence.evaluation import evaluate
+from hf_lineage.evidence.judging.evaluation import evaluate
 from hf_lineage.index.building.model_list import gather, indexed, together
 from hf_lineage.index.tree.tree import Mark, grow
 from tests.models import EXAMPLES, card, fine_tuned, tiny_llama

@@ -94,7 +94,7 @@ def independent(rng, size=48, layers=3):
 @pytest.mark.long
 def test_the_test_stays_exact_for_the_most_alike_of_many(signatures):
     """Of 300 sets of 40 independent models the nearest by its key is tested, on the other half of the coordinates."""
-    from hf_lineage.evidence.evaluation import evaluate
+    from hf_lineage.evidence.judging.evaluation import evaluate
     from hf_lineage.index.key import for_testing, key_of, similarities
 
     whole, rng = signatures["acme/llama-base"], np.random.default_rng(0)

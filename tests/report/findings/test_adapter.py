@@ -11,8 +11,8 @@ from hf_lineage import Options
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.adapters.verdict import judge_trace
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.judging.adapter_verdict import judge_trace
 from hf_lineage.report import FORMATS
 from hf_lineage.report.findings import adapter
 from hf_lineage.report.formats.json import SCHEMA

@@ -8,16 +8,16 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluation import judge
+from hf_lineage.evidence.judging.evaluation import judge
+from hf_lineage.evidence.judging.unit_verdict import judge_framed
 from hf_lineage.evidence.units.comparison import RESIDUAL, Frame
-from hf_lineage.evidence.units.verdict import judge_framed
 from hf_lineage.report import renderer
 from hf_lineage.report.findings import units
 from hf_lineage.report.findings.sentences import state_outcome
 from hf_lineage.report.formats import cyclonedx, json
 from hf_lineage.report.words import wording
 from hf_lineage.report.words.encoding import encode
-from tests.evidence.units.test_verdict import IN_ORDER, INDEPENDENT, SHUFFLED
+from tests.evidence.judging.test_unit_verdict import IN_ORDER, INDEPENDENT, SHUFFLED
 from tests.example_evidence import evidence
 
 UNRELATED = judge({"mlp": evidence(score=0.01, p=0.5, shares=(0.0,) * 4)}, Criteria())

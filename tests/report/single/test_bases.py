@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from hf_lineage.checking.results.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
-from hf_lineage.evidence.adapters.verdict import judge_trace
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.judging.adapter_verdict import judge_trace
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.index.search.catalogue_test import FOLDER, AdapterBases, Group, Judged
 from hf_lineage.index.storage.shards import Entry

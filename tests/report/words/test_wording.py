@@ -9,7 +9,7 @@ from hf_lineage.checking.api import Report
 from hf_lineage.checking.results.rows import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluation import judge
+from hf_lineage.evidence.judging.evaluation import judge
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.findings.sentences import reasons, state_outcome
 from hf_lineage.report.words import wording

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hf_lineage.evidence.units import MOST_UNITS, Matched, drawn_units, matched
+from hf_lineage.evidence.units.order import MOST_UNITS, Matched, drawn_units, matched
 from hf_lineage.signature.units import UnitRows, cosines
 
 HEAVIEST = 8

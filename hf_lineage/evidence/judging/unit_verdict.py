@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluation import CHANCE, IDLE, named
-from hf_lineage.evidence.units.comparison import HALF, PROCRUSTES, RESIDUAL, TOKEN, Framed
+from hf_lineage.evidence.judging.evaluation import CHANCE, IDLE, named
+from hf_lineage.evidence.units import HALF, PROCRUSTES, RESIDUAL, TOKEN, Framed
 from hf_lineage.evidence.verdict import Kind, Verdict
 
 CALIBRATION = "benchmarks/results/ours-frames.json"

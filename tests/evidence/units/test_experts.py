@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import kstest
 
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.judging.unit_verdict import judge_framed
 from hf_lineage.evidence.units.comparison import TOKEN, Frame, Test, compare_units
-from hf_lineage.evidence.units.verdict import judge_framed
 from tests.long import first_of
 from tests.unit_rows import moved, rows, unit
 

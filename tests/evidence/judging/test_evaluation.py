@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.evaluation import (
+from hf_lineage.evidence.judging.evaluation import (
     ALIKE_IN_ALL,
     SHARED_BASIS,
     judge,

@@ -6,8 +6,16 @@ import pytest
 from hf_lineage.evidence.adapters import gradient_alignment as adapter_trace
 from hf_lineage.evidence.adapters.blocks import block
 from hf_lineage.evidence.adapters.gradient_alignment import Trace
-from hf_lineage.evidence.adapters.verdict import FIRST, MOST, VERIFIED, clear, judge_trace, least_effect, measure_trace
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.judging.adapter_verdict import (
+    FIRST,
+    MOST,
+    VERIFIED,
+    clear,
+    judge_trace,
+    least_effect,
+    measure_trace,
+)
 from hf_lineage.evidence.verdict import ExitCode, Kind
 
 CLEAR = 9.0

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hf_lineage.evidence.adapters.blocks import Block
-from hf_lineage.evidence.adapters.gradient_alignment import Trace, trace
+from hf_lineage.evidence.adapters import Block, Trace, trace
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.nulls import DOUBTFUL
 from hf_lineage.evidence.verdict import Kind, Verdict
@@ -73,10 +72,11 @@ def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Ve
             f"with a predicted probability of {power:.2f}",
             trace=trace,
         )
+    above = f"of {power:.2f}" if power < 0.995 else "above 0.99"
     return Verdict(
         Kind.UNRELATED,
         "the adapter carries no trace of this base; one trained on it would show it with a predicted probability "
-        f"{_above(power)}",
+        f"{above}",
         trace=trace,
     )
 
@@ -108,7 +108,3 @@ def clear(outcome: Verdict) -> bool:
     if outcome.verified or trace is None:
         return True
     return outcome.kind is Kind.UNRELATED and trace.p_value > DOUBTFUL * trace.analyses
-
-
-def _above(power: float) -> str:
-    return f"of {power:.2f}" if power < 0.995 else "above 0.99"

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.paths import measure
+from hf_lineage.evidence.judging.measurement import measure
 from hf_lineage.evidence.units import Inherited, together
 from hf_lineage.evidence.verdict import Evidence, Kind, Verdict
 from hf_lineage.signature import Signature
 
 CHANCE = 0.1
 """A shared basis or a narrow model alone gives a share up to this, and in no layer more than half."""
-
 
 SHARED_BASIS = (
     "the coordinates of both have one meaning, as a copied embedding, one initialisation, much training since, a blend "

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from hf_lineage import Options, compare
-from hf_lineage.evidence.nulls.methods import NULLS, deciding
+from hf_lineage.evidence.judging.measurement import NULLS
+from hf_lineage.evidence.nulls.null import deciding
 from hf_lineage.report import FORMATS
 from tests.models import tiny_llama
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage.evidence.criteria import Criteria
+from hf_lineage.evidence.judging.unit_verdict import CALIBRATED, LARGEST, PAIRS, judge_framed, through
 from hf_lineage.evidence.units.comparison import RESIDUAL, Frame
-from hf_lineage.evidence.units.verdict import CALIBRATED, LARGEST, PAIRS, judge_framed, through
 from tests.example_evidence import inheriting
 from tests.unit_rows import changed, compared, model, moved, shuffled
 

@@ -1,17 +1,54 @@
-"""Measure: two signatures -> the evidence along every path."""
+"""Measure: two signatures -> the evidence along every path.
+
+To add a null, add an entry to the table NULLS; no other module changes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.derivation import Readers
-from hf_lineage.evidence.nulls import NULLS, Null, deciding
-from hf_lineage.evidence.paths.comparison import Comparison, compare_paths
-from hf_lineage.evidence.paths.pair import Pair
+from hf_lineage.evidence.nulls import Null, deciding, sequential_nulls
+from hf_lineage.evidence.paths import Comparison, Pair, compare_paths
 from hf_lineage.evidence.units import inherited_units
 from hf_lineage.evidence.verdict import Evidence
 from hf_lineage.signature import Signature
+
+
+def _permutation(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
+    """One null for all paths with as many test coordinates, which the same permutations serve.
+
+    Paths with unlike numbers of them, as stacks of unlike widths may have, are corrected for by Bonferroni: a group of
+    paths gets its part of alpha, and so many more permutations that it can reach it.
+    """
+    del scores  # this null has scores of its own, on the test coordinates
+    groups: dict[tuple[int, bool], list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault((pair.signatures[0].corner.shape[1], pair.exchangeable), []).append(pair)
+    nulls: dict[str, Null] = {}
+    for (_, exchangeable), group in groups.items():
+        first = -(-len(pairs) // len(group)) * (criteria.permutations_at_first + 1) - 1
+        drawn = sequential_nulls({pair.path: pair.signatures for pair in group}, first, criteria.seed)
+        for path, null in drawn.items():
+            nulls[path] = replace(null, not_exchangeable=not exchangeable, part=len(group) / len(pairs))
+    return nulls
+
+
+def _empirical(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
+    """One null for each path of which scores of independent models are known; each has its part of alpha."""
+    return {
+        pair.path: replace(criteria.independent[pair.path], observed=scores[pair.path], alpha=criteria.alpha)
+        for pair in pairs
+        if pair.path in criteria.independent
+    }
+
+
+Make = Callable[[Sequence[Pair], Mapping[str, float], Criteria], Mapping[str, Null]]
+"""Makes nulls from both models along all paths, their scores by path and the criteria; none for a path without one."""
+
+NULLS: dict[str, Make] = {"permutation": _permutation, "empirical": _empirical}
 
 
 def measure(base: Signature, candidate: Signature, criteria: Criteria) -> dict[str, Evidence]:

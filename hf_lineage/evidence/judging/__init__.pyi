@@ -1,0 +1,14 @@
+from .adapter_verdict import clear as clear
+from .adapter_verdict import judge_trace as judge_trace
+from .adapter_verdict import least_effect as least_effect
+from .adapter_verdict import measure_trace as measure_trace
+from .evaluation import evaluate as evaluate
+from .evaluation import judge_merge as judge_merge
+from .evaluation import named as named
+from .evaluation import reserved as reserved
+from .evaluation import spans as spans
+from .unit_verdict import CALIBRATION as CALIBRATION
+from .unit_verdict import LARGEST as LARGEST
+from .unit_verdict import PAIRS as PAIRS
+from .unit_verdict import judge_framed as judge_framed
+from .unit_verdict import through as through
