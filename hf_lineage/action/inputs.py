@@ -55,7 +55,8 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
     version = given.get("VERSION") or __version__
     if version.removeprefix("v") != __version__:
         raise OptionError(
-            f"this is hf-lineage {__version__}, not {version}: the action installs itself; name another ref in `uses`"
+            f"this is hf-lineage {__version__}, not {version}: the action always installs its own "
+            "version; name the ref of the other version in `uses`"
         )
     return Inputs(
         model=_model(given),
@@ -87,7 +88,7 @@ def _model(given: Mapping[str, str]) -> str:
     if bool(name) == bool(folder):
         raise OptionError("give one of the inputs model and local-path")
     if revision and not name:
-        raise OptionError("the input revision belongs to model; a folder has none")
+        raise OptionError("the input revision is for the input model; a folder has no revisions")
     model = f"{name}@{revision}" if revision else name
     if name and hub_name(model) is None:
         shown = printable(model, 200)

@@ -24,8 +24,8 @@ FILES = (record.FILE, CARD)
 TITLE = "Add what hf-lineage found to the model card"
 """The title of the commit and of the pull request; an open pull request is recognised by it."""
 DESCRIPTION = (
-    "The section between the markers of hf-lineage says for each declared base whether the weights bear it out, with "
-    f"the commits and the command to check it again; `{record.FILE}` says the same to programs."
+    "The section between the markers of hf-lineage says for each declared base whether the weights confirm it, with "
+    f"the commits and the command that checks it again; `{record.FILE}` holds the same for programs."
 )
 Target = Literal["preview", "write", "pull-request"]
 
@@ -113,7 +113,7 @@ def annotate(
         card.with_base(text, repair.base, repair.relation)
     report = pinned(check_source(model, source, bases, options))
     if not report.rows:
-        raise OptionError(f"{model} declares no base, so there is nothing to write; name one with --base")
+        raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
     offline.refuse_to_forget(old, report)
     if repair:
         report, repair = _supported(report, repair)
@@ -180,7 +180,7 @@ def _refuse(repo: RepoRef, branch: str | None, target: Target) -> None:
     if target == "pull-request" and branch not in (None, "main"):
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out")
     if target == "write" and branch and client.COMMIT.fullmatch(branch):
-        raise OptionError(f"{repo} names a commit, which stays as it is; name a branch instead, or none")
+        raise OptionError(f"{repo} names a commit, which cannot change; name a branch instead, or none")
     if target == "write" and repo.remote is None:
         _refuse_links(repo)
 
@@ -190,7 +190,10 @@ def _refuse_links(repo: RepoRef) -> None:
     if links := [path for path in ("lineage", *FILES) if repo.path(path).is_symlink()]:
         raise CardError(f"{repo}: {links[0]} is a link, perhaps into a shared cache; annotate the original")
     if link := link_on_the_way(repo.folder):
-        raise CardError(f"{repo}: {link} is a link, through which nothing is written; name what it leads to")
+        raise CardError(
+            f"{repo}: {link} is a link, and hf-lineage does not write through links; name the file or "
+            "folder that it leads to"
+        )
 
 
 def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None:
@@ -208,7 +211,8 @@ def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
     (row,) = report.rows
     if not row.verdict.verified:
         raise CardError(
-            f"{row.claim.base} is {row.verdict.words}, and only a verified base is declared; leave --repair-base out"
+            f"{row.claim.base} is {row.verdict.words}, and --repair-base declares verified bases only; leave "
+            "--repair-base out"
         )
     claim = replace(row.claim, relation=repair.relation or row.claim.relation)
     name = hub_name(repair.base) or repair.base

@@ -12,14 +12,15 @@ from hf_lineage.report.words import wording
 COLUMNS = ("Base", "Relation (as declared)", "Verdict", "Score", "Inherited", "p-value", "Commit of the base")
 SHARES = ("Parent of the merge", "Path", "Share", "By its recipe")
 SHARES_MEAN = (
-    "Shares are measured where `hf-lineage check` checks all parents at once, without `--base`; they change no verdict."
+    "`hf-lineage check` measures merge contributions if it checks all parents at once, without `--base`; they do not "
+    "change the verdict."
 )
 NONE = "–"
 INHERITED = (
-    "Inherited is the share of what the model's hidden units write that has a counterpart in the base; verified is "
-    "what is RELATED with more than {:.0%} of it."
+    "*Inherited* is the share of what the model's hidden units write that has a counterpart in the base. A base is "
+    "verified if it is RELATED and more than {:.0%} is inherited."
 )
-NO_MORE = "UNRELATED says that nothing in the weights tells the two from independent models, and no more than that."
+NO_MORE = "UNRELATED says only that the two models could be independent by their weights."
 
 
 def render(record: Record) -> str:

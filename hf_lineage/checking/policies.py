@@ -58,8 +58,8 @@ def read(file: Path, instead: str = "") -> Policy:
 def _own(source: RepoRef | Signature) -> Policy | None:
     if isinstance(source, Signature) or source.remote is not None:
         raise OptionError(
-            f"--policy {OWN} is for a folder of your own: what a model on the Hub accepts, its publisher wrote; name a "
-            "file of yours"
+            f"--policy {OWN} reads the file of a folder of your own; on the Hub the publisher of the model wrote it, "
+            "so name a file of yours"
         )
     content = replace(source, subfolder="").read_bytes(FILE, LARGEST)
     return None if content is None else _parsed(content, FILE)
@@ -87,7 +87,8 @@ def under(report: Report, policy: Policy | None, today: datetime.date) -> Report
     rows = tuple(_governed(model, row, counting, today) for row in report.rows)
     notes = (*report.notes, *_unnamed(policy, counting), *_idle(model, report.rows, counting, today))
     if policy.relations and not rows:
-        notes += (f"{policy.source} asks for a base that is declared by the relation {' or '.join(policy.relations)}",)
+        wanted = " or ".join(policy.relations)
+        notes += (f"{policy.source} asks for the relation {wanted}, but the model declares no base",)
     return replace(report, rows=rows, notes=notes, policy=policy)
 
 
@@ -107,7 +108,7 @@ def _unmet(row: Row, policy: Policy) -> Iterator[str]:
     yield from policy.lacks(row.verdict.kind, relation, declared, row.own_code)
     against = CONTRADICTING.get(relation or "", frozenset())
     if declared and relation in policy.relations and row.derivation and against & {*row.derivation.means}:
-        yield f"the relation {relation} is asked for, and what is seen is {row.derivation.words}"
+        yield f"the policy asks for the relation {relation}, but the weights show {row.derivation.words}"
 
 
 def _unnamed(policy: Policy, counting: Policy) -> Iterator[str]:
@@ -117,7 +118,7 @@ def _unnamed(policy: Policy, counting: Policy) -> Iterator[str]:
     """
     for waiver in policy.accepted:
         if waiver not in counting.accepted:
-            yield f"{policy.source} accepts {waiver}, and not of which model of the Hub; add model: org/name"
+            yield f"{policy.source} accepts {waiver}, but does not say of which model on the Hub; add model: org/name"
 
 
 def _idle(model: str, rows: Sequence[Row], policy: Policy, today: datetime.date) -> Iterator[str]:
@@ -127,14 +128,15 @@ def _idle(model: str, rows: Sequence[Row], policy: Policy, today: datetime.date)
             continue
         matched = any(waiver.covers(row.claim.base, row.verdict.kind, row.part) for row in rows)
         if waiver.expired(today):
-            now = "which is what was found" if matched else "which was not found"
-            yield f"{policy.source} accepts {waiver} until {waiver.expires}, which is past and does not count; {now}"
+            now = "this check found the same again" if matched else "this check did not find it"
+            yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day is past; {now}"
         elif not matched:
-            yield f"{policy.source} accepts {waiver}, which was not found; remove it if it is settled"
+            yield f"{policy.source} accepts {waiver}, which this check did not find; remove the entry if it is settled"
 
 
 def _unasked(source: RepoRef | None) -> tuple[str, ...]:
     """A sentence about a policy that lies in the folder and that nobody asked for."""
     if source is None or source.remote is not None or not is_file(str(replace(source, subfolder="").path(FILE))):
         return ()
-    return (f"{FILE} of the model was not read, because its publisher wrote it; where that is you, add --policy {OWN}",)
+    sentence = f"{FILE} of the model was not read, because the publisher of the model wrote it"
+    return (f"{sentence}; if you are the publisher, add --policy {OWN}",)

@@ -84,12 +84,12 @@ class Policy:
     ) -> Iterator[str]:
         """Yield what is asked for and a claim is not; a base that nothing declares has no relation to be asked of."""
         if self.own_code == REFUSED:
-            yield from (f"code of a repository's own is refused, and {brought}" for brought in own_code)
+            yield from (f"the policy refuses code of a repository's own, but {brought}" for brought in own_code)
         if self.evidence == EXACT and kind is Kind.CALIBRATED:
-            yield "exact evidence is asked for, and the verdict rests on a calibrated threshold"
+            yield "the policy asks for exact evidence, but the verdict rests on a calibrated threshold"
         if declared and self.relations and relation not in self.relations:
-            instead = f"declared is {printable(relation, 40)}" if relation else "none is declared"
-            yield f"the relation {' or '.join(self.relations)} is asked for, and {instead}"
+            instead = printable(relation, 40) if relation else "none"
+            yield f"the policy asks for the relation {' or '.join(self.relations)}, but the claim declares {instead}"
 
 
 NO_POLICY = Policy()

@@ -210,8 +210,8 @@ def _accepted(entry: Entry, claim: Claim, run: Run) -> dict[str, Any]:
 def _expired(run: Run) -> Iterator[str]:
     for waiver in run.policy.accepted:
         if waiver.expired(run.today):
-            until = f"until {waiver.expires}, which is past and does not count"
-            yield f"{run.policy.source} accepts of {waiver.model} {waiver} {until}"
+            until = f"until {waiver.expires}, and that day is past"
+            yield f"{run.policy.source} accepts for {waiver.model} {waiver} {until}"
 
 
 def _code(recorded: int | None, kind: Kind | None) -> ExitCode:

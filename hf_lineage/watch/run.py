@@ -159,7 +159,7 @@ def _answers(release: Release) -> None:
 def _refuse(options: Options, policy: Policy) -> None:
     """Raise LineageError for an option that is wrong for every model."""
     if unnamed := [waiver for waiver in policy.accepted if not waiver.model]:
-        raise OptionError(f"{policy.source} accepts {unnamed[0]}, and does not say of which model; add model: org/name")
+        raise OptionError(f"{policy.source} accepts {unnamed[0]}, but does not say of which model; add model: org/name")
     if options.local_hub is not None and not is_folder(str(options.local_hub)):
         raise RepositoryError(f"{options.local_hub} is no folder, so it is no local hub; check --local-hub")
     for null in options.nulls:

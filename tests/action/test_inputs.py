@@ -14,7 +14,7 @@ from tests.github import action as action_yml
     [
         ({}, "give one of the inputs model and local-path"),
         ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give one of the inputs model and local-path"),
-        ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision belongs to model; a folder has none"),
+        ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision is for the input model; a folder has no revisions"),
         ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
         (
             {"MODEL": "a/b", "FAIL_ON": "related"},

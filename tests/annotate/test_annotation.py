@@ -259,8 +259,8 @@ class TestFolder:
         for model, link in (("./model", "model"), ("./models/child", "models"), (f"{Path.cwd()}/model", "model")):
             outcome = annotate(hub, "--base", "acme/base", "--write", model=model)
             assert outcome.error == (
-                f"{model}: {tmp_path / 'checkout' / link} is a link, through which nothing is written; name what it "
-                "leads to"
+                f"{model}: {tmp_path / 'checkout' / link} is a link, and hf-lineage does not write through links; "
+                "name the file or folder that it leads to"
             )
         assert content(tmp_path / "outside") == before
         assert annotate(hub, "--base", "acme/base", "--write", model="../outside/child").code == 0
@@ -280,7 +280,10 @@ class TestRepair:
     @pytest.mark.parametrize(
         ("base", "message"),
         [
-            ("acme/other", "acme/other is UNRELATED, and only a verified base is declared; leave --repair-base out"),
+            (
+                "acme/other",
+                "acme/other is UNRELATED, and --repair-base declares verified bases only; leave --repair-base out",
+            ),
             ("acme/wide", "acme/wide is UNRELATED, and only a verified base is declared"),
             ("acme/gone", "acme/gone is UNVERIFIABLE, and only a verified base is declared"),
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
@@ -322,7 +325,7 @@ def test_wrong_usage_is_one_line(hub, arguments, message):
 def test_where_nothing_is_declared_there_is_nothing_to_write(hub):
     card(hub / "fern/child")
     error = annotate(hub, "--write").error
-    assert error == "fern/child declares no base, so there is nothing to write; name one with --base"
+    assert error == "fern/child declares no base, so there is nothing to write; name a base with --base"
 
 
 def test_a_stored_signature_has_no_card(hub):

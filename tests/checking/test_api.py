@@ -237,7 +237,7 @@ def test_a_model_with_repeated_layers_is_related(tmp_path):
 
 def test_a_report_says_which_depths_were_compared(tmp_path):
     sentences = " ".join(text.render(compare(str(HUB / BASE), shallower(tmp_path))).split())
-    assert "the base has 6 layers and the model 5; the score is that of the 5 that are paired" in sentences
+    assert "the base has 6 layers and the model 5; the score counts the 5 layers that are paired" in sentences
 
 
 def test_independent_models_of_unlike_depth_are_unrelated(tmp_path):

@@ -45,8 +45,8 @@ def test_what_has_expired_does_not_count_and_is_told():
     judged = under(report(NONE), waiving(expires=PAST), TODAY)
     assert (judged.status, judged.rows[0].waiver) == (ExitCode.UNRELATED, None)
     assert judged.notes == (
-        "p.yaml accepts that org/base is UNRELATED until 2026-01-01, which is past and does not count; which is what "
-        "was found",
+        "p.yaml accepts that org/base is UNRELATED until 2026-01-01, and that day is past; this check found the same "
+        "again",
     )
 
 
@@ -55,7 +55,8 @@ def test_another_finding_of_the_same_base_is_not_accepted(kind):
     judged = under(report(NONE), waiving(kind), TODAY)
     assert judged.status is ExitCode.UNRELATED
     assert judged.notes == (
-        f"p.yaml accepts that org/base is {kind.words}, which was not found; remove it if it is settled",
+        f"p.yaml accepts that org/base is {kind.words}, which this check did not find; remove the entry if it "
+        "is settled",
     )
 
 
@@ -76,7 +77,7 @@ def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
     policy = Policy("p.yaml", relations=("quantized",), fail_on="unrelated")
     judged = under(report(MOST), policy, TODAY)
     assert judged.status is ExitCode.UNDECIDED
-    assert judged.rows[0].unmet == ("the relation quantized is asked for, and declared is finetune",)
+    assert judged.rows[0].unmet == ("the policy asks for the relation quantized, but the claim declares finetune",)
 
     class Trained(Derivation):
         means = (Means.DENSE,)
@@ -85,7 +86,7 @@ def test_a_relation_that_is_asked_for_has_to_be_declared_and_to_be_seen():
     declared = replace(MOST, claim=replace(MOST.claim, relation="quantized"))
     assert under(report(declared), policy, TODAY).status is ExitCode.RELATED
     seen = under(report(replace(declared, derivation=Trained(()))), policy, TODAY)
-    assert seen.rows[0].unmet == ("the relation quantized is asked for, and what is seen is changed in full",)
+    assert seen.rows[0].unmet == ("the policy asks for the relation quantized, but the weights show changed in full",)
 
 
 def test_a_base_that_the_user_names_declares_no_relation():
@@ -96,7 +97,7 @@ def test_a_base_that_the_user_names_declares_no_relation():
 def test_nothing_declared_is_no_relation_either():
     judged = under(report(), Policy("p.yaml", relations=("merge",), fail_on="unrelated"), TODAY)
     assert judged.status is ExitCode.UNDECIDED
-    assert judged.notes == ("p.yaml asks for a base that is declared by the relation merge",)
+    assert judged.notes == ("p.yaml asks for the relation merge, but the model declares no base",)
 
 
 def test_exact_evidence_that_is_asked_for():
@@ -110,7 +111,8 @@ def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for(tmp_path):
     judged = under(replace(report(NONE), source=locate()), None, TODAY)
     assert (judged.status, judged.policy) == (ExitCode.UNRELATED, None)
     assert judged.notes == (
-        "lineage.yaml of the model was not read, because its publisher wrote it; where that is you, add --policy own",
+        "lineage.yaml of the model was not read, because the publisher of the model wrote it; if you are the "
+        "publisher, add --policy own",
     )
 
 
@@ -129,7 +131,7 @@ def test_of_the_hub_only_what_names_its_model_is_accepted(tmp_path):
     judged = under(replace(report(NONE, model="fern/liar@v2"), source=published), waiving(), TODAY)
     assert judged.status is ExitCode.UNRELATED
     assert judged.notes == (
-        "p.yaml accepts that org/base is UNRELATED, and not of which model of the Hub; add model: org/name",
+        "p.yaml accepts that org/base is UNRELATED, but does not say of which model on the Hub; add model: org/name",
     )
     (accepted,) = waiving().accepted
     named = Policy("p.yaml", (replace(accepted, model="fern/liar"),))

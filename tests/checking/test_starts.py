@@ -10,12 +10,12 @@ from tests import models
 from tests.models import EXAMPLES, fine_tuned, spoil, tiny_llama
 
 EVEN = (
-    "about alike in all layers, as one initialisation, much training since, or a blend with another model leaves it; "
-    "the weights do not tell which"
+    "about the same in all layers; the cause may be a common initialisation, much training since or a blend with "
+    "another model"
 )
 BASIS = (
-    "the coordinates of both have one meaning, as a copied embedding, one initialisation, much training since, a blend "
-    "with another model, or training on hidden states of the base leaves it; the weights do not tell which"
+    "the coordinates of both models mean the same; the cause may be a copied embedding, a common initialisation, "
+    "much training since, a blend with another model or training on hidden states of the base"
 )
 
 

@@ -283,4 +283,6 @@ def test_one_layer_of_six_that_is_zero_is_left_out_and_does_not_hide_the_ancestr
     spoil(six / "six/child", fill(0.0, [3]))
     outcome = lineage("check", six / "six/child", "--local-hub", six)
     assert (outcome.code, outcome.rows[0][-1]) == (0, "RELATED")
-    assert "left out along mlp, for writing next to nothing: layer 3 of the model" in outcome.sentences
+    assert (
+        "left out of the score along mlp, because they write almost nothing: layer 3 of the model" in outcome.sentences
+    )

@@ -49,13 +49,13 @@ def test_what_is_asked_for_and_is_not_so():
     policy = Policy(evidence=EXACT, relations=("finetune", "quantized"))
     assert list(policy.lacks(Kind.RELATED, "finetune")) == []
     assert list(policy.lacks(Kind.CALIBRATED, "quantized")) == [
-        "exact evidence is asked for, and the verdict rests on a calibrated threshold"
+        "the policy asks for exact evidence, but the verdict rests on a calibrated threshold"
     ]
     assert list(policy.lacks(Kind.RELATED, "merge")) == [
-        "the relation finetune or quantized is asked for, and declared is merge"
+        "the policy asks for the relation finetune or quantized, but the claim declares merge"
     ]
     assert list(policy.lacks(Kind.RELATED, None)) == [
-        "the relation finetune or quantized is asked for, and none is declared"
+        "the policy asks for the relation finetune or quantized, but the claim declares none"
     ]
     assert list(policy.lacks(Kind.RELATED, None, declared=False)) == []
     assert list(NO_POLICY.lacks(Kind.CALIBRATED, None)) == []

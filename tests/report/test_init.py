@@ -61,8 +61,8 @@ def test_the_text_report_is_what_the_readme_promises():
         " Declared base  Relation  Path  Score  Inherited      p  Verdict\n"
         " ───────────────────────────────────────────────────────────────\n"
         " org/base       finetune  mlp   0.973       100%  0.001  RELATED\n"
-        "org/base: inherited 100%; independent models of this shape score 0.000 to 0.000\n"
-        "  under permutation, this pair 0.973 on the same coordinates\n"
+        "org/base: inherited 100%; on the test coordinates alone this pair scores 0.973, and independent models of "
+        "this shape score 0.000 to 0.000\n (by permutation)\n"
     )
 
 
@@ -171,7 +171,7 @@ def test_corrections_are_named_for_what_they_are():
 def test_layers_that_write_next_to_nothing_are_named():
     reported = report(row(judge({"mlp": evidence(left_out=((), (4, 5, 6, 9)))}, Criteria())))
     text = " ".join(FORMATS["text"](reported, False).split())
-    assert "org/base: left out along mlp, for writing next to nothing: layers 4-6, 9 of the model" in text
+    assert "left out of the score along mlp, because they write almost nothing: layers 4-6, 9 of the model" in text
     (claim,) = json.loads(FORMATS["json"](reported, False))["claims"]
     assert claim["paths"][0]["left_out"] == {"base": [], "model": [4, 5, 6, 9]}
 

@@ -19,7 +19,7 @@ from hf_lineage.hub import RepoRef
 
 MOST = 16
 """Parents of one merge whose shares are measured: more of them cannot be told apart."""
-NOT_COMPARED = "the weights were compared along no path that other parents were compared along"
+NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 
 
 def with_shares(source: RepoRef, rows: Sequence[Row], model: OpenedModel | Verdict) -> tuple[Row, ...]:
@@ -36,7 +36,8 @@ def _parents(rows: Sequence[Row], recipe: MergeRecipe | None, model: OpenedModel
     reasons = {place: reason for place, row in enumerate(rows) if (reason := _obstacle(row))}
     left = [place for place in range(len(rows)) if place not in reasons]
     if len(left) == 1 or len(left) > MOST:
-        few = "no other parent can be compared" if len(left) == 1 else f"the shares of at most {MOST} are measured"
+        many = f"the contributions of at most {MOST} parents are measured"
+        few = "no other parent can be compared" if len(left) == 1 else many
         reasons |= dict.fromkeys(left, few)
         left = []
     declared = [_declared(row, recipe, _tensors(row, model)) for row in rows]
@@ -72,8 +73,8 @@ def _obstacle(row: Row) -> str:
         return "another model was compared in its place"
     if any(evidence.readers is None for evidence in outcome.evidence.values()):
         return (
-            "shares are measured on weights, and a signature or probes=exact took their place; "
-            "--set recompute=yes reads them"
+            "merge contributions are measured on weights, but a signature or probes=exact was used in their place; "
+            "--set recompute=yes reads the weights"
         )
     return ""
 
@@ -91,8 +92,8 @@ def _along(path: str, rows: Sequence[Row], declared: Sequence[Parent], places: S
     if isinstance(shares, str) or shares.remainder <= MOST_LEFT or any(declared[place].is_base for place in places):
         return shares
     return (
-        f"what no combination of the parents explains is {shares.remainder:.2f} times as large as the distance between "
-        "them, and no base is declared from which differences could be taken, in `mergekit_config.yml`"
+        f"the parents do not explain all of the merge: what remains is {shares.remainder:.2f} times the distance "
+        "between them, and `mergekit_config.yml` declares no base from which differences could be taken"
     )
 
 

@@ -15,17 +15,17 @@ CHANCE = 0.1
 """A shared basis or a narrow model alone gives a share up to this, and in no layer more than half."""
 
 SHARED_BASIS = (
-    "the coordinates of both have one meaning, as a copied embedding, one initialisation, much training since, a blend "
-    "with another model, or training on hidden states of the base leaves it; the weights do not tell which"
+    "the coordinates of both models mean the same; the cause may be a copied embedding, a common initialisation, "
+    "much training since, a blend with another model or training on hidden states of the base"
 )
 """What may be so where hardly a unit is inherited: a student of hidden states reached scores of .13, with p at .001."""
 ALIKE_IN_ALL = (
-    "about alike in all layers, as one initialisation, much training since, or a blend with another model leaves it; "
-    "the weights do not tell which"
+    "about the same in all layers; the cause may be a common initialisation, much training since or a blend with "
+    "another model"
 )
 IDLE = (
-    "what the layers of the {} write is less than a thousandth of the stream that they write into, so that they do not "
-    "tell what the model computes"
+    "the layers of the {} write less than a thousandth of the residual stream, so they do not tell what the model "
+    "computes"
 )
 """Why weights decide nothing that change next to nothing."""
 
@@ -54,7 +54,7 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
         weakest = max(related, key=lambda single: list(Kind).index(single.kind))
         others = [path for path, single in singles.items() if not single.is_related]
         if others and weakest.kind is Kind.RELATED:
-            weakest = _related(Kind.IN_PART, f"nothing shows along {', '.join(others)}", criteria)
+            weakest = _related(Kind.IN_PART, f"nothing is related along {', '.join(others)}", criteria)
         return replace(weakest, evidence=evidence, by_path=singles)
     for single in singles.values():
         if single.kind is Kind.INCONCLUSIVE:
@@ -85,7 +85,7 @@ def judge_path(measured: Evidence, criteria: Criteria) -> Verdict:
         return Verdict(
             Kind.INCONCLUSIVE,
             f"significant, but the score is less than {criteria.minimum_effect:g} above chance; "
-            "a shared initialisation, distant ancestry or training on hidden states can do that",
+            "a shared initialisation, distant ancestry or training on hidden states can cause that",
         )
     return kind_of(measured, criteria)
 
@@ -94,7 +94,9 @@ def kind_of(measured: Evidence, criteria: Criteria) -> Verdict:
     """Return the kind of RELATED, by how much of what the candidate's units write is inherited."""
     inherited = measured.inherited
     if inherited is None:
-        return _related(Kind.BASIS_ONLY, "a signature holds no units, so that none is known to be inherited", criteria)
+        return _related(
+            Kind.BASIS_ONLY, "a signature holds no hidden units, so it is not known how many are inherited", criteria
+        )
     if inherited.interval[0] > criteria.min_share:
         return _related(Kind.RELATED, "", criteria)
     candidate = measured.layers[1]
@@ -126,7 +128,7 @@ def judge_merge(verdicts: Sequence[Verdict], min_share: float = 0.5) -> list[Ver
         return list(verdicts)
     if not all(_parents([verdict.evidence[path] for verdict in related], min_share) for path in next(iter(paths))):
         return list(verdicts)
-    reason = f"one of {len(related)} parents of a merge that inherits more than {min_share:.0%} from all of them"
+    reason = f"one of {len(related)} parents of a merge, which inherits more than {min_share:.0%} from all together"
     return [verdict if verdict.verified else _as_parent(verdict, reason) for verdict in related]
 
 

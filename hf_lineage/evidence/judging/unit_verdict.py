@@ -24,9 +24,9 @@ CANCELLED = 0.5
 UNDONE = "the residual stream was rotated, reordered or changed in width"
 """What is undone by looking through tokens, or in coordinates that fit."""
 THROUGH = {
-    TOKEN: "through {0.tokens:,} tokens that both know by their {0.by}",
+    TOKEN: "through {0.tokens:,} tokens that both models know by their {0.by}",
     RESIDUAL: "in the coordinates of the residual stream",
-    PROCRUSTES: "in the coordinates in which they fit those of the base best (orthogonal Procrustes)",
+    PROCRUSTES: "in the coordinates that fit the base best (orthogonal Procrustes)",
 }
 """By frame, through what units are seen."""
 
@@ -40,23 +40,23 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
         return replace(_exact(framed, criteria), framed=framed)
     if framed.frame.name != RESIDUAL and framed.least > max(HALF, criteria.min_share):
         reason = (
-            f"{share:.0%} of what its units write is inherited, though not in the order of the base: {UNDONE}, and "
-            f"units were moved; of {PAIRS:,} pairs of independent models none has more than {LARGEST:.0%}"
+            f"{share:.0%} of what its units write is inherited, but in another order than in the base: {UNDONE}, and "
+            f"units were moved; none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}"
         )
         return Verdict(Kind.CALIBRATED, reason, accepted=admitted, framed=framed)
     if share > CALIBRATED * framed.kept:
-        part = "" if framed.kept == 1 else f", of which {framed.kept:.0%} were looked at"
+        part = "" if framed.kept == 1 else f" ({framed.kept:.0%} of the units were compared)"
         return Verdict(
             Kind.INCONCLUSIVE,
-            f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
-            "independent models have in common, and too little to call it related",
+            f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: too much for "
+            "independent models, and too little for related ones",
             framed=framed,
         )
     if framed.remains < CANCELLED:
         return Verdict(
             Kind.INCONCLUSIVE,
-            "most of what its hidden units write is undone by others of the same layer, so that they do not tell what "
-            "the model computes",
+            "most of what its hidden units write is cancelled by other units of the same layer, so the units do not "
+            "tell what the model computes",
             framed=framed,
         )
     return Verdict(Kind.UNRELATED, framed=framed)
@@ -75,7 +75,7 @@ def _exact(framed: Framed, criteria: Criteria) -> Verdict:
     return Verdict(
         Kind.INCONCLUSIVE,
         f"the order of its hidden units agrees with that of the base, but only {share:.1%} of what they write is "
-        "inherited; a few copied units, or one initialisation, can do that",
+        "inherited; a few copied units or a common initialisation can cause that",
     )
 
 

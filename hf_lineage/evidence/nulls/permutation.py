@@ -87,9 +87,9 @@ class PermutationNull:
         """Return in words the null that the score is compared with."""
         low, high = self.range
         return (
-            f"{self.observed:.4f} on {self.coordinates} coordinates; independent models of this shape score {low:.3f} "
-            f"to {high:.3f} under permutation (98 of 100 do; all {len(self.scores)} lie between "
-            f"{self.scores.min():.4f} and {self.scores.max():.4f})"
+            f"{self.observed:.4f} on {self.coordinates} test coordinates; under permutation, independent models of "
+            f"this shape score {low:.3f} to {high:.3f} in 98 of 100 cases, and {self.scores.min():.4f} to "
+            f"{self.scores.max():.4f} in all {len(self.scores)}"
         )
 
     @property

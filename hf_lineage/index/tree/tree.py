@@ -218,7 +218,7 @@ def _merged(
         fit = combined(sketches[merge.model], sketches[merge.ancestor], [sketches[at] for at in merge.parents])
         for parent, share in zip(merge.parents, fit.weights, strict=True):
             edge = _declared_edge(tests, declared, names[parent], names[merge.model])
-            seen = f"a share of {share:.0%} in a merge" if len(merge.parents) > 1 else ""
+            seen = f"a contribution of {share:.0%} to a merge" if len(merge.parents) > 1 else ""
             yield replace(edge, length=float(apart[parent, merge.model]), seen=seen)
 
 

@@ -78,7 +78,7 @@ def _sentences(trace: Trace, layers: int | None) -> Iterator[str]:
     if layers is not None and trace.analyses > 1:
         yield (
             f"tested in {len(tested)} of {layers} layers ({named(tested)}), drawn in a random order, at one of "
-            f"{trace.analyses} interim analyses, for which p is corrected (Bonferroni); --budget full reads them all"
+            f"{trace.analyses} interim analyses; p is corrected for them (Bonferroni); --budget full reads all layers"
         )
     yield f"what the adapter adds is {float(np.mean(trace.sizes)):.2g} times as large as the weights"
 

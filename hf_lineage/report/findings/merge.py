@@ -15,12 +15,13 @@ from hf_lineage.evidence.judging import spans
 from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
 
 NO_PROBABILITY = (
-    "A score tells how alike two models are: the scores of the parents of a merge are neither shares nor probabilities"
+    "A score tells how alike two models are. The score of a parent is not its merge contribution, and it is not a "
+    "probability"
 )
 CAPTION = (
-    "What every declared parent gave to the merge, by least squares on the matrices that read the stream. The line is "
-    "the 99 % interval. A share is a figure beside the verdict and changes none: models of one family are RELATED "
-    "whether or not one was merged into the other."
+    "The contribution of every declared parent to the merge, by least squares on the matrices that read the stream. "
+    "The line is the 99 % interval. A contribution does not change the verdict: models of one family are RELATED "
+    "even if one was not merged into the other."
 )
 COLUMNS = ("Parent", "Path", "Share", "Recipe")
 UNLIKE = 0.1
@@ -72,7 +73,7 @@ def describe_parent(_report: Report, row: Row) -> Finding | None:
         return None
     base = printable(row.claim.base, 200)
     return Finding(
-        "Share of the merge", base, tuple(_sentences(row.parent)), values=_values(row.parent), decimals=IN_SHARES
+        "Merge contribution", base, tuple(_sentences(row.parent)), values=_values(row.parent), decimals=IN_SHARES
     )
 
 
@@ -88,9 +89,9 @@ def describe_merge(report: Report) -> Finding | None:
         for path, share in parent.shares.items()
     )
     return Finding(
-        "Shares of the merge",
+        "Merge contributions",
         sentences=(NO_PROBABILITY, *_unexplained([parent for _, parent in parents])),
-        tables=(Table("shares of the merge", COLUMNS, lines),),
+        tables=(Table("merge contributions", COLUMNS, lines),),
         picture=Bars(tuple(bars), CAPTION),
     )
 
@@ -101,8 +102,8 @@ def describe_share(is_base: bool, value: float, share: Interval) -> str:
     if is_base:
         return f"as the base {figure(value)} ({between})"
     if share.high - share.low > 2 * WIDEST:
-        return f"a share that cannot be told from those of the others, between {between},"
-    return f"{figure(value)} ({between})" if share.detected else f"no detectable share ({between})"
+        return f"a contribution between {between}, which cannot be told from those of the other parents,"
+    return f"{figure(value)} ({between})" if share.detected else f"no detectable contribution ({between})"
 
 
 def figure(value: float) -> str:
@@ -117,7 +118,7 @@ def figure(value: float) -> str:
 
 def _sentences(parent: Parent) -> Iterator[str]:
     if parent.reason:
-        yield f"its share of the merge cannot be told: {printable(parent.reason, 500)}"
+        yield f"its merge contribution is not known: {printable(parent.reason, 500)}"
     for path, share in parent.shares.items():
         gave = describe_share(parent.is_base, share.value, share)
         yield f"gave {gave} of the merge along {path}{_declared(parent, path)}{_by_layer(share)}"
@@ -127,10 +128,11 @@ def _unexplained(parents: list[Parent]) -> Iterator[str]:
     """What none of the parents explains, where that is much."""
     left = {path: remainder for parent in parents for path, remainder in parent.remainders.items()}
     if far := {path: remainder for path, remainder in left.items() if remainder > MOST_LEFT}:
-        sizes = ", ".join(f"{remainder:.2f} times along {path}" for path, remainder in far.items())
+        sizes = ", ".join(f"{remainder:.2f} times (along {path})" for path, remainder in far.items())
         yield (
-            f"What no combination of the parents explains is, beside the distance between them, {sizes}: a method that "
-            "drops or trims differences, training after the merge, or a parent that is not declared"
+            f"The parents do not explain all of the merge. What remains is {sizes} the distance between the parents. "
+            "The cause may be a method that drops or trims differences, training after the merge, or a parent that "
+            "is not declared"
         )
 
 

@@ -44,5 +44,5 @@ def describe_policy(report: Report) -> Finding | None:
 def besides(row: Row) -> str:
     """Return the same, and what accepted it until a day that is past, as the end of a sentence; empty where nothing."""
     waived = (f"accepted until {row.waiver.expires}: {row.waiver.reason}",) if row.waiver else ()
-    expired = (f"accepted until {row.expired.expires}, which is past",) if row.expired else ()
+    expired = (f"accepted only until {row.expired.expires}, and that day is past",) if row.expired else ()
     return "".join(f"; {part}" for part in (*waived, *expired, *row.unmet))

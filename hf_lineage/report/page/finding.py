@@ -9,8 +9,12 @@ from hf_lineage.report.page.charts import interval_bar
 from hf_lineage.report.page.templates import fill
 
 HINTS = (
-    *("; --budget full reads them all", "; --set recompute=yes reads them again", "; --set recompute=yes reads them"),
-    "; where that is you, add --policy own",
+    *(
+        "; --budget full reads all layers",
+        "; --set recompute=yes reads the weights again",
+        "; --set recompute=yes reads the weights",
+    ),
+    "; if you are the publisher, add --policy own",
 )
 """What reports tell those who run the command, and a page does not."""
 
@@ -18,7 +22,7 @@ HINTS = (
 def without_hint(sentence: str) -> str:
     """Return a sentence without what it tells those who run the command.
 
-    >>> without_hint("the signature comes from the cache; --set recompute=yes reads them again")
+    >>> without_hint("the signature comes from the cache; --set recompute=yes reads the weights again")
     'the signature comes from the cache'
     """
     return next((sentence.removesuffix(hint) for hint in HINTS if sentence.endswith(hint)), sentence)

@@ -37,25 +37,25 @@ KINDS = {
     Kind.RELATED: Shown(
         tone="good",
         headline="Shares weights with",
-        says="The layers of the two models are alike in a way that is handed down with the weights and that separate"
-        " training does not reproduce, and most of what the model's hidden units write is there in the base "
-        "already: one was made from the other, or both from a common ancestor.",
+        says="The layers of the two models are alike in a way that separate training does not produce. Most of what "
+        "the model's hidden units write is also in the base. One model was made from the other, or both were "
+        "made from a common ancestor.",
         says_not=NO_WRONG,
         rule=Rule(
             "related",
             "none",
             "The model shares weights with the base it declares.",
-            "The score of the two models is one that independent models practically never reach, and most of what "
-            "the hidden units of the model write is inherited.",
+            "Independent models practically never reach the score of these two, and most of what the model's hidden "
+            "units write is inherited.",
         ),
     ),
     Kind.ADAPTER: Shown(
         tone="good",
         headline="Carries the trace of",
-        says="What this adapter adds to the weights is made of gradients, and gradients pass through the weights of the"
-        " model that is trained. Those of this base left their trace in it: the adapter was trained on this base, or on"
-        " a near relative of it such as a fine-tune.",
-        says_not=f"It does not say which of several near relatives it was. {NO_WRONG}",
+        says="An adapter is made of gradients, and gradients pass through the weights of the model that is trained. "
+        "The weights of this base left their trace in this adapter: it was trained on this base, or on a near "
+        "relative such as a fine-tune.",
+        says_not=f"It does not say on which of several near relatives it was trained. {NO_WRONG}",
         rule=Rule(
             "related-adapter",
             "none",
@@ -67,72 +67,71 @@ KINDS = {
     Kind.CALIBRATED: Shown(
         tone="part",
         headline="Has the hidden units of",
-        says="Seen through the tokens that both know, the hidden units of this model are those of the base, though its"
-        " residual stream was rotated, reordered or changed in width, and its units were moved as well. Independent"
-        " models of one vocabulary were measured to have next to none in common.",
-        says_not="It is no exact test: the threshold was measured on independent models, and other kinds of models may"
-        f" have more in common than those. {NO_WRONG}",
+        says="Most hidden units of this model are those of the base, compared through the tokens that both models "
+        "know. The residual stream was rotated, reordered or changed in width, and the units were moved. "
+        "Independent models of one vocabulary have almost no units in common.",
+        says_not="This is not an exact test: the threshold was measured on independent models, and models of other "
+        f"kinds may have more in common. {NO_WRONG}",
         rule=Rule(
             "related-calibrated",
             "note",
-            "The model has the hidden units of the base it declares, by a threshold from independent models.",
-            "No exact test shows it, but most of what the hidden units of the model write is found in the base, seen "
-            "through the tokens that both know. The message says how much.",
+            "The model has the hidden units of the base it declares, by a threshold measured on independent models.",
+            "Most of what the model's hidden units write is found in the base, compared through the tokens that both "
+            "models know. No exact test confirms it. The message says how much.",
         ),
     ),
     Kind.WEAK: Shown(
         tone="part",
         headline="Carries a weak trace of",
-        says="What this adapter adds to the weights fits those of this base better than an adapter of an independent "
-        "model is likely to, as if it was trained on this base or on a near relative of it. It does so by less, or in "
-        "fewer of its matrices, than is asked for: among many adapters of other models a few fit as well by chance.",
+        says="This adapter fits the weights of this base better than an adapter of an independent model probably "
+        "would. But the fit is weaker, or in fewer matrices, than a verified claim needs: among many adapters of "
+        "other models a few fit as well by chance.",
         says_not=f"It does not say that the adapter was trained on this base. {NO_WRONG}",
         rule=Rule(
             "related-adapter-weakly",
             "warning",
             "The adapter shows only a weak trace of the base it declares.",
-            "What the adapter adds fits the weights of the base better than chance, but not as clearly as a verified "
-            "claim asks for. The message says by how much.",
+            "What the adapter adds fits the weights of the base better than by chance, but not as clearly as a "
+            "verified claim needs. The message says by how much.",
         ),
     ),
     Kind.IN_PART: Shown(
         tone="part",
         headline="Shares some weights with",
-        says="The two models have weights in common that separate training does not reproduce, but no more than a "
-        "part of this model comes from them: some layers were taken over, or most of them were trained away "
-        "since.",
+        says="The two models have weights in common, which separate training does not produce. But only a part of "
+        "this model is inherited: some layers were copied, or later training changed most of them.",
         says_not=f"It does not say that this model was made from the base as a whole. {NO_WRONG}",
         rule=Rule(
             "related-in-part",
             "warning",
             "Only a part of the model comes from the base it declares.",
-            "The two models are not independent, but no more than a part of what the hidden units of the model "
-            "write is inherited. The message says how much, and in which layers.",
+            "The two models are not independent, but only a part of what the model's hidden units write is "
+            "inherited. The message says how much, and in which layers.",
         ),
     ),
     Kind.BASIS_ONLY: Shown(
         tone="part",
         headline="Shares an embedding or a start, and no layers, with",
-        says="The two models give their coordinates the same meaning, as a copied embedding, one initialisation, much "
-        "training since, a blend with another model, or training on hidden states leaves it; which of these it was, "
-        "the weights do not tell. The hidden units of this model are not those of the base.",
+        says="The residual coordinates of the two models mean the same, but the hidden units of this model are not "
+        "those of the base. The cause may be a copied embedding, a common initialisation, much training since, a "
+        "blend with another model or training on hidden states. The weights do not tell which.",
         says_not=f"It does not say that any layer comes from the base. {NO_WRONG}",
         rule=Rule(
             "related-by-basis",
             "warning",
             "The model shares an embedding or a start with the base it declares, and no layers.",
-            "The two models are not independent, but the hidden units of the one are not those of the other. A "
-            "copied embedding, one initialisation, much training since, a blend with another model, or training on "
-            "hidden states of the base can do that.",
+            "The two models are not independent, but the hidden units of one are not those of the other. A copied "
+            "embedding, a common initialisation, much training since, a blend with another model or training on "
+            "hidden states of the base can cause that.",
         ),
     ),
     Kind.INDIRECT: Shown(
         tone="part",
         headline="Shares weights with what is declared as the base of",
-        says="Nothing of the declared base could be compared, so the base that it declares itself was: with that one "
-        "the model shares weights, in a way that separate training does not reproduce.",
-        says_not="It does not say that the declared base is right: that it comes from the base that was compared is "
-        f"a claim of its card, and nothing has checked it. {NO_WRONG}",
+        says="Nothing of the declared base could be compared, so the base of that base was compared in its place. "
+        "The model shares weights with it, in a way that separate training does not produce.",
+        says_not="It does not say that the declared base is right. Only the card of the declared base says what that "
+        f"base was made from, and nothing has checked this card. {NO_WRONG}",
         rule=Rule(
             "related-indirectly",
             "warning",
@@ -144,15 +143,15 @@ KINDS = {
     Kind.UNRELATED: Shown(
         tone="bad",
         headline="Shows no trace of",
-        says="Layer by layer the two models are no more alike than models that were trained separately. If this base"
-        " was declared, the weights do not bear that out.",
-        says_not="It is no proof of bad faith, nor of independence: a student that only imitates the base's answers "
-        "inherits no weights, and edits made to hide descent can lower the score.",
+        says="Layer by layer the two models are no more alike than models that were trained separately. If this base "
+        "was declared, the weights contradict the claim.",
+        says_not="It does not prove bad faith, and it does not prove independence. A student that only imitates the "
+        "base's answers inherits no weights, and edits that hide descent can lower the score.",
         rule=Rule(
             "unrelated",
             "error",
-            "The weights do not bear out the declared base.",
-            "Nothing in the weights tells the two models from independent ones. Declare the base that the model was"
+            "The weights contradict the declared base.",
+            "By their weights the two models could be independent. Declare the base that the model was"
             " really made from, or none if it was trained from fresh weights.",
         ),
     ),
@@ -171,15 +170,15 @@ KINDS = {
     Kind.INCOMPATIBLE: Shown(
         tone="open",
         headline="Cannot be compared with",
-        says="The two models are built differently, and what they would have in common could not be told; the reason is"
-        " given below.",
+        says="The two models are built differently, and what they have in common could not be measured; the reason "
+        "is given below.",
         says_not="It says nothing about ancestry.",
         rule=Rule(
             "incompatible",
             "warning",
             "The declared base is built differently.",
-            "Models of different width are compared through the tokens that both know, unit by unit. Where that cannot"
-            " be done, they are of this kind; the message says why.",
+            "Models of different width are compared unit by unit, through the tokens that both know. Where that is "
+            "not possible, this is the verdict; the message says why.",
         ),
     ),
     Kind.UNVERIFIABLE: Shown(

@@ -5,26 +5,26 @@ from __future__ import annotations
 from hf_lineage.checking import Report
 
 LIMITS = (
-    "The verdict is on the weights as transformers loads them. What it leaves out is named, and other engines may use "
-    "it; code that a repository brings is never run.",
-    "A low score is no proof of independence against every attacker: who trains a model against the comparison, and "
-    "pays for it in quality, can hide descent, and so can very heavy continued pretraining.",
+    "The verdict is on the weights as transformers loads them. Tensors that it leaves out are named, and other "
+    "engines may use them. Code of a repository is never run.",
+    "A low score does not prove independence. Training against the comparison can hide descent, at a cost in "
+    "quality. Very heavy continued pretraining can hide it too.",
     "A low but significant score can come from a shared initialisation (two runs from one seed), which is a shared "
     "ancestor here.",
     "The permutation p-value holds for training that treats all residual coordinates alike; fixed sinusoidal positions "
     "and nested (Matryoshka) training do not.",
-    "A distilled model trained from fresh weights is not a descendant, however alike it behaves.",
+    "A distilled model trained from fresh weights is not a descendant, even if it behaves alike.",
     "p-values are corrected for the paths and the interim analyses of one claim. Nothing corrects for asking about "
     "several claims or many models: of a hundred independent pairs about one is called RELATED at alpha 0.01.",
-    "The share that is inherited counts hidden units by what the weights make one expect them to write. Units that "
-    "would fire on ordinary inputs, but never fire on anything the model is given, are counted as well.",
+    "The inherited share weighs each hidden unit by what it is expected to write, as the weights tell. It also "
+    "counts units that would fire on ordinary inputs and never fire on the real inputs of the model.",
 )
 """Of models."""
 OF_ADAPTERS = (
-    "An adapter carries the trace of a near relative of its base too, such as a fine-tune. Whoever has the weights of "
+    "An adapter also carries the trace of near relatives of its base, such as a fine-tune. Whoever has the weights of "
     "a base can forge a trace of it without training.",
     "The trace fades where training moves the weights far, and factors that start from the base's own weights (PiSSA, "
-    "OLoRA, CorDA, LoRA-GA) can outweigh it: a missing trace is no proof of another base.",
+    "OLoRA, CorDA, LoRA-GA) can outweigh it: a missing trace does not prove another base.",
 )
 
 

@@ -19,8 +19,8 @@ def independent(evidence: Evidence) -> str:
     """Return the scores of independent models, and the score of this pair on the same test coordinates."""
     low, high = evidence.permutation.range
     return (
-        f"independent models of this shape score {low:.3f} to {high:.3f} under permutation, this pair "
-        f"{evidence.permutation.observed:.3f} on the same coordinates"
+        f"on the test coordinates alone this pair scores {evidence.permutation.observed:.3f}, and independent models "
+        f"of this shape score {low:.3f} to {high:.3f} (by permutation)"
     )
 
 
@@ -53,8 +53,8 @@ def of_each(evidence: Evidence) -> str:
         ""
         if part is None
         else (
-            f", and of each {part.units:,} of {part.of_units:,} hidden units on {part.coordinates:,} of "
-            f"{part.of_coordinates:,} coordinates, drawn likewise"
+            f", and in each of them {part.units:,} of {part.of_units:,} hidden units on {part.coordinates:,} of "
+            f"{part.of_coordinates:,} coordinates at random"
         )
     )
 
@@ -74,13 +74,13 @@ def p_explained(evidence: Evidence) -> str:
     null, tries = evidence.permutation, len(evidence.permutation.scores)
     if evidence.first is not null:
         return ""
-    least = f"the least that {tries} permutations can show" if null.p_value * (tries + 1) < 2 else ""
+    least = f"the smallest value that {tries} permutations can show" if null.p_value * (tries + 1) < 2 else ""
     why = " and ".join(_further_tests(evidence))
     if not why or evidence.p_value == 1:
         return f" It is {least}." if least else ""
     times = f"{evidence.p_value / null.p_value:.3g}"
     grown = "doubled" if times == "2" else f"multiplied by {times}"
-    return f" This test alone gives {null.p_value:.3g}{least and f', {least}'}; it is {grown}, because {why}."
+    return f" This test alone gives {null.p_value:.3g}{least and f', {least}'}; p is {grown}, because {why}."
 
 
 def _further_tests(evidence: Evidence) -> Iterator[str]:

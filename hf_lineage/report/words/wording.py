@@ -17,7 +17,7 @@ from hf_lineage.report.words.limits import LIMITS as LIMITS
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."
 )
-CACHED = "comes from the cache of this machine, made from its weights; --set recompute=yes reads them again"
+CACHED = "was cached on this machine when its weights were read; --set recompute=yes reads the weights again"
 
 MEANING = (
     "RELATED says that two models share weights by ancestry. It never says who came first, who owns what, or that "
@@ -148,7 +148,8 @@ def left_out(row: Row) -> Iterator[str]:
     for path, evidence in row.verdict.evidence.items():
         for who, layers in zip(("base", "model"), evidence.left_out, strict=True):
             if layers:
-                yield f"{about(row)}: left out along {path}, for writing next to nothing: {named(layers)} of the {who}"
+                which = f"{named(layers)} of the {who}"
+                yield f"{about(row)}: left out of the score along {path}, because they write almost nothing: {which}"
 
 
 def origins(row: Row) -> Iterator[str]:
@@ -163,7 +164,7 @@ def origins(row: Row) -> Iterator[str]:
             files = ", ".join(f"{printable(file, 300)} (sha256 {sha256})" for file, sha256 in origin.files.items())
             yield (
                 f"{start} is published in {printable(origin.repository, 200)}: {files}; trusted because "
-                f"{printable(origin.trusted, 300)}. Its weights were not read; --set recompute=yes reads them"
+                f"{printable(origin.trusted, 300)}. Its weights were not read; --set recompute=yes reads the weights"
             )
 
 
@@ -174,15 +175,15 @@ def reading(row: Row) -> Iterator[str]:
         if evidence.analyses == 1 and depths[0] != depths[1]:
             yield (
                 f"{about(row)}: along {path} the base has {depths[0]} layers and the model "
-                f"{depths[1]}; the score is that of the {min(depths)} that are paired"
+                f"{depths[1]}; the score counts the {min(depths)} layers that are paired"
             )
     early = [evidence for evidence in row.verdict.evidence.values() if evidence.analyses > 1]
     read = max((evidence.read for evidence in early), default=0)
     if row.layers is not None and 0 < read < row.layers:
         yield (
             f"{about(row)}: decided after {read} of {row.layers} layers ({layers_read(early)}), "
-            f"drawn in a random order{numbers.of_each(early[0])}, at one of {early[0].analyses} interim analyses, "
-            f"for which p is corrected (Bonferroni); {_missed(row)}--budget full reads them all"
+            f"drawn in a random order{numbers.of_each(early[0])}, at one of {early[0].analyses} interim analyses; p "
+            f"is corrected for them (Bonferroni); {_missed(row)}--budget full reads all layers"
         )
     for name, traffic in row.traffic.items():
         yield (
@@ -194,7 +195,7 @@ def reading(row: Row) -> Iterator[str]:
 def _missed(row: Row) -> str:
     """What an early UNRELATED does not exclude, as the beginning of a phrase."""
     least = graft(row.layers) if row.verdict.kind is Kind.UNRELATED and row.layers else 0
-    return f"copies of fewer than {least} layers may be among those that were not read; " if least else ""
+    return f"the layers that were not read may hold copies of fewer than {least}; " if least else ""
 
 
 def layers_read(paths: Sequence[Evidence]) -> str:

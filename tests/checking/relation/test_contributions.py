@@ -211,8 +211,8 @@ def test_a_signature_in_place_of_weights_holds_no_shares(hub):
     rows = [replace(rows[0], verdict=replace(rows[0].verdict, evidence={"mlp": without})), rows[1]]
     found = with_shares(RepoRef(str(mean), mean), rows, rows[0].verdict)
     assert [row.parent.reason for row in found] == [
-        "shares are measured on weights, and a signature or probes=exact took their place; "
-        "--set recompute=yes reads them",
+        "merge contributions are measured on weights, but a signature or probes=exact was used in their place; "
+        "--set recompute=yes reads the weights",
         "no other parent can be compared",
     ]
 

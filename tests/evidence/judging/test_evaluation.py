@@ -136,7 +136,10 @@ KINDS = [
         id="no more than chance gives",
     ),
     pytest.param(
-        (), Kind.BASIS_ONLY, "a signature holds no units, so that none is known to be inherited", id="no units"
+        (),
+        Kind.BASIS_ONLY,
+        "a signature holds no hidden units, so it is not known how many are inherited",
+        id="no units",
     ),
 ]
 
@@ -192,7 +195,7 @@ def test_the_share_that_verifies_is_the_users():
 def test_several_paths_are_related_when_any_is_but_then_in_part_only():
     outcome = judge({"mlp": evidence(p=0.5), "value_output": evidence()}, USUAL)
     assert outcome.is_related
-    assert (outcome.kind, outcome.reason) == (Kind.IN_PART, "nothing shows along mlp")
+    assert (outcome.kind, outcome.reason) == (Kind.IN_PART, "nothing is related along mlp")
     assert {path: single.words for path, single in outcome.by_path.items()} == {
         "mlp": "UNRELATED",
         "value_output": "RELATED",
@@ -226,7 +229,7 @@ def first(count, start=0):
 def test_parents_of_a_merge_are_verified_together():
     halves = [parent(*first(5)), parent(*first(5, start=5))]
     assert [each.kind for each in halves] == [Kind.IN_PART, Kind.IN_PART]
-    reason = "one of 2 parents of a merge that inherits more than 50% from all of them"
+    reason = "one of 2 parents of a merge, which inherits more than 50% from all together"
     for each in judge_merge(halves):
         assert (each.kind, each.verified, each.exit_code, each.reason) == (Kind.RELATED, True, ExitCode.RELATED, reason)
         assert each.by_path["mlp"].verified

@@ -53,7 +53,7 @@ def test_without_tokens_the_share_alone_is_no_evidence():
     framed = replace(SHUFFLED, frame=Frame(RESIDUAL))
     assert judged(framed) == ("INCONCLUSIVE", False, 3)
     assert through(framed) == "in the coordinates of the residual stream"
-    assert through(SHUFFLED) == "through 256 tokens that both know by their number"
+    assert through(SHUFFLED) == "through 256 tokens that both models know by their number"
 
 
 def test_more_can_be_asked_for_than_half():

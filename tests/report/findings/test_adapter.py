@@ -80,8 +80,8 @@ def test_the_sentences_say_how_it_was_tested():
 def test_a_test_of_a_few_layers_says_which_and_of_how_many():
     (_, few, _) = finding(trace(analyses=2, layers=(3, 7)), 32).sentences
     assert few == (
-        "tested in 2 of 32 layers (layers 3, 7), drawn in a random order, at one of 2 interim analyses, for which p is "
-        "corrected (Bonferroni); --budget full reads them all"
+        "tested in 2 of 32 layers (layers 3, 7), drawn in a random order, at one of 2 interim analyses; p is "
+        "corrected for them (Bonferroni); --budget full reads all layers"
     )
 
 

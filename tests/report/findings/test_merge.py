@@ -37,11 +37,12 @@ def of(share=SHARE, **changes):
         ),
         (
             of(replace(SHARE, value=0.001, low=-0.002, high=0.004, detected=False)),
-            "gave no detectable share (0.00 to 0.00) of the merge along mlp; 0.50 by its recipe (linear)",
+            "gave no detectable contribution (0.00 to 0.00) of the merge along mlp; 0.50 by its recipe (linear)",
         ),
         (
             of(replace(SHARE, low=0.1, high=0.9)),
-            "gave a share that cannot be told from those of the others, between 0.10 to 0.90, of the merge along mlp; "
+            "gave a contribution between 0.10 to 0.90, which cannot be told from those of the other parents, of the "
+            "merge along mlp; "
             "0.50 by its recipe (linear)",
         ),
         (
@@ -53,7 +54,7 @@ def of(share=SHARE, **changes):
             of(replace(SHARE, layers={number: (number / 10, 0) for number in range(10)})),
             "gave 0.60 (0.58 to 0.62) of the merge along mlp; 0.50 by its recipe (linear); by layer 0.00 to 0.90",
         ),
-        (Parent(reason="it is UNRELATED"), "its share of the merge cannot be told: it is UNRELATED"),
+        (Parent(reason="it is UNRELATED"), "its merge contribution is not known: it is UNRELATED"),
     ],
 )
 def test_what_a_parent_gave_is_one_sentence(parent, sentence):

@@ -65,7 +65,7 @@ def test_the_outcome_names_the_share_of_units_and_no_score():
 
 def test_sentences_say_through_what_and_by_which_test():
     seen, order = details(replace(IN_ORDER, tests=2))
-    assert seen == "unit by unit, seen through 256 tokens that both know by their number: 100% inherited"
+    assert seen == "unit by unit, seen through 256 tokens that both models know by their number: 100% inherited"
     assert order.startswith("order of units: units in the same places are alike, z ")
     assert order.endswith("permutations within layers, corrected for 2 tests of the claim (Bonferroni)")
     (short,) = sentences(IN_ORDER)

@@ -41,13 +41,13 @@ def test_every_report_tells_the_verdict_the_reason_and_the_day(form):
 def test_every_report_tells_what_was_accepted_until_a_day_that_is_past(form):
     expired = judged(today=datetime.date(2027, 4, 1))
     text = " ".join(FORMATS[form](expired, False).split())
-    assert all(word in text for word in ("UNRELATED", "until 2027-03-31, which is past")), text
+    assert all(word in text for word in ("UNRELATED", "until 2027-03-31, and that day is past")), text
     assert (expired.status, expired.rows[0].waiver) == (1, None)
 
 
 def test_what_people_see_first_tells_it():
     """The annotation of a runner, the alert of a code scanner and the message of a failed test."""
-    expired, past = judged(today=datetime.date(2027, 4, 1)), "; accepted until 2027-03-31, which is past"
+    expired, past = judged(today=datetime.date(2027, 4, 1)), "; accepted only until 2027-03-31, and that day is past"
     assert past in json.loads(FORMATS["github"](expired, False))["message"]
     first, _ = json.loads(FORMATS["sarif"](expired, False))["runs"][0]["results"]
     assert (past in first["message"]["text"], first["level"], "suppressions" in first) == (True, "error", False)
@@ -58,7 +58,7 @@ def test_what_people_see_first_tells_it():
 def test_in_words():
     text = " ".join(FORMATS["text"](judged(relations=("merge",)), False).split())
     assert f"org/base: UNRELATED is accepted until 2027-03-31: {WHY}" in text
-    assert "org/other: the relation merge is asked for, and declared is finetune" in text
+    assert "org/other: the policy asks for the relation merge, but the claim declares finetune" in text
 
 
 def test_machines_are_told_what_was_found_and_what_was_made_of_it():

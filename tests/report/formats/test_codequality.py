@@ -97,7 +97,7 @@ def test_where_nothing_is_declared_that_is_the_entry(folder):
     asked = under(check(str(card(folder))), Policy("p.yaml", relations=("merge",)), TODAY)
     (failing,) = entries(asked)
     assert (failing["severity"], failing["fingerprint"]) == ("major", entry["fingerprint"])
-    assert "p.yaml asks for a base that is declared by the relation merge." in failing["description"]
+    assert "p.yaml asks for the relation merge, but the model declares no base." in failing["description"]
 
 
 def marks(*rows, **more):
@@ -128,4 +128,4 @@ def test_what_is_accepted_is_information_and_what_is_not_met_a_warning():
     assert "the relation merge is asked for" in unmet["description"]
     expired, _ = entries(under(report(*rows), policy, datetime.date(2027, 4, 1)))
     assert (expired["severity"], expired["fingerprint"]) == ("critical", accepted["fingerprint"])
-    assert "accepted until 2027-03-31, which is past" in expired["description"]
+    assert "accepted only until 2027-03-31, and that day is past" in expired["description"]

@@ -75,7 +75,7 @@ def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again()
 def test_the_verdict_stands_above_all_that_concerns_no_single_claim():
     claimed = report(row(mlp=measured()), conflicts=("README.md declares a/b; adapter_config.json declares c/d",))
     unread = "lineage.yaml of the model was not read, because its publisher wrote it"
-    found = replace(claimed, notes=(f"{unread}; where that is you, add --policy own",))
+    found = replace(claimed, notes=(f"{unread}; if you are the publisher, add --policy own",))
     verdict, _, below = Page(FORMATS["html"](found, False)).text.partition("Evidence along the path")
     assert "RELATED Shares weights with org/base" in verdict
     assert "lineage.yaml" not in verdict
@@ -115,7 +115,7 @@ def test_a_kind_that_verifies_no_claim_is_not_shown_as_good(share, words):
 
 def test_layers_that_were_left_out_are_named():
     shown = page(row(mlp=measured(left_out=((), (6, 7)))))
-    assert "Left out along mlp, for writing next to nothing: layers 6-7 of the model" in shown.text
+    assert "Left out of the score along mlp, because they write almost nothing: layers 6-7 of the model" in shown.text
 
 
 def test_an_early_decision_shows_which_layers_were_read():

@@ -71,7 +71,7 @@ def test_an_interval_without_width_is_one_number():
 @pytest.mark.parametrize(("score", "least"), [(0.97, True), (0.0, False)])
 def test_the_least_p_value_that_permutations_can_show_is_called_so(score, least):
     found = shown(row(mlp=measured(score=score, p=0.001 if least else 0.5)))
-    assert ("It is the least that 999 permutations can show." in found["p-value"][1]) is least
+    assert ("It is the smallest value that 999 permutations can show." in found["p-value"][1]) is least
 
 
 def doubled(evidence, **more):
@@ -84,13 +84,14 @@ def doubled(evidence, **more):
     [
         (
             doubled(measured()),
-            "This test alone gives 0.001, the least that 999 permutations can show; it is doubled, because a second "
+            "This test alone gives 0.001, the smallest value that 999 permutations can show; p is doubled, because a "
+            "second "
             "test, of the hidden units, may follow.",
         ),
         (
             replace(measured(p=0.003), analyses=3),
-            "This test alone gives 0.001, the least that 999 permutations can show; it is multiplied by 3, because "
-            "reading may stop after each of 3 tests.",
+            "This test alone gives 0.001, the smallest value that 999 permutations can show; p is multiplied by 3, "
+            "because reading may stop after each of 3 tests.",
         ),
         (doubled(measured(score=-0.02)), "How often independent models would score as high by chance."),
     ],

@@ -35,8 +35,8 @@ def test_figures_rest_on_a_draw_where_layers_or_units_were_drawn(measured, draw)
 
 def test_what_independent_models_score_is_said_beside_what_the_pair_does():
     assert numbers.independent(evidence(permutation=NULL)) == (
-        "independent models of this shape score 0.010 to 0.989 under permutation, this pair 0.500 on the same "
-        "coordinates"
+        "on the test coordinates alone this pair scores 0.500, and independent models of this shape score "
+        "0.010 to 0.989 (by permutation)"
     )
 
 
@@ -45,8 +45,8 @@ def test_what_a_score_was_held_against_is_told_in_sentences():
     measured = replace(measured, comparison=replace(measured.comparison, standard_error=0.0123))
     assert list(numbers.null_sentences(measured)) == [
         "score 0.9000, standard error of the sketch 0.01",
-        "permutation null: 2.0000 on 64 coordinates; independent models of this shape score 0.010 to 0.989 under "
-        "permutation (98 of 100 do; all 1000 lie between 0.0000 and 0.9990), p = 0.000999, 0.006 after "
+        "permutation null: 2.0000 on 64 test coordinates; under permutation, independent models of this shape score "
+        "0.010 to 0.989 in 98 of 100 cases, and 0.0000 to 0.9990 in all 1000, p = 0.000999, 0.006 after "
         "Bonferroni's correction over 3 interim analyses",
     ]
 

@@ -109,14 +109,14 @@ def test_the_base_is_not_named_twice_in_a_reason():
         (WEIGHTS, []),
         (
             CACHE,
-            ["comes from the cache of this machine, made from its weights; --set recompute=yes reads them again"],
+            ["was cached on this machine when its weights were read; --set recompute=yes reads the weights again"],
         ),
         (FILE, ["was given as a file; its weights were not read"]),
         (
             Origin("published", "lib/store", {"a\nb": "00ff"}, "pinned\n"),
             [
                 r"is published in lib/store: a\nb (sha256 00ff); trusted because pinned\n. Its weights were not read; "
-                "--set recompute=yes reads them"
+                "--set recompute=yes reads the weights"
             ],
         ),
     ],
@@ -130,7 +130,7 @@ def test_it_is_said_whose_numbers_did_not_come_from_weights_that_were_read(origi
 def test_unlike_depths_are_said():
     deeper = evidence(layers=((0, 1, 2, 3), tuple(range(6))))
     assert list(wording.reading(row(judged(mlp=deeper)))) == [
-        "org/base: along mlp the base has 4 layers and the model 6; the score is that of the 4 that are paired"
+        "org/base: along mlp the base has 4 layers and the model 6; the score counts the 4 layers that are paired"
     ]
 
 
