@@ -4,7 +4,7 @@ import numpy as np
 
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.results.rows import Row
+from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge

@@ -8,19 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hf_lineage.checking.judge import Reached, as_merge, judge_claim, judge_pair, judge_parts, opened_once
 from hf_lineage.checking.options import Options, takes_options
 from hf_lineage.checking.relation import is_merge, parts_notes, relation_notes
-from hf_lineage.checking.results import (
-    NAMED,
-    Row,
-    as_merge,
-    attempt,
-    judge_claim,
-    judge_pair,
-    judge_parts,
-    now,
-    opened_once,
-)
+from hf_lineage.checking.results import NAMED, Row, attempt, now
 from hf_lineage.checking.results import Report as Report
 from hf_lineage.checking.source import (
     Model,
@@ -100,7 +91,7 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         opened = candidate()
         if isinstance(source, RepoRef):
             notes += relation_notes(declared.claims, source, opened)
-        judged = [replace(judge_claim(candidate, claim, asked, part), part=part) for claim in declared.claims]
+        judged = [judge_claim(candidate, claim, asked, part) for claim in declared.claims]
         rows = as_merge(judged, options.min_share)
         if isinstance(source, RepoRef):
             rows = _as_declared(source, rows, opened, options)
@@ -134,7 +125,7 @@ def compare(a: Model, b: Model, options: Options | None = None, *, merge_base: M
     base = locate(a, options.local_hub)
     source = located(b, options)
     if merge_base:
-        from hf_lineage.checking.relation import judge_sum
+        from hf_lineage.checking.adapters import judge_sum
 
         other = options.allowed(weights(merge_base, locate(merge_base, options.local_hub)))
         row = judge_sum(Claim(a, None, NAMED), base, source, other, options)
@@ -160,8 +151,7 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
             rows += judge_each_on(contents.adapters, claim, base, options)
         for model in contents.models:
             part = _subfolder(model)
-            row = judge_pair(claim, opened(part), opened_once(model, options), options)
-            rows.append(replace(row, part=part))
+            rows.append(judge_pair(claim, Reached(opened(part)), opened_once(model, options), options, part))
         told = contents.repo, contents.adapters.notes, began, ("compare",)
         return Report(b, source.commit, tuple(rows), (), options, *told, licence=stated(source))
 
@@ -224,7 +214,7 @@ def _as_declared(
 
         rows = with_shares(source, rows, opened)
     if adapter_beside(source):
-        from hf_lineage.checking.relation import beside
+        from hf_lineage.checking.adapters import beside
 
         rows = beside(source, rows, options)
     return rows

@@ -3,7 +3,7 @@
 from hf_lineage.checking.api import Report
 from hf_lineage.checking.controls import Control, Controlled
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.results.rows import NAMED, Row
+from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from hf_lineage.checking.judge.ancestors import Step
+from hf_lineage.checking.results.claim_result import NAMED, Row, Step
 from hf_lineage.checking.results.report import Relative
-from hf_lineage.checking.results.rows import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.derivation.contributions import Parent, Share
 from hf_lineage.evidence.verdict import Kind, Verdict

@@ -3,6 +3,6 @@ from .adapter_repository import judge_all as judge_all
 from .adapter_repository import judge_each_on as judge_each_on
 from .adapter_repository import open_place as open_place
 from .adapters import Adapter as Adapter
-from .adapters import judge_adapter as judge_adapter
 from .adapters import judge_on as judge_on
-from .adapters import open_adapter as open_adapter
+from .merged import beside as beside
+from .merged import judge_sum as judge_sum

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from hf_lineage.checking.adapters import adapted
 from hf_lineage.checking.adapters import adjacent_matrices as partners
+from hf_lineage.checking.judge import whole_base
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.results import VERDICTS, Row, attempt, whole_base
+from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import FromWeights, Opened, component_of, described, opened
 from hf_lineage.checkpoint.lora import MAIN, Lora, Vectors, open_lora, open_vectors
 from hf_lineage.claims import Claim, stated

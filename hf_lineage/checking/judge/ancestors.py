@@ -9,35 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.results import attempt
+from hf_lineage.checking.results import Step, attempt
 from hf_lineage.checking.source import OpenedModel, counterpart, open_model
 from hf_lineage.claims import Claim, read_claims
-from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError, UnlistedClass, printable
+from hf_lineage.errors import CheckpointError, NothingToCompare, RepositoryError, UnlistedClass
 from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.signature import Signature
 
 MOST = 5
 """Bases in a row that are passed over, until one can be compared."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One base that could not be compared, and the base that it declares."""
-
-    base: str
-    commit: str | None
-    reason: str
-    """Why nothing of it can be compared."""
-    declares: str
-    sources: tuple[str, ...]
-    """Its files that say so."""
-
-    def __str__(self) -> str:
-        return (
-            f"{printable(self.base, 200)} could not be compared ({printable(self.reason, 300)}), and its "
-            f"{', '.join(self.sources)} declares {printable(self.declares, 200)}"
-        )
 
 
 @dataclass(frozen=True)

@@ -3,5 +3,3 @@ from .declared import is_merge as is_merge
 from .declared import parts_notes as parts_notes
 from .declared import relation_notes as relation_notes
 from .derivation import derived as derived
-from .merged import beside as beside
-from .merged import judge_sum as judge_sum

@@ -1,4 +1,8 @@
 from . import clock as clock
+from .claim_result import MERGE as MERGE
+from .claim_result import NAMED as NAMED
+from .claim_result import Row as Row
+from .claim_result import Step as Step
 from .clock import in_words as in_words
 from .clock import moment as moment
 from .clock import now as now
@@ -7,14 +11,3 @@ from .failures import VERDICTS as VERDICTS
 from .failures import attempt as attempt
 from .report import Relative as Relative
 from .report import Report as Report
-from .rows import MERGE as MERGE
-from .rows import NAMED as NAMED
-from .rows import Candidate as Candidate
-from .rows import Row as Row
-from .rows import as_merge as as_merge
-from .rows import base_of as base_of
-from .rows import judge_claim as judge_claim
-from .rows import judge_pair as judge_pair
-from .rows import judge_parts as judge_parts
-from .rows import opened_once as opened_once
-from .rows import whole_base as whole_base

@@ -6,9 +6,9 @@ import datetime
 from dataclasses import dataclass, field
 
 from hf_lineage.checking.options import Options
+from hf_lineage.checking.results.claim_result import Row, worst
 from hf_lineage.checking.results.clock import now
 from hf_lineage.checking.results.exports import Forms
-from hf_lineage.checking.results.rows import Row, worst
 from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.evidence import ExitCode

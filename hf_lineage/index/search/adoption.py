@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.results import Relative, Row, base_of
+from hf_lineage.checking.judge import base_of
+from hf_lineage.checking.results import Relative, Row
 from hf_lineage.checking.source import located, open_model
 from hf_lineage.claims import stated
 from hf_lineage.errors import LineageError, OptionError, printable

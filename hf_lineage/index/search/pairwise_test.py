@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hf_lineage.checking import Options
-from hf_lineage.checking.results import NAMED, VERDICTS, Candidate, Row, attempt, judge_pair, opened_once
+from hf_lineage.checking.judge import Candidate, Reached, judge_pair, opened_once
+from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt
 from hf_lineage.checking.source import OpenedModel, counterpart, open_model
 from hf_lineage.claims import Claim
 from hf_lineage.evidence import Verdict
@@ -54,5 +55,5 @@ def _judged(group: Group, candidate: Candidate, options: Options) -> Judged:
         return open_model(counterpart(located(group.entry, options.local_hub), ""), options, is_base=True)
 
     base = attempt(opened, *VERDICTS)
-    outcome = attempt(lambda: judge_pair(claim, base, candidate, options), *VERDICTS)
+    outcome = attempt(lambda: judge_pair(claim, Reached(base), candidate, options), *VERDICTS)
     return Judged(group, Row(claim, outcome) if isinstance(outcome, Verdict) else outcome)

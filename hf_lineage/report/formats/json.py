@@ -11,8 +11,7 @@ from typing import Any
 
 from hf_lineage import __version__
 from hf_lineage.checking import Report
-from hf_lineage.checking.judge import Step
-from hf_lineage.checking.results import Row, moment, stamp
+from hf_lineage.checking.results import Row, Step, moment, stamp
 from hf_lineage.evidence import Evidence, Kind, Verdict
 from hf_lineage.evidence.nulls import EmpiricalNull, PermutationNull
 from hf_lineage.report.findings import Finding, place_claim, place_report

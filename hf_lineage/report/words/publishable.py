@@ -11,8 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.judge import Step
-from hf_lineage.checking.results import NAMED, Relative, Row
+from hf_lineage.checking.results import NAMED, Relative, Row, Step
 from hf_lineage.checking.source import is_here
 from hf_lineage.claims import Claim
 from hf_lineage.evidence import Verdict

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hf_lineage.checking.judge.ancestors import Step
+from hf_lineage.checking.results.claim_result import Step
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.report.findings.descent import describe, list_layers
 from tests.pages import measured, report, row

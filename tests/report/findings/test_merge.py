@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.checking.results.rows import Row
+from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.derivation.contributions import Parent, Share
 from hf_lineage.evidence.verdict import Kind, Verdict

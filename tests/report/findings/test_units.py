@@ -5,7 +5,7 @@ import pytest
 
 from hf_lineage import Options
 from hf_lineage.checking.api import Report
-from hf_lineage.checking.results.rows import Row
+from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import judge

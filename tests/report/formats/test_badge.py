@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hf_lineage.checking.results.rows import Row
+from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.verdict import Kind, Verdict

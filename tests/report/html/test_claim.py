@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_lineage.checking.results.rows import NAMED, Row
+from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.hub.reference import RepoRef

@@ -2,7 +2,7 @@
 
 import re
 
-from hf_lineage.checking.results.rows import Row
+from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report import FORMATS

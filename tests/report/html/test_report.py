@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.results.rows import Row
+from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import printable
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.results.rows import Row
+from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.nulls.empirical import EmpiricalNull
 from hf_lineage.evidence.verdict import Kind, Verdict

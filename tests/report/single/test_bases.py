@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from hf_lineage.checking.results.rows import NAMED, Row
+from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.adapter_verdict import judge_trace

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hf_lineage.checking.results.rows import NAMED, Row
+from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.index.search.catalogue_test import Group, Judged

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.checking.results.rows import NAMED
+from hf_lineage.checking.results.claim_result import NAMED
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.index.tree.tree import Mark
 from hf_lineage.report import FORMATS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hf_lineage import Options, check, compare
-from hf_lineage.checking.results.rows import NAMED, Row
+from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.words.commands import command, of_claim, of_report

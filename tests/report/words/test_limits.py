@@ -1,6 +1,6 @@
 """What a verdict does not say, and of which verdicts."""
 
-from hf_lineage.checking.results.rows import Row
+from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.words import limits, wording

@@ -1,6 +1,6 @@
 """The head of the table of claims says only of declared bases that they are declared."""
 
-from hf_lineage.checking.results.rows import NAMED
+from hf_lineage.checking.results.claim_result import NAMED
 from hf_lineage.report.words.table_columns import COLUMNS, columns
 from tests import pages
 

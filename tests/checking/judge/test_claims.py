@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from hf_lineage.checking.judge.claims import as_merge, judge_claim, opened_once
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.results.rows import NAMED, as_merge, judge_claim, opened_once
+from hf_lineage.checking.results.claim_result import NAMED
 from hf_lineage.claims.sources import Claim
 from hf_lineage.errors import CheckpointError
 from hf_lineage.evidence.verdict import Kind, Verdict

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from hf_lineage.checking.adapters import judge_adapter, open_adapter
+from hf_lineage.checking.adapters.adapters import judge_adapter, open_adapter
+from hf_lineage.checking.judge import Reached, base_of, judge_pair
 from hf_lineage.checking.options import Options
-from hf_lineage.checking.results import VERDICTS, Row, attempt, base_of, judge_pair
+from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import (
     FromWeights,
     Opened,
@@ -93,11 +94,12 @@ def judge_sum(
     model = attempt(lambda: open_model(a, options, is_base=True), NothingToCompare)
     if isinstance(both, Verdict):
         return Row(claim, both)
-
-    row = judge_pair(claim, model, lambda: FromWeights.from_opened(both, options, cached=False), options)
+    notes: tuple[str, ...] = ()
     if isinstance(model, FromWeights):
-        row = replace(row, notes=(*row.notes, agreement(model.opened, plain, adapter, options.order_seed or 0)))
-    return row
+        notes = (agreement(model.opened, plain, adapter, options.order_seed or 0),)
+    return judge_pair(
+        claim, Reached(model, notes=notes), lambda: FromWeights.from_opened(both, options, cached=False), options
+    )
 
 
 def _noted(source: RepoRef, claim: Claim, options: Options) -> tuple[str, ...]:

@@ -1,19 +1,19 @@
-"""Rows: each claim about a model, with its verdict; an error of a base is the verdict of its row."""
+"""Claims: each claim about a model is judged; an error of a base is the verdict of its row."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from hf_lineage.checking.judge import Step, judged_every_way, reach, through
+from hf_lineage.checking.judge.ancestors import Reached, reach, through
+from hf_lineage.checking.judge.load_variants import judged_every_way
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.relation import derived
-from hf_lineage.checking.results.failures import VERDICTS, attempt
+from hf_lineage.checking.results import MERGE, NAMED, VERDICTS, Row, attempt
 from hf_lineage.checking.source import (
     CONFIG,
-    Downloads,
     FromWeights,
     OpenedModel,
     Parts,
@@ -23,92 +23,20 @@ from hf_lineage.checking.source import (
     part_of,
     unchanged,
 )
-from hf_lineage.claims import Claim, Licence
+from hf_lineage.claims import Claim
 from hf_lineage.errors import NetworkError, NothingToCompare, RepositoryError, printable
-from hf_lineage.evidence import SEVERITY, ExitCode, Kind, Verdict
-from hf_lineage.evidence.derivation import Derivation, Parent
+from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.judging import judge_merge
 from hf_lineage.hub import RepoRef, resolve
-from hf_lineage.policy import Waiver
 from hf_lineage.signature import Signature
-from hf_lineage.signature.sources import Origin
 
-NAMED = ("--base",)
-"""The sources of a claim that the user makes with --base, and the model does not."""
 Candidate = Callable[[], OpenedModel | Verdict]
 """The candidate, opened; or the verdict that says why there is nothing to compare."""
-MERGE = "merge"
-"""The relation that a merge of several parents declares."""
-
-
-@dataclass(frozen=True, repr=False)
-class Row:
-    """One claim and its verdict."""
-
-    claim: Claim
-    verdict: Verdict
-    base_commit: str | None = None
-    """The commit of the base; None for a folder, and if the base could not be read."""
-    layers: int | None = None
-    """How many layers the model has, of which the verdict may have needed only some; None if it was not opened."""
-    traffic: Mapping[str, Downloads] = field(default_factory=dict)
-    """What was downloaded so far, by model; only models on the Hub are in it."""
-    base_origin: Origin | None = None
-    model_origin: Origin | None = None
-    """The source of each model's signature; None for a model that was not opened."""
-    notes: tuple[str, ...] = ()
-    """Sentences about files beside the weights that were not read, and about other ways to load the model."""
-    part: str = ""
-    """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
-    repository itself."""
-    parent: Parent | None = None
-    """What the base gave as one of the parents of a merge; None for any other claim."""
-    steps: tuple[Step, ...] = ()
-    """From the base that is declared to the one that was compared in its place; none where it was itself."""
-
-    derivation: Derivation | None = None
-    """How the model was made from the base, as its weights show it; None where that was not measured."""
-    base_folder: RepoRef | None = None
-    """The base that was compared, if it is a folder; None for one on the Hub, and for a signature."""
-    licence: Licence | None = None
-    """What the card of the base states; None where it states nothing, or was not read."""
-    waiver: Waiver | None = None
-    """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
-    expired: Waiver | None = None
-    """What did so until a day that is past."""
-    unmet: tuple[str, ...] = ()
-    """What that policy asks for and the claim is not."""
-    own_code: tuple[str, ...] = ()
-    """What the verdict says of code that the model or the base brings, which was not run."""
-
-    def __str__(self) -> str:
-        part = f" ({printable(self.part, 100)})" if self.part else ""
-        verified = ", verified" if self.verdict.verified else ""
-        return f"{printable(self.claim.base, 200)}{part} is {self.verdict.words}{verified}"
-
-    def __repr__(self) -> str:
-        return f"<Row: {self}>"
-
-    @property
-    def compared(self) -> str:
-        """The name of the base that was compared."""
-        return self.steps[-1].declares if self.steps else self.claim.base
-
-
-def worst(rows: Sequence[Row], accepted: bool = False) -> ExitCode:
-    """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
-    codes = [ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
-    return max(codes or [ExitCode.UNDECIDED], key=SEVERITY.index)
-
-
-def open_or_verdict(source: RepoRef | Signature, options: Options, is_base: bool = False) -> OpenedModel | Verdict:
-    """Return an opened model, or the verdict that says why there is nothing to compare."""
-    return attempt(lambda: open_model(source, options, is_base), NothingToCompare)
 
 
 def opened_once(source: RepoRef | Signature, options: Options) -> Candidate:
     """Return what opens a candidate when it is first called, or gives the verdict that says why it cannot."""
-    return functools.cache(functools.partial(open_or_verdict, source, options))
+    return functools.cache(lambda: attempt(lambda: open_model(source, options), NothingToCompare))
 
 
 def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str = "") -> Row:
@@ -117,25 +45,19 @@ def judge_claim(candidate: Candidate, claim: Claim, options: Options, part: str 
     `part` is the folder in which the candidate is.
     """
     if claim.problem:
-        return Row(claim, Verdict(Kind.UNVERIFIABLE, f"{claim.problem}{claim.remedy}"))
+        return Row(claim, Verdict(Kind.UNVERIFIABLE, f"{claim.problem}{claim.remedy}"), part=part)
     usual = candidate()
     if isinstance(usual, Verdict):
-        return Row(claim, usual)
+        return Row(claim, usual, part=part)
     source = attempt(lambda: base_of(claim, options.local_hub, part), *VERDICTS)
     if isinstance(source, Verdict):
-        return Row(claim, source)
+        return Row(claim, source, part=part)
     reached = reach(source, usual, options, part)
     base = reached.base
     if isinstance(base, OpenedModel) and base.identity == usual.identity is not None and claim.sources != NAMED:
-        return Row(claim, Verdict(Kind.UNVERIFIABLE, "the model declares itself as its base"), source.commit)
-    row = judge_pair(claim, base, candidate, options, source.commit)
-    return replace(
-        row,
-        verdict=through(row.verdict, reached.steps),
-        base_commit=source.commit if reached.steps else row.base_commit,
-        steps=reached.steps,
-        notes=(*row.notes, *reached.notes),
-    )
+        itself = Verdict(Kind.UNVERIFIABLE, "the model declares itself as its base")
+        return Row(claim, itself, source.commit, part=part)
+    return judge_pair(claim, reached, candidate, options, part, source.commit)
 
 
 def as_merge(rows: Sequence[Row], min_share: float) -> tuple[Row, ...]:
@@ -154,13 +76,14 @@ def _saying(outcome: Verdict, sentences: Sequence[str]) -> Verdict:
 
 def judge_pair(
     claim: Claim,
-    base: OpenedModel | Verdict,
+    reached: Reached,
     candidate: Candidate,
     options: Options,
+    part: str = "",
     commit: str | None = None,
 ) -> Row:
-    """Return the row of a claim on two models; `commit` is that of a base that could not be opened."""
-    other = candidate()
+    """Return the row of a claim on two models; `commit` is that of a base that was not compared itself."""
+    base, other = reached.base, candidate()
     outcome, notes = judged_every_way(base, other, options)
     opened_base, opened_candidate = both = [
         model if isinstance(model, OpenedModel) else None for model in (base, other)
@@ -168,14 +91,16 @@ def judge_pair(
     brought = tuple(f"{model.name}: {model.own_code}" for model in both if model and model.own_code)
     return Row(
         claim,
-        _saying(outcome, brought),
+        through(_saying(outcome, brought), reached.steps),
         own_code=brought,
-        base_commit=opened_base.commit if opened_base else commit,
+        base_commit=opened_base.commit if opened_base and not reached.steps else commit,
         layers=opened_candidate.layers if opened_candidate else None,
         traffic={model.name: done for model in both if model and (done := model.downloads())},
         base_origin=opened_base.origin if opened_base else None,
         model_origin=opened_candidate.origin if opened_candidate else None,
-        notes=notes,
+        notes=(*notes, *reached.notes),
+        part=part,
+        steps=reached.steps,
         derivation=derived(base, other, outcome, options.order_seed or 0),
         base_folder=_folder(opened_base),
         licence=opened_base.licence if opened_base else None,
@@ -209,9 +134,7 @@ def judge_parts(
     factorization reads is one row, unless its files are those of the base.
     """
     for claim in claims:
-        rows = [
-            replace(judge_claim(candidate, claim, options, part), part=part) for part, candidate in candidates.items()
-        ]
+        rows = [judge_claim(candidate, claim, options, part) for part, candidate in candidates.items()]
         base = None if claim.problem else attempt(functools.partial(whole_base, claim, options.local_hub), *VERDICTS)
         judged = [row for row in rows if row.verdict.kind is not Kind.UNVERIFIABLE or _has(base, row.part)]
         judged = judged if any(row.verdict.kind is not Kind.UNVERIFIABLE for row in judged) else rows

@@ -1,0 +1,99 @@
+"""Claim result: one claim about a model, with its verdict and what was seen beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hf_lineage.checking.source import Downloads
+from hf_lineage.claims import Claim, Licence
+from hf_lineage.errors import printable
+from hf_lineage.evidence import SEVERITY, ExitCode, Verdict
+from hf_lineage.evidence.derivation import Derivation, Parent
+from hf_lineage.hub import RepoRef
+from hf_lineage.policy import Waiver
+from hf_lineage.signature.sources import Origin
+
+NAMED = ("--base",)
+"""The sources of a claim that the user makes with --base, and the model does not."""
+MERGE = "merge"
+"""The relation that a merge of several parents declares."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One base that could not be compared, and the base that it declares."""
+
+    base: str
+    commit: str | None
+    reason: str
+    """Why nothing of it can be compared."""
+    declares: str
+    sources: tuple[str, ...]
+    """Its files that say so."""
+
+    def __str__(self) -> str:
+        return (
+            f"{printable(self.base, 200)} could not be compared ({printable(self.reason, 300)}), and its "
+            f"{', '.join(self.sources)} declares {printable(self.declares, 200)}"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Row:
+    """One claim and its verdict."""
+
+    claim: Claim
+    verdict: Verdict
+    base_commit: str | None = None
+    """The commit of the base; None for a folder, and if the base could not be read."""
+    layers: int | None = None
+    """How many layers the model has, of which the verdict may have needed only some; None if it was not opened."""
+    traffic: Mapping[str, Downloads] = field(default_factory=dict)
+    """What was downloaded so far, by model; only models on the Hub are in it."""
+    base_origin: Origin | None = None
+    model_origin: Origin | None = None
+    """The source of each model's signature; None for a model that was not opened."""
+    notes: tuple[str, ...] = ()
+    """Sentences about files beside the weights that were not read, and about other ways to load the model."""
+    part: str = ""
+    """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
+    repository itself."""
+    parent: Parent | None = None
+    """What the base gave as one of the parents of a merge; None for any other claim."""
+    steps: tuple[Step, ...] = ()
+    """From the base that is declared to the one that was compared in its place; none where it was itself."""
+
+    derivation: Derivation | None = None
+    """How the model was made from the base, as its weights show it; None where that was not measured."""
+    base_folder: RepoRef | None = None
+    """The base that was compared, if it is a folder; None for one on the Hub, and for a signature."""
+    licence: Licence | None = None
+    """What the card of the base states; None where it states nothing, or was not read."""
+    waiver: Waiver | None = None
+    """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
+    expired: Waiver | None = None
+    """What did so until a day that is past."""
+    unmet: tuple[str, ...] = ()
+    """What that policy asks for and the claim is not."""
+    own_code: tuple[str, ...] = ()
+    """What the verdict says of code that the model or the base brings, which was not run."""
+
+    def __str__(self) -> str:
+        part = f" ({printable(self.part, 100)})" if self.part else ""
+        verified = ", verified" if self.verdict.verified else ""
+        return f"{printable(self.claim.base, 200)}{part} is {self.verdict.words}{verified}"
+
+    def __repr__(self) -> str:
+        return f"<Row: {self}>"
+
+    @property
+    def compared(self) -> str:
+        """The name of the base that was compared."""
+        return self.steps[-1].declares if self.steps else self.claim.base
+
+
+def worst(rows: Sequence[Row], accepted: bool = False) -> ExitCode:
+    """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
+    codes = [ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
+    return max(codes or [ExitCode.UNDECIDED], key=SEVERITY.index)

@@ -1,0 +1,51 @@
+"""Claim result: what a row says of itself in one line, and which of several rows decides the exit code."""
+
+import pytest
+
+from hf_lineage.checking.results.claim_result import NAMED, Row, Step, worst
+from hf_lineage.claims.sources import Claim
+from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
+from hf_lineage.policy.policy import Waiver
+from tests.pages import row
+
+STEP = Step("acme/gguf", None, "its format is not read", "acme/base", ("README.md: base_model",))
+
+
+def result(kind, base="acme/base", **changes):
+    return Row(Claim(base, None, NAMED), Verdict(kind), **changes)
+
+
+def test_a_row_says_base_part_and_verdict_in_one_line():
+    assert str(result(Kind.UNRELATED)) == "acme/base is UNRELATED"
+    assert repr(result(Kind.UNRELATED, part="vision")) == "<Row: acme/base (vision) is UNRELATED>"
+    assert str(row()).endswith("is RELATED, verified")
+
+
+def test_line_breaks_in_the_name_of_a_base_do_not_break_the_line():
+    assert "\n" not in str(result(Kind.UNRELATED, base="acme/\nbase", part="a\nb"))
+
+
+def test_the_base_that_was_compared_is_the_last_one_that_was_reached():
+    assert result(Kind.RELATED).compared == "acme/base"
+    assert result(Kind.RELATED, base="acme/gguf", steps=(STEP,)).compared == "acme/base"
+    assert str(STEP) == (
+        "acme/gguf could not be compared (its format is not read), and its README.md: base_model declares acme/base"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kinds", "code"),
+    [
+        ((), ExitCode.UNDECIDED),
+        ((Kind.UNRELATED, Kind.INCONCLUSIVE), ExitCode.UNRELATED),
+        ((Kind.INCONCLUSIVE,), ExitCode.UNDECIDED),
+    ],
+)
+def test_the_most_severe_row_decides_the_exit_code(kinds, code):
+    assert worst([result(kind) for kind in kinds]) is code
+
+
+def test_a_waiver_counts_where_what_is_accepted_counts():
+    waived = result(Kind.UNRELATED, waiver=Waiver("acme/base", "UNRELATED", "known", None))
+    assert worst([waived]) is ExitCode.UNRELATED
+    assert worst([waived], accepted=True) is ExitCode.RELATED
