@@ -105,7 +105,7 @@ def test_rows_of_tokens_that_show_nothing_hide_nothing_and_are_a_reason_where_un
 def test_rows_of_tokens_with_which_no_output_is_finite_leave_the_verdict_open(tmp_path, times):
     verdict = judged(written(CHILD, tmp_path / "model", rotated, streams.embedding(lambda rows: rows * times)))
     assert (verdict.words, verdict.verified) == ("INCONCLUSIVE", False)
-    assert "less than a thousandth of the stream" in verdict.reason
+    assert "less than a thousandth of the residual stream" in verdict.reason
 
 
 def test_a_width_that_cannot_be_seen_through_stays_incompatible(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """Claim result: what a row says of itself in one line, and which of several rows decides the exit code."""
 
+import datetime
+
 import pytest
 
 from hf_lineage.checking.results.claim_result import NAMED, Row, Step, worst
@@ -46,6 +48,6 @@ def test_the_most_severe_row_decides_the_exit_code(kinds, code):
 
 
 def test_a_waiver_counts_where_what_is_accepted_counts():
-    waived = result(Kind.UNRELATED, waiver=Waiver("acme/base", "UNRELATED", "known", None))
+    waived = result(Kind.UNRELATED, waiver=Waiver("acme/base", Kind.UNRELATED, "known", datetime.date.max))
     assert worst([waived]) is ExitCode.UNRELATED
     assert worst([waived], accepted=True) is ExitCode.RELATED
