@@ -89,7 +89,7 @@ def test_the_command_says_which_kinds_are_accepted_and_which_share_is_asked_for(
     command = "hf-lineage check fern/child --base acme/base --set min-share=0.7 --accept part --accept basis"
     assert claim["command"] == command
     assert claim["test"]["min_share"] == 0.7
-    assert "verified is what is RELATED with more than 70% of it" in readme(hub)
+    assert "verified if it is RELATED and more than 70% is inherited" in readme(hub)
     assert lineage(*command.split()[1:], "--local-hub", hub).code == 0
 
 
@@ -284,8 +284,8 @@ class TestRepair:
                 "acme/other",
                 "acme/other is UNRELATED, and --repair-base declares verified bases only; leave --repair-base out",
             ),
-            ("acme/wide", "acme/wide is UNRELATED, and only a verified base is declared"),
-            ("acme/gone", "acme/gone is UNVERIFIABLE, and only a verified base is declared"),
+            ("acme/wide", "acme/wide is UNRELATED, and --repair-base declares verified bases only"),
+            ("acme/gone", "acme/gone is UNVERIFIABLE, and --repair-base declares verified bases only"),
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
             (
                 "{hub}/acme/base",

@@ -35,7 +35,7 @@ def test_the_section_of_the_committed_record():
     assert f"| Date | {goldens.DAY} |" in lines
     assert "| Recipe | robust, 64 probes, paths: mlp, query\\_key; 199 permutations \\(seed 0\\), alpha 0.01 |" in lines
     assert f"$ {GOLDEN.claims[0].command}" in lines
-    assert "verified is what is RELATED with more than 50% of it" in lines[-1]
+    assert "verified if it is RELATED and more than 50% is inherited" in lines[-1]
 
 
 def test_what_was_not_measured_is_a_dash():
@@ -58,7 +58,7 @@ def test_the_shares_of_a_merge_are_a_table_and_say_what_they_change():
     shares = {"mlp": RecordedShare(0.6, 0.58, 0.62, detected=True, declared=0.5)}
     text = section.render(recorded(parent=RecordedParent("linear", False, "", shares)))
     assert "| acme/llama-base | mlp | 0.60 \\(0.58 to 0.62\\) | 0.50 |" in rows(text)
-    assert "they change no verdict" in text
+    assert "they do not change the verdict" in text
     text = section.render(recorded(parent=RecordedParent(None, False, "it is UNRELATED", {})))
     assert "| acme/llama-base | – | not measured: it is UNRELATED | – |" in rows(text)
     assert "Parent of the merge" not in section.render(recorded())
@@ -91,7 +91,7 @@ def test_a_hostile_name_adds_no_block_to_the_card_and_ends_no_section(name):
 
 def test_the_share_that_was_asked_for_is_named():
     asked = msgspec.structs.replace(GOLDEN.claims[0].test, min_share=0.75)
-    assert "with more than 75% of it" in section.render(recorded(test=asked))
+    assert "and more than 75% is inherited" in section.render(recorded(test=asked))
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_the_policy_of_a_model_on_the_hub_is_its_publishers(tmp_path):
     """Who publishes a model would gain by accepting that its claim is contradicted."""
     here(tmp_path, "fail-on: never")
     published = RepoRef("org/model", tmp_path, "0" * 40, remote="org/model")
-    with pytest.raises(OptionError, match="what a model on the Hub accepts, its publisher wrote; name a file of yours"):
+    with pytest.raises(OptionError, match="on the Hub the publisher of the model wrote it, so name a file of yours"):
         asked(OWN, None, lambda: published)
     assert under(replace(report(NONE), source=published), None, TODAY).notes == ()
 

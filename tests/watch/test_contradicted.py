@@ -26,7 +26,7 @@ def test_an_issue_says_which_model_at_which_commit_and_how_to_check_it():
     assert f"| acme/base | {'b' * 40} | README.md | 0.012 | – | 0.457 |" in body
     assert "acme/true" not in body
     assert "    hf-lineage check fern/child\n" in body
-    assert "no more than that" in body
+    assert "UNRELATED says only that the two models could be independent" in body
 
 
 def test_the_title_is_the_same_whenever_the_same_commit_is_contradicted():

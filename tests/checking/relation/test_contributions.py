@@ -114,7 +114,7 @@ def test_without_a_base_another_descendant_of_it_gives_no_figure_to_its_siblings
     card(folder, [A, B], "merge")
     for parent in parents(folder).values():
         assert parent.shares == {}
-        assert "no base is declared from which differences could be taken" in parent.reason
+        assert "declares no base from which differences could be taken" in parent.reason
 
 
 @pytest.fixture

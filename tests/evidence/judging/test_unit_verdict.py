@@ -40,13 +40,13 @@ def test_the_verdict_by_order_and_share(framed, shares, expected):
 
 def test_a_few_copied_units_in_perfect_order_verify_nothing():
     verdict = judge_framed(replace(IN_ORDER, inherited=inheriting(0.05, 0.05, 0.0, 0.0)), Criteria())
-    assert "a few copied units, or one initialisation, can do that" in verdict.reason
+    assert "a few copied units or a common initialisation can cause that" in verdict.reason
 
 
 def test_calibrated_evidence_is_not_accepted_where_exact_evidence_is_asked_for():
     verdict = judge_framed(SHUFFLED, Criteria(), admitted=False)
     assert (verdict.words, int(verdict.exit_code)) == ("RELATED, calibrated", 3)
-    assert f"of {PAIRS:,} pairs of independent models none has more than {LARGEST:.0%}" in verdict.reason
+    assert f"none of {PAIRS:,} pairs of independent models has more than {LARGEST:.0%}" in verdict.reason
 
 
 def test_without_tokens_the_share_alone_is_no_evidence():

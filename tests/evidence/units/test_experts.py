@@ -134,4 +134,4 @@ def test_of_units_that_were_not_all_looked_at_few_that_are_found_are_not_called_
     part = {number: replace(one, kept=0.1) for number, one in few.items()}
     verdict = judge_framed(compared(BASE, part), Criteria())
     assert verdict.name == "INCONCLUSIVE"
-    assert "of which 10% were looked at" in verdict.reason
+    assert "(10% of the units were compared)" in verdict.reason

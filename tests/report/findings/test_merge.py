@@ -72,7 +72,7 @@ def test_a_score_is_said_to_be_neither_a_share_nor_a_probability():
 def test_what_no_parent_explains_is_said():
     rows = row(of(remainders={"mlp": 0.5})), row(Parent(reason="it is UNRELATED"))
     _, remainder = merge.describe_merge(report(*rows)).sentences
-    assert "is, beside the distance between them, 0.50 times along mlp" in remainder
+    assert "is 0.50 times (along mlp) the distance between the parents" in remainder
 
 
 def test_the_values_are_those_of_the_schema():

@@ -26,7 +26,7 @@ CLAIM = Finding(
 )
 WHOLE = replace(CLAIM, title="The toys of all claims", about="", sentences=("toys were found",))
 TOY = table.Maker("toy", lambda _report, _row: CLAIM, lambda _report: WHOLE)
-SHARES = "neither shares nor probabilities"
+SHARES = "not its merge contribution"
 """What is said of every merge."""
 DAY = datetime.date(2026, 11, 22)
 

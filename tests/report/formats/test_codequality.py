@@ -125,7 +125,7 @@ def test_what_is_accepted_is_information_and_what_is_not_met_a_warning():
     accepted, unmet = entries(under(report(*rows), policy, TODAY))
     assert (accepted["severity"], unmet["severity"]) == ("info", "major")
     assert "accepted until 2027-03-31: distilled" in accepted["description"]
-    assert "the relation merge is asked for" in unmet["description"]
+    assert "the policy asks for the relation merge" in unmet["description"]
     expired, _ = entries(under(report(*rows), policy, datetime.date(2027, 4, 1)))
     assert (expired["severity"], expired["fingerprint"]) == ("critical", accepted["fingerprint"])
     assert "accepted only until 2027-03-31, and that day is past" in expired["description"]

@@ -123,7 +123,7 @@ def test_it_ends_with_when_by_what_and_of_what_it_was_made(monkeypatch):
 
 
 def test_limits_stand_only_where_something_was_measured():
-    assert "- A low score is no proof" in render(report(row(mlp=measured())), True)
+    assert "- A low score does not prove independence" in render(report(row(mlp=measured())), True)
     assert "\n- " not in render(report(), True)
 
 

@@ -68,7 +68,7 @@ def test_what_else_was_seen_has_no_name_in_front_and_no_hint():
     )
     page = whole_claim(report(seen))
     assert "<li>A pickle beside it.</li>" in page
-    assert "<li>The signature of the base comes from the cache of this machine, made from its weights.</li>" in page
+    assert "<li>The signature of the base was cached on this machine when its weights were read.</li>" in page
 
 
 def test_a_claim_that_nobody_declared_says_so():

@@ -105,7 +105,7 @@ def test_several_paths_are_a_reason_as_well():
     evidence = measured(p=0.002)
     null = replace(evidence.permutation, by_maximum=0.002)
     found = shown(row(mlp=replace(evidence, nulls=(null,))))
-    assert found["p-value"][1].endswith("it is doubled, because several paths are tested.")
+    assert found["p-value"][1].endswith("p is doubled, because several paths are tested.")
 
 
 def test_where_another_null_decides_nothing_is_said_of_permutations():

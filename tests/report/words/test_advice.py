@@ -23,4 +23,4 @@ def test_it_is_for_people_who_run_no_commands(sentences):
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind.word != "RELATED" and kind is not Kind.UNRELATED])
 def test_what_is_undecided_is_left_as_the_publishers_word(kind):
-    assert "publisher's word" in " ".join(advice.NEXT[kind])
+    assert "publisher's statement" in " ".join(advice.NEXT[kind])

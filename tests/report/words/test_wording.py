@@ -93,7 +93,7 @@ def test_an_outcome_is_one_sentence():
         == "org/base is INCOMPATIBLE: 96 against 64"
     )
     assert state_outcome(row(judged(mlp=evidence(shares=())))).startswith(
-        "org/base is RELATED by the basis only (score 0.900, p = 0.001): a signature holds no units"
+        "org/base is RELATED by the basis only (score 0.900, p = 0.001): a signature holds no hidden units"
     )
 
 
