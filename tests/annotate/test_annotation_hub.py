@@ -175,8 +175,7 @@ class TestWrite:
     def test_a_commit_cannot_be_written_to(self, server):
         commit = server.hub.commit(CHILD, "main")
         assert (
-            "names a commit, which cannot change; name a branch"
-            in annotate("--write", model=f"{CHILD}@{commit}").error
+            "names a commit, which cannot change; name a branch" in annotate("--write", model=f"{CHILD}@{commit}").error
         )
 
     def test_a_branch_that_moves_meanwhile_is_noticed(self, server):

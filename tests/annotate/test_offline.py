@@ -22,7 +22,10 @@ def test_a_verified_base_that_cannot_be_read_for_want_of_the_hub_stays_verified(
     shutil.rmtree(annotated / "acme/base")
     refused = lineage("annotate", "fern/child", "--local-hub", annotated, "--write")
     assert (refused.code, files(annotated)) == (2, before)
-    assert "acme/base was verified before (lineage/claims.json records it), but cannot be read while HF_HUB_OFFLINE" in refused.error
+    assert (
+        "acme/base was verified before (lineage/claims.json records it), but cannot be read while HF_HUB_OFFLINE"
+        in refused.error
+    )
 
 
 def test_where_nothing_was_verified_the_card_says_that_there_is_nothing_to_compare(hub):

@@ -9,13 +9,13 @@ from hf_lineage.evidence import Kind, Verdict
 
 
 def judged_every_way(
-    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options
+    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options, declared: bool = False
 ) -> tuple[Verdict, tuple[str, ...]]:
     """Return the verdict on two models, and sentences about files that were not read and other ways to load.
 
     It is UNVERIFIABLE if the ways in which the candidate can be loaded give different verdicts.
     """
-    plain = judge_models(base, candidate, options)
+    plain = judge_models(base, candidate, options, declared)
     if isinstance(candidate, Verdict):
         return plain, ()
     opened = (model for model in (base, candidate) if isinstance(model, OpenedModel))

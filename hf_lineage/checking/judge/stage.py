@@ -18,12 +18,17 @@ class ModelPair:
     base: OpenedModel
     candidate: OpenedModel
     options: Options
+    declared: bool = False
+    """Whether the candidate itself declares the base: then it has no reason to hide that it comes from it."""
 
     @classmethod
-    def along_common_paths(cls, base: OpenedModel, candidate: OpenedModel, options: Options) -> ModelPair:
+    def along_common_paths(
+        cls, base: OpenedModel, candidate: OpenedModel, options: Options, declared: bool = False
+    ) -> ModelPair:
         """Return two models; where the options name all paths, they are compared along those that both have."""
         common = tuple(path for path in PATHS if path in base.rows and path in candidate.rows)
-        return cls(base, candidate, replace(options, paths=common) if options.paths == ALL and common else options)
+        chosen = replace(options, paths=common) if options.paths == ALL and common else options
+        return cls(base, candidate, chosen, declared)
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,18 @@ STAGES: tuple[Stage, ...] = (SAMPLE, PATHS, UNITS)
 BY_PATHS = (SAMPLE, PATHS)
 
 
-def judge_models(base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options) -> Verdict:
-    """Return the verdict on two models, or of the one that could not be opened; LineageError if one cannot be read."""
+def judge_models(
+    base: OpenedModel | Verdict, candidate: OpenedModel | Verdict, options: Options, declared: bool = False
+) -> Verdict:
+    """Return the verdict on two models, or of the one that could not be opened; LineageError if one cannot be read.
+
+    `declared` says whether the candidate itself declares the base.
+    """
     if isinstance(base, Verdict):
         return base
     if isinstance(candidate, Verdict):
         return candidate
-    outcome = make_tests(ModelPair.along_common_paths(base, candidate, options), STAGES)
+    outcome = make_tests(ModelPair.along_common_paths(base, candidate, options, declared), STAGES)
     return reserved(outcome, (f"{model.name}: {why}" for model in (base, candidate) for why in model.reservations))
 
 

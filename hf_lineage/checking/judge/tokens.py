@@ -8,8 +8,7 @@ from hf_lineage.checkpoint import SharedTokens, shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.evidence.units import TOKEN, Frame
 from hf_lineage.signature import Array
-from hf_lineage.signature.units import Polar
-from hf_lineage.signature.units import token_rows as token_frame
+from hf_lineage.signature.units import Numbers, RidgeFit, drawn_tokens, read_token_rows, token_fit
 
 
 def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
@@ -19,12 +18,12 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
     """
     shared, names = _shared(base, candidate)
     widths = base.layout.width, candidate.layout.width
-    chosen = token_frame.drawn_tokens(len(shared.base), widths)
-    polars = [
-        _polar(model, name, numbers[chosen], min(widths))
+    chosen = drawn_tokens(len(shared.base), widths)
+    fits = [
+        _fit(model, name, numbers[chosen], min(widths))
         for model, name, numbers in zip((base, candidate), names, (shared.base, shared.candidate), strict=True)
     ]
-    return Frame(TOKEN, len(chosen), shared.by), token_frame.between(*polars)
+    return Frame(TOKEN, len(chosen), shared.by), token_fit.between(*fits)
 
 
 def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, str]]:
@@ -53,8 +52,8 @@ def _embedding(model: Opened) -> str:
     return name
 
 
-def _polar(model: Opened, name: str, numbers: token_frame.Numbers, narrower: int) -> Polar:
+def _fit(model: Opened, name: str, numbers: Numbers, narrower: int) -> RidgeFit:
     try:
-        return token_frame.polar(token_frame.token_rows(model.checkpoint, name, numbers), narrower)
+        return RidgeFit(read_token_rows(model.checkpoint, name, numbers), narrower)
     except NothingToCompare as error:
         raise NothingToCompare(f"{model.described.repo}: {error}") from None

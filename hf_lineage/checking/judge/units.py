@@ -33,9 +33,12 @@ ENOUGH = 0.5
 """With a larger share of inherited units no other coordinates are looked for."""
 
 
-def shown(base: Opened, candidate: Opened, layers: Collection[int], at_first: str, test: Test) -> Framed:
+def shown(
+    base: Opened, candidate: Opened, layers: Collection[int], at_first: str, test: Test, fit: bool = True
+) -> Framed:
     """Return what some layers of two models show unit by unit; `at_first` is the name of the frame that is tried first.
 
+    Without `fit`, coordinates are only fitted to the units where the two share no tokens.
     Raise NothingToCompare where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
     """
     models = base, candidate
@@ -47,7 +50,7 @@ def shown(base: Opened, candidate: Opened, layers: Collection[int], at_first: st
 
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
         rows = [view.rows(matrix) for view, matrix in zip(views, through, strict=True)]
-        if frame.name == PROCRUSTES:
+        if frame.name != RESIDUAL:
             rows = [{number: units.normalised() for number, units in one.items()} for one in rows]
         return compare_units(rows[0], rows[1], len(candidate.layout.numbers(PATH)), frame, test)
 
@@ -59,10 +62,10 @@ def shown(base: Opened, candidate: Opened, layers: Collection[int], at_first: st
     def fitted() -> Framed:
         return seen(Frame(PROCRUSTES), procrustes.between(*(view.heaviest() for view in views)))
 
-    return _better(known, fitted)
+    return _better(known, fitted, fit or at_first != TOKEN)
 
 
-def _better(known: Callable[[], Framed], fitted: Callable[[], Framed]) -> Framed:
+def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool) -> Framed:
     """What shows more inherited units; coordinates are only fitted where those that are known show less than one half.
 
     Raise NothingToCompare, with the reason of the first, where neither can be had.
@@ -74,7 +77,7 @@ def _better(known: Callable[[], Framed], fitted: Callable[[], Framed]) -> Framed
             return fitted()
         except NothingToCompare:
             raise unseen from None
-    if first.inherited.share > ENOUGH:
+    if first.inherited.share > ENOUGH or not fit:
         return first
     try:
         return max(first, fitted(), key=lambda framed: framed.inherited.share)

@@ -16,5 +16,4 @@ from .parallel import alone as alone
 from .parallel import linear_algebra as linear_algebra
 from .parallel import workers as workers
 from .scratch import Scratch as Scratch
-from .whitening import WhiteningMatrix as WhiteningMatrix
 from .whitening import compute_whitening as compute_whitening

@@ -1,5 +1,5 @@
 from . import orthogonal_fit as orthogonal_fit
-from . import token_rows as token_rows
+from . import token_fit as token_fit
 from .extraction import PATH as PATH
 from .extraction import Measured as Measured
 from .extraction import obstacle as obstacle
@@ -13,5 +13,8 @@ from .subsample import MOST_KEPT as MOST_KEPT
 from .subsample import Keep as Keep
 from .subsample import heaviest as heaviest
 from .subsample import in_the_same_places as in_the_same_places
-from .token_rows import Polar as Polar
-from .token_rows import seen_through as seen_through
+from .token_fit import RidgeFit as RidgeFit
+from .token_fit import seen_through as seen_through
+from .token_rows import Numbers as Numbers
+from .token_rows import drawn_tokens as drawn_tokens
+from .token_rows import read_token_rows as read_token_rows

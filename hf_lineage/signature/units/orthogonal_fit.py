@@ -27,7 +27,7 @@ from hf_lineage.signature.computing import compute_whitening
 from hf_lineage.signature.recipe import Array, Vector, signs
 from hf_lineage.signature.units.pairs import LEAST, MUTUAL, OrderedUnits, distinct, pairs, product
 from hf_lineage.signature.units.rows import UnitRows
-from hf_lineage.signature.units.token_rows import seen_through
+from hf_lineage.signature.units.token_fit import seen_through
 
 MOST_UNITS = 2**14
 """Units of a model that are matched at most, or as many as the width of its stream needs: those that write most of

@@ -1,0 +1,101 @@
+"""Token fit: coordinates that two models share by the rows of their tokens, and the rows that are refused."""
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from hf_lineage.errors import NothingToCompare
+from hf_lineage.signature.units.token_fit import RIDGES, SEEN, RidgeFit, between, seen_through
+
+RANDOM = np.random.default_rng(0)
+ROWS = (RANDOM.standard_normal((200, 32)) * np.linspace(0.3, 3, 32) + 1).astype(np.float32)
+TURN = ortho_group.rvs(32, random_state=0).astype(np.float32)
+UNITS = RANDOM.standard_normal((50, 32)).astype(np.float32)
+
+
+def noisy(rows, noise):
+    return rows + noise * rows.std() * RANDOM.standard_normal(rows.shape).astype(np.float32)
+
+
+def of_length_one(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def cosines(base_rows, rows, base_units, units):
+    """The cosines of units that correspond, after both are seen."""
+    narrower = min(base_rows.shape[1], rows.shape[1])
+    seen, through = between(RidgeFit(base_rows, narrower), RidgeFit(rows, narrower))
+    return np.vecdot(of_length_one(base_units @ seen.T), of_length_one(units @ through.T))
+
+
+def test_units_of_a_stream_that_was_turned_are_seen_as_they_were():
+    assert cosines(ROWS, ROWS @ TURN.T, UNITS, UNITS @ TURN.T).min() > 0.99
+
+
+def test_an_orthogonal_change_of_either_model_changes_nothing():
+    other = noisy(ROWS, 0.1)
+    plain = cosines(ROWS, other, UNITS, UNITS)
+    assert np.allclose(cosines(ROWS, other @ TURN.T, UNITS, UNITS @ TURN.T), plain, atol=1e-4)
+    assert np.allclose(cosines(ROWS @ TURN.T, other, UNITS @ TURN.T, UNITS), plain, atol=1e-4)
+
+
+@pytest.mark.parametrize(("kept", "least"), [(24, 0.8), (16, 0.6)])
+def test_units_of_a_narrowed_stream_are_seen_from_either_side(kept, least):
+    narrow = slice(32 - kept, 32)
+    assert cosines(ROWS, ROWS[:, narrow], UNITS, UNITS[:, narrow]).mean() > least
+    assert cosines(ROWS[:, narrow], ROWS, UNITS[:, narrow], UNITS).mean() > least
+
+
+def test_independent_rows_show_units_at_chance_level():
+    rows = RANDOM.standard_normal((200, 32)).astype(np.float32)
+    seen, through = between(RidgeFit(ROWS, 32), RidgeFit(rows, 32))
+    product = of_length_one(UNITS @ seen.T) @ of_length_one(UNITS @ through.T).T
+    assert product.std() == pytest.approx(32**-0.5, rel=0.15)
+
+
+def test_a_few_rows_that_were_enlarged_do_not_decide_the_fit():
+    enlarged = ROWS @ TURN.T * np.where(np.arange(200) < 20, 1000, 1).astype(np.float32)[:, None]
+    assert cosines(ROWS, enlarged, UNITS, UNITS @ TURN.T).min() > 0.99
+
+
+def test_the_noisier_the_rows_the_larger_the_ridge():
+    fit, (clean, rough) = RidgeFit(ROWS, 32), (RidgeFit(noisy(ROWS, noise), 32).rows for noise in (0.01, 1))
+    assert min(RIDGES, key=lambda ridge: fit.error(clean, ridge)) == RIDGES[0]
+    assert min(RIDGES, key=lambda ridge: fit.error(rough, ridge)) == RIDGES[-1]
+
+
+@pytest.mark.parametrize("size", [1e-30, 1, 1e30])
+def test_the_size_of_the_rows_does_not_matter(size):
+    assert np.allclose(RidgeFit(ROWS * np.float32(size), 32).rows, RidgeFit(ROWS, 32).rows, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (np.ones((200, 32)), "span only about 0 of the 32 directions"),
+        (np.outer(RANDOM.standard_normal(200), RANDOM.standard_normal(32)), "span only about 1 of the 32 directions"),
+        (np.concatenate([ROWS[:8]] * 25), r"span only about \d of the 32 directions"),
+        (ROWS * np.nan, "zero or not finite"),
+        (np.concatenate([ROWS, [[np.inf] * 32]]), "zero or not finite"),
+        (ROWS * 0, "zero or not finite"),
+        (ROWS[:0], "zero or not finite"),
+    ],
+)
+def test_rows_that_span_too_little_are_a_reason(rows, reason):
+    with pytest.raises(NothingToCompare, match=reason):
+        RidgeFit(rows.astype(np.float32), 32)
+
+
+def test_a_stream_with_coordinates_that_are_never_used_is_seen_if_the_other_is_as_narrow():
+    wide = np.concatenate([ROWS, np.zeros((200, 64), np.float32)], axis=1)
+    assert RidgeFit(wide, 32).width == 96
+    with pytest.raises(NothingToCompare):
+        RidgeFit(wide, 96)
+
+
+def test_wide_streams_are_seen_through_fewer_random_sums():
+    assert np.array_equal(seen_through(64), np.eye(64))
+    through = seen_through(2000)
+    assert through.shape == (SEEN, 2000)
+    units = RANDOM.standard_normal((2, 2000)) / 2000**0.5
+    assert abs(np.vecdot(*(units @ through.T)) - np.vecdot(*units)) < 0.3
