@@ -94,12 +94,11 @@ def judge_sum(
     model = attempt(lambda: open_model(a, options, is_base=True), NothingToCompare)
     if isinstance(both, Verdict):
         return Row(claim, both)
-    notes: tuple[str, ...] = ()
+
+    row = judge_pair(claim, Reached(model), lambda: FromWeights.from_opened(both, options, cached=False), options)
     if isinstance(model, FromWeights):
-        notes = (agreement(model.opened, plain, adapter, options.order_seed or 0),)
-    return judge_pair(
-        claim, Reached(model, notes=notes), lambda: FromWeights.from_opened(both, options, cached=False), options
-    )
+        row = replace(row, notes=(*row.notes, agreement(model.opened, plain, adapter, options.order_seed or 0)))
+    return row
 
 
 def _noted(source: RepoRef, claim: Claim, options: Options) -> tuple[str, ...]:
