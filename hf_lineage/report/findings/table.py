@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -34,8 +33,9 @@ class Maker:
 
 def _late(module: str, measured: Callable[[Row], object]) -> OfClaim:
     """What describes in another module what few claims have; it is imported for a claim that has it."""
-    find = functools.partial(import_module, f"{__package__}.{module}")
-    return lambda report, row: None if measured(row) is None else find().describe(report, row)
+    return lambda report, row: (
+        None if measured(row) is None else import_module(f"{__package__}.{module}").describe(report, row)
+    )
 
 
 MAKERS = (
