@@ -32,7 +32,7 @@ def dotted(path: Path) -> str:
 def imported(tree: ast.AST) -> Iterator[ast.ImportFrom]:
     """Yield the statements that import from the package."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith(f"{PACKAGE}."):
+        if isinstance(node, ast.ImportFrom) and not node.level and f"{node.module}.".startswith(f"{PACKAGE}."):
             yield node
 
 

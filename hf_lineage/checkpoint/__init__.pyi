@@ -9,7 +9,6 @@ from .numbers import single as single
 from .numbers import widen as widen
 from .opening import open_checkpoint as open_checkpoint
 from .opening import open_file as open_file
-from .remote import RemoteCheckpoint as RemoteCheckpoint
 from .stored import Memory as Memory
 from .stored import StoredRows as StoredRows
 from .stored import StoredTensor as StoredTensor

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 from hf_lineage.errors import printable
-from hf_lineage.evidence.adapters import Trace
-from hf_lineage.evidence.derivation import Readers
+from hf_lineage.evidence import adapters, derivation, units
 from hf_lineage.evidence.nulls import EmpiricalNull, Null, PermutationNull, deciding
 from hf_lineage.evidence.paths import Comparison
-from hf_lineage.evidence.units import Framed, Inherited
+from hf_lineage.evidence.units import Inherited
 from hf_lineage.signature import Sampled
 
 
@@ -54,7 +53,7 @@ class Evidence:
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
     idle: tuple[bool, bool] = (False, False)
     """Whether no layer of the base, and of the candidate, adds to its stream what would count in it."""
-    readers: Readers | None = None
+    readers: derivation.Readers | None = None
     """What the shares of a merge are measured on; None where nobody asks for them, or a signature lacks it."""
     sampled: Sampled | None = None
     """How much of each of these layers was read; None where that is the whole layer."""
@@ -149,9 +148,9 @@ class Verdict:
     """By path."""
     by_path: Mapping[str, Verdict] = field(default_factory=dict)
     """The verdict of each path by itself."""
-    trace: Trace | None = None
+    trace: adapters.Trace | None = None
     """What was measured of an adapter that was not merged; `evidence` and `by_path` are empty then."""
-    framed: Framed | None = None
+    framed: units.Framed | None = None
     """What the two models show unit by unit, where the paths do not decide; None if it was not measured."""
     accepted: bool = False
     """Whether the user accepts this kind of RELATED although it does not verify the claim."""

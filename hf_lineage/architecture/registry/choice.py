@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from hf_lineage.architecture.registry.lookups import fitting, listing, lookup
-from hf_lineage.architecture.registry.proved import is_proved
 from hf_lineage.architecture.registry.schema import Factorization
 from hf_lineage.errors import RegistryError, UnlistedClass, printable
 
@@ -50,6 +49,8 @@ def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
     candidates = [(name, one) for name in wanted for one in own_factorizations(choice.registry, name)]
     if candidates:
         name, factorization = fitting(config, candidates)
+        from hf_lineage.architecture.registry.proved import is_proved
+
         proved = is_proved(factorization, name)
         how = "which was proved on this machine" if proved else "an unproved factorization"
         notes = [f"read by {factorization.name}.yaml of --registry, {how}"]

@@ -26,7 +26,6 @@ from hf_lineage.architecture.registry.schema import (
     as_stacks,
     prefixes,
 )
-from hf_lineage.architecture.registry.unsupported_classes import unsupported
 from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
 from hf_lineage.files import open_regular
 
@@ -182,6 +181,8 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     candidates = [(name, factorization) for name in named for factorization in listing(name, root)]
     if candidates:
         return fitting(config, candidates)
+    from hf_lineage.architecture.registry.unsupported_classes import unsupported
+
     reasons = unsupported(root or registry_root())
     if reason := next((reasons[name] for name in named if name in reasons), None):
         raise NothingToCompare(f"{named[0]} is not supported: {reason}")

@@ -11,14 +11,11 @@ from collections.abc import Collection
 
 from hf_lineage.architecture.registry import ALL
 from hf_lineage.checking.judge.stage import ModelPair, Stage
-from hf_lineage.checking.judge.units import shown
 from hf_lineage.checking.source import Opened, OpenedModel
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.evidence import Criteria, Kind, Verdict
-from hf_lineage.evidence.judging import judge_framed
+from hf_lineage.evidence import Criteria, Kind, Verdict, judging, units
 from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.evidence.nulls import interim_analyses as interim
-from hf_lineage.evidence.units import RESIDUAL, TOKEN, Test
 from hf_lineage.signature import RECIPES
 from hf_lineage.signature.units import PATH
 
@@ -39,12 +36,12 @@ def _coordinates(pair: ModelPair, first: Verdict | None) -> str | None:
     if first is None:
         return None
     if first.kind is Kind.INCOMPATIBLE and pair.base.width != pair.candidate.width:
-        return TOKEN
+        return units.TOKEN
     if any(not isinstance(null, PermutationNull) for one in first.evidence.values() for null in one.nulls):
         return None
     if first.kind is Kind.INCONCLUSIVE and first.evidence and not _exchangeable(pair):
-        return RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
-    return TOKEN if first.kind is Kind.UNRELATED or is_faint(first, pair.options.alpha) else None
+        return units.RESIDUAL if all(one.decided_by is None for one in first.evidence.values()) else None
+    return units.TOKEN if first.kind is Kind.UNRELATED or is_faint(first, pair.options.alpha) else None
 
 
 def _exchangeable(pair: ModelPair) -> bool:
@@ -65,11 +62,13 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
     coordinates = _coordinates(pair, first)
     if first is None or coordinates is None:
         return None
+    from hf_lineage.checking.judge.units import shown
+
     options = pair.options
-    test = Test(criteria.permutations_at_first, options.seed, options.order_seed or 0, criteria.tests)
+    test = units.Test(criteria.permutations_at_first, options.seed, options.order_seed or 0, criteria.tests)
     models = _opened(pair.base), _opened(pair.candidate)
     framed = shown(*models, _layers(first, pair), coordinates, test, fit=fits_coordinates(pair))
-    return judge_framed(framed, criteria, options.evidence == "any")
+    return judging.judge_framed(framed, criteria, options.evidence == "any")
 
 
 def fits_coordinates(pair: ModelPair) -> bool:

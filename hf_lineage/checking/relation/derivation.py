@@ -14,7 +14,7 @@ import numpy as np
 from hf_lineage.architecture import LayerSet, is_transposed
 from hf_lineage.architecture.registry import MLP_READERS, PATHS, Slot
 from hf_lineage.checking.source import FromWeights, OpenedModel
-from hf_lineage.checkpoint import Checkpoint, RemoteCheckpoint, single
+from hf_lineage.checkpoint import Checkpoint, single
 from hf_lineage.evidence import Evidence, Kind, Verdict
 from hf_lineage.evidence.derivation import DIGITS, Aligned, Change, Derivation, Matrix, align, measure_change
 from hf_lineage.signature.extraction import Runs, Sample
@@ -77,7 +77,7 @@ def derived(
         return None
     measured = verdict.evidence[path]
     branches = [PATHS[path].branch]
-    local = not any(isinstance(model.opened.checkpoint, RemoteCheckpoint) for model in (base, candidate))
+    local = not any(model.opened.checkpoint.remote for model in (base, candidate))
     branches += [name for name in candidate.opened.layout.branches if name not in branches] if local else []
     compared: list[_Compared] = []
     for branch in branches:

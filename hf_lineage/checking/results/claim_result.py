@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hf_lineage import policy
 from hf_lineage.checking.source import Downloads
 from hf_lineage.claims import Claim, Licence
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, ExitCode, Verdict
-from hf_lineage.evidence.derivation import Derivation, Parent
+from hf_lineage.evidence import derivation as derivations
 from hf_lineage.hub import RepoRef
-from hf_lineage.policy import Waiver
 from hf_lineage.signature.sources import Origin
 
 NAMED = ("--base",)
@@ -59,20 +59,20 @@ class Row:
     part: str = ""
     """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
     repository itself."""
-    parent: Parent | None = None
+    parent: derivations.Parent | None = None
     """What the base gave as one of the parents of a merge; None for any other claim."""
     steps: tuple[Step, ...] = ()
     """From the base that is declared to the one that was compared in its place; none where it was itself."""
 
-    derivation: Derivation | None = None
+    derivation: derivations.Derivation | None = None
     """How the model was made from the base, as its weights show it; None where that was not measured."""
     base_folder: RepoRef | None = None
     """The base that was compared, if it is a folder; None for one on the Hub, and for a signature."""
     licence: Licence | None = None
     """What the card of the base states; None where it states nothing, or was not read."""
-    waiver: Waiver | None = None
+    waiver: policy.Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
-    expired: Waiver | None = None
+    expired: policy.Waiver | None = None
     """What did so until a day that is past."""
     unmet: tuple[str, ...] = ()
     """What that policy asks for and the claim is not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, field
 
+from hf_lineage import policy as policies
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results.claim_result import Row, worst
 from hf_lineage.checking.results.clock import now
@@ -13,7 +14,6 @@ from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.evidence import ExitCode
 from hf_lineage.hub import RepoRef
-from hf_lineage.policy import Policy, status
 
 MOST_SHOWN = 5
 """Claims in the representation of a report."""
@@ -52,7 +52,7 @@ class Report(Forms):
     """What the card of the model states; None where it states nothing, or there is none."""
     relatives: tuple[Relative, ...] = ()
     """What an index holds between the model and a declared base, the nearest first; none where no index was asked."""
-    policy: Policy | None = None
+    policy: policies.Policy | None = None
     """The policy of whoever checks, which has been applied to the rows; None without one."""
 
     def __repr__(self) -> str:
@@ -81,4 +81,4 @@ class Report(Forms):
         """What the command returns: the exit code, or what the policy makes of it."""
         if self.policy is None:
             return self.exit_code
-        return status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided")
+        return policies.status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided")

@@ -20,8 +20,7 @@ from hf_lineage.checkpoint.foreign import nameable
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_file, is_folder, refuse_within, typed
 from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
-from hf_lineage.signature import Signature
-from hf_lineage.signature.sources import load_signature
+from hf_lineage.signature import Signature, sources
 
 SUFFIX = ".lineage.safetensors"
 """The end of the name of the file that `extract` writes by default."""
@@ -83,7 +82,7 @@ def locate(
 def _signature(file: Path) -> Signature:
     """The signature in a file; RepositoryError, which names the folder, for one that holds the weights of a model."""
     try:
-        return load_signature(file)
+        return sources.load_signature(file)
     except SignatureError:
         if file.name.endswith(SUFFIX) or file.suffix not in WEIGHTS:
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,12 @@ from hf_lineage.checkpoint.stored import StoredTensor, header
 from hf_lineage.errors import ONE_FILE, NothingToCompare, OptionError, printable
 from hf_lineage.hub import RepoRef
 
-
-def _original() -> ForeignForm:
-    from hf_lineage.checkpoint.foreign.original import ORIGINAL
-
-    return ORIGINAL
-
-
 FORMS: list[ListedForm] = [
     ListedForm((".gguf",), lambda: gguf.GGUF),
     ListedForm((".onnx",), lambda: onnx.ONNX_PAIR),
     ListedForm((".onnx",), lambda: onnx.ONNX),
     ListedForm(("model.bin",), lambda: ctranslate2.CTRANSLATE2),
-    ListedForm(("params.json",), _original),
+    ListedForm(("params.json",), lambda: import_module(f"{__package__}.original").ORIGINAL),
     ListedForm(PICKLES, lambda: pickles.PICKLE),
 ]
 """All foreign forms; one that is opened as files of transformers is chosen only where no other one is."""

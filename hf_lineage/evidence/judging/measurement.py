@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from hf_lineage.evidence import derivation
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.evidence.derivation import Readers
 from hf_lineage.evidence.nulls import Null, deciding, sequential_nulls
 from hf_lineage.evidence.paths import Comparison, Pair, compare_paths
 from hf_lineage.evidence.units import inherited_units
@@ -67,12 +67,12 @@ def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
     }
 
 
-def _readers(pair: Pair) -> Readers | None:
+def _readers(pair: Pair) -> derivation.Readers | None:
     """What shares are measured on, if both signatures hold it."""
     base, candidate = pair.signatures
     if base.readers is None or candidate.readers is None:
         return None
-    return Readers(base.readers, candidate.readers, pair.layers, candidate.sampled is not None)
+    return derivation.Readers(base.readers, candidate.readers, pair.layers, candidate.sampled is not None)
 
 
 def _evidence(pair: Pair, comparison: Comparison, nulls: Sequence[Null], criteria: Criteria) -> Evidence:

@@ -10,7 +10,7 @@ import msgspec
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence.derivation import MOST_LEFT, WIDEST, Parent, Share
+from hf_lineage.evidence import derivation
 from hf_lineage.evidence.judging import spans
 from hf_lineage.report.findings.finding import Bar, Bars, Finding, Table
 
@@ -101,7 +101,7 @@ def describe_share(is_base: bool, value: float, share: Interval) -> str:
     between = f"{figure(share.low)} to {figure(share.high)}"
     if is_base:
         return f"as the base {figure(value)} ({between})"
-    if share.high - share.low > 2 * WIDEST:
+    if share.high - share.low > 2 * derivation.WIDEST:
         return f"a contribution between {between}, which cannot be told from those of the other parents,"
     return f"{figure(value)} ({between})" if share.detected else f"no detectable contribution ({between})"
 
@@ -116,7 +116,7 @@ def figure(value: float) -> str:
     return shown.removeprefix("-") if float(shown) == 0 else shown
 
 
-def _sentences(parent: Parent) -> Iterator[str]:
+def _sentences(parent: derivation.Parent) -> Iterator[str]:
     if parent.reason:
         yield f"its merge contribution is not known: {printable(parent.reason, 500)}"
     for path, share in parent.shares.items():
@@ -124,10 +124,10 @@ def _sentences(parent: Parent) -> Iterator[str]:
         yield f"gave {gave} of the merge along {path}{_declared(parent, path)}{_by_layer(share)}"
 
 
-def _unexplained(parents: list[Parent]) -> Iterator[str]:
+def _unexplained(parents: list[derivation.Parent]) -> Iterator[str]:
     """What none of the parents explains, where that is much."""
     left = {path: remainder for parent in parents for path, remainder in parent.remainders.items()}
-    if far := {path: remainder for path, remainder in left.items() if remainder > MOST_LEFT}:
+    if far := {path: remainder for path, remainder in left.items() if remainder > derivation.MOST_LEFT}:
         sizes = ", ".join(f"{remainder:.2f} times (along {path})" for path, remainder in far.items())
         yield (
             f"The parents do not explain all of the merge. What remains is {sizes} the distance between the parents. "
@@ -136,7 +136,7 @@ def _unexplained(parents: list[Parent]) -> Iterator[str]:
         )
 
 
-def _declared(parent: Parent, path: str) -> str:
+def _declared(parent: derivation.Parent, path: str) -> str:
     """What the recipe says of a parent, as words that follow its share; empty if there is none."""
     if parent.is_base:
         return f"; the recipe ({parent.method}) takes differences from it"
@@ -145,7 +145,7 @@ def _declared(parent: Parent, path: str) -> str:
     return f"; {figure(parent.declared[path])} by its recipe ({parent.method})"
 
 
-def _by_layer(share: Share) -> str:
+def _by_layer(share: derivation.Share) -> str:
     """The shares of the layers, where they are far apart."""
     layers = {number: value for number, (value, _) in sorted(share.layers.items())}
     if not layers or max(layers.values()) - min(layers.values()) <= UNLIKE:
@@ -158,7 +158,7 @@ def _by_layer(share: Share) -> str:
     return "; by layer " + ", ".join(f"{value} in {spans(numbers)}" for value, numbers in groups.items())
 
 
-def _lines(base: str, parent: Parent) -> Iterator[tuple[str, ...]]:
+def _lines(base: str, parent: derivation.Parent) -> Iterator[tuple[str, ...]]:
     if not parent.shares:
         yield printable(base, 200), "–", printable(parent.reason, 500), ""
     for path, share in parent.shares.items():
@@ -166,7 +166,7 @@ def _lines(base: str, parent: Parent) -> Iterator[tuple[str, ...]]:
         yield printable(base, 200), path, describe_share(parent.is_base, share.value, share).rstrip(","), recipe
 
 
-def _values(parent: Parent) -> dict[str, Any]:
+def _values(parent: derivation.Parent) -> dict[str, Any]:
     """What is declared and measured of one parent."""
     return {
         "method": parent.method or None,

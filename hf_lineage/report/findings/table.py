@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.report.findings import adapter, descent, licences, merge, relation, units, waivers
+from hf_lineage.report.findings import descent, licences, merge, relation, waivers
 from hf_lineage.report.findings.finding import Finding
 
 OfClaim = Callable[[Report, Row], Finding | None]
@@ -30,11 +31,18 @@ class Maker:
     """What stands under `claim_key` where nothing was found."""
 
 
+def _late(module: str, measured: Callable[[Row], object]) -> OfClaim:
+    """What describes in another module what few claims have; it is imported for a claim that has it."""
+    return lambda report, row: (
+        None if measured(row) is None else import_module(f"{__package__}.{module}").describe(report, row)
+    )
+
+
 MAKERS = (
     Maker("descent", descent.describe),
-    Maker("adapter", adapter.describe, claim_key="adapter"),
+    Maker("adapter", _late("adapter", lambda row: row.verdict.trace), claim_key="adapter"),
     Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),
-    Maker("units", units.describe, claim_key="units"),
+    Maker("units", _late("units", lambda row: row.verdict.framed), claim_key="units"),
     Maker("relation", relation.describe, claim_key="relation_seen"),
     Maker("licences", licences.describe_base, licences.describe_model, "base_license", "license"),
     Maker("waiver", waivers.describe_waiver, waivers.describe_policy, "waiver", "policy"),

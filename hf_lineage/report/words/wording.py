@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.evidence import SEVERITY, Evidence, Kind
+from hf_lineage.evidence import SEVERITY, Evidence, Kind, units
 from hf_lineage.evidence.judging import named, spans
 from hf_lineage.evidence.nulls import graft
-from hf_lineage.evidence.units import Framed
 from hf_lineage.report.words import numbers
 from hf_lineage.report.words.limits import LIMITS as LIMITS
 
@@ -66,12 +65,12 @@ def share(evidence: Evidence) -> str:
     return inherited(evidence) + ("" if low == high else f" ({low.rstrip('%')}-{high})")
 
 
-def share_of_units(framed: Framed) -> str:
+def share_of_units(framed: units.Framed) -> str:
     """Return the share of what the model's units write that is inherited, seen unit by unit, as it is printed."""
     return f"{framed.inherited.share:.0%}"
 
 
-def order_p(framed: Framed) -> str:
+def order_p(framed: units.Framed) -> str:
     """Return the p-value of the order of units, as it is printed; a dash where nothing is tested."""
     return "-" if framed.p_value is None else f"{framed.p_value:.3g}"
 

@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from hf_lineage import __version__
-from hf_lineage.architecture.registry import Factorization, fingerprint
+from hf_lineage import __version__, files
+from hf_lineage.architecture import registry
 from hf_lineage.errors import LineageError, SignatureError
-from hf_lineage.files import of_this_user_alone, places, write_atomically
+from hf_lineage.files import places
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature.options import Spec
 from hf_lineage.signature.recipe import Recipe
-from hf_lineage.signature.sources.store import encode, load_signature
 from hf_lineage.signature.values import Signature, by_path, together
 
 LARGEST = 2**30
@@ -38,7 +37,7 @@ def root() -> Path:
     return places.outside_checkouts(places.CACHE) or Path(constants.HF_HOME) / "lineage"
 
 
-def find(repo: RepoRef, architecture: str, factorization: Factorization, spec: Spec) -> Signature | None:
+def find(repo: RepoRef, architecture: str, factorization: registry.Factorization, spec: Spec) -> Signature | None:
     """Return the cached signature of a model on the Hub along the paths asked for; None if there is none."""
     if not _cacheable(repo, spec.recipe):
         return None
@@ -49,7 +48,7 @@ def find(repo: RepoRef, architecture: str, factorization: Factorization, spec: S
         "factorization": factorization.name,
         "exchangeable": factorization.exchangeable,
         "recipe": spec.recipe,
-        "made_from": {"factorization": fingerprint(factorization)},
+        "made_from": {"factorization": registry.fingerprint(factorization)},
     }
     try:
         signatures = [_read(_file(repo, factorization, spec.recipe, path), path, expected) for path in spec.paths]
@@ -61,18 +60,22 @@ def find(repo: RepoRef, architecture: str, factorization: Factorization, spec: S
     return replace(together(signatures), model=repo.name, made_from={}) if alike else None
 
 
-def write(repo: RepoRef, factorization: Factorization, whole: Signature) -> None:
+def write(repo: RepoRef, factorization: registry.Factorization, whole: Signature) -> None:
     """Cache the signature of a model on the Hub; if it cannot be written, a warning is logged."""
     if not _cacheable(repo, whole.recipe):
         return
-    signature = replace(whole, model=repo.remote or "", made_from={"factorization": fingerprint(factorization)})
+    from hf_lineage.signature.sources.store import encode
+
+    signature = replace(
+        whole, model=repo.remote or "", made_from={"factorization": registry.fingerprint(factorization)}
+    )
     try:
         for path, single in by_path(signature).items():
             content, file = encode(single), _file(repo, factorization, signature.recipe, path)
             if len(content) <= LARGEST:
                 root().mkdir(PRIVATE, parents=True, exist_ok=True)
                 file.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(file, content, OWN)
+                files.write_atomically(file, content, OWN)
     except (OSError, LineageError) as error:
         logging.getLogger(__name__).warning("%s: its signature cannot be cached: %s", repo, error)
 
@@ -86,16 +89,18 @@ def _cacheable(repo: RepoRef, recipe: Recipe) -> bool:
     return whole and not repo.allow_pickle and recipe.probes is not None
 
 
-def _file(repo: RepoRef, factorization: Factorization, recipe: Recipe, path: str) -> Path:
-    label = recipe.label(path, fingerprint(factorization), __version__)
+def _file(repo: RepoRef, factorization: registry.Factorization, recipe: Recipe, path: str) -> Path:
+    label = recipe.label(path, registry.fingerprint(factorization), __version__)
     model = f"models--{(repo.remote or '').replace('/', '--')}"
     return root() / "signatures" / model / str(repo.commit) / f"{label}.safetensors"
 
 
 def _read(file: Path, path: str, expected: Mapping[str, object]) -> Signature:
     """The signature in a file; SignatureError if others may have written it or its metadata do not fit its path."""
-    if not of_this_user_alone(file) or file.stat().st_size > LARGEST:
+    if not files.of_this_user_alone(file) or file.stat().st_size > LARGEST:
         raise SignatureError(f"{file} is not a file of this user alone")
+    from hf_lineage.signature.sources.store import load_signature
+
     signature = load_signature(file)
     if tuple(signature.paths) != (path,) or any(getattr(signature, name) != value for name, value in expected.items()):
         raise SignatureError(f"{file} does not hold the signature that its path names")

@@ -1,10 +1,10 @@
 from . import orthogonal_fit as orthogonal_fit
 from . import token_fit as token_fit
-from .extraction import PATH as PATH
 from .extraction import Measured as Measured
 from .extraction import obstacle as obstacle
 from .extraction import unit_rows as unit_rows
 from .pairs import OrderedUnits as OrderedUnits
+from .rows import PATH as PATH
 from .rows import Layers as Layers
 from .rows import UnitRows as UnitRows
 from .rows import cosines as cosines

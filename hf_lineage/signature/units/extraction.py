@@ -23,12 +23,10 @@ from hf_lineage.signature.products import (
 )
 from hf_lineage.signature.recipe import RECIPES, Array, Vector
 from hf_lineage.signature.stream import Stream
-from hf_lineage.signature.units.rows import UnitRows
+from hf_lineage.signature.units.rows import PATH, UnitRows
 from hf_lineage.signature.units.subsample import Keep, Numbers, everything, experts_of
 from hf_lineage.signature.writers import JOINED
 
-PATH = "mlp"
-"""The path whose hidden units are compared."""
 RECIPE = RECIPES["robust"]
 """How their rows are formed: gains folded in, means removed, weighed by activity."""
 LIGHT = replace(RECIPE, probes=1, coordinates=2)

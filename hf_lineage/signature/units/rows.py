@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from hf_lineage.signature.recipe import ROWS, Array, Vector
 from hf_lineage.signature.writers import JOINED
 
+PATH = "mlp"
+"""The path whose hidden units are compared."""
+
 
 @dataclass(frozen=True)
 class UnitRows:
