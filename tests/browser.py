@@ -59,7 +59,11 @@ class Browser:
         messages = (msgspec.json.decode(entry["message"])["message"] for entry in self.driver.get_log("performance"))
         sent = [said["params"] for said in messages if said["method"] == "Network.requestWillBeSent"]
         # The browser's own start page may still ask for its icons.
-        return [each["request"]["url"] for each in sent if not each["documentURL"].startswith("chrome:")]
+        return [
+            each["request"]["url"]
+            for each in sent
+            if not each["documentURL"].startswith(("chrome:", "chrome-untrusted:"))
+        ]
 
     def sheets(self, paper: str = "A4") -> int:
         """Return how many sheets the page takes on paper, after it was opened with the medium `print`."""

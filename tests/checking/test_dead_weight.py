@@ -92,7 +92,9 @@ def test_loud_units_beside_their_opposites_do_not_make_a_rotated_copy_unrelated(
     assert float((after - before).abs().max() / before.std()) < 0.2
     verdict = judged(folder)
     assert (verdict.name, int(verdict.exit_code)) == ("INCONCLUSIVE", 3)
-    assert verdict.reason.startswith("most of what its hidden units write is undone by others of the same layer")
+    assert verdict.reason.startswith(
+        "most of what its hidden units write is cancelled by other units of the same layer"
+    )
 
 
 def test_a_product_that_was_blended_in_without_its_units_verifies_nothing(tmp_path):

@@ -21,7 +21,7 @@ def test_the_report_is_one_table(hub, monkeypatch):
     monkeypatch.chdir(hub)
     outcome = lineage("check", "fern/child", "--local-hub", ".")
     table, _, sentences = outcome.sentences.replace("─", "").partition(" acme/base: ")
-    assert sentences.startswith("inherited 100%; independent models of this shape score ")
+    assert sentences.startswith("inherited 100%; on the test coordinates this pair scores ")
     assert table.split() == [
         *("fern/child", "Declared", "base", "Relation", "Path", "Score", "Inherited", "p", "Verdict"),
         *("acme/base", "finetune", "mlp", outcome.rows[0][3], "100%", "0.001", "RELATED"),

@@ -19,7 +19,7 @@ def independent(evidence: Evidence) -> str:
     """Return the scores of independent models, and the score of this pair on the same test coordinates."""
     low, high = evidence.permutation.range
     return (
-        f"on the test coordinates alone this pair scores {evidence.permutation.observed:.3f}, and independent models "
+        f"on the test coordinates this pair scores {evidence.permutation.observed:.3f}, and independent models "
         f"of this shape score {low:.3f} to {high:.3f} (by permutation)"
     )
 

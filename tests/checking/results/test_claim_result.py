@@ -8,7 +8,7 @@ from hf_lineage.checking.results.claim_result import NAMED, Row, Step, worst
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import ExitCode, Kind, Verdict
 from hf_lineage.policy.policy import Waiver
-from tests.pages import row
+from tests.pages import measured, row
 
 STEP = Step("acme/gguf", None, "its format is not read", "acme/base", ("README.md: base_model",))
 
@@ -20,7 +20,7 @@ def result(kind, base="acme/base", **changes):
 def test_a_row_says_base_part_and_verdict_in_one_line():
     assert str(result(Kind.UNRELATED)) == "acme/base is UNRELATED"
     assert repr(result(Kind.UNRELATED, part="vision")) == "<Row: acme/base (vision) is UNRELATED>"
-    assert str(row()).endswith("is RELATED, verified")
+    assert str(row(mlp=measured())).endswith("is RELATED, verified")
 
 
 def test_line_breaks_in_the_name_of_a_base_do_not_break_the_line():

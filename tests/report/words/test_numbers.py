@@ -35,7 +35,7 @@ def test_figures_rest_on_a_draw_where_layers_or_units_were_drawn(measured, draw)
 
 def test_what_independent_models_score_is_said_beside_what_the_pair_does():
     assert numbers.independent(evidence(permutation=NULL)) == (
-        "on the test coordinates alone this pair scores 0.500, and independent models of this shape score "
+        "on the test coordinates this pair scores 0.500, and independent models of this shape score "
         "0.010 to 0.989 (by permutation)"
     )
 
