@@ -134,10 +134,11 @@ def test_another_commit_is_read(online, tmp_path):
     assert origins(said()) == {"base": "weights", "model": "cache"}
 
 
-@pytest.mark.parametrize("change", ["fingerprint", "__version__"])
+@pytest.mark.parametrize("change", ["registry.fingerprint", "__version__"])
 def test_another_factorization_or_another_release_is_no_hit(online, monkeypatch, change):
     said()
-    monkeypatch.setattr(cache, change, "0.2.0" if change == "__version__" else lambda factorization: "0" * 64)
+    other = "0.2.0" if change == "__version__" else lambda factorization: "0" * 64
+    monkeypatch.setattr(f"{cache.__name__}.{change}", other)
     assert origins(said()) == {"base": "weights", "model": "weights"}
 
 
