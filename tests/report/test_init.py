@@ -61,8 +61,8 @@ def test_the_text_report_is_what_the_readme_promises():
         " Declared base  Relation  Path  Score  Inherited      p  Verdict\n"
         " ───────────────────────────────────────────────────────────────\n"
         " org/base       finetune  mlp   0.973       100%  0.001  RELATED\n"
-        "org/base: inherited 100%; on the test coordinates this pair scores 0.973,\n"
-        "  and independent models of this shape score 0.000 to 0.000 (by permutation)\n"
+        "org/base: inherited 100%; on the test coordinates this pair scores 0.973, and\n"
+        "  independent models of this shape score 0.000 to 0.000 (by permutation)\n"
     )
 
 
