@@ -27,7 +27,6 @@ from hf_lineage.claims import Claim
 from hf_lineage.errors import NetworkError, NothingToCompare, RepositoryError, printable
 from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.judging import judge_merge
-from hf_lineage.evidence.units import TOKEN
 from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.signature import Signature
 
@@ -90,8 +89,8 @@ def judge_pair(
 ) -> Row:
     """Return the row of a claim on two models; `commit` is that of a base that was not compared itself."""
     base, other = reached.base, candidate()
-    outcome, notes = judged_every_way(base, other, options, declared := claim.sources != NAMED)
-    if declared and options.budget != "full" and _by_tokens_alone(outcome):
+    outcome, notes = judged_every_way(base, other, options, claim.sources != NAMED)
+    if outcome.kind is Kind.UNRELATED and outcome.framed and not outcome.framed.searched:
         notes = (*notes, NOT_FITTED.format(printable(claim.base, 200)))
     opened_base, opened_candidate = both = [
         model if isinstance(model, OpenedModel) else None for model in (base, other)
@@ -113,12 +112,6 @@ def judge_pair(
         base_folder=_folder(opened_base),
         licence=opened_base.licence if opened_base else None,
     )
-
-
-def _by_tokens_alone(outcome: Verdict) -> bool:
-    """Whether two models are called UNRELATED by what they show through tokens."""
-    framed = outcome.framed
-    return outcome.kind is Kind.UNRELATED and framed is not None and framed.frame.name == TOKEN
 
 
 def _folder(base: OpenedModel | None) -> RepoRef | None:

@@ -23,7 +23,7 @@ def judged_every_way(
     if not plain.evidence:
         return plain, notes
     for how, other in candidate.variants.items():
-        second = _judge_loaded(base, other, options)
+        second = _judge_loaded(base, other, options, declared)
         if second.words != plain.words:
             why = f": {second.reason}" if second.reason else ""
             return Verdict(
@@ -32,7 +32,7 @@ def judged_every_way(
                 f"where peft is installed, it is {second.words}{why}; take the adapter out or merge it",
             ), notes
     for how, other in candidate.doubts.items():
-        second = _judge_loaded(base, other, options)
+        second = _judge_loaded(base, other, options, declared)
         if not plain.is_related and second.is_related:
             return Verdict(
                 Kind.UNVERIFIABLE,
@@ -47,6 +47,8 @@ def judged_every_way(
     return plain, (*notes, *same)
 
 
-def _judge_loaded(base: OpenedModel | Verdict, other: OpenedModel | str, options: Options) -> Verdict:
+def _judge_loaded(base: OpenedModel | Verdict, other: OpenedModel | str, options: Options, declared: bool) -> Verdict:
     """The verdict on a model that is loaded in another way, or that says why it cannot be."""
-    return judge_models(base, other, options) if isinstance(other, OpenedModel) else Verdict(Kind.UNVERIFIABLE, other)
+    if isinstance(other, OpenedModel):
+        return judge_models(base, other, options, declared)
+    return Verdict(Kind.UNVERIFIABLE, other)

@@ -8,6 +8,7 @@ units, which does not depend on their order, so that one test of the order is ma
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from hf_lineage.checking.judge.tokens import by_tokens
 from hf_lineage.checking.source import Opened, stream_of
@@ -77,8 +78,10 @@ def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool
             return fitted()
         except NothingToCompare:
             raise unseen from None
-    if first.inherited.share > ENOUGH or not fit:
+    if first.inherited.share > ENOUGH:
         return first
+    if not fit:
+        return replace(first, searched=False)
     try:
         return max(first, fitted(), key=lambda framed: framed.inherited.share)
     except NothingToCompare:

@@ -71,6 +71,8 @@ class Framed:
     """How large what the candidate's units write together is, as a share of what it were if they had nothing in common.
 
     Near one for models that were trained; near zero where most units stand beside others that undo them."""
+    searched: bool = True
+    """Whether no coordinates are left in which the units were not seen: False where a fit to them was left out."""
 
     @property
     def p_value(self) -> float | None:
