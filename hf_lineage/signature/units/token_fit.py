@@ -14,8 +14,6 @@ by generalised cross-validation (Golub, Heath and Wahba 1979): the noisier the r
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
@@ -46,7 +44,7 @@ class RidgeFit:
         self.rows -= self.rows.mean(axis=0)
         self._square = self.rows.T @ self.rows
         self._mean = float(np.trace(self._square)) / self.width
-        self._factor = functools.cache(self._factorised)
+        self._factors: dict[float, tuple[Array, bool]] = {}
         spanned = self._freedom(RIDGES[0]) if self._mean > LEAST else 0.0
         if spanned < SPANNED * narrower:
             raise NothingToCompare(
@@ -61,7 +59,9 @@ class RidgeFit:
 
     def solve(self, columns: Array, ridge: float) -> Array:
         """Return (XᵀX + λ)⁻¹ of columns (d, n)."""
-        solved: Array = cho_solve(self._factor(ridge), columns, check_finite=False)
+        if ridge not in self._factors:
+            self._factors[ridge] = self._factorised(ridge)
+        solved: Array = cho_solve(self._factors[ridge], columns, check_finite=False)
         return solved
 
     def error(self, other: Array, ridge: float) -> float:
