@@ -48,8 +48,8 @@ def judge_framed(framed: Framed, criteria: Criteria, admitted: bool = True) -> V
         part = "" if framed.kept == 1 else f" ({framed.kept:.0%} of the units were compared)"
         return Verdict(
             Kind.INCONCLUSIVE,
-            f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: too much for "
-            "independent models, and too little for related ones",
+            f"{share:.0%} of what its units write is found in the base{part}, seen {through(framed)}: more than "
+            "independent models have in common, but too little to call it related",
             framed=framed,
         )
     if framed.remains < CANCELLED:

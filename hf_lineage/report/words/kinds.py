@@ -144,13 +144,13 @@ KINDS = {
         tone="bad",
         headline="Shows no trace of",
         says="Layer by layer the two models are no more alike than models that were trained separately. If this base "
-        "was declared, the weights contradict the claim.",
+        "was declared, the weights do not confirm it.",
         says_not="It does not prove bad faith, and it does not prove independence. A student that only imitates the "
         "base's answers inherits no weights, and edits that hide descent can lower the score.",
         rule=Rule(
             "unrelated",
             "error",
-            "The weights contradict the declared base.",
+            "The weights do not confirm the declared base.",
             "By their weights the two models could be independent. Declare the base that the model was"
             " really made from, or none if it was trained from fresh weights.",
         ),
