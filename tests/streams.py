@@ -1,6 +1,7 @@
 """Models of `examples/hub` in a residual stream of other coordinates, written without running them."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -93,6 +94,13 @@ def layers_of(other):
     """What takes the embedding of the model as it is and every layer of another one."""
     layers = {key: tensor.float() for key, tensor in load_file(HUB / other / WEIGHTS).items()}
     return lambda tensors: layers | {"model.embed_tokens.weight": tensors["model.embed_tokens.weight"]}
+
+
+def deeper(other):
+    """What puts the layers of another model behind those of this one; written with `num_hidden_layers=12`."""
+    layers = {key: tensor.float() for key, tensor in load_file(HUB / other / WEIGHTS).items() if ".layers." in key}
+    behind = {re.sub(r"layers\.(\d+)", lambda found: f"layers.{int(found[1]) + 6}", key): layers[key] for key in layers}
+    return lambda tensors: tensors | behind
 
 
 def embedding(change):

@@ -47,7 +47,7 @@ def seen(workshop: Workshop, base: Path, candidate: Path, permutations: int) -> 
     """Return what all layers of two models show, first through the tokens that both know: here the 256 bytes."""
 
     def measure() -> dict[str, Any]:
-        layers = range(opened(candidate).layout.layers)
+        layers = [range(opened(candidate).layout.layers)]
         framed = shown(opened(base), opened(candidate), layers, TOKEN, Test(permutations, seed=0, unit_seed=0))
         order = framed.order
         z = dict(order.z) if order else {}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hf_lineage.architecture.registry import as_names
 from hf_lineage.checking.source import Opened
 from hf_lineage.checkpoint import SharedTokens, shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.evidence.units import TOKEN, Frame
 from hf_lineage.signature import Array
-from hf_lineage.signature.units import Numbers, RidgeFit, drawn_tokens, read_token_rows, token_fit
+from hf_lineage.signature.units import Numbers, RidgeFit, drawn_tokens, read_token_rows
 
 
 def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
@@ -19,11 +21,14 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
     shared, names = _shared(base, candidate)
     widths = base.layout.width, candidate.layout.width
     chosen = drawn_tokens(len(shared.base), widths)
-    fits = [
-        _fit(model, name, numbers[chosen], min(widths))
-        for model, name, numbers in zip((base, candidate), names, (shared.base, shared.candidate), strict=True)
-    ]
-    return Frame(TOKEN, len(chosen), shared.by), token_fit.between(*fits)
+    numbers = shared.base[chosen], shared.candidate[chosen]
+    fits = [partial(_fit, *one, min(widths)) for one in zip((base, candidate), names, numbers, strict=True)]
+    frame = Frame(TOKEN, len(chosen), shared.by)
+    if widths[0] >= widths[1]:
+        narrow = fits[1]().rows
+        return frame, fits[0]().carry(narrow)
+    narrow = fits[0]().rows
+    return frame, fits[1]().carry(narrow)[::-1]
 
 
 def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, str]]:

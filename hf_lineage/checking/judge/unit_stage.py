@@ -16,6 +16,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.evidence import Criteria, Kind, Verdict, judging, units
 from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.evidence.nulls import interim_analyses as interim
+from hf_lineage.evidence.units import HALF
 from hf_lineage.signature import RECIPES
 from hf_lineage.signature.units import PATH
 
@@ -67,7 +68,7 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
     options = pair.options
     test = units.Test(criteria.permutations_at_first, options.seed, options.order_seed or 0, criteria.tests)
     models = _opened(pair.base), _opened(pair.candidate)
-    framed = shown(*models, _layers(first, pair), coordinates, test, fit=fits_coordinates(pair))
+    framed = shown(*models, _analyses(first, pair), coordinates, test, fit=fits_coordinates(pair))
     return judging.judge_framed(framed, criteria, options.evidence == "any")
 
 
@@ -87,17 +88,22 @@ def _opened(model: OpenedModel) -> Opened:
     return model.reopen()
 
 
-def _layers(first: Verdict, pair: ModelPair) -> Collection[int]:
+def _analyses(first: Verdict, pair: ModelPair) -> tuple[Collection[int], ...]:
     """The layers that are read: those that were read for the paths, else as many as UNRELATED needs.
 
+    Before that, as many as show whether more than half of all layers are inherited; that they show nothing is the end.
     Models of unlike depth are read as a whole, since a layer may have its partner anywhere.
     """
     base, candidate, options = pair.base, pair.candidate, pair.options
-    everything = range(max(base.layers, candidate.layers))
-    if options.budget == "full" or base.layers != candidate.layers or len(everything) < interim.FEWEST_LAYERS:
-        return everything
+    depth = max(base.layers, candidate.layers)
+    if options.budget == "full" or base.layers != candidate.layers or depth < interim.FEWEST_LAYERS:
+        return (range(depth),)
+    order = interim.reading_order(depth, options.order_seed or 0)
     read = {number for one in first.evidence.values() for number in (*one.layers[1], *one.left_out[1])}
-    return read or interim.reading_order(len(everything), options.order_seed or 0)[: interim.enough(len(everything))]
+    layers = [number for number in order if number in read] or order[: interim.enough(depth)]
+    common = [number for number in layers if number in base.rows[PATH] and number in candidate.rows[PATH]]
+    few = common[: interim.fewest(depth, HALF)]
+    return (few, layers) if few else (layers,)
 
 
 UNITS: Stage = Stage(

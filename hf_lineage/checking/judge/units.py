@@ -7,7 +7,7 @@ units, which does not depend on their order, so that one test of the order is ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from hf_lineage.checking.judge.tokens import by_tokens
@@ -18,10 +18,10 @@ from hf_lineage.signature import Array
 from hf_lineage.signature.units import (
     MOST_KEPT,
     PATH,
-    Keep,
     Layers,
     Measured,
     OrderedUnits,
+    View,
     heaviest,
     in_the_same_places,
     obstacle,
@@ -32,11 +32,13 @@ from hf_lineage.signature.units import orthogonal_fit as procrustes
 
 ENOUGH = 0.5
 """With a larger share of inherited units no other coordinates are looked for."""
+COARSE = 128
+"""Random sums in which the units of a wide stream are seen at first."""
+Analyses = Sequence[Collection[int]]
+"""The layers that are read at each analysis; it ends the comparison where nothing shows (futility)."""
 
 
-def shown(
-    base: Opened, candidate: Opened, layers: Collection[int], at_first: str, test: Test, fit: bool = True
-) -> Framed:
+def shown(base: Opened, candidate: Opened, analyses: Analyses, at_first: str, test: Test, fit: bool = True) -> Framed:
     """Return what some layers of two models show unit by unit; `at_first` is the name of the frame that is tried first.
 
     Without `fit`, coordinates are only fitted to the units where the two share no tokens.
@@ -47,13 +49,17 @@ def shown(
         if why := obstacle(model.layout):
             raise NothingToCompare(f"{model.described.repo} {why}")
 
-    views = [_View(model, layers, test.unit_seed) for model in models]
+    units = [_Units(model, analyses[-1], test.unit_seed) for model in models]
+    depth = len(candidate.layout.numbers(PATH))
 
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
-        rows = [view.rows(matrix) for view, matrix in zip(views, through, strict=True)]
-        if frame.name != RESIDUAL:
-            rows = [{number: units.normalised() for number, units in one.items()} for one in rows]
-        return compare_units(rows[0], rows[1], len(candidate.layout.numbers(PATH)), frame, test)
+        for number, layers in enumerate(analyses, 1):
+            sums = COARSE if number < len(analyses) else None
+            bases, others = (one.seen(layers, matrix, frame, sums) for one, matrix in zip(units, through, strict=True))
+            framed = compare_units(bases, others, depth, frame, test)
+            if framed.at_chance:
+                break
+        return framed
 
     def known() -> Framed:
         if at_first == TOKEN:
@@ -61,7 +67,10 @@ def shown(
         return seen(Frame(RESIDUAL), (seen_through(base.layout.width),) * 2)
 
     def fitted() -> Framed:
-        return seen(Frame(PROCRUSTES), procrustes.between(*(view.heaviest() for view in views)))
+        wide = min(one.width for one in units) > procrustes.DIRECTIONS
+        if wide and len(analyses) > 1:
+            procrustes.screen(*(one.heaviest(analyses[0], procrustes.SCREENED) for one in units))
+        return seen(Frame(PROCRUSTES), procrustes.between(*(one.heaviest(analyses[-1]) for one in units)))
 
     return _better(known, fitted, fit or at_first != TOKEN)
 
@@ -88,31 +97,43 @@ def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool
         return first
 
 
-class _View:
+class _Units:
     """The hidden units of some layers of a model: what they weigh is measured once, however often they are seen."""
 
     def __init__(self, model: Opened, layers: Collection[int], seed: int) -> None:
-        self._model, self._layers = model, layers
+        self._model = model
         self._keep = in_the_same_places(MOST_KEPT // max(len(layers), 1), seed)
         self._known: dict[int, Measured] = {}
         self._stream = stream_of(model, seed)
 
-    def rows(self, through: Array) -> Layers:
-        """Return the units seen through a matrix (s, d); NothingToCompare where a number is not finite."""
-        return self._read(self._layers, through, self._keep)
+    def seen(self, layers: Collection[int], through: Array, frame: Frame, sums: int | None) -> Layers:
+        """Return the units of some layers, seen through a matrix (s, d), or of a wide stream through fewer sums.
 
-    def heaviest(self) -> OrderedUnits:
-        """Return those that write most in the model's own coordinates, one layer in memory besides what is kept."""
-        layout = self._model.layout
-        numbers = [number for number in layout.numbers(PATH) if number in self._layers]
-        most = heaviest(procrustes.most_of_a_layer(layout.width, len(numbers)))
-        return procrustes.pooled([self._read((number,), None, most)[number] for number in numbers])
+        Raise NothingToCompare where a number is not finite.
+        """
+        levelled = frame.name != RESIDUAL
+        if levelled and self.width > len(through):
+            through = through[:sums]
+        return self._read(layers, View(through, levelled, self._keep))
 
-    def _read(self, layers: Collection[int], through: Array | None, keep: Keep) -> Layers:
+    def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
+        """Return those that write most in the model's own coordinates, one layer in memory besides what is kept.
+
+        They are at most so many, or as many as the width of the stream needs.
+        """
+        numbers = [number for number in self._model.layout.numbers(PATH) if number in layers]
+        each = procrustes.most_of_a_layer(self.width, len(numbers)) if most is None else -(-most // len(numbers))
+        view = View(keep=heaviest(each), gates=False)
+        return procrustes.pooled([self._read((number,), view)[number] for number in numbers])
+
+    @property
+    def width(self) -> int:
+        """The width of the stream."""
+        return self._model.layout.width
+
+    def _read(self, layers: Collection[int], view: View) -> Layers:
         model = self._model
-        rows = unit_rows(
-            model.checkpoint, model.layout, layers, through, keep, self._known, through is not None, stream=self._stream
-        )
+        rows = unit_rows(model.checkpoint, model.layout, layers, view, self._known, self._stream)
         if not rows or not all(layer.finite for layer in rows.values()):
             raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
         return rows

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from hf_lineage.evidence.criteria import Criteria
 from hf_lineage.evidence.judging.evaluation import CHANCE, IDLE, named
-from hf_lineage.evidence.units import HALF, PROCRUSTES, RESIDUAL, TOKEN, Framed
+from hf_lineage.evidence.units import CANCELLED, HALF, PROCRUSTES, RESIDUAL, TOKEN, Framed
 from hf_lineage.evidence.verdict import Kind, Verdict
 
 CALIBRATION = "benchmarks/results/ours-frames.json"
@@ -19,8 +19,6 @@ PAIRS, LARGEST = 1035, 0.06
 """Pairs of independent models, and the largest share that one of them inherits from the other."""
 CALIBRATED = 0.1
 """With a larger share two models are not called UNRELATED; above one half they are RELATED, calibrated."""
-CANCELLED = 0.5
-"""Where less remains of what all units write, models are not called UNRELATED by what most of their units are."""
 UNDONE = "the residual stream was rotated, reordered or changed in width"
 """What is undone by looking through tokens, or in coordinates that fit."""
 THROUGH = {

@@ -1,4 +1,4 @@
-from .comparison import HALF as HALF
+from .comparison import CANCELLED as CANCELLED
 from .comparison import PROCRUSTES as PROCRUSTES
 from .comparison import RESIDUAL as RESIDUAL
 from .comparison import TOKEN as TOKEN
@@ -10,3 +10,4 @@ from .inherited import Inherited as Inherited
 from .inherited import inherited_units as inherited_units
 from .inherited import together as together
 from .order import PLACES as PLACES
+from .shares import HALF as HALF

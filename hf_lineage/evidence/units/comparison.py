@@ -17,9 +17,10 @@ import numpy as np
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.paths import assign, in_order
 from hf_lineage.evidence.units.experts import by_expert
-from hf_lineage.evidence.units.inherited import ALIKE, ERROR, NOTHING, Drawn, Inherited, draw, to_draw
+from hf_lineage.evidence.units.inherited import Inherited
 from hf_lineage.evidence.units.order import UnitOrder, copies, order_test, sorted_by_size
-from hf_lineage.signature import Vector, beside_base, random_stream, writing
+from hf_lineage.evidence.units.shares import inherited_share
+from hf_lineage.signature import Vector, beside_base, writing
 from hf_lineage.signature.units import Layers, UnitRows, likeness
 
 TOKEN: str = "token"  # noqa: S105 - a frame, not a secret
@@ -29,9 +30,10 @@ PROCRUSTES: str = "procrustes"
 units fit those of the base best."""
 HEAVIEST, OF_BASE = 64, 1024
 """By so many units of a layer that write most, and as many of the base, layers are paired."""
-HALF, MORE = 0.5, 8
-"""So many times as many units are looked up where the share of the first is above one half, and its interval is not.
-Both intervals are above one half by chance with a probability of 1 % together."""
+LITTLE = 0.05
+"""A share that says nothing: independent models of one vocabulary have as much in common."""
+CANCELLED = 0.5
+"""Where less remains of what all units write, most of what they write says nothing."""
 SORTED = "the hidden units of both models are sorted by size, so that independent ones would stand in a like order"
 
 
@@ -80,6 +82,12 @@ class Framed:
         return None if self.order is None or self.objection else min(1.0, self.tests * self.order.p_value)
 
     @property
+    def at_chance(self) -> bool:
+        """Whether nothing points to a relation: no more units than independent models have in common, in any order."""
+        ordered = self.order is not None and not self.objection and self.order.p_value <= interim.DOUBTFUL
+        return self.inherited.share <= LITTLE and not ordered and self.remains >= CANCELLED
+
+    @property
     def least(self) -> float:
         """A lower bound on the share of all layers that is inherited, whatever those hold that were not read (99 %)."""
         inherited, read = self.inherited, len(self.layers[1])
@@ -107,7 +115,10 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
     """Return what two models show unit by unit, given the layers of each that were read, by their numbers."""
     numbers = tuple(sorted(base)), tuple(sorted(candidate))
     bases, others = [base[number] for number in numbers[0]], [candidate[number] for number in numbers[1]]
-    alike = np.array([[_alike(mine, other) for other in others] for mine in bases])
+    heavy = [_heaviest(rows, HEAVIEST) for rows in others]
+    alike = np.array(
+        [[_alike(mine, other) for other in heavy] for mine in (_heaviest(rows, OF_BASE) for rows in bases)]
+    )
     rows, columns = assign(alike)
     pairs = dict(zip(columns.tolist(), rows.tolist(), strict=True))
     partners = in_order(alike).tolist()
@@ -117,7 +128,7 @@ def compare_units(base: Layers, candidate: Layers, depth: int, frame: Frame, tes
         numbers,
         depth,
         tuple(numbers[0][partner] for partner in partners),
-        _inherited(bases, others, partners, weights, test.unit_seed),
+        inherited_share(bases, others, partners, weights, test.unit_seed),
         _tested(bases, others, pairs, weights, test),
         SORTED if sorted_by_size(bases) and sorted_by_size(others) else "",
         test.tests,
@@ -147,15 +158,15 @@ def _remains(layers: Sequence[UnitRows]) -> float:
     return float(np.sqrt(together / apart)) if apart > 0 else 1.0
 
 
+def _heaviest(rows: UnitRows, most: int) -> UnitRows:
+    return rows.select(np.argsort(-rows.weight, kind="stable")[:most])
+
+
 def _alike(base: UnitRows, candidate: UnitRows) -> float:
     """How well the units of a layer that write most are found in another layer, whatever the order of its units."""
-    heavy, base_heavy = (
-        rows.select(np.argsort(-rows.weight, kind="stable")[:most])
-        for rows, most in ((candidate, HEAVIEST), (base, OF_BASE))
-    )
-    total = heavy.weight.sum()
-    best = likeness(heavy, base_heavy).max(axis=1, initial=0.0).astype(np.float64)
-    return float(best @ heavy.weight / total) if total > 0 else 0.0
+    total = candidate.weight.sum()
+    best = likeness(candidate, base).max(axis=1, initial=0.0).astype(np.float64)
+    return float(best @ candidate.weight / total) if total > 0 else 0.0
 
 
 def _tested(
@@ -168,62 +179,3 @@ def _tested(
         for expert in by_expert(bases[partner], others[column], groups[column], float(weights[column]), test.unit_seed)
     ]
     return order_test(layers, test.first, test.seed)
-
-
-def _inherited(
-    bases: Sequence[UnitRows], others: Sequence[UnitRows], partners: Sequence[int], weights: Vector, seed: int
-) -> Inherited:
-    """The share by a few units, or by more where these leave it open whether it is more than one half."""
-    count = to_draw(len(others))
-    few = _looked_up(bases, others, partners, weights, f"units in a frame {seed}", count)
-    if not few.interval[0] <= HALF < few.share:
-        return few
-    return _looked_up(bases, others, partners, weights, f"more units in a frame {seed}", MORE * count)
-
-
-def _looked_up(
-    bases: Sequence[UnitRows],
-    others: Sequence[UnitRows],
-    partners: Sequence[int],
-    weights: Vector,
-    purpose: str,
-    count: int,
-) -> Inherited:
-    drawn, shares, errors = [], [], []
-    for number, (rows, partner) in enumerate(zip(others, partners, strict=True)):
-        layer, left, error = _layer(bases[partner], rows, count, random_stream(f"{purpose} {number}"))
-        drawn.append(layer)
-        shares.append(left * layer.share)
-        errors.append(error)
-    error = float(np.sqrt(np.log(2 / ERROR) / 2 * (weights**2 * np.array(errors)).sum()))
-    return Inherited(np.array(shares), weights, error, tuple(drawn))
-
-
-def _layer(base: UnitRows, candidate: UnitRows, count: int, stream: np.random.Philox) -> tuple[Drawn, float, float]:
-    """The units of one layer that were looked up, what is left of them after others, and one over their number.
-
-    The last is 0 if they are all units of the layer.
-    """
-    live = np.flatnonzero(base.weight > 0)
-    if not candidate.weight.sum() > 0 or not len(live):
-        return NOTHING, 0.0, 0.0
-    chosen, counts, error = draw(candidate.weight, count, stream)
-    alike = likeness(candidate.select(chosen), base.select(live))
-    inherited = alike.max(axis=1) > ALIKE
-    partners = np.unique(live[alike.argmax(axis=1)[inherited]])
-    if candidate.kept < 1:  # they are a sample themselves: one over its effective number
-        error += float(candidate.weight @ candidate.weight / candidate.weight.sum() ** 2)
-    return Drawn(chosen, counts, inherited), _left(base.select(partners), candidate), error
-
-
-def _left(partners: UnitRows, candidate: UnitRows) -> float:
-    """What is left of the copies of some units of the base after their opposites: 1 if at least half is.
-
-    A copy beside its opposite writes nothing. Units that undo a copy without being opposites of it need not be counted:
-    at a cosine of -c they write 1 / c of what it writes, so that the copies are less than half of all that is written.
-    Many small changes that undo a whole layer, as training against a score makes them, leave its units inherited.
-    """
-    alike = likeness(candidate, partners).astype(np.float64)
-    copied = float(candidate.weight @ np.where(alike > ALIKE, alike, 0.0).sum(axis=1))
-    undone = float(candidate.weight @ np.where(alike < -ALIKE, alike, 0.0).sum(axis=1))
-    return min(1.0, max(0.0, 2 * (copied + undone) / copied)) if copied > 0 else 0.0

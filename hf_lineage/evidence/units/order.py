@@ -64,15 +64,15 @@ def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, wei
     """Return what two layers say about the order of their units, given those that are permuted."""
     chosen = candidate.select(units)
     product = cosines(chosen, base)
-    product *= np.sqrt(np.outer(_shares(candidate)[units], _shares(base))).astype(np.float32)
+    places, partners, strength = _mutual(product, chosen.weight, base.weight)
     same = len(base.weight) == len(candidate.weight)
-    places, partners, strength = _mutual(cosines(chosen, base), chosen.weight, base.weight)
-    return Matched(group, weight, units, product[:, units] if same else None, places, _ranks(partners), strength)
+    alike = product[:, units] * np.outer(*(_roots(rows)[units] for rows in (candidate, base))) if same else None
+    return Matched(group, weight, units, alike, places, _ranks(partners), strength)
 
 
-def _shares(rows: UnitRows) -> Vector:
-    total = rows.weight.sum()
-    return rows.weight / total if total > 0 else rows.weight
+def _roots(rows: UnitRows) -> Array:
+    roots: Array = np.sqrt(rows.weight / (rows.weight.sum() or 1.0)).astype(np.float32)
+    return roots
 
 
 def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Numbers, Numbers, Vector]:

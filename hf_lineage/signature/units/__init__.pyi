@@ -1,6 +1,6 @@
 from . import orthogonal_fit as orthogonal_fit
-from . import token_fit as token_fit
 from .extraction import Measured as Measured
+from .extraction import View as View
 from .extraction import obstacle as obstacle
 from .extraction import unit_rows as unit_rows
 from .pairs import OrderedUnits as OrderedUnits
@@ -10,7 +10,6 @@ from .rows import UnitRows as UnitRows
 from .rows import cosines as cosines
 from .rows import likeness as likeness
 from .subsample import MOST_KEPT as MOST_KEPT
-from .subsample import Keep as Keep
 from .subsample import heaviest as heaviest
 from .subsample import in_the_same_places as in_the_same_places
 from .token_fit import RidgeFit as RidgeFit

@@ -54,28 +54,52 @@ def obstacle(layout: Layout) -> str:
     return "has layers of unlike widths" if len(set(layout.widths)) > 1 else ""
 
 
+@dataclass(frozen=True)
+class View:
+    """How the units of a layer are seen."""
+
+    through: Array | None = None
+    """(s, d): what units are multiplied with; without it they are in the coordinates of their own stream."""
+    of_length_one: bool = False
+    """Whether what is seen of a unit is brought to length 1, and not only divided by the length of the whole."""
+    keep: Keep = everything
+    """Which units of a layer with experts are held in memory."""
+    gates: bool = True
+    """Whether the gates of gated units are seen; where units are weighed by them, they are read in any case."""
+
+    def width(self, own: int) -> int:
+        """Return how many coordinates that gives, from those of the stream."""
+        return own if self.through is None else len(self.through)
+
+    def rows(self, rows: Array, norms: Vector) -> Array | Vector:
+        """Return what is seen of rows (u, d) of these norms (u,)."""
+        seen: Array | Vector = (rows if self.through is None else rows @ self.through.T) * _over(norms)
+        return seen * _over(np.sqrt(np.vecdot(seen, seen))) if self.of_length_one else seen
+
+
+def _over(norms: Vector) -> Vector:
+    """One over each norm, (u, 1); 0 for a row of zeros."""
+    over: Vector = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
+    return over
+
+
 def unit_rows(
     checkpoint: Checkpoint,
     layout: Layout,
     layers: Collection[int],
-    through: Array | None,
-    keep: Keep = everything,
+    view: View,
     known: dict[int, Measured] | None = None,
-    gates: bool = True,
-    *,
     stream: Stream | None = None,
 ) -> dict[int, UnitRows]:
-    """Return the hidden units of each of these layers that has an MLP, seen through a matrix (s, d).
+    """Return the hidden units of each of these layers that has an MLP, as they are seen.
 
-    Without a matrix the units are in the coordinates of their own stream. Of a layer with experts, only the units that
-    `keep` chooses are held in memory. The weight of units is taken from `known`, or measured and added to it. Gates are
-    read where they are asked for, or where units are weighed by them. Raise as `Checkpoint.read` does.
+    The weight of units is taken from `known`, or measured and added to it. Raise as `Checkpoint.read` does.
     """
     known = {} if known is None else known
     rows: dict[int, UnitRows] = {}
     with workers() as share:
         for number in (number for number in layout.numbers(PATH) if number in layers):
-            recipe = replace(RECIPE, activity=number not in known, gates=gates)
+            recipe = replace(RECIPE, activity=number not in known, gates=view.gates)
             checkpoint.prefetch(*tensors(layout, PATH, number, recipe))
             branch = list(matrix_products(layout, PATH, number, recipe, functools.cache(checkpoint.read)))
             experts = experts_of(layout.sets(PATH)[number])
@@ -83,23 +107,8 @@ def unit_rows(
                 known[number] = _measured(branch, experts, share)
                 if stream:
                     known[number] = replace(known[number], joins=tuple(stream.joins(PATH, (number,))[0].tolist()))
-            rows[number] = _layer(branch, experts, known[number], _View(through, share, keep, gates))
+            rows[number] = _layer(branch, experts, known[number], view, share)
     return rows
-
-
-@dataclass(frozen=True)
-class _View:
-    """How the units of a layer are seen."""
-
-    through: Array | None
-    share: Share
-    keep: Keep
-    gates: bool
-    """Whether the gates of gated units are among what is seen."""
-
-    def width(self, own: int) -> int:
-        """Return how many coordinates that gives, from those of the stream."""
-        return own if self.through is None else len(self.through)
 
 
 def _measured(branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], share: Share) -> Measured:
@@ -112,16 +121,16 @@ def _measured(branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]],
 
 
 def _layer(
-    branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], measured: Measured, view: _View
+    branch: Sequence[MatrixProduct], experts: Sequence[Sequence[int]], measured: Measured, view: View, share: Share
 ) -> UnitRows:
-    """The kept hidden units of a layer, each over the norm of its whole row."""
+    """The kept hidden units of a layer, as they are seen."""
     parts = measured.experts
     kept = view.keep(parts)
     seen, first = list[tuple[Array, Array, Array, Vector]](), 0
     for term, own in zip(branch, experts, strict=True):
         starts = accumulate(own[:-1], initial=0)
         places = [part + start for part, start in zip(kept[first : first + len(own)], starts, strict=True)]
-        seen.append(_seen(replace(term, inside=None), np.concatenate(places), view))
+        seen.append(_seen(replace(term, inside=None), np.concatenate(places), view, share))
         first += len(own)
     inner, outer, gate = (np.concatenate([one[side] for one in seen]) for side in range(3))
     norms = np.concatenate([one[3] for one in seen], axis=1)
@@ -133,7 +142,7 @@ def _layer(
     )  # fmt: skip
 
 
-def _seen(term: MatrixProduct, kept: Numbers, view: _View) -> tuple[Array, Array, Array, Vector]:
+def _seen(term: MatrixProduct, kept: Numbers, view: View, share: Share) -> tuple[Array, Array, Array, Vector]:
     """What the kept units of a term read and write, their gates, (u, s) each, and the norms of the former, (2, u)."""
     places = np.full(len(term.reader), -1)
     places[kept] = np.arange(len(kept))
@@ -150,10 +159,8 @@ def _seen(term: MatrixProduct, kept: Numbers, view: _View) -> tuple[Array, Array
                 if rows is None:
                     continue
                 chosen = np.asarray(rows) if mine.all() else np.asarray(rows)[mine]
-                norms = row_norms(chosen)
-                over = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-                seen[here[mine]] = (chosen if view.through is None else chosen @ view.through.T) * over[:, None]
-                sizes[side, here[mine]] = norms
+                sizes[side, here[mine]] = norms = row_norms(chosen)
+                seen[here[mine]] = view.rows(chosen, norms)
 
-    view.share(note, term.starts)
+    share(note, term.starts)
     return inner, outer, gate, sizes[:2]

@@ -25,7 +25,7 @@ import numpy as np
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.computing import compute_whitening
 from hf_lineage.signature.recipe import Array, Vector, signs
-from hf_lineage.signature.units.pairs import LEAST, MUTUAL, OrderedUnits, distinct, pairs, product
+from hf_lineage.signature.units.pairs import LEAST, MUTUAL, OrderedUnits, distinct, matched, pairs, product
 from hf_lineage.signature.units.rows import UnitRows
 from hf_lineage.signature.units.token_fit import seen_through
 
@@ -37,6 +37,8 @@ LIVE = 1e-3
 DIRECTIONS, SPARE, POWERS = 512, 32, 8
 """Coordinates in which units are matched; of wider streams those in which the units of the model lie most, by subspace
 iteration with some more directions (Halko, Martinsson and Tropp 2011)."""
+SCREENED, SCREENED_DIRECTIONS = 2**11, 128
+"""Units of a wide stream, and coordinates in which they are matched, before any others are read."""
 OVER, TAKEN = 4, 4.5
 """Units at least, as a multiple of the coordinates: to fewer, coordinates can be fitted by chance. So many are taken,
 since those that write next to nothing are left out."""
@@ -84,6 +86,14 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
     return seen, _rotated(seen, product(base, candidate, first, second, weights))
 
 
+def screen(base: OrderedUnits, candidate: OrderedUnits) -> None:
+    """Raise NothingToCompare where hardly any of those units of wide streams that write most find each other.
+
+    That ends a search in which nothing would be found after about a tenth of its time.
+    """
+    matched(*(_narrowed(units, _directions(units, SCREENED_DIRECTIONS)) for units in (base, candidate)))
+
+
 def _rotated(seen: Array, matrix: Array) -> Array:
     """The product of a matrix (s, d) and the polar factor (d, d') of another; the factor itself is never computed."""
     scaled = matrix.astype(np.float64) / max(float(np.abs(matrix).max(initial=0.0)), 1e-300)
@@ -111,9 +121,9 @@ def _levelled(through: Array, base: OrderedUnits, main: tuple[Vector, Array]) ->
 
 def _narrowed(units: OrderedUnits, main: tuple[Vector, Array]) -> OrderedUnits:
     """The units of a wide stream in those directions in which they lie most, as parts of what lies in these."""
-    if units.inner.shape[1] <= DIRECTIONS:
-        return units
     directions = main[1].astype(np.float32)
+    if len(directions) == directions.shape[1]:
+        return units
     inner, outer = (
         np.concatenate([_of_length_one(some @ directions) for some in _blocks(rows)])
         for rows in (units.inner, units.outer)
@@ -131,18 +141,18 @@ def _blocks(rows: Array) -> Iterator[Array]:
     return (rows[start : start + TILE].astype(np.float32) for start in range(0, len(rows), TILE))
 
 
-def _directions(units: OrderedUnits) -> tuple[Vector, Array]:
-    """Directions of a stream in which units lie most, at most DIRECTIONS, (d, n), and how much lies in each."""
+def _directions(units: OrderedUnits, most: int = DIRECTIONS) -> tuple[Vector, Array]:
+    """Directions of a stream in which units lie most, at most so many, (d, n), and how much lies in each."""
     width = units.inner.shape[1]
     roots = _blocks(np.sqrt(units.weight)[:, None].astype(np.float32))
     square = np.zeros((width, width), np.float32)
     for inner, outer, root in zip(_blocks(units.inner), _blocks(units.outer), roots, strict=True):
         for rows in (inner * root, outer * root):
             square += rows.T @ rows
-    if width <= DIRECTIONS:
+    if width <= most:
         return np.linalg.eigh(square)
-    directions = signs("directions of a stream", (width, DIRECTIONS + SPARE))
+    directions = signs("directions of a stream", (width, most + SPARE))
     for _ in range(POWERS):
         directions = np.linalg.qr(square @ directions)[0]
     sizes, within = np.linalg.eigh(directions.T @ square @ directions)
-    return sizes[-DIRECTIONS:], directions @ within[:, -DIRECTIONS:]
+    return sizes[-most:], directions @ within[:, -most:]

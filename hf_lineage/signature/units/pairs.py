@@ -77,15 +77,23 @@ def pairs(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Numbers, Numbers
     Raise NothingToCompare where there are so few of many that it is not worth while to match the others.
     """
     few, others = _heavier(base), _heavier(candidate)
-    first, second = _first_pairs(few, others)
-    turn = _polar(product(few, others, first, second, _agreement(few, others, first, second)))
-    *_, last = _rounds(few, others, turn)
-    if not (base.wide or candidate.wide):
-        return last.first, last.second, last.weights
-    if last.share < HARDLY:
-        raise NothingToCompare(f"only {last.share:.1%} of what hidden units write find each other")
-    last = _Pairs(base, candidate, last.best_rotation(few, others))
+    last = matched(few, others)
+    if base.wide or candidate.wide:
+        last = MatchedPairs(base, candidate, last.best_rotation(few, others))
     return last.first, last.second, last.weights
+
+
+def matched(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
+    """Return the units that find each other, when no more are found.
+
+    Raise NothingToCompare where these are few in a wide stream, so that it is not worth while to match others.
+    """
+    first, second = _first_pairs(base, candidate)
+    turn = _polar(product(base, candidate, first, second, _agreement(base, candidate, first, second)))
+    *_, last = _rounds(base, candidate, turn)
+    if (base.wide or candidate.wide) and last.share < HARDLY:
+        raise NothingToCompare(f"only {last.share:.1%} of what hidden units write find each other")
+    return last
 
 
 def _heavier(units: OrderedUnits) -> OrderedUnits:
@@ -169,17 +177,17 @@ def product(base: OrderedUnits, candidate: OrderedUnits, first: Numbers, second:
     return total
 
 
-def _rounds(base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> Iterator[_Pairs]:
+def _rounds(base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> Iterator[MatchedPairs]:
     """Yield the units that find each other after a turn of the candidate's stream, round by round."""
     share = 0.0
     for number in range(ROUNDS):
-        yield (made := _Pairs(base, candidate, turn))
+        yield (made := MatchedPairs(base, candidate, turn))
         if number >= FEWEST_ROUNDS and made.share - share < GAIN:
             return
         share, turn = made.share, made.best_rotation(base, candidate)
 
 
-class _Pairs:
+class MatchedPairs:
     """The units that find each other after a turn of the candidate's stream."""
 
     def __init__(self, base: OrderedUnits, candidate: OrderedUnits, turn: Array) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.signature.recipe import ROWS, Array, Vector
+from hf_lineage.signature.recipe import Array, Vector
 from hf_lineage.signature.writers import JOINED
 
 PATH = "mlp"
@@ -49,19 +49,6 @@ class UnitRows:
         """Return which units belong to each expert; all of them where there are none."""
         ends = accumulate(self.experts or (len(self.weight),), initial=0)
         return tuple(slice(start, stop) for start, stop in pairwise(ends))
-
-    def normalised(self) -> UnitRows:
-        """Return the units with rows of length 1, those of zeros as they are."""
-        sides = {
-            name: (rows, np.linalg.norm(rows, axis=1, keepdims=True))
-            for name in ROWS
-            if (rows := getattr(self, name)).size
-        }
-        of_length_one = {
-            name: np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
-            for name, (rows, norms) in sides.items()
-        }
-        return replace(self, **of_length_one)
 
     @property
     def finite(self) -> bool:

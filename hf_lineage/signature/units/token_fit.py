@@ -14,6 +14,8 @@ by generalised cross-validation (Golub, Heath and Wahba 1979): the noisier the r
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
@@ -36,16 +38,20 @@ class RidgeFit:
     """Least squares with a ridge, for the rows of the tokens of one model."""
 
     def __init__(self, rows: Array, narrower: int) -> None:
-        """Take the rows (K, d) of the tokens of a stream; `narrower` is the width of the narrower stream of the two.
+        """Take the rows (K, d) of the tokens of a stream, which are changed in place.
 
-        Raise NothingToCompare where they are not finite, or span too few directions.
+        `narrower` is the width of the narrower stream of the two. Raise NothingToCompare where the rows are not
+        finite, or span too few directions.
         """
-        self.rows = _of_length_one(rows)
-        self.rows -= self.rows.mean(axis=0)
-        self._square = self.rows.T @ self.rows
+        _bring_to_length_one(rows)
+        rows -= rows.mean(axis=0)
+        self.rows = rows
+        self._square = rows.T @ rows
         self._mean = float(np.trace(self._square)) / self.width
-        self._factors: dict[float, tuple[Array, bool]] = {}
-        spanned = self._freedom(RIDGES[0]) if self._mean > LEAST else 0.0
+        spanned = 0.0
+        if self._mean > LEAST:
+            self._least = self.factor(RIDGES[0])
+            spanned = self._freedom(self._least)
         if spanned < SPANNED * narrower:
             raise NothingToCompare(
                 f"the rows of {len(rows)} tokens span only about {spanned:.0f} of the {self.width} directions of its "
@@ -57,60 +63,58 @@ class RidgeFit:
         """The width d of the stream."""
         return int(self.rows.shape[1])
 
-    def solve(self, columns: Array, ridge: float) -> Array:
-        """Return (XᵀX + λ)⁻¹ of columns (d, n)."""
-        if ridge not in self._factors:
-            self._factors[ridge] = self._factorised(ridge)
-        solved: Array = cho_solve(self._factors[ridge], columns, check_finite=False)
-        return solved
+    def carry(self, narrow: Array) -> tuple[Array, Array]:
+        """Return what the units of this stream, (s, d), and of a narrower one, (s, d'), are multiplied with.
 
-    def error(self, other: Array, ridge: float) -> float:
+        They are then seen alike. `narrow` are the rows (K, d') of the same tokens in the narrower stream, prepared as
+        those of this one.
+        """
+        seen = seen_through(self.width)
+        factors = (self._least if ridge == RIDGES[0] else self.factor(ridge) for ridge in RIDGES)
+        best = min(factors, key=lambda factor: self.error(narrow, factor))
+        carried = (self.rows @ best.solve(seen.T)).T @ narrow
+        return seen, carried.astype(np.float32, copy=False)
+
+    def factor(self, ridge: float) -> RidgeFactor:
+        """Return the Cholesky factor of XᵀX + λ for a ridge ε."""
+        square = self._square.copy().T  # symmetric, and in the order of LAPACK, which would copy it otherwise
+        square.flat[:: len(square) + 1] += ridge * self._mean
+        return RidgeFactor(cho_factor(square, lower=True, overwrite_a=True, check_finite=False), ridge * self._mean)
+
+    def error(self, narrow: Array, factor: RidgeFactor) -> float:
         """Return how badly the fit gives some sums of the rows (K, d') of the other model, overfitting counted."""
-        sums = other @ signs("sums of a token fit", (other.shape[1], ASKED))
-        left = sums - self.rows @ self.solve(self.rows.T @ sums, ridge)
-        free = 1 - self._freedom(ridge) / len(sums)
+        sums = narrow @ signs("sums of a token fit", (narrow.shape[1], ASKED))
+        left = sums - self.rows @ factor.solve(self.rows.T @ sums)
+        free = 1 - self._freedom(factor) / len(sums)
         return float(np.square(left, dtype=np.float64).mean()) / max(free, 1e-6) ** 2
 
-    def _factorised(self, ridge: float) -> tuple[Array, bool]:
-        square = self._square.copy()
-        square.flat[:: len(square) + 1] += ridge * self._mean
-        factor: tuple[Array, bool] = cho_factor(square, lower=True, overwrite_a=True, check_finite=False)
-        return factor
-
-    def _freedom(self, ridge: float) -> float:
+    def _freedom(self, factor: RidgeFactor) -> float:
         """Return tr (XᵀX + λ)⁻¹ XᵀX = d - λ tr (XᵀX + λ)⁻¹, by random signs (Hutchinson 1990)."""
         drawn = signs("freedom of a token fit", (self.width, ASKED))
-        trace = float((drawn * self.solve(drawn, ridge)).sum()) / ASKED
-        return self.width - ridge * self._mean * trace
+        trace = float((drawn * factor.solve(drawn)).sum()) / ASKED
+        return self.width - factor.ridge * trace
 
 
-def between(base: RidgeFit, candidate: RidgeFit) -> tuple[Array, Array]:
-    """Return what the units of the base and of the candidate are multiplied with, (s, d) each, to be seen alike.
+class RidgeFactor(NamedTuple):
+    """The Cholesky factor of XᵀX + λ."""
 
-    The rows of both belong to the same tokens.
-    """
-    if base.width >= candidate.width:
-        seen = seen_through(base.width)
-        return seen, _carried(base, candidate.rows, seen)
-    seen = seen_through(candidate.width)
-    return _carried(candidate, base.rows, seen), seen
+    triangle: tuple[Array, bool]
+    ridge: float
+    """λ"""
 
-
-def _carried(wide: RidgeFit, narrow: Array, seen: Array) -> Array:
-    """The matrix (s, d') through which units of the narrower stream are seen in coordinates of the wider one."""
-    ridge = min(RIDGES, key=lambda ridge: wide.error(narrow, ridge))
-    carried = (wide.rows @ wide.solve(seen.T, ridge)).T @ narrow
-    return carried.astype(np.float32, copy=False)
+    def solve(self, columns: Array) -> Array:
+        """Return (XᵀX + λ)⁻¹ of columns (d, n)."""
+        solved: Array = cho_solve(self.triangle, columns, check_finite=False)
+        return solved
 
 
-def _of_length_one(rows: Array) -> Array:
-    largest: Array = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+def _bring_to_length_one(rows: Array) -> None:
+    largest = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0))[:, None]
     if not np.isfinite(largest).all() or not largest.any():
         raise NothingToCompare("the rows of its tokens are zero or not finite")
-    scaled: Array = np.divide(rows, largest, out=np.zeros_like(rows), where=largest > 0)
-    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
-    np.divide(scaled, lengths, out=scaled, where=lengths > 0)
-    return scaled
+    np.divide(rows, largest, out=rows, where=largest > 0)
+    lengths = np.sqrt(np.vecdot(rows, rows))[:, None]
+    np.divide(rows, lengths, out=rows, where=lengths > 0)
 
 
 def seen_through(width: int) -> Array:

@@ -15,7 +15,7 @@ Numbers = NDArray[np.int64]
 LEAST_TOKENS, MOST_TOKENS, SIDE_BY_SIDE = 2, 4, 64
 """Tokens for every coordinate of the wider stream: at least and, where they are few, at most. They are read in runs of
 SIDE_BY_SIDE rows."""
-FEW = 8192
+FEW = 4096
 """Up to so many tokens are few."""
 
 

@@ -259,3 +259,12 @@ def test_the_same_base_is_found_where_all_is_read_or_the_user_names_it(disguised
 def test_without_shared_tokens_coordinates_are_fitted_for_a_declared_base_too(tmp_path):
     row = checked(card(written(CHILD, tmp_path / "model", rotated, streams.embedding(torch.zeros_like)), BASE))
     assert (row.verdict.words, row.verdict.framed.frame.name) == ("RELATED", "procrustes")
+
+
+@pytest.mark.parametrize(("budget", "layers"), [(None, 5), ("full", 12)])
+def test_of_deep_models_that_show_nothing_a_few_layers_are_compared_unit_by_unit(tmp_path, budget, layers):
+    deep = {"num_hidden_layers": 12}
+    base = written(BASE, tmp_path / "base", streams.deeper("heron/llama-distilled"), **deep)
+    model = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), **deep)
+    verdict = judged(model, replace(SEEDED, budget=budget), base)
+    assert (verdict.words, len(verdict.framed.layers[1])) == ("UNRELATED", layers)

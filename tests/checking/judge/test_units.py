@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from hf_lineage.checking.judge.units import shown
 from hf_lineage.checking.source.opening import headers
@@ -10,6 +11,7 @@ from hf_lineage.evidence.units.comparison import RESIDUAL, TOKEN, Test
 from hf_lineage.hub.reference import resolve
 from hf_lineage.signature.units import orthogonal_fit as procrustes
 from tests import streams
+from tests.models import WEIGHTS
 from tests.streams import HUB, rotated, shuffled, written
 
 BASE, CHILD, INDEPENDENT = "acme/llama-base", "fern/llama-finetune-a", "otter/llama-independent"
@@ -18,7 +20,7 @@ FORGOTTEN = streams.embedding(torch.zeros_like)
 
 def seen(folder, at_first=TOKEN):
     models = (headers(resolve(str(place))) for place in (HUB / BASE, folder))
-    return shown(*models, range(6), at_first, Test(199, 0, 0))
+    return shown(*models, [range(6)], at_first, Test(199, 0, 0))
 
 
 def test_tokens_are_enough_where_they_show_more_than_one_half(tmp_path):
@@ -58,3 +60,62 @@ def test_the_reason_is_that_of_the_coordinates_that_were_tried_first(tmp_path, m
     with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
         seen(folder)
     assert seen(HUB / INDEPENDENT).frame.name == TOKEN
+
+
+DEEP, FEW = {"num_hidden_layers": 12}, (0, 3, 6, 9)
+
+
+@pytest.fixture(scope="module")
+def deep_base(tmp_path_factory):
+    """A base of twelve layers, of two models that learned apart."""
+    return written(BASE, tmp_path_factory.mktemp("deep") / "base", streams.deeper("heron/llama-distilled"), **DEEP)
+
+
+def analysed(base, folder, *analyses):
+    models = (headers(resolve(str(place))) for place in (base, folder))
+    return shown(*models, analyses, TOKEN, Test(199, 0, 0), fit=False)
+
+
+def test_where_a_few_layers_show_nothing_no_others_are_read(tmp_path, deep_base):
+    folder = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), **DEEP)
+    framed = analysed(deep_base, folder, FEW, range(12))
+    assert framed.layers == (FEW, FEW)
+    assert framed.at_chance
+
+
+def test_where_a_few_layers_show_something_all_are_read(tmp_path, deep_base):
+    rotated_copy = written(CHILD, tmp_path / "model", streams.deeper("heron/llama-distilled"), rotated, **DEEP)
+    framed = analysed(deep_base, rotated_copy, FEW, range(12))
+    assert framed.layers == (tuple(range(12)),) * 2
+    assert framed.inherited.share > 0.99
+
+
+def test_one_copied_layer_among_those_that_are_read_first_is_enough_to_read_all(tmp_path, deep_base):
+    def copied(tensors):
+        return tensors | {name: one for name, one in load_file(HUB / BASE / WEIGHTS).items() if ".layers.3." in name}
+
+    changes = (streams.layers_of(INDEPENDENT), streams.deeper(INDEPENDENT), copied)
+    folder = written(BASE, tmp_path / "model", *changes, **DEEP)
+    framed = analysed(deep_base, folder, FEW, range(12))
+    assert len(framed.layers[1]) == 12
+    assert framed.inherited.by_layer[3] > 0.9
+
+
+def test_a_wide_stream_is_screened_before_all_units_are_matched(tmp_path, deep_base, monkeypatch):
+    monkeypatch.setattr(procrustes, "DIRECTIONS", 64)
+    monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 48)
+    monkeypatch.setattr(procrustes, "between", None)
+    folder = written(INDEPENDENT, tmp_path / "model", streams.deeper(INDEPENDENT), FORGOTTEN, **DEEP)
+    models = [headers(resolve(str(place))) for place in (deep_base, folder)]
+    with pytest.raises(NothingToCompare, match="the rows of its tokens are zero or not finite"):
+        shown(*models, [FEW, range(12)], TOKEN, Test(199, 0, 0))
+
+
+def test_a_rotated_copy_in_a_wide_stream_is_found_after_the_screening(tmp_path, deep_base, monkeypatch):
+    monkeypatch.setattr(procrustes, "DIRECTIONS", 64)
+    monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 48)
+    changes = (streams.deeper("heron/llama-distilled"), rotated, shuffled, FORGOTTEN)
+    folder = written(CHILD, tmp_path / "model", *changes, **DEEP)
+    models = [headers(resolve(str(place))) for place in (deep_base, folder)]
+    framed = shown(*models, [FEW, range(12)], TOKEN, Test(199, 0, 0))
+    assert (framed.frame.name, framed.inherited.share > 0.9) == ("procrustes", True)

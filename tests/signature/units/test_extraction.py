@@ -5,30 +5,35 @@ import pytest
 
 from hf_lineage.checking.source.opening import headers
 from hf_lineage.hub.reference import resolve
-from hf_lineage.signature.units.extraction import obstacle, unit_rows
+from hf_lineage.signature.units.extraction import View, obstacle, unit_rows
 from tests.models import tiny_gpt2, tiny_llama
 from tests.streams import HUB
+
+EYE = np.eye(32, dtype=np.float32)
 
 
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
 def test_units_are_over_the_norm_of_their_whole_rows(tmp_path, make):
     model = headers(resolve(str(make(tmp_path / "model"))))
-    rows = unit_rows(model.checkpoint, model.layout, [1], np.eye(32, dtype=np.float32)[:8])
+    rows = unit_rows(model.checkpoint, model.layout, [1], View(EYE[:8]))
     assert list(rows) == [1]
-    whole = unit_rows(model.checkpoint, model.layout, [1], np.eye(32, dtype=np.float32))[1]
+    whole = unit_rows(model.checkpoint, model.layout, [1], View(EYE))[1]
     assert np.allclose(np.linalg.norm(whole.inner, axis=1), 1, atol=1e-5)
     assert np.allclose(rows[1].outer, whole.outer[:, :8], atol=1e-6)
     assert whole.finite
+    levelled = unit_rows(model.checkpoint, model.layout, [1], View(EYE[:8], of_length_one=True))[1]
+    assert np.allclose(np.linalg.norm(levelled.inner, axis=1), 1, atol=1e-5)
+    assert np.allclose(levelled.inner * np.linalg.norm(rows[1].inner, axis=1)[:, None], rows[1].inner, atol=1e-5)
     assert len(whole.select(slice(3)).weight) == 3
 
 
 @pytest.mark.parametrize("make", [tiny_llama, tiny_gpt2])
 def test_what_units_weigh_is_measured_once_and_is_the_same_in_any_coordinates(tmp_path, make):
     model = headers(resolve(str(make(tmp_path / "model"))))
-    known, through = {}, np.eye(32, dtype=np.float32)[:8]
-    first = unit_rows(model.checkpoint, model.layout, [0, 1], through, known=known)
+    known = {}
+    first = unit_rows(model.checkpoint, model.layout, [0, 1], View(EYE[:8]), known)
     measured = dict(known)
-    own = unit_rows(model.checkpoint, model.layout, [1], None, known=known)
+    own = unit_rows(model.checkpoint, model.layout, [1], View(), known)
     assert (known, list(known)) == (measured, [0, 1])
     assert np.array_equal(own[1].weight, first[1].weight)
     assert np.allclose(own[1].inner[:, :8], first[1].inner, atol=1e-6)

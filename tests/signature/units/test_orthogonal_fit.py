@@ -28,6 +28,10 @@ def layer(seed, units=120, width=WIDTH):
 BASE = [layer(1), layer(2)]
 
 
+def levelled(rows):
+    return replace(rows, inner=of_length_one(rows.inner), outer=of_length_one(rows.outer))
+
+
 def turned(rows, turn):
     return replace(rows, inner=(rows.inner @ turn).astype(np.float32), outer=(rows.outer @ turn).astype(np.float32))
 
@@ -51,8 +55,7 @@ def share(base, candidate):
     """How many units of the candidate are found in the base."""
     seen, through = between(pooled(base), pooled(candidate))
     mine, other = (
-        [turned(rows, matrix.T).normalised() for rows in model]
-        for model, matrix in ((base, seen), (candidate, through))
+        [levelled(turned(rows, matrix.T)) for rows in model] for model, matrix in ((base, seen), (candidate, through))
     )
     return np.mean([np.max([cosines(rows, one).max(axis=1) for one in mine], axis=0) > 0.5 for rows in other])
 
@@ -120,6 +123,14 @@ def test_the_order_of_units_plays_no_part():
 def test_wide_streams_are_matched_in_the_directions_in_which_units_lie_most(monkeypatch):
     monkeypatch.setattr(procrustes, "DIRECTIONS", 16)
     assert share(BASE, [reordered(turned(rows, TURN), 3) for rows in BASE]) > 0.98
+
+
+def test_a_wide_stream_in_which_hardly_any_units_find_each_other_is_not_searched_further(monkeypatch):
+    monkeypatch.setattr(procrustes, "SCREENED_DIRECTIONS", 64)
+    base, copy = ([layer(seed, 1000, 192) for seed in (1, 2)] for _ in range(2))
+    procrustes.screen(pooled(base), pooled([reordered(noisy(rows, 0.3), 3) for rows in copy]))
+    with pytest.raises(NothingToCompare, match="of what hidden units write find each other"):
+        procrustes.screen(pooled(base), pooled([layer(seed, 1000, 192) for seed in (3, 4)]))
 
 
 def test_units_that_write_next_to_nothing_are_left_out():

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ortho_group
 
 from hf_lineage.errors import NothingToCompare
-from hf_lineage.signature.units.token_fit import RIDGES, SEEN, RidgeFit, between, seen_through
+from hf_lineage.signature.units.token_fit import RIDGES, SEEN, RidgeFit, seen_through
 
 RANDOM = np.random.default_rng(0)
 ROWS = (RANDOM.standard_normal((200, 32)) * np.linspace(0.3, 3, 32) + 1).astype(np.float32)
@@ -21,10 +21,17 @@ def of_length_one(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+def fitted(base_rows, rows):
+    """What units of either stream are multiplied with, to be seen alike."""
+    if base_rows.shape[1] < rows.shape[1]:
+        return fitted(rows, base_rows)[::-1]
+    narrow = RidgeFit(rows.copy(), rows.shape[1]).rows
+    return RidgeFit(base_rows.copy(), rows.shape[1]).carry(narrow)
+
+
 def cosines(base_rows, rows, base_units, units):
     """The cosines of units that correspond, after both are seen."""
-    narrower = min(base_rows.shape[1], rows.shape[1])
-    seen, through = between(RidgeFit(base_rows, narrower), RidgeFit(rows, narrower))
+    seen, through = fitted(base_rows, rows)
     return np.vecdot(of_length_one(base_units @ seen.T), of_length_one(units @ through.T))
 
 
@@ -48,7 +55,7 @@ def test_units_of_a_narrowed_stream_are_seen_from_either_side(kept, least):
 
 def test_independent_rows_show_units_at_chance_level():
     rows = RANDOM.standard_normal((200, 32)).astype(np.float32)
-    seen, through = between(RidgeFit(ROWS, 32), RidgeFit(rows, 32))
+    seen, through = fitted(ROWS, rows)
     product = of_length_one(UNITS @ seen.T) @ of_length_one(UNITS @ through.T).T
     assert product.std() == pytest.approx(32**-0.5, rel=0.15)
 
@@ -59,14 +66,15 @@ def test_a_few_rows_that_were_enlarged_do_not_decide_the_fit():
 
 
 def test_the_noisier_the_rows_the_larger_the_ridge():
-    fit, (clean, rough) = RidgeFit(ROWS, 32), (RidgeFit(noisy(ROWS, noise), 32).rows for noise in (0.01, 1))
-    assert min(RIDGES, key=lambda ridge: fit.error(clean, ridge)) == RIDGES[0]
-    assert min(RIDGES, key=lambda ridge: fit.error(rough, ridge)) == RIDGES[-1]
+    fit = RidgeFit(ROWS.copy(), 32)
+    clean, rough = (RidgeFit(noisy(ROWS, noise), 32).rows for noise in (0.01, 1))
+    assert min(RIDGES, key=lambda ridge: fit.error(clean, fit.factor(ridge))) == RIDGES[0]
+    assert min(RIDGES, key=lambda ridge: fit.error(rough, fit.factor(ridge))) == RIDGES[-1]
 
 
 @pytest.mark.parametrize("size", [1e-30, 1, 1e30])
 def test_the_size_of_the_rows_does_not_matter(size):
-    assert np.allclose(RidgeFit(ROWS * np.float32(size), 32).rows, RidgeFit(ROWS, 32).rows, atol=1e-5)
+    assert np.allclose(RidgeFit(ROWS * np.float32(size), 32).rows, RidgeFit(ROWS.copy(), 32).rows, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +96,7 @@ def test_rows_that_span_too_little_are_a_reason(rows, reason):
 
 def test_a_stream_with_coordinates_that_are_never_used_is_seen_if_the_other_is_as_narrow():
     wide = np.concatenate([ROWS, np.zeros((200, 64), np.float32)], axis=1)
-    assert RidgeFit(wide, 32).width == 96
+    assert RidgeFit(wide.copy(), 32).width == 96
     with pytest.raises(NothingToCompare):
         RidgeFit(wide, 96)
 
