@@ -1,6 +1,19 @@
 """Every line of the table of targets, in an order in which few models lie on the disk at once."""
 
-from benchmarks.cases import cold, exact, extraction, gpt2, gpu, growth, memory, prediction, rivals, startup, stored
+from benchmarks.cases import (
+    cold,
+    exact,
+    extraction,
+    gpt2,
+    gpu,
+    growth,
+    memory,
+    prediction,
+    rivals,
+    startup,
+    stored,
+    unrelated,
+)
 from benchmarks.cases.bench import Bench, Case, nothing
 
 __all__ = ["CASES", "Bench", "Case"]
@@ -13,6 +26,7 @@ CASES = {
     "stored": Case(nothing, stored.rows),
     "gpt2": Case(gpt2.models, gpt2.rows),
     "rivals": Case(rivals.models, rivals.rows),
+    "unrelated": Case(unrelated.models, unrelated.rows),
     "cold": Case(cold.models, cold.rows),
     "gpu": Case(gpu.models, gpu.rows),
     "growth": Case(growth.models, growth.rows),

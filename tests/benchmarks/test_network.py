@@ -13,6 +13,13 @@ def test_with_a_signature_of_the_base_a_check_moves_a_tenth_and_nothing_twice():
     assert 0 < (base.measured or 0) < 0.01
 
 
+def test_a_model_that_is_independent_of_its_base_is_read_in_part_and_nothing_twice():
+    found = network.measure(network.SHAPES["7B"].shrunk(16), [network.Case("quick", False, network.INDEPENDENT)])
+    assert [row.what for row in found if not row.met] == []
+    assert found[0].note.endswith("UNRELATED after 13 of 32 layers")
+    assert 0.2 < (found[0].measured or 0) < 0.4
+
+
 @pytest.mark.long
 def test_over_a_slow_link_a_check_takes_at_least_what_the_link_takes():
     shape = Shape(8, 256, 4096, heads=4, groups=4, head_size=64, vocabulary=512)

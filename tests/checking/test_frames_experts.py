@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hf_lineage import Options, compare
-from hf_lineage.checking.judge import units
+from hf_lineage.checking.judge import unit_stage, units
 from tests import experts
 from tests.experts import HIDDEN, WIDTH, edited, made, noised, reordered, rotated, seen_by, shuffled, turn
 
@@ -107,3 +107,20 @@ def test_of_very_many_units_a_part_is_looked_at_which_hides_no_descendant(base, 
     assert (verdict.words, verdict.framed.kept) == ("RELATED", 20 / HIDDEN)
     verdict = judged(base, edited(base, tmp_path / "shuffled", noised(0.02), shuffled, reordered, rotated))
     assert (verdict.name, verdict.verified) == ("INCONCLUSIVE", False)
+
+
+@pytest.mark.parametrize(("candidate", "layers"), [("independent", 2), ("rotated", 8)])
+def test_of_many_experts_a_part_is_enough_to_see_that_nothing_is_inherited(tmp_path, monkeypatch, candidate, layers):
+    monkeypatch.setattr(units, "FEW_KEPT", 2 * experts.EXPERTS * 20)
+    monkeypatch.setattr(unit_stage.interim, "fewest", lambda *_: 2)
+    deep = made(tmp_path / "deep", num_hidden_layers=8)
+    if candidate == "rotated":
+        model = edited(deep, tmp_path / "model", noised(0.02), rotated)
+    else:
+        model = made(tmp_path / "model", seed=1, num_hidden_layers=8)
+    (row,) = compare(str(deep), str(model), Options(order_seed=0, min_share=0.4)).rows
+    assert row.verdict.name == ("UNRELATED" if candidate == "independent" else "RELATED")
+    assert (len(row.verdict.framed.layers[1]) == 2, row.verdict.framed.kept) == (
+        layers == 2,
+        20 / HIDDEN if layers == 2 else 1,
+    )

@@ -32,8 +32,9 @@ from hf_lineage.signature.units import orthogonal_fit as procrustes
 
 ENOUGH = 0.5
 """With a larger share of inherited units no other coordinates are looked for."""
-COARSE = 128
-"""Random sums in which the units of a wide stream are seen at first."""
+COARSE, FEW_KEPT = 128, 2**17
+"""Random sums in which the units of a wide stream are seen at first, and units of all layers of a model with experts
+that are kept then: 200 MB."""
 Analyses = Sequence[Collection[int]]
 """The layers that are read at each analysis; it ends the comparison where nothing shows (futility)."""
 
@@ -54,8 +55,10 @@ def shown(base: Opened, candidate: Opened, analyses: Analyses, at_first: str, te
 
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
         for number, layers in enumerate(analyses, 1):
-            sums = COARSE if number < len(analyses) else None
-            bases, others = (one.seen(layers, matrix, frame, sums) for one, matrix in zip(units, through, strict=True))
+            coarse = number < len(analyses)
+            bases, others = (
+                one.seen(layers, matrix, frame, coarse) for one, matrix in zip(units, through, strict=True)
+            )
             framed = compare_units(bases, others, depth, frame, test)
             if framed.at_chance:
                 break
@@ -101,20 +104,22 @@ class _Units:
     """The hidden units of some layers of a model: what they weigh is measured once, however often they are seen."""
 
     def __init__(self, model: Opened, layers: Collection[int], seed: int) -> None:
-        self._model = model
-        self._keep = in_the_same_places(MOST_KEPT // max(len(layers), 1), seed)
+        self._model, self._seed = model, seed
+        self._most = MOST_KEPT // max(len(layers), 1)
         self._known: dict[int, Measured] = {}
         self._stream = stream_of(model, seed)
 
-    def seen(self, layers: Collection[int], through: Array, frame: Frame, sums: int | None) -> Layers:
-        """Return the units of some layers, seen through a matrix (s, d), or of a wide stream through fewer sums.
+    def seen(self, layers: Collection[int], through: Array, frame: Frame, coarse: bool) -> Layers:
+        """Return the units of some layers, seen through a matrix (s, d).
 
-        Raise NothingToCompare where a number is not finite.
+        If coarse, fewer sums of a wide stream and fewer units of many experts are enough. Raise NothingToCompare where
+        a number is not finite.
         """
         levelled = frame.name != RESIDUAL
-        if levelled and self.width > len(through):
-            through = through[:sums]
-        return self._read(layers, View(through, levelled, self._keep))
+        if coarse and levelled and self.width > len(through):
+            through = through[:COARSE]
+        most = FEW_KEPT // len(layers) if coarse else self._most
+        return self._read(layers, View(through, levelled, in_the_same_places(most, self._seed)))
 
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
         """Return those that write most in the model's own coordinates, one layer in memory besides what is kept.

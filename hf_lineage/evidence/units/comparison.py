@@ -85,7 +85,7 @@ class Framed:
     def at_chance(self) -> bool:
         """Whether nothing points to a relation: no more units than independent models have in common, in any order."""
         ordered = self.order is not None and not self.objection and self.order.p_value <= interim.DOUBTFUL
-        return self.inherited.share <= LITTLE and not ordered and self.remains >= CANCELLED
+        return self.inherited.share <= LITTLE * self.kept and not ordered and self.remains >= CANCELLED
 
     @property
     def least(self) -> float:

@@ -1,0 +1,96 @@
+"""Unrelated: what an answer of UNRELATED takes beside RELATED by all layers, and beside a rival; whole commands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from benchmarks.cases.bench import Bench, median
+from benchmarks.clock import Run, Seconds, cold, interleaved, ratio
+from benchmarks.commands import environment, lineage, succeeded
+from benchmarks.results import Row, Target
+from benchmarks.rivals import RIVALS, installed
+from benchmarks.shapes import Model, Plan
+
+MODELDNA = RIVALS[0]
+MOST_OF_RIVAL = {"1.3B": 1.5, "7B": 3.0}
+"""By size, how many times as long as the rival an answer may take."""
+BASE = "bench/base"
+CARD = f"---\nbase_model: {BASE}\n---\n"
+MEMORY = 600.0
+"""MB above imports, of two 7B."""
+
+
+def models(plan: Plan) -> tuple[Model, ...]:
+    """Return a base, its child and an independent model of each size."""
+    return tuple(model for size in MOST_OF_RIVAL for model in _models(plan, size))
+
+
+def _models(plan: Plan, size: str) -> tuple[Model, Model, Model]:
+    base, child = plan.model(size).pair
+    return base, child, replace(base, name=f"{base.name}-independent", seed=1)
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """Yield the time of `check` and `compare` beside that of all layers of a related pair and of a rival."""
+    imports = succeeded(cold(lineage("--version"))).peak
+    for size in MOST_OF_RIVAL:
+        taken, last = _measured(bench, size)
+        for command in ("check", "compare"):
+            note = (
+                f"{median(taken[command])} and {last[command].peak / 1e6:.0f} MB for UNRELATED, "
+                f"{median(taken['all layers'])} for RELATED by all layers; {bench.medians()}"
+            )
+            slower = ratio(taken[command], taken["all layers"])
+            yield Row(f"{command} two {size} folders, UNRELATED, next to RELATED", Target(high=1.0), slower, "×", note)
+            yield _beside_rival(command, size, taken)
+        peak = max(last[command].peak for command in ("check", "compare")) - imports
+        yield Row(
+            f"peak memory above imports, two {size} folders, UNRELATED", Target(high=MEMORY), peak / 1e6, "MB", ""
+        )
+
+
+def _beside_rival(command: str, size: str, taken: dict[str, Seconds]) -> Row:
+    what, target = (
+        f"{command} two {size} folders, UNRELATED, next to {MODELDNA.command}",
+        Target(high=MOST_OF_RIVAL[size]),
+    )
+    if "rival" not in taken:
+        return Row(what, target, None, "×", "not measured: --rivals installs it and measures")
+    note = f"{median(taken[command])} and {median(taken['rival'])}"
+    return Row(what, target, ratio(taken[command], taken["rival"]), "×", note)
+
+
+def _measured(bench: Bench, size: str) -> tuple[dict[str, Seconds], dict[str, Run]]:
+    """What each command takes in each round, and its last run; `check` finds the base in a Hub on this disk."""
+    base, child, independent = map(bench.scratch.model, _models(bench.plan, size))
+    hub = bench.scratch.folder / f"hub-{size}"
+    declared = _linked(base, hub / BASE).parent / "independent"
+    (_linked(independent, declared) / "README.md").write_text(CARD, encoding="utf-8")
+    commands = {
+        "all layers": (lineage("compare", base, child, "--budget", "full"), 0),
+        "check": (lineage("check", declared, "--local-hub", hub), 1),
+        "compare": (lineage("compare", base, independent), 1),
+    }
+    home = bench.scratch.folder / "home"
+    home.mkdir(exist_ok=True)
+    if bench.rivals is not None and (found := installed(MODELDNA, bench.rivals)) is not None:
+        commands["rival"] = (MODELDNA.compare(found, base, independent), 0)
+    last: dict[str, Run] = {}
+
+    def run(name: str, command: list[str], code: int) -> None:
+        last[name] = succeeded(cold(command, environment(home)), (code,))
+
+    tasks = {name: partial(run, name, *command) for name, command in commands.items()}
+    return interleaved(tasks, bench.plan.rounds), last
+
+
+def _linked(model: Path, place: Path) -> Path:
+    """The folder of a model at another place, of the same files on disk."""
+    if not place.exists():
+        shutil.copytree(model, place, copy_function=os.link)
+    return place
