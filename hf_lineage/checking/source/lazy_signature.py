@@ -58,6 +58,11 @@ class Reading:
             cache.write(self._model.described.repo, layout.factorization, self._signature)
         return some_layers(self._signature, wanted)
 
+    @property
+    def at_hand(self) -> Signature | None:
+        """The signature of the layers that were read so far; None before any was."""
+        return self._signature
+
     def sampled(self, paths: Sequence[str], layers: Collection[int], sample: Sample) -> Signature:
         """Return the signature of a sample of these layers along some paths; only that of the last one is kept."""
         asked = (tuple(paths), tuple(layers), sample)

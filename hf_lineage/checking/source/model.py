@@ -61,6 +61,11 @@ class OpenedModel(ABC):
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers, by default of all; raise LineageError if it cannot be made."""
 
+    @property
+    def at_hand(self) -> Signature | None:
+        """The signature of those layers that are known without reading more; None if no layer is."""
+        return self.signature()
+
     def downloads(self) -> Downloads | None:
         """Return what was downloaded so far; None for a model on this machine."""
         return None
@@ -106,6 +111,11 @@ class FromWeights(OpenedModel):
     def signature(self, layers: Collection[int] | None = None) -> Signature:
         """Return the signature of these layers; what was read before is not read again."""
         return some_layers(self.stand_in, layers) if self.stand_in else self.reading.read(layers)
+
+    @property
+    def at_hand(self) -> Signature | None:
+        """The signature of those layers that are known without reading more; None if no layer is."""
+        return self.stand_in or self.reading.at_hand
 
     @property
     def in_blocks(self) -> bool:
