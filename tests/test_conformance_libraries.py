@@ -16,8 +16,7 @@ from hf_lineage.checking.source.opening import described, opened
 from hf_lineage.checkpoint.lora.module_names import flat
 from hf_lineage.hub.reference import resolve
 from hf_lineage.running.model.tiny_model import read_back
-from hf_lineage.running.proof.differences import faults
-from hf_lineage.running.proof.names import names_said, names_unseen
+from hf_lineage.running.proof.proving import faults, names_said, names_unseen
 from tests.conformance import pretend
 from tests.conformance.diffusers import KINDS, build_diffuser
 from tests.conformance.timm import FAMILIES, build_timm, list_models, measured

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hf_lineage.annotate import difference, offline, same, section
+from hf_lineage.annotate import difference, same, section
 from hf_lineage.checking import Options, Report, check_source
 from hf_lineage.checking.source import is_here, located, weights
 from hf_lineage.claims import CARD, card
@@ -114,7 +114,7 @@ def annotate(
     report = pinned(check_source(model, source, bases, options))
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
-    offline.refuse_to_forget(old, report)
+    same.refuse_to_forget(old, report)
     if repair:
         report, repair = _supported(report, repair)
     return Annotation(repo, branch, report, names, repair, datetime.datetime.now(datetime.UTC).date(), before)

@@ -1,7 +1,8 @@
-"""Whether two records say the same: a card is not changed only because other layers were drawn.
+"""What an earlier record keeps a new one from changing: its figures where both say the same, and what it verified.
 
 Which layers are read first, and which hidden units are looked up, is drawn anew for every run. Figures that depend on
-these draws differ from run to run and mean the same; everything else has to be equal.
+these draws differ from run to run and mean the same; everything else has to be equal. And what was verified is not
+taken back because this machine may not ask the Hub.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import msgspec
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.evidence import Evidence
+from hf_lineage.errors import CardError, printable
+from hf_lineage.evidence import Evidence, Kind
+from hf_lineage.hub import client
 from hf_lineage.report.findings import RecordedParent
-from hf_lineage.report.record import Inherited, PathEvidence, Record, RecordedClaim
+from hf_lineage.report.record import FILE, Inherited, PathEvidence, Record, RecordedClaim
 from hf_lineage.report.words import drawn
 
 ROUNDING = 0.011
@@ -110,3 +113,16 @@ def _shares_apart(evidence: Evidence, early: bool) -> float:
 def _wordless(reason: str) -> str:
     """A reason without its numbers."""
     return re.sub(r"\d[\d.,% -]*", "#", reason)
+
+
+def refuse_to_forget(old: Record | None, report: Report) -> None:
+    """Raise CardError if a base that a record calls verified cannot be read now, where requests are forbidden."""
+    if old is None or not client.offline():
+        return
+    verified = {claim.base for claim in old.claims if claim.verified}
+    for row in report.rows:
+        if row.claim.base in verified and row.verdict.kind is Kind.UNVERIFIABLE:
+            raise CardError(
+                f"{printable(row.claim.base, 200)} was verified before ({FILE} records it), but cannot be read while "
+                "HF_HUB_OFFLINE forbids requests; unset HF_HUB_OFFLINE to keep the record"
+            )

@@ -10,7 +10,7 @@ import click
 from hf_lineage.cli import governing
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import REPORTS, Reports, ready, write_reports
-from hf_lineage.cli.grouping import take
+from hf_lineage.cli.kinds import take
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.grouping import take
-from hf_lineage.cli.kinds import writable
-from hf_lineage.cli.shared import OUTPUT, write
+from hf_lineage.cli.kinds import take, writable, write
+from hf_lineage.cli.shared import OUTPUT
 from hf_lineage.errors import NothingToCompare, OptionError, printable
 from hf_lineage.files import is_file, is_folder
 from hf_lineage.report import FORMATS

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from hf_lineage.cli.grouping import Result, take
-from hf_lineage.cli.kinds import format_option
+from hf_lineage.cli.kinds import Result, format_option, take
 from hf_lineage.cli.shared import ERROR, OUTPUT, with_examples, with_options
 
 EPILOG = with_examples(

@@ -5,10 +5,10 @@ from . import listing as listing
 from . import pace as pace
 from . import trees as trees
 from .addresses import hub_name as hub_name
+from .addresses import spelled as spelled
 from .commits import SAME as SAME
 from .listing import Listing as Listing
 from .listing import Release as Release
-from .local import spelled as spelled
 from .ranges import HEAD as HEAD
 from .ranges import LARGEST_RANGE as LARGEST_RANGE
 from .ranges import Downloads as Downloads

@@ -5,7 +5,7 @@ import transformers
 from hf_lineage.running.model.models import otherwise, required, tiny_model
 from hf_lineage.running.model.tiny_model import TinyModel, build_tiny_model
 from hf_lineage.running.proof.active import inactive
-from hf_lineage.running.proof.differences import deviations, faults
+from hf_lineage.running.proof.proving import deviations, faults
 from hf_lineage.running.proof.rules import (
     against_plan,
     gains_left_out,

@@ -1,9 +1,8 @@
-from . import proved as proved
+from . import choice as choice
 from .choice import LISTED as LISTED
 from .choice import Choice as Choice
 from .choice import choose as choose
 from .choice import own_factorizations as own_factorizations
-from .digest import fingerprint as fingerprint
 from .lookups import Slot as Slot
 from .lookups import factorizations as factorizations
 from .lookups import fitting as fitting
@@ -31,6 +30,7 @@ from .schema import Stacks as Stacks
 from .schema import as_names as as_names
 from .schema import as_sets as as_sets
 from .schema import as_stacks as as_stacks
+from .schema import fingerprint as fingerprint
 from .schema import prefixes as prefixes
 from .tables import read_table as read_table
-from .unsupported_classes import unsupported as unsupported
+from .tables import unsupported as unsupported

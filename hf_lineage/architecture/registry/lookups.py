@@ -181,7 +181,7 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     candidates = [(name, factorization) for name in named for factorization in listing(name, root)]
     if candidates:
         return fitting(config, candidates)
-    from hf_lineage.architecture.registry.unsupported_classes import unsupported
+    from hf_lineage.architecture.registry.tables import unsupported
 
     reasons = unsupported(root or registry_root())
     if reason := next((reasons[name] for name in named if name in reasons), None):

@@ -1,8 +1,13 @@
-"""Tables: the files of the registry that stand beside the factorizations, each checked against a type."""
+"""Tables: the files of the registry that stand beside the factorizations, each checked against a type.
+
+One of them has the classes that no factorization can list, each with its reason.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,3 +27,27 @@ def read_table(root: Path, file: str, kind: Any) -> Any:
         return msgspec.convert(parse((root / file).read_text(encoding="utf-8")), kind)
     except (OSError, ValueError, yaml.YAMLError, msgspec.ValidationError, AttributeError, TypeError) as error:
         raise RegistryError(f"{file}: {error}; registry/README.md documents the schema") from None
+
+
+FOLDER = "unsupported"
+
+
+class _Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Classes that share a reason."""
+
+    reason: str
+    classes: tuple[str, ...]
+
+
+@functools.cache
+def unsupported(root: Path) -> Mapping[str, str]:
+    """Return the reason for every class in a registry's folder; raise RegistryError where a file breaks the schema."""
+    reasons: dict[str, str] = {}
+    for path in sorted((root / FOLDER).glob("*.yaml")):
+        groups: tuple[_Group, ...] = read_table(root, f"{FOLDER}/{path.name}", tuple[_Group, ...])
+        for group in groups:
+            twice = reasons.keys() & group.classes
+            if twice:
+                raise RegistryError(f"{FOLDER}/{path.name}: {min(twice)} is listed twice")
+            reasons |= dict.fromkeys(group.classes, group.reason)
+    return reasons

@@ -13,9 +13,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.grid import PAIRS, Grid, exponents, finite, write_pairs
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
-from hf_lineage.checkpoint.formats.packing import PAIRS, exponents, write_pairs
 from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError

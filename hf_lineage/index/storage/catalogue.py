@@ -22,11 +22,18 @@ from hf_lineage.files import make_folder, places, write_atomically
 from hf_lineage.hub import trees
 from hf_lineage.index.key import BITS, Key, key_of
 from hf_lineage.index.storage import shards
-from hf_lineage.index.storage.known import Known
-from hf_lineage.index.storage.merging import identities, merged
-from hf_lineage.index.storage.passing import Passed
+from hf_lineage.index.storage.known import Known, Passed
 from hf_lineage.index.storage.reader import OWN, Reader, wrong
-from hf_lineage.index.storage.shards import IDENTIFYING, MOST_ROWS, NAMES, ROWS, Entry, without_revision
+from hf_lineage.index.storage.shards import (
+    IDENTIFYING,
+    MOST_ROWS,
+    NAMES,
+    ROWS,
+    Entry,
+    identities,
+    merged,
+    without_revision,
+)
 from hf_lineage.signature import Signature, by_path
 from hf_lineage.signature.sources import encode, load_signature
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
-from hf_lineage.report.findings import descent, licences, merge, relation, waivers
+from hf_lineage.report.findings import descent, licences, merge, waivers
 from hf_lineage.report.findings.finding import Finding
 
 OfClaim = Callable[[Report, Row], Finding | None]
@@ -43,7 +43,7 @@ MAKERS = (
     Maker("adapter", _late("adapter", lambda row: row.verdict.trace), claim_key="adapter"),
     Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),
     Maker("units", _late("units", lambda row: row.verdict.framed), claim_key="units"),
-    Maker("relation", relation.describe, claim_key="relation_seen"),
+    Maker("relation", descent.describe, claim_key="relation_seen"),
     Maker("licences", licences.describe_base, licences.describe_model, "base_license", "license"),
     Maker("waiver", waivers.describe_waiver, waivers.describe_policy, "waiver", "policy"),
     Maker("unmet", waivers.describe_unmet, claim_key="unmet", absent=[]),

@@ -13,7 +13,7 @@ from hf_lineage.index.search import ByWeights, Identification, Relative
 from hf_lineage.index.storage import Entry
 from hf_lineage.report.formats import folded, table, wrapped
 from hf_lineage.report.single import pairwise_test as by_weights
-from hf_lineage.report.single.known_weights import Against
+from hf_lineage.report.single.bases import Against
 from hf_lineage.report.words import indented, wording
 
 SCHEMA_VERSION = 2

@@ -8,8 +8,8 @@ from typing import Any
 from hf_lineage.evidence import Kind
 from hf_lineage.index.search import ByWeights, Judged
 from hf_lineage.report.formats import folded, table, wrapped
-from hf_lineage.report.single import known_weights
-from hf_lineage.report.single.known_weights import Against
+from hf_lineage.report.single import bases
+from hf_lineage.report.single.bases import Against
 from hf_lineage.report.words import wording
 
 COLUMNS = ("Read as a whole", "Width", "Near it", "Inherited", "p", "Verdict")
@@ -24,7 +24,7 @@ def text(result: ByWeights, against: Against | None = None) -> str:
 def _cells(result: ByWeights, one: Judged) -> tuple[str, ...]:
     share, p_value = wording.inherited_share(one.row), corrected(result, one)
     return (
-        known_weights.named(one.group.entry),
+        bases.named(one.group.entry),
         str(one.group.entry.width),
         str(len(one.group.near)),
         "-" if share is None else f"{share:.0%}",
@@ -42,8 +42,8 @@ def corrected(result: ByWeights, one: Judged) -> float | None:
 def _sentences(result: ByWeights, against: Against | None) -> Iterator[str]:
     for one in result.tested:
         if one.verdict.reason:
-            yield f"{known_weights.named(one.group.entry)}: {known_weights.reason(one, against)}"
-        if one.related and (near := known_weights.untested(one.group)):
+            yield f"{bases.named(one.group.entry)}: {bases.reason(one, against)}"
+        if one.related and (near := bases.untested(one.group)):
             yield f"{near}; what was not tested may be nearer"
     tested = sum(one.tested for one in result.tested)
     yield (
@@ -66,7 +66,7 @@ def values(result: ByWeights) -> dict[str, Any]:
         "untested": _left(result),
         "tested": [
             {
-                **known_weights.values(one),
+                **bases.values(one),
                 "width": one.group.entry.width,
                 "inherited": None if (share := wording.inherited_share(one.row)) is None else {"share": share},
                 "p_value_adjusted": corrected(result, one),

@@ -1,6 +1,5 @@
 from . import advice as advice
 from . import commands as commands
-from . import limits as limits
 from . import numbers as numbers
 from . import publishable as publishable
 from . import wording as wording

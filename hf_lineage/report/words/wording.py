@@ -11,7 +11,7 @@ from hf_lineage.evidence import SEVERITY, Evidence, Kind, units
 from hf_lineage.evidence.judging import named, spans
 from hf_lineage.evidence.nulls import graft
 from hf_lineage.report.words import numbers
-from hf_lineage.report.words.limits import LIMITS as LIMITS
+from hf_lineage.report.words.advice import LIMITS as LIMITS
 
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from hf_lineage.running.model.sizes import PICTURE, SOUND, WIDTH
+from hf_lineage.running.model.models import PICTURE, SOUND, WIDTH
 
 Parameters = Mapping[str, inspect.Parameter]
 PATCH = 16

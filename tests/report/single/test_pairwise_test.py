@@ -5,8 +5,7 @@ from dataclasses import replace
 from hf_lineage.checking.results.claim_result import NAMED, Row
 from hf_lineage.claims.sources import Claim
 from hf_lineage.evidence.verdict import Kind, Verdict
-from hf_lineage.index.search.catalogue_test import Group, Judged
-from hf_lineage.index.search.pairwise_test import ByWeights
+from hf_lineage.index.search.catalogue_test import ByWeights, Group, Judged
 from hf_lineage.report.single.pairwise_test import text, values
 from tests.pages import HOSTILE
 from tests.report.controlled import compared

@@ -20,7 +20,7 @@ from hf_lineage.architecture.registry import (
     read_table,
     registry_root,
 )
-from hf_lineage.checkpoint.foreign.gguf.package import gguf
+from hf_lineage.checkpoint.foreign.gguf.tensors import gguf
 from hf_lineage.checkpoint.foreign.pieces import Piece, Undo
 from hf_lineage.errors import ONE_FILE, NothingToCompare, printable
 

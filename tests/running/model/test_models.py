@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_lineage.running.model.config_overrides import select_overrides
+from hf_lineage.running.model.models import select_overrides
 
 
 def test_switches_and_words_are_taken_over_and_sizes_are_not():
