@@ -9,7 +9,7 @@ import pytest
 import torch
 from diffusers.loaders.lora_conversion_utils import _maybe_map_sgm_blocks_to_diffusers
 
-from hf_lineage.architecture.loading.libraries import timm_architectures
+from hf_lineage.architecture.loading.settings import timm_architectures
 from hf_lineage.architecture.registry.lookups import factorizations
 from hf_lineage.checking.adapters.unlisted_pairs import outside
 from hf_lineage.checking.source.opening import described, opened

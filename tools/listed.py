@@ -18,7 +18,7 @@ from hf_lineage.architecture.registry.tables import unsupported
 from hf_lineage.checking.settings import TYPED
 from hf_lineage.cli import cli
 from hf_lineage.cli.shared import EXAMPLES, SetOption, described
-from hf_lineage.report.single.coverage import counted
+from hf_lineage.report.single.single import counted
 from tools.tables import table
 
 ROOT = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hf_lineage.annotate import difference, same, section
+from hf_lineage.annotate import same, section
 from hf_lineage.checking import Options, Report, check_source
 from hf_lineage.checking.source import is_here, located, weights
 from hf_lineage.claims import CARD, card
@@ -125,9 +125,7 @@ def preview(annotation: Annotation) -> str:
     before, changes = annotation.before, annotation.changes(annotation.before)
     if not changes:
         return SAME
-    shown = "".join(
-        difference.render(file, before.get(file), changes[file]) for file in reversed(FILES) if file in changes
-    )
+    shown = "".join(same.render(file, before.get(file), changes[file]) for file in reversed(FILES) if file in changes)
     return f"{shown}Nothing was written; --write changes the files, --pull-request proposes the change on the Hub."
 
 

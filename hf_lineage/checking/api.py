@@ -177,13 +177,13 @@ def publish(model: Model, options: Options | None = None, to: str | None = None)
 
     Raise LineageError if the signature cannot be made or written.
     """
-    from hf_lineage.signature.sources import publishing
+    from hf_lineage.signature.sources import published
 
     options = options or Options()
     repo = one(named(model), options)
-    publishing.refuse(repo, options.recipe, to)
+    published.refuse(repo, options.recipe, to)
     signature = open_model(repo, options).signature()
-    return signature, publishing.propose(repo, described(repo, options.choice).factorization, signature, to)
+    return signature, published.propose(repo, described(repo, options.choice).factorization, signature, to)
 
 
 @takes_options

@@ -4,14 +4,14 @@ from .files import other_format as other_format
 from .files import unusual_layout as unusual_layout
 from .files import weight_files as weight_files
 from .local import Checkpoint as Checkpoint
-from .numbers import DTYPES as DTYPES
-from .numbers import single as single
-from .numbers import widen as widen
 from .opening import open_checkpoint as open_checkpoint
 from .opening import open_file as open_file
 from .stored import Memory as Memory
 from .stored import StoredRows as StoredRows
 from .stored import StoredTensor as StoredTensor
+from .tensor import DTYPES as DTYPES
 from .tensor import as_stored as as_stored
+from .tensor import single as single
+from .tensor import widen as widen
 from .vocabulary import SharedTokens as SharedTokens
 from .vocabulary import shared_tokens as shared_tokens

@@ -12,9 +12,8 @@ from hf_lineage.checkpoint.files import located
 from hf_lineage.checkpoint.foreign import PICKLES, foreign_model, read_header, without_wrapper
 from hf_lineage.checkpoint.formats import PLAIN
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.numbers import DTYPES, WIDER
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo, as_stored
+from hf_lineage.checkpoint.tensor import DTYPES, WIDER, TensorInfo, as_stored
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.files import LARGEST_HEADER
 from hf_lineage.hub import RepoRef

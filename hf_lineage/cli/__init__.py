@@ -48,7 +48,7 @@ MODULES = {
     **{"check": "judging", "compare": "judging", "annotate": "annotating", "watch": "watching"},
     **{"identify": "indexing", "tree": "growing", "index": "indexing"},
     **{"extract": "models", "inspect": "models", "registry": "models"},
-    **{"completion": "completing", "doctor": "examining"},
+    **{"completion": "completing", "doctor": "completing"},
 }
 """Each command and the module that defines it."""
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from hf_lineage.hub import trees
+from hf_lineage.hub import listing
 from tests.index.foreign import aborting
 from tests.invoking import lineage
 from tests.models import EXAMPLES
@@ -73,7 +73,7 @@ INDEX, MODELS = "wren/index", ("acme/llama-base", "fern/llama-finetune-a")
 def server(online, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
     (tmp_path / "commits").mkdir()
-    trees.tree.cache_clear()
+    listing.tree.cache_clear()
     return Commits(online, tmp_path / "commits").attach()
 
 

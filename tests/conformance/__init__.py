@@ -13,7 +13,7 @@ from hf_lineage.running.proof.rules import (
     output_norms_mistaken,
     wrong_normalization,
 )
-from hf_lineage.running.stream import layers_left_out
+from hf_lineage.running.traffic import layers_left_out
 from tests.conformance.pretence import pretend
 from tests.conformance.variants import variants
 

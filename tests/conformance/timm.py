@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from hf_lineage.architecture.loading.libraries import STRUCTURE
+from hf_lineage.architecture.loading.settings import STRUCTURE
 from hf_lineage.architecture.registry.lookups import factorizations, registry_root
 from hf_lineage.errors import LineageError
 from hf_lineage.running.model.models import HEADS, PICTURE, WIDTH

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.numbers import DTYPES, single, widen
+from hf_lineage.checkpoint.tensor import DTYPES, single, widen
 from hf_lineage.errors import CheckpointError
 
 WORD = 32

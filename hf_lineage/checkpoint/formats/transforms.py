@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.formats.modules import LITERAL, method, pattern, settings
-from hf_lineage.checkpoint.numbers import single
-from hf_lineage.checkpoint.tensor import Decode, TensorInfo
+from hf_lineage.checkpoint.tensor import Decode, TensorInfo, single
 from hf_lineage.errors import NothingToCompare
 
 SIDES = {"input": 1, "output": 0}

@@ -17,8 +17,19 @@ from hf_lineage.errors import printable
 from hf_lineage.index.tree import Edge, Tree
 from hf_lineage.report.formats import WIDTH, wrapped
 from hf_lineage.report.page import fill, identifier, word
-from hf_lineage.report.tree.rows import CLAIMS, COLOURS, MEANING, TONES, Row, about, besides, rows, tested
-from hf_lineage.report.tree.svg import Node, picture
+from hf_lineage.report.tree.rows import (
+    CLAIMS,
+    COLOURS,
+    MEANING,
+    TONES,
+    Node,
+    Row,
+    about,
+    besides,
+    picture,
+    rows,
+    tested,
+)
 from hf_lineage.report.words import indented
 
 

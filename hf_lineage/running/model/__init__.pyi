@@ -1,4 +1,3 @@
-from .inputs import runner as runner
 from .models import WIDTH as WIDTH
 from .models import otherwise as otherwise
 from .models import required as required
@@ -9,4 +8,5 @@ from .tiny_model import build_tiny_model as build_tiny_model
 from .tiny_model import fixed as fixed
 from .tiny_model import is_norm as is_norm
 from .tiny_model import of_pictures as of_pictures
+from .tiny_model import runner as runner
 from .tiny_model import same as same

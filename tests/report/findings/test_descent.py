@@ -99,21 +99,21 @@ def rows():
 
 
 def test_both_relations_are_in_one_sentence(rows):
-    (sentence,) = descent.describe(report(), rows["int8-rounded"]).sentences
+    (sentence,) = descent.describe_relation(report(), rows["int8-rounded"]).sentences
     assert sentence == "relation seen: quantized to 8 bits; declared: quantized"
 
 
 def test_of_a_graft_only_the_inherited_layers_are_meant(rows):
-    (sentence,) = descent.describe(report(), rows["grafted"]).sentences
+    (sentence,) = descent.describe_relation(report(), rows["grafted"]).sentences
     assert sentence.startswith("relation seen: in the layers that are inherited, weights unchanged")
 
 
 def test_nothing_is_said_of_a_model_that_is_not_related(rows):
-    assert descent.describe(report(), rows["distilled"]) is None
+    assert descent.describe_relation(report(), rows["distilled"]) is None
 
 
 def test_programs_get_the_same_as_values(rows):
-    values = descent.describe(report(), rows["int8-rounded"]).values
+    values = descent.describe_relation(report(), rows["int8-rounded"]).values
     assert {key: values[key] for key in ("means", "bits", "zeros", "rank")} == {
         "means": ["quantized"],
         "bits": 8,

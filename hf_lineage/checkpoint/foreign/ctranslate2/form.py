@@ -31,9 +31,8 @@ from hf_lineage.checkpoint.foreign.form import (
 )
 from hf_lineage.checkpoint.foreign.pieces import by_pieces
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 from hf_lineage.hub import RepoRef
 

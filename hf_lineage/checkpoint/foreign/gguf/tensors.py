@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.foreign.gguf.files import read_head
 from hf_lineage.checkpoint.foreign.gguf.header import GgufTensor
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import ByRows, Decode, TensorInfo, as_stored
+from hf_lineage.checkpoint.tensor import ByRows, Decode, TensorInfo, as_stored, single
 from hf_lineage.errors import CheckpointError, NothingToCompare, installation, printable
 from hf_lineage.files import Stamp
 from hf_lineage.hub import RepoRef
