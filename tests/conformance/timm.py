@@ -22,7 +22,8 @@ import torch
 from safetensors.torch import save_file
 
 from hf_lineage.architecture.loading.settings import STRUCTURE
-from hf_lineage.architecture.registry.lookups import factorizations, registry_root
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import LineageError
 from hf_lineage.running.model.models import HEADS, PICTURE, WIDTH
 from hf_lineage.running.model.tiny_model import TinyModel, read_back

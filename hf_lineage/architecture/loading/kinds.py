@@ -7,7 +7,6 @@ open it, and that no factorization reads are looked at as well.
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.architecture.layers import Shape, find_layers
 from hf_lineage.architecture.layout import Layout
-from hf_lineage.architecture.registry import read_table, registry_root, setting
+from hf_lineage.architecture.registry import registry_table, setting
 from hf_lineage.errors import NothingToCompare, printable
 
 SETTINGS = "loading/settings.json"
@@ -84,11 +83,9 @@ class Part(NamedTuple):
     config: Mapping[str, Any]
 
 
-@functools.cache
 def kinds() -> Mapping[str, Kind]:
     """Return every model type that was tried."""
-    table: dict[str, Kind] = read_table(registry_root(), SETTINGS, dict[str, Kind])
-    return table
+    return registry_table(SETTINGS, dict[str, Kind])
 
 
 def parts(config: Mapping[str, Any], usual: str | None) -> Iterator[Part]:

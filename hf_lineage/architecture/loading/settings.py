@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from hf_lineage.architecture.loading.kinds import kinds, parts
-from hf_lineage.architecture.registry import Factorization, lookup, read_table, registry_root
+from hf_lineage.architecture.registry import Factorization, lookup, registry_table
 from hf_lineage.errors import NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
@@ -44,16 +44,8 @@ class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     sparsities: frozenset[str]
 
 
-@functools.cache
-def _types() -> Mapping[str, _Type]:
-    types: dict[str, _Type] = read_table(registry_root(), MODEL_TYPES, dict[str, _Type])
-    return types
-
-
-@functools.cache
-def _multipliers() -> _Multipliers:
-    multipliers: _Multipliers = read_table(registry_root(), MULTIPLIERS, _Multipliers)
-    return multipliers
+_types = functools.partial(registry_table, MODEL_TYPES, dict[str, _Type])
+_multipliers = functools.partial(registry_table, MULTIPLIERS, _Multipliers)
 
 
 def held() -> frozenset[str]:
@@ -234,7 +226,7 @@ def _settings(name: str, arguments: object) -> dict[str, Any]:
 @functools.cache
 def timm_architectures() -> Mapping[str, dict[str, Any]]:
     """Return architecture of timm -> its class, as `architectures`, and its settings."""
-    kinds = read_table(registry_root(), "loading/timm.json", dict[str, dict[str, dict[str, Any]]])
+    kinds = registry_table("loading/timm.json", dict[str, dict[str, dict[str, Any]]])
     return {
         name: {"architectures": [f"{TIMM}{kind}"], **settings}
         for kind, architectures in kinds.items()

@@ -8,7 +8,6 @@ from .lookups import factorizations as factorizations
 from .lookups import fitting as fitting
 from .lookups import listing as listing
 from .lookups import lookup as lookup
-from .lookups import registry_root as registry_root
 from .lookups import setting as setting
 from .lookups import similar as similar
 from .lookups import slots as slots
@@ -33,4 +32,6 @@ from .schema import as_stacks as as_stacks
 from .schema import fingerprint as fingerprint
 from .schema import prefixes as prefixes
 from .tables import read_table as read_table
+from .tables import registry_root as registry_root
+from .tables import registry_table as registry_table
 from .tables import unsupported as unsupported

@@ -9,14 +9,31 @@ import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 import yaml
 
 from hf_lineage.errors import RegistryError
 
+T = TypeVar("T")
 
+
+@functools.cache
+def registry_root() -> Path:
+    """Return the folder of factorizations: the one packed into the wheel, else the repository's."""
+    package = Path(__file__).parents[2]
+    packaged = package / "data" / "registry"
+    return packaged if packaged.is_dir() else package.parent / "registry"
+
+
+def registry_table(file: str, kind: type[T]) -> T:
+    """Return what `read_table` returns of a file of the registry itself."""
+    table: T = read_table(registry_root(), file, cast(Any, kind))
+    return table
+
+
+@functools.cache
 def read_table(root: Path, file: str, kind: Any) -> Any:
     """Return what a YAML or JSON file of a registry's folder holds, as a value of this type.
 

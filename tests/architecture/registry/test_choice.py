@@ -11,7 +11,8 @@ import pytest
 
 from hf_lineage.architecture.registry import choice
 from hf_lineage.architecture.registry.choice import LISTED, Choice, choose
-from hf_lineage.architecture.registry.lookups import factorizations, registry_root
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import NothingToCompare, OptionError, RegistryError, UnlistedClass
 
 FACTORIZATION = next(one for one in factorizations() if one.name == "llama")

@@ -5,8 +5,8 @@ Unsupported: every class that is left out has a reason, which whoever asks for i
 
 import pytest
 
-from hf_lineage.architecture.registry.lookups import factorizations, lookup, registry_root
-from hf_lineage.architecture.registry.tables import read_table, unsupported
+from hf_lineage.architecture.registry.lookups import factorizations, lookup
+from hf_lineage.architecture.registry.tables import read_table, registry_root, unsupported
 from hf_lineage.errors import NothingToCompare, RegistryError
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from hf_lineage.architecture.registry.lookups import factorizations, registry_root
+from hf_lineage.architecture.registry.lookups import factorizations
+from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import RegistryError
 from hf_lineage.evidence.nulls import permutation as module
 from hf_lineage.evidence.nulls.empirical import published_null

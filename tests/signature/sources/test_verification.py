@@ -166,5 +166,5 @@ class TestHostile:
         assert not [name for name in published.hub.downloads() if FOLDER in name]
 
     def test_what_is_not_the_file_that_was_listed_is_not_read(self, published, monkeypatch):
-        monkeypatch.setattr(verification.trees, "fetched", lambda *arguments: Path(__file__))
+        monkeypatch.setattr(verification.listing, "fetched", lambda *arguments: Path(__file__))
         assert "is not the file that the Hub lists" in refused()
