@@ -41,7 +41,7 @@ ELSEWHERE = {
 
 OPENING = {
     "files/atomic.py": "writes",
-    "files/regular.py": "reads",
+    "files/paths.py": "reads",
     "files/tensor_file.py": "fills a file that has no name",
     "cli/__init__.py": "opens the null device",
     "cli/surroundings.py": "opens the null device",

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from hf_lineage import __version__
-from hf_lineage.checking import FILE, OWN
+from hf_lineage.checking.results import FILE, OWN
 from hf_lineage.checking.source import locate, named
 from hf_lineage.errors import LineageError, OptionError, printable
 from hf_lineage.evidence import FAIL_ON

@@ -1,11 +1,12 @@
 from .files import INDICES as INDICES
-from .files import files_beside as files_beside
+from .files import WeightFiles as WeightFiles
 from .files import other_format as other_format
-from .files import unusual_layout as unusual_layout
 from .files import weight_files as weight_files
+from .files import weights_in as weights_in
 from .local import Checkpoint as Checkpoint
 from .opening import open_checkpoint as open_checkpoint
 from .opening import open_file as open_file
+from .opening import open_weights as open_weights
 from .stored import Memory as Memory
 from .stored import StoredRows as StoredRows
 from .stored import StoredTensor as StoredTensor

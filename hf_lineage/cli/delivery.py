@@ -45,7 +45,7 @@ FAILS = click.option(
 
 def policy_of(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
     """Return the policy that the options name; `locate` returns the model. OptionError for one that is not valid."""
-    from hf_lineage.checking import asked
+    from hf_lineage.checking.results import asked
 
     return asked(policy, fail_on, locate)
 
@@ -54,7 +54,7 @@ def policy_in(file: Path | None, fail_on: str | None) -> Policy:
     """Return the policy in a file, with what is to fail; OptionError if it is not valid."""
     from dataclasses import replace
 
-    from hf_lineage.checking import read
+    from hf_lineage.checking.results import read
     from hf_lineage.policy import NO_POLICY
 
     chosen = NO_POLICY if file is None else read(file)
@@ -63,7 +63,7 @@ def policy_in(file: Path | None, fail_on: str | None) -> Policy:
 
 def under(report: Report, policy: Policy | None) -> Report:
     """Return the report under a policy as it is today (UTC)."""
-    from hf_lineage.checking import policies
+    from hf_lineage.checking.results import policies
 
     return policies.under(report, policy, datetime.now(UTC).date())
 

@@ -28,7 +28,7 @@ from hf_lineage.errors import printable
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Options
-    from hf_lineage.checking.source import Adapters
+    from hf_lineage.checking.adapters import Adapters
     from hf_lineage.hub import RepoRef
     from hf_lineage.index.storage import Catalogue
     from hf_lineage.signature import Signature
@@ -159,15 +159,16 @@ class Most:
 @with_options(INDEX, *READING, set_option(*OF_SIGNATURES, "alpha"), FORM, OUTPUT)
 def identify(model: str, index: str | None, **settings: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
-    from hf_lineage.checking.source import contents_of, located
+    from hf_lineage.checking.adapters import find_adapters
+    from hf_lineage.checking.source import located
     from hf_lineage.hub import RepoRef
     from hf_lineage.index.publishing import publishing
 
     result, most = take(Result, settings), take(Most, settings)
     options = make_options(**settings)
     source, catalogue = located(model, options), publishing.opened(index)
-    adapters = contents_of(source).adapters
-    if isinstance(source, RepoRef) and adapters.places:
+    adapters = find_adapters(source)
+    if isinstance(source, RepoRef) and adapters:
         formats, results, related = _of_adapter(source, adapters, catalogue, options, most.top)
     else:
         formats, results, related = _of_model(source, catalogue, options, most)

@@ -75,7 +75,7 @@ def _step(model: Opened, base: Opened, both: Opened, tensor: str) -> tuple[float
 
 def beside(source: RepoRef, rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
     """Return the rows of a model with those of the adapter beside it, and whether it is each base plus the adapter."""
-    if not adapter_beside(source) or not source.offers(WEIGHTS):
+    if not source.offers(WEIGHTS):
         return tuple(rows)
     adapter = open_adapter(source)
     noted = [replace(row, notes=(*row.notes, *_noted(source, row.claim, options))) for row in rows]

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hf_lineage.architecture.registry import ALL, Factorization, prefixes
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.lazy_signature import Downloads, Reading
-from hf_lineage.checking.source.load_variants import Variant, with_adapter, without_transforms
-from hf_lineage.checking.source.opening import Described, Opened, bound, described, opened
+from hf_lineage.checking.source.opening import QUANTIZED, Described, Opened, bound, described, opened
 from hf_lineage.checking.source.submodels import adapter_beside
 from hf_lineage.claims import Licence, stated
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
@@ -173,18 +172,21 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     model = described(source, options.choice)
     if options.paths == ALL:
         options = replace(options, paths=bound(model).layout.paths)
+    beside = adapter_beside(source)
     cached = None if options.recompute else cache.find(source, model.architecture, model.factorization, options)
-    if cached and not adapter_beside(source):
+    if cached and not beside:
         stored, reopen = FromSignature.from_stored(cached, source, CACHE), functools.cache(lambda: opened(model))
         return replace(stored, factorization=model.factorization, reopen=reopen)
     if is_base:
         return _base(model, options)
     headers = opened(model)
-    return replace(
-        FromWeights.from_opened(headers, options),
-        variants=_read(with_adapter(headers, options.choice), options),
-        doubts=_read(without_transforms(headers), options),
-    )
+    from_weights = FromWeights.from_opened(headers, options)
+    if not beside and model.config.keys().isdisjoint(QUANTIZED):
+        return from_weights
+    from hf_lineage.checking.source.load_variants import with_adapter, without_transforms
+
+    variants, doubts = with_adapter(headers, options.choice), without_transforms(headers)
+    return replace(from_weights, variants=_read(variants, options), doubts=_read(doubts, options))
 
 
 def _base(model: Described, options: Options) -> OpenedModel:
@@ -219,13 +221,11 @@ def _base(model: Described, options: Options) -> OpenedModel:
     return replace(from_weights, stand_in=signature, origin=origin)
 
 
-def _read(variants: Iterable[Variant], options: Options) -> dict[str, OpenedModel | str]:
+def _read(variants: Mapping[str, Opened | str], options: Options) -> dict[str, OpenedModel | str]:
     """Other ways in which a model is loaded; not cached, because a signature is of the weights alone."""
     return {
-        variant.how: variant.opened
-        if isinstance(variant.opened, str)
-        else FromWeights.from_opened(variant.opened, options, cached=False)
-        for variant in variants
+        how: variant if isinstance(variant, str) else FromWeights.from_opened(variant, options, cached=False)
+        for how, variant in variants.items()
     }
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from hf_lineage.checking import Options
-from hf_lineage.checking.adapters import Adapter, judge_on, open_place
+from hf_lineage.checking.adapters import Adapter, Adapters, judge_on, open_place
 from hf_lineage.checking.judge import Candidate, Reached, judge_pair, opened_once
 from hf_lineage.checking.results import NAMED, VERDICTS, Row, attempt
-from hf_lineage.checking.source import Adapters, OpenedModel, counterpart, open_model
+from hf_lineage.checking.source import OpenedModel, counterpart, open_model
 from hf_lineage.claims import Claim, read_claims
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence import Kind, Verdict

@@ -5,8 +5,8 @@ from . import trust as trust
 from .published import Published as Published
 from .store import encode as encode
 from .store import load_signature as load_signature
-from .verification import CACHE as CACHE
-from .verification import FILE as FILE
-from .verification import WEIGHTS as WEIGHTS
+from .trust import CACHE as CACHE
+from .trust import FILE as FILE
+from .trust import WEIGHTS as WEIGHTS
+from .trust import Origin as Origin
 from .verification import Model as Model
-from .verification import Origin as Origin

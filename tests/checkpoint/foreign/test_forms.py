@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_lineage import check, compare
 from hf_lineage.checking.source.opening import bound, described
-from hf_lineage.checkpoint.files import files_beside, weight_files
+from hf_lineage.checkpoint.files import find_weights, weight_files
 from hf_lineage.checkpoint.foreign import forms
 from hf_lineage.checkpoint.foreign.form import ForeignForm, ListedForm, parse_once
 from hf_lineage.checkpoint.foreign.forms import DEEPEST, WRAPPERS, foreign_model, nameable, wrapping
@@ -61,7 +61,7 @@ def test_a_single_file_of_another_name_is_read(model, tmp_path, name, note):
     (model / WEIGHTS).rename(model / name)
     same(model, tmp_path)
     assert weight_files(repository(model)) == [name]
-    (sentence,) = files_beside(repository(model))
+    (sentence,) = find_weights(repository(model)).notes()
     assert sentence.startswith(f"{name} was read, ")
     assert note in sentence
 
@@ -74,7 +74,7 @@ def test_shards_without_an_index_are_read(model, tmp_path, form):
         part = f"{number:05}-of-00002"
         (model / f"model-{part}.safetensors").rename(model / f"{form.format(part)}.safetensors")
     same(model, tmp_path)
-    (sentence,) = files_beside(repository(model))
+    (sentence,) = find_weights(repository(model)).notes()
     assert sentence.startswith("the 2 shards such as ")
 
 
@@ -118,7 +118,7 @@ def test_the_usual_name_is_read_whatever_lies_beside(model, tmp_path):
     tiny_llama(tmp_path / "other", seed=3)
     shutil.copy(tmp_path / "other" / WEIGHTS, model / "model.fp16.safetensors")
     same(model, tmp_path)
-    assert "model.fp16.safetensors may hold weights too" in files_beside(repository(model))[0]
+    assert "model.fp16.safetensors may hold weights too" in find_weights(repository(model)).notes()[0]
 
 
 @pytest.mark.parametrize("other", ["model.gguf", "model.onnx", "tf_model.h5", "flax_model.msgpack", "weights.pt"])
@@ -127,7 +127,7 @@ def test_a_file_of_another_library_beside_an_unusual_one_may_be_the_model(model,
     (model / WEIGHTS).rename(model / "weights.safetensors")
     (model / other).write_bytes(b"")
     with pytest.raises(NothingToCompare, match=rf"not clear which file is the model, {other}, weights\.safetensors"):
-        files_beside(repository(model))
+        find_weights(repository(model)).notes()
 
 
 def wrapped(folder, prefix, keep=()):
@@ -311,24 +311,24 @@ def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     for name in ("model.onnx", "model_q4.onnx"):
         onnx.save(product(), tmp_path / name)
     told = GRAPH.format("model.onnx")
-    assert files_beside(RepoRef("org/model", tmp_path)) == (
+    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
         told,
         "model.onnx was read, by its name the most precise of the ONNX files that can be read; name another by its "
         "path, or with --file for the model that is judged; "
         "1 more files may hold weights too",
     )
     named = RepoRef("org/model", tmp_path, file="model_q4.onnx")
-    assert files_beside(named)[1].startswith("model_q4.onnx was read, as it was named; 1 more")
+    assert find_weights(named).notes()[1].startswith("model_q4.onnx was read, as it was named; 1 more")
     (tmp_path / "model_q4.onnx").unlink()
-    assert files_beside(RepoRef("org/model", tmp_path)) == (told,)
+    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (told,)
 
 
 def test_of_ctranslate2_nothing_is_told_where_there_is_nothing_else(tmp_path):
     repo = written(tmp_path)
     (tmp_path / "vocabulary.json").write_text("[]")
-    assert files_beside(repo) == ()
+    assert find_weights(repo).notes() == ()
     (tmp_path / "tf_model.h5").write_bytes(b"")
-    assert files_beside(RepoRef("org/model", tmp_path)) == (
+    assert find_weights(RepoRef("org/model", tmp_path)).notes() == (
         "model.bin was read, which CTranslate2 loads; name another by its path, or with --file for the model that is "
         "judged; 1 more files may hold weights too",
     )
@@ -395,7 +395,7 @@ def test_a_new_form_is_one_value_and_one_line_of_the_table(tmp_path, monkeypatch
     for name in plain.tensors:
         np.testing.assert_array_equal(model.checkpoint.read(name), plain.read(name))
     assert weight_files(repo) == [TOY_FILE]
-    assert files_beside(repo) == ("weights.toy is a toy",)
+    assert find_weights(repo).notes() == ("weights.toy is a toy",)
     with pytest.raises(OptionError, match=r"it reads \.gguf, \.onnx, model\.bin and \.toy"):
         foreign_model(RepoRef("org/toy", repo.folder, file="other.x"))
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import Options
+from hf_lineage.checking.adapters.adapter_repository import find_adapters
 from hf_lineage.checking.adapters.adapters import Adapter, open_adapter
-from hf_lineage.checking.source.contents import contents_of
 from hf_lineage.errors import RepositoryError
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.index.search.catalogue_test import FOLDER, by_weights, grouped, identify_adapters, located, widths_of
@@ -26,7 +26,7 @@ LORA = "fern/llama-lora"
 
 def asked(name=LORA, most=5, options=OPTIONS, catalogue=None):
     source = RepoRef(name, EXAMPLES / name)
-    (found,) = identify_adapters(source, contents_of(source).adapters, catalogue, options, most)
+    (found,) = identify_adapters(source, find_adapters(source), catalogue, options, most)
     return found
 
 
@@ -72,7 +72,7 @@ def test_an_adapter_that_cannot_be_tested_says_why(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x/adapter_config.json").write_text('{"peft_type": "LORA"}')
     source = RepoRef("org/x", tmp_path / "x")
-    (result,) = identify_adapters(source, contents_of(source).adapters, Catalogue(tmp_path / "index"), OPTIONS, 5)
+    (result,) = identify_adapters(source, find_adapters(source), Catalogue(tmp_path / "index"), OPTIONS, 5)
     assert result.tested == ()
     assert result.described
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hf_lineage.checking.judge.load_variants import judged_every_way
+from hf_lineage.checking.judge.stages import judged_every_way
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.model import open_model
 from hf_lineage.evidence.verdict import Kind, Verdict

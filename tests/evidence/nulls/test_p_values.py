@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hf_lineage.evidence.nulls.sequential_test import FEW, LONGER, MANY, Stop, most, p_value, stop
+from hf_lineage.evidence.nulls.p_values import FEW, LONGER, MANY, Stop, most, p_value, stop
 from tests.long import first_of
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hf_lineage import policy as policies
-from hf_lineage.checking.api import Report
-from hf_lineage.checking.results import NAMED, Row
+from hf_lineage.checking.results.claim_result import NAMED, Row
+from hf_lineage.checking.results.report import Report
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence import ExitCode
 from hf_lineage.evidence.derivation import Means
