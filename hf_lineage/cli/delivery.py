@@ -45,6 +45,8 @@ FAILS = click.option(
 
 def policy_of(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
     """Return the policy that the options name; `locate` returns the model. OptionError for one that is not valid."""
+    if policy is None and fail_on is None:
+        return None
     from hf_lineage.checking.results import asked
 
     return asked(policy, fail_on, locate)
@@ -63,6 +65,8 @@ def policy_in(file: Path | None, fail_on: str | None) -> Policy:
 
 def under(report: Report, policy: Policy | None) -> Report:
     """Return the report under a policy as it is today (UTC)."""
+    if policy is None:
+        return report.without_policy()
     from hf_lineage.checking.results import policies
 
     return policies.under(report, policy, datetime.now(UTC).date())

@@ -10,9 +10,9 @@ from .clock import in_words as in_words
 from .clock import moment as moment
 from .clock import now as now
 from .clock import stamp as stamp
-from .policies import FILE as FILE
-from .policies import OWN as OWN
 from .policies import asked as asked
 from .policies import read as read
+from .report import FILE as FILE
+from .report import OWN as OWN
 from .report import Relative as Relative
 from .report import Report as Report

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hf_lineage import policy as policies
 from hf_lineage.checking.results.claim_result import NAMED, Row
-from hf_lineage.checking.results.report import Report
+from hf_lineage.checking.results.report import FILE, OWN, Report
 from hf_lineage.errors import OptionError, printable
 from hf_lineage.evidence import ExitCode
 from hf_lineage.evidence.derivation import Means
@@ -21,10 +21,6 @@ from hf_lineage.files import is_file, open_regular
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
-FILE = "lineage.yaml"
-"""The policy of a model repository, which is its owner's."""
-OWN = "own"
-"""What one asks for to have that file count."""
 CONTRADICTING = {"quantized": frozenset({Means.DENSE, Means.LOW_RANK, Means.PRUNED})}
 """Relation that a claim declares -> what the weights must not show."""
 
@@ -80,7 +76,7 @@ def under(report: Report, policy: policies.Policy | None, today: datetime.date) 
     Without one the report says that the policy beside the model was not asked for.
     """
     if policy is None:
-        return replace(report, notes=(*report.notes, *_unasked(report.source)))
+        return report.without_policy()
     on_hub = report.source.remote if report.source else None
     model = on_hub or report.model
     counting = replace(policy, accepted=tuple(one for one in policy.accepted if one.model or not on_hub))
@@ -132,11 +128,3 @@ def _idle(model: str, rows: Sequence[Row], policy: policies.Policy, today: datet
             yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day is past; {now}"
         elif not matched:
             yield f"{policy.source} accepts {waiver}, which this check did not find; remove the entry if it is settled"
-
-
-def _unasked(source: RepoRef | None) -> tuple[str, ...]:
-    """A sentence about a policy that lies in the folder and that nobody asked for."""
-    if source is None or source.remote is not None or not is_file(str(replace(source, subfolder="").path(FILE))):
-        return ()
-    sentence = f"{FILE} of the model was not read, because the publisher of the model wrote it"
-    return (f"{sentence}; if you are the publisher, add --policy {OWN}",)

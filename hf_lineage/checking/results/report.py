@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -14,8 +14,13 @@ from hf_lineage.checking.results.clock import now
 from hf_lineage.claims import Licence
 from hf_lineage.errors import printable
 from hf_lineage.evidence import ExitCode
+from hf_lineage.files import is_file
 from hf_lineage.hub import RepoRef
 
+FILE = "lineage.yaml"
+"""The policy of a model repository, which is its owner's."""
+OWN = "own"
+"""What one asks for to have that file count."""
 REPORT = "hf_lineage.report"
 """The room that writes reports stands above this one, so its modules are imported by their names, when asked for."""
 
@@ -83,6 +88,17 @@ class Report:
         if self.policy is None:
             return self.exit_code
         return policies.status(self.unaccepted, self.unmet, self.policy.fail_on or "undecided")
+
+    def without_policy(self) -> Report:
+        """Return the report with a sentence about a policy that lies in the folder, and that nobody asked for."""
+        source = self.source
+        if source is None or source.remote is not None or not is_file(str(replace(source, subfolder="").path(FILE))):
+            return self
+        note = (
+            f"{FILE} of the model was not read, because the publisher of the model wrote it; if you are the publisher, "
+            f"add --policy {OWN}"
+        )
+        return replace(self, notes=(*self.notes, note))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON report as plain values; `hf_lineage/report/formats/schema.json` describes it."""

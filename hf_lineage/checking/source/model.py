@@ -21,7 +21,7 @@ from hf_lineage.claims import Licence, stated
 from hf_lineage.errors import NothingToCompare, RepositoryError, SignatureError
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature, Spec, some_layers
-from hf_lineage.signature.sources import CACHE, FILE, WEIGHTS, Origin, cache
+from hf_lineage.signature.sources import CACHE, FILE, WEIGHTS, Origin
 
 Rows = Mapping[str, Mapping[int, int]]  # by path, the numbers of the layers that have it, each with its width
 
@@ -81,7 +81,7 @@ class FromWeights(OpenedModel):
 
     @classmethod
     def from_opened(cls, model: Opened, options: Options, cached: bool = True) -> FromWeights:
-        """Return a model from its headers; if `cached`, its signature is cached once all layers are read."""
+        """Return a model from its headers; if `cached`, the signature of one on the Hub is, of all its layers."""
         repo, layout = model.described.repo, model.layout
         return cls(
             name=repo.name,
@@ -99,7 +99,7 @@ class FromWeights(OpenedModel):
             factorization=model.layout.factorization,
             reopen=lambda: model,
             opened=model,
-            reading=Reading(model, options, cached),
+            reading=Reading(model, options, cached and repo.remote is not None),
         )
 
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -173,10 +173,12 @@ def open_model(source: RepoRef | Signature, options: Options, is_base: bool = Fa
     if options.paths == ALL:
         options = replace(options, paths=bound(model).layout.paths)
     beside = adapter_beside(source)
-    cached = None if options.recompute else cache.find(source, model.architecture, model.factorization, options)
-    if cached and not beside:
-        stored, reopen = FromSignature.from_stored(cached, source, CACHE), functools.cache(lambda: opened(model))
-        return replace(stored, factorization=model.factorization, reopen=reopen)
+    if source.remote is not None and not (options.recompute or beside):
+        from hf_lineage.signature.sources import cache
+
+        if cached := cache.find(source, model.architecture, model.factorization, options):
+            stored, reopen = FromSignature.from_stored(cached, source, CACHE), functools.cache(lambda: opened(model))
+            return replace(stored, factorization=model.factorization, reopen=reopen)
     if is_base:
         return _base(model, options)
     headers = opened(model)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hf_lineage.checking.results.claim_result import NAMED
-from hf_lineage.checking.results.policies import FILE, OWN, asked, read, under
+from hf_lineage.checking.results.policies import asked, read, under
+from hf_lineage.checking.results.report import FILE, OWN
 from hf_lineage.errors import CheckpointError, OptionError
 from hf_lineage.evidence.derivation.derivation import Derivation, Means
 from hf_lineage.evidence.verdict import ExitCode, Kind
