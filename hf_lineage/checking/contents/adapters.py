@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from hf_lineage.checking.adapters import Adapters, find_adapters, judge_all, judge_each_on
-from hf_lineage.checking.contents.kind import Asked, Compared, Judged, Kind
+from typing import TYPE_CHECKING
+
+from hf_lineage.checking.contents.kind import Asked, Compared, Judged, Kind, Source
 from hf_lineage.checking.relation import relation_notes
+from hf_lineage.checking.source import CONFIG
+from hf_lineage.signature import Signature
+
+if TYPE_CHECKING:
+    from hf_lineage.checking.adapters import Adapters
+
+
+def _find(source: Source) -> Adapters | None:
+    if isinstance(source, Signature) or source.offers(CONFIG):
+        return None
+    from hf_lineage.checking.adapters import find_adapters
+
+    return find_adapters(source)
 
 
 def _check(adapters: Adapters, asked: Asked) -> Judged:
+    from hf_lineage.checking.adapters import judge_all
+
     first = adapters.places[0]
     notes = () if first.file else relation_notes(asked.declared.claims, first.repo)
     rows = judge_all(adapters, asked.declared, asked.options, asked.named)
@@ -15,13 +31,15 @@ def _check(adapters: Adapters, asked: Asked) -> Judged:
 
 
 def _compare(adapters: Adapters, compared: Compared) -> Judged:
+    from hf_lineage.checking.adapters import judge_each_on
+
     rows = judge_each_on(adapters, compared.claim, compared.base, compared.options)
     return Judged(tuple(rows), adapters.notes)
 
 
 ADAPTERS: Kind[Adapters] = Kind(
     name="LoRA adapters",
-    find=find_adapters,
+    find=_find,
     check=_check,
     compare=_compare,
     folders=lambda adapters: tuple(place.repo for place in adapters.places if place.repo.subfolder),

@@ -1,15 +1,15 @@
 """Kind: one kind of thing that a repository may hold: how it is found, and how it is judged.
 
 Two are here: a model, which a repository is if it holds nothing that stands in place of one, and the signature that
-stands for a model. A new kind is one value of this class in a file of its own, and one line of the table in `kinds`, a
-ListedKind.
+stands for a model. A new kind is one value of this class in a file of its own, and one entry of the table in `kinds`;
+what is heavy is imported where something of the kind was found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from hf_lineage.checking.judge import Reached, as_merge, judge_claim, judge_pair, opened_once
 from hf_lineage.checking.options import Options
@@ -70,15 +70,6 @@ class Kind(Generic[T]):
     """The folders in which bases may be declared where the root of the repository declares none."""
     in_place: bool = False
     """Whether it stands in place of a model: a repository that holds it is no model itself."""
-
-
-@dataclass(frozen=True)
-class ListedKind:
-    """A kind as the table has it; its file is imported for a repository that may hold it."""
-
-    possible: Callable[[Source], bool]
-    """Whether a repository may hold it, by the names of a few files."""
-    kind: Callable[[], Kind[Any]]
 
 
 def _judge(source: Source, asked: Asked, part: str = "") -> tuple[tuple[Row, ...], OpenedModel | Verdict]:

@@ -12,35 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, Judged, Kind, ListedKind, Source
-from hf_lineage.checking.source import CONFIG, model_config, with_folders
+from hf_lineage.checking.contents.adapters import ADAPTERS
+from hf_lineage.checking.contents.kind import MODEL, SIGNATURE, Judged, Kind, Source
+from hf_lineage.checking.contents.submodels import SUBMODELS
+from hf_lineage.checking.source import model_config, with_folders
 from hf_lineage.claims import Claims, read_claims
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Signature
 
-
-def _adapters() -> Kind[Any]:
-    from hf_lineage.checking.contents.adapters import ADAPTERS
-
-    return ADAPTERS
-
-
-def _submodels() -> Kind[Any]:
-    from hf_lineage.checking.contents.submodels import SUBMODELS
-
-    return SUBMODELS
-
-
-def _is_no_model(source: Source) -> bool:
-    return isinstance(source, RepoRef) and not source.offers(CONFIG)
-
-
-KINDS: tuple[ListedKind, ...] = (
-    ListedKind(lambda source: isinstance(source, Signature), lambda: SIGNATURE),
-    ListedKind(_is_no_model, _adapters),
-    ListedKind(_is_no_model, _submodels),
-)
+KINDS: tuple[Kind[Any], ...] = (SIGNATURE, ADAPTERS, SUBMODELS)
 """All kinds but a model, which a repository is if it holds nothing in place of one; in the order of their rows."""
 
 
@@ -65,8 +46,7 @@ class Contents:
 
 def contents_of(source: Source) -> Contents:
     """Return what is in a repository, by its files alone; LineageError if a file that says so is damaged."""
-    kinds = [listed.kind() for listed in KINDS if listed.possible(source)]
-    things = tuple((kind, held) for kind in kinds if (held := kind.find(source)) is not None)
+    things = tuple((kind, held) for kind in KINDS if (held := kind.find(source)) is not None)
     is_model = not any(kind.in_place for kind, _ in things)
     return Contents(source, ((MODEL, source), *things) if is_model else things)
 

@@ -1,7 +1,6 @@
 from .claims import Candidate as Candidate
 from .claims import Reached as Reached
 from .claims import as_merge as as_merge
-from .claims import base_of as base_of
 from .claims import base_once as base_once
 from .claims import judge_claim as judge_claim
 from .claims import judge_pair as judge_pair

@@ -227,13 +227,11 @@ def _folder(base: OpenedModel | None) -> RepoRef | None:
     return base.opened.described.repo if isinstance(base, FromWeights) and base.local else None
 
 
-def base_of(claim: Claim, local_hub: Path | None, part: str = "") -> RepoRef | Signature:
-    """Return the source of a base: what a repository declares is a name on the Hub, never a folder of this machine."""
-    return counterpart(whole_base(claim, local_hub), part)
-
-
 def whole_base(claim: Claim, local_hub: Path | None) -> RepoRef | Signature:
-    """Return the repository of a base, of which a folder may be meant; otherwise as `base_of`."""
+    """Return the repository of a base: what another one declares is a name on the Hub, never a folder of this machine.
+
+    Of the repository a folder may be meant.
+    """
     named = claim.sources == NAMED
     try:
         return locate(claim.base, local_hub) if named else resolve(claim.base, local_hub, folders=False)

@@ -111,7 +111,7 @@ def judged_every_way(
     if not plain.evidence:
         return plain, notes
     for how, other in candidate.variants.items():
-        second = _judge_loaded(base, other, options, declared)
+        second = judge_models(base, other, options, declared)
         if second.words != plain.words:
             why = f": {second.reason}" if second.reason else ""
             return Verdict(
@@ -120,7 +120,7 @@ def judged_every_way(
                 f"where peft is installed, it is {second.words}{why}; take the adapter out or merge it",
             ), notes
     for how, other in candidate.doubts.items():
-        second = _judge_loaded(base, other, options, declared)
+        second = judge_models(base, other, options, declared)
         if not plain.is_related and second.is_related:
             return Verdict(
                 Kind.UNVERIFIABLE,
@@ -133,10 +133,3 @@ def judged_every_way(
         for how in candidate.variants
     )
     return plain, (*notes, *same)
-
-
-def _judge_loaded(base: OpenedModel | Verdict, other: OpenedModel | str, options: Options, declared: bool) -> Verdict:
-    """The verdict on a model that is loaded in another way, or that says why it cannot be."""
-    if isinstance(other, OpenedModel):
-        return judge_models(base, other, options, declared)
-    return Verdict(Kind.UNVERIFIABLE, other)

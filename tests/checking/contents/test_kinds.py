@@ -9,7 +9,7 @@ import pytest
 from hf_lineage import Options, check, compare
 from hf_lineage.checking.adapters.adapter_repository import LORA_FILE
 from hf_lineage.checking.contents import kinds
-from hf_lineage.checking.contents.kind import Judged, Kind, ListedKind
+from hf_lineage.checking.contents.kind import Judged, Kind
 from hf_lineage.checking.contents.kinds import contents_of, declared_in
 from hf_lineage.checking.results.claim_result import Row
 from hf_lineage.errors import NoModelError
@@ -115,7 +115,7 @@ def toy(monkeypatch, tmp_path):
 
     def add(model, in_place=False):
         kind = Kind("toy", find_toy, check_toy, compare_toy, in_place=in_place)
-        monkeypatch.setattr(kinds, "KINDS", (*kinds.KINDS, ListedKind(lambda source: True, lambda: kind)))
+        monkeypatch.setattr(kinds, "KINDS", (*kinds.KINDS, kind))
         shutil.copytree(HUB, tmp_path / "hub")
         (tmp_path / "hub" / model / TOY_FILE).write_text("")
         return Options(local_hub=tmp_path / "hub", order_seed=0)
