@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.evidence.nulls import Draws, Scale
-from hf_lineage.evidence.nulls import max_statistic as maximum
-from hf_lineage.evidence.nulls import sequential_test as permutations
+from hf_lineage.evidence.nulls import p_values as permutations
 from hf_lineage.signature import Array, Vector, random_stream
 from hf_lineage.signature.units import UnitRows, cosines
 
@@ -158,8 +157,8 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
     alone = {}
     for name, drawn in draws.items():
         scores = permutations.sequence(drawn.observed, drawn.after(0), first)
-        alone[name] = permutations.p_value(len(scores), maximum.not_below(drawn.observed, np.array(scores)), first)
-    p_values = maximum.step_down(draws, alone, first) if len(draws) > 1 else alone
+        alone[name] = permutations.p_value(len(scores), permutations.not_below(drawn.observed, np.array(scores)), first)
+    p_values = permutations.step_down(draws, alone, first) if len(draws) > 1 else alone
     return UnitOrder(
         {name: drawn.observed for name, drawn in draws.items()},
         {name: _z(drawn) for name, drawn in draws.items()},
@@ -169,7 +168,7 @@ def order_test(layers: Sequence[Matched], first: int, seed: int) -> UnitOrder | 
 
 
 def _z(drawn: Draws) -> float:
-    scale = Scale.estimate(np.array([drawn[number] for number in range(maximum.SCALE)]))
+    scale = Scale.estimate(np.array([drawn[number] for number in range(permutations.SCALE)]))
     return float(scale.standardised(drawn.observed))
 
 

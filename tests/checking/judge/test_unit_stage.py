@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hf_lineage import Options, check, compare, extract, save_signature
-from hf_lineage.checking.judge.load_variants import judged_every_way
+from hf_lineage.checking.judge.stages import judged_every_way
 from hf_lineage.checking.source.model import open_model
 from hf_lineage.checkpoint import Checkpoint
 from hf_lineage.hub import RepoRef
