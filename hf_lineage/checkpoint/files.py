@@ -6,16 +6,8 @@ import re
 from collections.abc import Mapping
 
 from hf_lineage.architecture.loading import of_diffusers
-from hf_lineage.checkpoint.foreign import (
-    NO_WEIGHTS,
-    PICKLED,
-    PICKLES,
-    WEIGHT_FILES,
-    Layout,
-    foreign_model,
-    pickles,
-    unusual,
-)
+from hf_lineage.checkpoint import foreign
+from hf_lineage.checkpoint.foreign import pickles
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 
@@ -36,23 +28,23 @@ CONVERT = "convert it with `AutoModel.from_pretrained(...).save_pretrained(folde
 
 def weight_files(repo: RepoRef) -> list[str]:
     """Return the names of the files that `open_checkpoint` reads; raise as it does."""
-    model = foreign_model(repo)
+    model = foreign.foreign_model(repo)
     return located(repo)[1] if model is None or model.by_transformers else model.list_read()
 
 
 def files_beside(repo: RepoRef) -> tuple[str, ...]:
     """Return sentences about other files with weights that another loader may read; raise as `open_checkpoint`."""
-    model = foreign_model(repo)
+    model = foreign.foreign_model(repo)
     notes = model.notes() if model else ()
     if model and not model.by_transformers:
         return notes
     read = {*located(repo)[1]}
     layout = unusual_layout(repo)
-    pickled = next((name for name in sorted(read) if name.endswith(PICKLES)), None)
+    pickled = next((name for name in sorted(read) if name.endswith(foreign.PICKLES)), None)
     notes += (layout.note,) if layout else ()
     notes += (pickles.PICKLE.remark.format(printable(pickled, 200)),) if pickled else ()
-    others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and name not in read]
-    unread = [name for name in others if not NO_WEIGHTS.fullmatch(name)]
+    others = [name for name in repo.files() if name.endswith(foreign.WEIGHT_FILES) and name not in read]
+    unread = [name for name in others if not foreign.NO_WEIGHTS.fullmatch(name)]
     if not unread:
         return notes
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
@@ -87,7 +79,7 @@ def located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
             return _shards(repo, index, index_file)
         if repo.allow_pickle and (pickled := _pickled(repo)):
             return pickled
-        layout = unusual(repo)
+        layout = foreign.unusual(repo)
         if layout is None:
             raise NothingToCompare(other_format(repo) or f"{repo} holds no weights ({single} or {index_file})")
         return {}, list(layout.files)
@@ -107,7 +99,7 @@ def _usual(repo: RepoRef) -> tuple[str, str]:
 
 def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
     """The map of an index of pickles, and the pickles that transformers loads where there is no safetensors file."""
-    single, index = PICKLED
+    single, index = foreign.PICKLED
     if repo.offers(single):
         return {}, [single]
     if not repo.offers(index):
@@ -116,11 +108,11 @@ def _pickled(repo: RepoRef) -> tuple[dict[str, str], list[str]] | None:
     return _shards(repo, repo.read_json(index) or {}, index, PICKLED_SHARD)
 
 
-def unusual_layout(repo: RepoRef) -> Layout | None:
+def unusual_layout(repo: RepoRef) -> foreign.Layout | None:
     """Return the files that are read although transformers does not load them; None where there are others."""
     usual = any(map(repo.offers, _usual(repo))) or _named(repo) is not None
-    usual = usual or (repo.allow_pickle and any(map(repo.offers, PICKLED)))
-    return None if usual else unusual(repo)
+    usual = usual or (repo.allow_pickle and any(map(repo.offers, foreign.PICKLED)))
+    return None if usual else foreign.unusual(repo)
 
 
 def _named(repo: RepoRef) -> str | None:
@@ -175,7 +167,9 @@ def other_format(repo: RepoRef) -> str | None:
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
         return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` judges it on its base"
-    pickled = next((name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)), None)
+    pickled = next(
+        (name for name in files if name.endswith(foreign.PICKLES) and not foreign.NO_WEIGHTS.fullmatch(name)), None
+    )
     if pickled:
         return (
             f"{repo} holds its weights as a pickle ({pickled}), which is never loaded; {CONVERT}, or let "

@@ -2,11 +2,11 @@ from . import cache as cache
 from . import published as published
 from . import store as store
 from . import trust as trust
+from .origin import CACHE as CACHE
+from .origin import FILE as FILE
+from .origin import WEIGHTS as WEIGHTS
+from .origin import Origin as Origin
 from .published import Published as Published
 from .store import encode as encode
 from .store import load_signature as load_signature
-from .verification import CACHE as CACHE
-from .verification import FILE as FILE
-from .verification import WEIGHTS as WEIGHTS
 from .verification import Model as Model
-from .verification import Origin as Origin

@@ -17,8 +17,9 @@ from hf_lineage.hub import RepoRef, client, commits, listing
 from hf_lineage.signature.options import Sources, Spec
 from hf_lineage.signature.recipe import Recipe
 from hf_lineage.signature.sources import trust
+from hf_lineage.signature.sources.origin import Origin
 from hf_lineage.signature.sources.store import encode, load_signature
-from hf_lineage.signature.sources.verification import Model, Origin, SignatureFiles, files_of, made_from
+from hf_lineage.signature.sources.verification import Model, SignatureFiles, files_of, made_from
 from hf_lineage.signature.values import Signature, by_path
 
 FOLDER = "lineage"

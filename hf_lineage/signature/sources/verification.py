@@ -2,15 +2,14 @@
 
 It has to agree with the model's own headers, configuration and files; where the Hub refuses the weights, there are no
 headers to agree with. In addition the owner of its repository must have committed it, or the user's trust file must pin
-its digest. The origin of the numbers is named by the report.
+its digest.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,34 +21,10 @@ from hf_lineage.errors import SignatureError
 from hf_lineage.files import open_regular
 from hf_lineage.hub import Entry, RepoRef, listing
 from hf_lineage.signature.options import Spec
+from hf_lineage.signature.sources.origin import Origin
 from hf_lineage.signature.sources.store import load_signature
 from hf_lineage.signature.sources.trust import Trust
 from hf_lineage.signature.values import Signature, together
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The source of the numbers of a model; for a published signature also its files and why they are trusted.
-
-    Of a base that is a folder, what is kept as a record names the files of its weights.
-    """
-
-    kind: Literal["weights", "cache", "published", "file"]
-    """The weights, the cached signature of them, a signature on the Hub, or a file that the user named."""
-    repository: str | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
-    """File of that repository, or of the folder -> its sha256."""
-    trusted: str = ""
-    """Why the published signature is trusted."""
-
-    @property
-    def given(self) -> bool:
-        """Whether a signature was given in place of the weights, so that all of its layers are there at no cost."""
-        return self.kind in ("published", "file")
-
-
-WEIGHTS, CACHE, FILE = Origin("weights"), Origin("cache"), Origin("file")
-
 
 OF_A_LAYER = 4 * 8
 """Bytes of a layer's trace and norm, of what it writes, and of how many units it has."""

@@ -20,7 +20,7 @@ from hf_lineage.report import FORMATS
 from hf_lineage.report.html.claim import CAPTIONS, UNREAD, evidence, figures, tiles, view_claim
 from hf_lineage.report.page.templates import escaped, fill
 from hf_lineage.report.words import advice
-from hf_lineage.signature.sources.verification import Origin
+from hf_lineage.signature.sources.origin import Origin
 from tests.example_evidence import trace
 from tests.pages import measured, report, row
 

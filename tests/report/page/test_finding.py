@@ -20,7 +20,7 @@ from hf_lineage.report.page.finding import (
     show,
     without_hint,
 )
-from hf_lineage.signature.sources.verification import Origin
+from hf_lineage.signature.sources.origin import Origin
 from tests.pages import measured, report, row
 
 

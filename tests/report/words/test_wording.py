@@ -17,7 +17,7 @@ from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.report.findings.table import reasons, state_outcome
 from hf_lineage.report.words import wording
 from hf_lineage.report.words.wording import COLUMNS, columns
-from hf_lineage.signature.sources.verification import CACHE, FILE, WEIGHTS, Origin
+from hf_lineage.signature.sources.origin import CACHE, FILE, WEIGHTS, Origin
 from tests import pages
 from tests.example_evidence import evidence, inheriting
 
