@@ -14,11 +14,10 @@ from hf_lineage.cli.shared import ERROR, READING, SET, make_options, with_exampl
 from hf_lineage.errors import printable
 
 BUILDING = with_examples(
-    "LIST is a file of models, one a line, or - for standard input: org/name, org/name@commit or a folder. Each model "
-    "is kept when it has been read, and what is in the index is not read again, so a run that was stopped goes on "
-    "where it was. Why a model could not be read stands in build.jsonl, in the index; what would fail again is tried "
-    "again with --retry alone. "
-    f"Exit codes: 0 all are in the index, {CODES}",
+    "LIST is a file of models, one a line, or - for standard input: org/name, org/name@commit or a folder. Each "
+    "model is added as soon as it is read, and models in the index are not read again, so a stopped run continues "
+    "where it stopped. build.jsonl in the index records why a model could not be read; only --retry tries again what "
+    f"would probably fail again. Exit codes: 0 all are in the index, {CODES}",
     "hf-lineage index build --from models.txt --workers 4",
     "hf-lineage index build --from models.txt --engine ray --workers 64 --rate 600",
 )
@@ -36,16 +35,16 @@ WORK = (
         type=click.Choice(("local", "ray")),
         default="local",
         show_default=True,
-        help="What runs the workers: processes of this machine, or Ray, on the cluster of RAY_ADDRESS if that is set.",
+        help="Run the workers as processes of this machine, or with Ray, on the cluster of RAY_ADDRESS if that is set.",
     ),
-    count_option("--workers", "Models that are read at the same time.", 1, most=10_000),
+    count_option("--workers", "The number of models that are read at the same time.", 1, most=10_000),
     click.option(
         "--rate",
         type=click.FloatRange(min=1),
         metavar="N",
-        help="Requests to the Hub a minute at most, of all workers together; by default as many as the Hub allows.",
+        help="The most requests to the Hub per minute, for all workers together; by default as many as the Hub allows.",
     ),
-    click.option("--retry", is_flag=True, help="Try models again that could not be read before."),
+    click.option("--retry", is_flag=True, help="Try again the models that could not be read before."),
 )
 
 
@@ -71,5 +70,7 @@ def build(
             click.echo(f"{printable(added.model, 200)}: added")
     for _ in results:  # joins what was written, after the last model
         pass
-    click.echo(f"{counted['added']} added, {counted['known']} were in the index, {counted['failed']} could not be read")
+    click.echo(
+        f"{counted['added']} added, {counted['known']} already in the index, {counted['failed']} could not be read"
+    )
     return ERROR if counted["failed"] else 0

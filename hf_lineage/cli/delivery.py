@@ -55,7 +55,7 @@ def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str,
     for pair in wanted:
         form, _, file = pair.partition("=")
         if form not in FORMATS or not file:
-            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE with a format out of {', '.join(FORMATS)}")
+            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE; the formats are {', '.join(FORMATS)}")
         writable(context, option, Path(file))
         reports.append((form, Path(file)))
     return tuple(reports)
@@ -67,7 +67,7 @@ REPORTS = click.option(
     multiple=True,
     callback=_reports,
     metavar="FORMAT=FILE",
-    help="Also write the report in this format into FILE; repeatable.",
+    help="Also write the report to FILE in this format; repeatable.",
 )
 
 
@@ -85,7 +85,7 @@ AS_NAME = click.option(
     "--as-name",
     callback=_public_name,
     metavar="ORG/NAME",
-    help="The name under which the page, Markdown and the command in them show MODEL, or B, where it is a folder.",
+    help="The name to show for MODEL, or B, in the page, in Markdown and in their commands, if it is a folder.",
 )
 REPORT = (
     FORMAT,
@@ -116,7 +116,7 @@ def ready_beside(delivery: Delivery) -> None:
     for form in (delivery.form, *(form for form, _ in delivery.reports)):
         beside(form)
     if delivery.plot is not None:
-        raise OptionError("--plot draws one pair; leave it out beside controls")
+        raise OptionError("--plot draws one pair; leave it or the controls out")
 
 
 def write_reports(report: Report, reports: Reports) -> None:
@@ -151,7 +151,7 @@ class Delivery:
     def refuse(self, model: str) -> None:
         """Raise OptionError for a model that has a name on the Hub and is given another one."""
         if self.as_name and not (is_folder(model) or is_file(model)):
-            raise OptionError(f"--as-name names a folder, and {printable(model, 200)} is none; leave it out")
+            raise OptionError(f"--as-name is for a folder, and {printable(model, 200)} is not one; leave it out")
 
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""

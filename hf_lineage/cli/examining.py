@@ -11,8 +11,8 @@ from hf_lineage.cli.kinds import format_option
 from hf_lineage.cli.shared import ERROR, OUTPUT, with_examples, with_options
 
 EPILOG = with_examples(
-    "One request is made to the Hub, and a second one where there is a token; no token is shown. "
-    "Exit codes: 0 nothing stands in the way of checks, 2 something does, or usage error, 130 interrupted.",
+    "It makes one request to the Hub, and a second one if there is a token; it never shows the token. Exit codes: 0 "
+    "checks can run, 2 something prevents them, or usage error, 130 interrupted.",
     "hf-lineage doctor",
     "hf-lineage doctor --format json",
 )

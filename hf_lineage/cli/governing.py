@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 FILE = click.option(
     "--policy",
     metavar="FILE",
-    help="Accept the findings that FILE accepts, and ask for what it asks for; `own` is lineage.yaml of the folder "
-    "that is checked, where there is one.",
+    help="Apply the policy in FILE: the findings that it accepts, and what it requires; `own` is lineage.yaml of the "
+    "folder that is checked, if it has one.",
 )
 POLICY = path_option(
     "--policy",
     "FILE",
-    "Accept the findings that FILE accepts of the models that it names, and ask for what it asks for.",
+    "Apply the policy in FILE: the findings that it accepts of the models that it names, and what it requires.",
 )
 FAILS = click.option(
     "--fail-on",
     type=click.Choice(FAIL_ON),
-    help="What does not return 0: UNRELATED or a damaged base alone, what is undecided as well, or nothing; by default "
-    "what the policy says, else undecided.",
+    help="What makes the exit code other than 0: only UNRELATED or a damaged base, undecided results too, or "
+    "nothing; by default what the policy says, otherwise undecided.",
 )
 
 

@@ -15,8 +15,8 @@ from hf_lineage.cli.shared import ERROR, OUTPUT, READING, SET, make_options, wit
 
 FORMATS = ("text", "json", "dot", "mermaid", "svg", "html")
 GROWING = with_examples(
-    "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 the tree was drawn, "
-    "2 usage or input error, or a model could not be read and the others are drawn, 130 interrupted.",
+    "MODEL is org/name, org/name@revision, a folder as ./name, or a signature file. Exit codes: 0 the tree was "
+    "drawn, 2 usage or input error, or a model could not be read; the others are drawn, 130 interrupted.",
     "hf-lineage tree org/base org/model other/model",
     "hf-lineage tree --author org --format html -o tree.html",
 )

@@ -54,5 +54,5 @@ def unlinked(_context: click.Context, _option: click.Parameter, folder: Path | N
 
 def _unlinked(path: Path, folder: Path) -> Path:
     if link := link_on_the_way(folder):
-        raise click.BadParameter(f"{str(link)!r} is a link, which is not followed; name what it leads to")
+        raise click.BadParameter(f"{str(link)!r} is a link and is not followed; name the place that it leads to")
     return path

@@ -11,13 +11,14 @@ from hf_lineage.cli.shared import ERROR, with_examples, with_options
 from hf_lineage.errors import printable
 
 PUSHING = with_examples(
-    "REPO is org/name, a repository of data, which is made if there is none. What is there stays, and so does what "
-    f"others push meanwhile; a push that was stopped goes on where it was. Exit codes: 0 everything is there, {CODES}",
+    "REPO is org/name, a dataset repository, which is created if it does not exist. Entries that are there stay, and "
+    "so do those that others push meanwhile; a stopped push continues where it stopped. Exit codes: 0 everything is "
+    f"there, {CODES}",
     "hf-lineage index push org/index",
 )
 PULLING = with_examples(
-    "REPO is org/name or org/name@revision, a repository of data. What is in the index here stays. Exit codes: 0 "
-    "everything is here, 2 usage or input error, or a file could not be read and the rest is here, 130 interrupted.",
+    "REPO is org/name or org/name@revision, a dataset repository. Entries of the index here stay. Exit codes: 0 "
+    "everything is here, 2 usage or input error, or a file could not be read; the rest is here, 130 interrupted.",
     "hf-lineage index pull org/index",
     "hf-lineage identify org/model --index org/index",
 )
@@ -25,7 +26,7 @@ PULLING = with_examples(
 
 @click.command(epilog=PUSHING)
 @click.argument("repo", metavar="REPO")
-@click.option("--private", is_flag=True, help="Make a repository that others cannot read, if there is none yet.")
+@click.option("--private", is_flag=True, help="If the repository does not exist yet, create it as private.")
 @with_options(FOLDER)
 def push(repo: str, private: bool, folder: Path | None) -> int:
     """Add the models of the index to a repository of data on the Hub, with a card."""
@@ -37,7 +38,7 @@ def push(repo: str, private: bool, folder: Path | None) -> int:
     tell(catalogue.passed.notes)
     shown = printable(repo, 200)
     if done.left_out:
-        click.echo(f"{done.left_out} entries of folders are left out: others know models of the Hub only", err=True)
+        click.echo(f"{done.left_out} entries of folders are left out: others can use models of the Hub only", err=True)
     click.echo(f"{shown}: {done.added} entries added, {done.of} in all")
     if done.address:
         click.echo(printable(done.address))
@@ -49,7 +50,7 @@ def push(repo: str, private: bool, folder: Path | None) -> int:
 @click.option(
     "--signatures",
     is_flag=True,
-    help="Fetch the signatures as well; by default each is fetched when a model is tested against it.",
+    help="Also fetch the signatures; by default each is fetched when a model is tested against it.",
 )
 @with_options(FOLDER)
 def pull(repo: str, signatures: bool, folder: Path | None) -> int:

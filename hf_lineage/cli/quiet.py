@@ -47,5 +47,5 @@ QUIET = click.option(
     is_flag=True,
     expose_value=False,
     callback=_silenced,
-    help="Print nothing but errors: the exit code tells. Files are written as ever.",
+    help="Print only errors; the exit code shows the result. Files are written as usual.",
 )

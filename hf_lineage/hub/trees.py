@@ -84,7 +84,7 @@ def fetched(name: str, commit: str, file: str, kind: str | None = None, largest:
         if file not in there:
             raise RepositoryError(f"{name} has no {file} at commit {commit}; name another revision")
         if there[file].size > largest:
-            raise RepositoryError(f"{name}: {file} has {there[file].size} bytes, more than the {largest} that are read")
+            raise RepositoryError(f"{name}: {file} has {there[file].size} bytes, and at most {largest} are read")
     return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
 
 

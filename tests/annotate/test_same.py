@@ -58,7 +58,7 @@ def test_another_order_of_layers_measures_something_else_and_changes_nothing(dee
     before = files(deep)
     assert json.loads(before["lineage/claims.json"])["claims"][0]["paths"][0]["layers_read"] < LAYERS
     for seed in range(2, 8):
-        assert annotate(deep, seed).out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
+        assert annotate(deep, seed).out == "acme/base: RELATED\nAlready up to date; nothing was written.\n"
         assert files(deep) == before
 
 

@@ -31,7 +31,7 @@ from tests.server.client import connect
 NAMED = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})")
 REASONS = {
     "Vicuna-7B: score": r"lmsys/vicuna-7b-v1.5@\w{40} holds its weights as a pickle",
-    "Amber: score": "LLM360/Amber is gated: ask for access on its page and set HF_TOKEN",
+    "Amber: score": "LLM360/Amber is gated: request access on its page and set HF_TOKEN",
     "Baichuan-7B: score": r"baichuan-inc/Baichuan-7B@\w{40}: BaichuanForCausalLM is not in the registry",
     "Baichuan2-7B: score": "baichuan-inc/Baichuan2-7B-Base is not on the Hub",
     "InternLM-7B: score": r"INCOMPATIBLE: .*has 6 layers of width 96, .*has 2 of width 32",

@@ -180,7 +180,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
     (tmp_path / "secret").write_text("fail-on: never")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / FILE).symlink_to(Path("..") / "secret")
-    with pytest.raises(CheckpointError, match="is a link that leaves the model's folder"):
+    with pytest.raises(CheckpointError, match="is a link to a place outside the model's folder"):
         asked(OWN, None, here(tmp_path / "model"))
 
 

@@ -102,7 +102,7 @@ def test_nothing_declared_is_undecided(hub, base_model):
 
 def test_an_empty_folder_is_no_model_even_if_it_declares_nothing(tmp_path):
     assert lineage("check", tmp_path).error.endswith(
-        "has no config.json, so it is no transformers model; check the path"
+        "has no config.json, so it is not a transformers model; check the path"
     )
 
 

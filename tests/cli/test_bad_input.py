@@ -74,7 +74,8 @@ def without_scales(folder):
 
 
 DAMAGED = {
-    "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json, so it is no transformers mod"),
+    "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json, so it is not a transformers "
+        "mod"),
     "config is text": (write("config.json", b"hello"), "config.json is not JSON: Expecting value: line 1 column 1"),
     "config is a list": (write("config.json", b"[]"), "config.json holds a list, not an object; download it again"),
     "config is nested": (write("config.json", b"[" * 10**5), "config.json is nested too deeply; download it again"),

@@ -79,8 +79,8 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         ),
         (["--paths", "mlp,nose"], "each once, not mlp, nose"),
         (["--paths", "mlp,mlp"], "each once, not mlp, mlp"),
-        (["--audit", "--paths", "mlp"], "--audit is --budget full --paths all; leave these two out"),
-        (["--audit", "--budget", "quick"], "--audit is --budget full --paths all; leave these two out"),
+        (["--audit", "--paths", "mlp"], "--audit means --budget full --paths all; leave these two out"),
+        (["--audit", "--budget", "quick"], "--audit means --budget full --paths all; leave these two out"),
         (["--set", "max-memory=lots"], "max-memory lots is not a size; write 8GiB, 500MB or the like"),
         (["--set", "max-memory=-1GB"], "max-memory -1GB is not a size"),
         (["--set", "max-memory=infGB"], "max-memory infGB is not a size"),
@@ -88,12 +88,12 @@ def test_a_model_without_a_path_asked_for_is_unverifiable(tmp_path):
         (["--set", "max-memory=1KB"], "one layer needs 0 MiB and no device has that much; raise --set max-memory"),
         (["--null", "/no/such"], "/no/such is neither a folder nor a Hub name such as org/model or org/model@revision"),
         (["--null", "acme/base"], "--null acme/base is the base itself; name models that are independent of both"),
-        (["--local-hub", "/no/such"], "/no/such is no folder, so it is no local hub; check --local-hub"),
+        (["--local-hub", "/no/such"], "/no/such is not a folder, so it cannot be a local hub; check --local-hub"),
         (
             ["--report", "json"],
-            "Invalid value for '--report': 'json' is not FORMAT=FILE with a format out of",
+            "Invalid value for '--report': 'json' is not FORMAT=FILE; the formats are",
         ),
-        (["--report", "xml=x"], "Invalid value for '--report': 'xml=x' is not FORMAT=FILE with a format out of text,"),
+        (["--report", "xml=x"], "Invalid value for '--report': 'xml=x' is not FORMAT=FILE; the formats are text,"),
         (["--report", "json=/no/such/file"], "there is no folder '/no/such' that can be written to; make it first"),
         (["-o", "/no/such/report"], "there is no folder '/no/such' that can be written to; make it first"),
         (["-o", "/"], "Invalid value for '-o' / '--output': File '/' is a directory"),
@@ -202,7 +202,7 @@ class TestOutput:
         (tmp_path / "checkout/link").symlink_to(tmp_path / "outside")
         monkeypatch.chdir(tmp_path / "checkout")
         outcome = lineage(*arguments, "--local-hub", hub)
-        assert "/checkout/link' is a link, which is not followed; name what it leads to" in outcome.error
+        assert "/checkout/link' is a link and is not followed; name the place that it leads to" in outcome.error
         assert list((tmp_path / "outside").iterdir()) == []
 
     def test_a_folder_without_permission_is_refused_before_anything_is_read(self, hub, monkeypatch):

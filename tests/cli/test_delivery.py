@@ -43,7 +43,7 @@ def test_what_is_no_name_on_the_hub_is_no_public_name(hub, name):
 
 def test_a_model_that_has_a_name_is_given_no_other(hub):
     error = lineage("check", "fern/child", "--local-hub", hub, "--as-name", "fern/public").error
-    assert "--as-name names a folder, and fern/child is none; leave it out" in error
+    assert "--as-name is for a folder, and fern/child is not one; leave it out" in error
 
 
 @pytest.mark.parametrize("command", ["check", "annotate"])

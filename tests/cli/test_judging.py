@@ -133,7 +133,7 @@ def test_controls_change_no_exit_code():
         (("--controls", "acme/llama-base"), "acme/llama-base is A itself; name as controls other models than A and B"),
         (("--controls", "x/y", "--format", "sarif"), "--format sarif shows one pair; with controls use text, json, "),
         (("--controls", "x/y", "--report", "badge=b.svg"), "--format badge shows one pair"),
-        (("--controls", "x/y", "--plot", "x.svg"), "--plot draws one pair; leave it out beside controls"),
+        (("--controls", "x/y", "--plot", "x.svg"), "--plot draws one pair; leave it or the controls out"),
         (("--controls", "x/y", "--merge-base", "x/z"), "--merge-base is for one pair; leave it or the controls out"),
     ],
 )

@@ -9,12 +9,12 @@ from tests.models import tiny_llama
 HELP = " (--help shows the usage)"
 TYPED = {
     "check FT BASE": (
-        "Got unexpected extra argument (BASE); a base is named by an option, `hf-lineage check FT --base BASE`, and "
-        f"two models are compared, whatever they declare, by `hf-lineage compare BASE FT`{HELP}"
+        "Got unexpected extra argument (BASE); to check a base, write `hf-lineage check FT --base BASE`; to compare "
+        f"two models, whatever they declare, write `hf-lineage compare BASE FT`{HELP}"
     ),
     "check FT --base A B": (
-        "Got unexpected extra argument (B); a base is named by an option, `hf-lineage check FT --base A --base B`, "
-        f"and two models are compared, whatever they declare, by `hf-lineage compare B FT`{HELP}"
+        "Got unexpected extra argument (B); to check a base, write `hf-lineage check FT --base A --base B`; to "
+        f"compare two models, whatever they declare, write `hf-lineage compare B FT`{HELP}"
     ),
     "check FT --json": f"No such option '--json'. Write --format json{HELP}",
     "compare A B --html": f"No such option '--html'. Write --format html{HELP}",

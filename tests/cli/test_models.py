@@ -78,7 +78,7 @@ class TestRegistry:
         [["LlamaForCausalLM", "--coverage"], ["--check", MODEL, "--coverage"], ["LlamaForCausalLM", "--check", MODEL]],
     )
     def test_only_one_thing_is_asked_for_at_a_time(self, arguments):
-        assert "give one of a CLASS, --check MODEL and --coverage" in lineage("registry", *arguments).error
+        assert "give only one of CLASS, --check MODEL and --coverage" in lineage("registry", *arguments).error
 
     def test_a_model_that_fits_is_0_and_one_that_nothing_fits_is_3(self, hub):
         assert lineage("registry", "--check", MODEL, "--local-hub", hub).code == 0

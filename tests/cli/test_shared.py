@@ -118,7 +118,7 @@ class TestWrite:
 @pytest.mark.parametrize(
     ("report", "message"),
     [
-        ("json", "'json' is not FORMAT=FILE with a format out of text, json, "),
+        ("json", "'json' is not FORMAT=FILE; the formats are text, json, "),
         ("json=", "'json=' is not FORMAT=FILE"),
         ("=x.json", "'=x.json' is not FORMAT=FILE"),
         ("xml=x.xml", "'xml=x.xml' is not FORMAT=FILE"),

@@ -134,7 +134,7 @@ def test_a_model_that_cannot_be_read_is_an_entry_and_does_not_stop_the_others(hu
     assert [row[-1] for row in result.rows] == ["ERROR", "ERROR"]
     plain, child, liar = entries(ledger)
     assert plain["error"] == ""
-    assert child["error"].endswith("is gated: ask for access on its page and set HF_TOKEN")
+    assert child["error"].endswith("is gated: request access on its page and set HF_TOKEN")
     assert liar["error"].startswith("fern/liar: model.safetensors")
     hub.refused.clear()
     assert watch(ledger).code == 0
@@ -183,7 +183,7 @@ def test_a_hub_that_never_answers_is_one_line(hub, ledger):
 def test_an_author_without_models_is_said_and_the_others_are_checked(hub, ledger):
     result = watch(ledger, "nobody", "acme")
     assert (result.code, models(ledger)) == (2, ["acme/base"])
-    assert "nobody has no models on the Hub, or none in public; check the name, or set HF_TOKEN" in result.sentences
+    assert "nobody has no public models on the Hub; check the name, or set HF_TOKEN" in result.sentences
 
 
 ODD = {"id": "fern/x\n::error::owned\u202e", "sha": "0" * 40, "lastModified": "2026-11-30T00:00:00.000Z"}
@@ -252,7 +252,7 @@ def test_an_issue_is_written_for_what_the_ledger_last_saw_contradicted_whenever_
         (["fern@main"], "fern@main is neither an author nor a model of the Hub; check the name"),
         (["../etc"], "../etc is neither an author nor a model of the Hub; check the name"),
         (["fern", "--null", "no/such"], "no/such is not on the Hub, or is private"),
-        (["fern", "--local-hub", "gone"], "gone is no folder, so it is no local hub; check --local-hub"),
+        (["fern", "--local-hub", "gone"], "gone is not a folder, so it cannot be a local hub; check --local-hub"),
         (["fern", "--limit", "0"], "'--limit': 0 is not in the range x>=1"),
         (["fern", "--since", "yesterday"], "'--since': 'yesterday' does not match the format"),
         (["fern", "--set", "alpha=7"], "alpha must lie between"),
@@ -269,4 +269,4 @@ def test_bases_may_be_in_a_local_hub_and_watched_models_are_those_of_the_hub(hub
     tiny_llama(tmp_path / "here/fern/liar", seed=3)
     result = watch(ledger, "fern/liar", "--local-hub", tmp_path / "here")
     assert result.code == 0
-    assert result.err == f"hf-lineage: fern/liar is watched on the Hub; {tmp_path}/here is searched for bases alone\n"
+    assert result.err == f"hf-lineage: fern/liar is watched on the Hub; {tmp_path}/here is searched only for bases\n"

@@ -163,14 +163,15 @@ class TestCommand:
 
     def test_a_class_and_a_model_at_once_are_refused(self, tmp_path):
         assert (
-            "give one of a CLASS, --check MODEL and --coverage" in lineage("registry", "X", "--check", tmp_path).error
+            "give only one of CLASS, --check MODEL and --coverage"
+            in lineage("registry", "X", "--check", tmp_path).error
         )
 
 
 class TestErrors:
     def test_no_configuration(self, tmp_path):
         (unlisted(tmp_path / "model") / "config.json").unlink()
-        assert "model has no config.json, so it is no transformers model" in suggested(tmp_path / "model").error
+        assert "model has no config.json, so it is not a transformers model" in suggested(tmp_path / "model").error
 
     @pytest.mark.parametrize(
         ("file", "said"),

@@ -57,7 +57,7 @@ def test_the_account_is_named_and_its_token_is_not(server, monkeypatch):
     assert state is State.WRONG
     assert said.startswith("the Hub does not know the token; run `hf auth login`")
     server.account = ["acme"]
-    assert "the answer is not one that the Hub gives" in found("Hub")[1]
+    assert "this answer did not come from a Hub" in found("Hub")[1]
     monkeypatch.delenv("HF_TOKEN")
     assert found("account")[0] is State.ABSENT
 
@@ -87,7 +87,7 @@ def test_an_answer_that_is_no_list_of_models_is_wrong(online):
     online.plan(lambda right: json_answer({}), "/api/models")
     state, sentence = found("Hub")
     assert state is State.WRONG
-    assert "the answer is not one that the Hub gives" in sentence
+    assert "this answer did not come from a Hub" in sentence
 
 
 def test_a_server_that_is_no_hub_is_wrong(online, monkeypatch):

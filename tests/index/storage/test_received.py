@@ -173,7 +173,7 @@ def test_a_signature_that_is_too_large_is_not_fetched(serve, tmp_path, monkeypat
     file.parent.mkdir(parents=True)
     file.write_bytes(b"x" * 100)
     monkeypatch.setattr(catalogue, "LARGEST_SIGNATURE", 99)
-    with pytest.raises(RepositoryError, match="has 100 bytes, more than the 99 that are read"):
+    with pytest.raises(RepositoryError, match="has 100 bytes, and at most 99 are read"):
         Catalogue(tmp_path / "index").signature(entry)
     file.unlink()
     with pytest.raises(RepositoryError, match=r"eve/index has no signatures/.*\.safetensors at commit"):

@@ -54,7 +54,7 @@ class TestBelieved:
         assert lineage("annotate", CHILD, "--write").code == 0
         (claim,) = json.loads(published.file(CHILD, "main", "lineage/claims.json"))["claims"]
         assert claim["signatures"]["base"]["files"] == {FILE: digest(published)}
-        assert "Up to date already" in lineage("annotate", CHILD, "--write").out
+        assert "Already up to date" in lineage("annotate", CHILD, "--write").out
 
     def test_for_an_organisation_its_members_speak(self, server):
         server.account = "ann"
