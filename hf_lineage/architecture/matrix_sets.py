@@ -127,7 +127,7 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
         names = [name for slot in wanted.values() for name in slot.tensors]
         absent = [name for name in names if layer.find(name) is None]
         if absent and any(map(layer.find, names)):
-            raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, though others of its branch are there")
+            raise CheckpointError(f"{layer.prefix} has no tensor {absent[0]}, although others of its branch are there")
         if not absent:
             by_role = {role: _on_disk(slot, layer) for role, slot in wanted.items()}
             norm, output_norm, inner_norm = (

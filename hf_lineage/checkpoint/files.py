@@ -68,8 +68,8 @@ def located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
     ranks = next(filter(RANKS.fullmatch, repo.files()), None)
     if ranks:
         raise NothingToCompare(
-            f"{repo} holds a distributed checkpoint ({ranks}), which transformers prefers to {SINGLE} and which is not "
-            "read here; save the model in one piece"
+            f"{repo} holds a distributed checkpoint ({ranks}), which hf-lineage cannot read and transformers prefers "
+            f"to {SINGLE}; save the model in one piece"
         )
     named = _named(repo)
     single, index_file = _usual(repo)
@@ -77,8 +77,8 @@ def located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
         usual = [name for name in (single, index_file) if repo.offers(name)]
         if any(name != named for name in usual):
             raise NothingToCompare(
-                f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), other "
-                f"loaders {next(name for name in usual if name != named)}; keep one of them"
+                f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), and other "
+                f"loaders load {next(name for name in usual if name != named)}; keep one of them"
             )
         return _in_file(repo, named)
     index = repo.read_json(index_file) if repo.offers(index_file) else None
@@ -93,8 +93,8 @@ def located(repo: RepoRef) -> tuple[dict[str, str], list[str]]:
         return {}, list(layout.files)
     if index is not None and set(_listed(repo, index, index_file).values()) != {single}:
         raise NothingToCompare(
-            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the former, other "
-            "loaders the latter; keep one of them"
+            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
+            "loaders follow the index; keep one of them"
         )
     return {}, [single]
 
@@ -130,8 +130,8 @@ def _named(repo: RepoRef) -> str | None:
         return None
     if not isinstance(named, str) or not SHARD.fullmatch(named.removesuffix(".index.json")):
         raise NothingToCompare(
-            f"{repo}: config.json names the weights {printable(str(named), 200)} (`{NAMED}`), which is no safetensors "
-            "file of this folder; leave the key out"
+            f"{repo}: config.json names the weights {printable(str(named), 200)} (`{NAMED}`), which is not a "
+            "safetensors file of this folder; leave the key out"
         )
     return named
 
@@ -161,7 +161,7 @@ def _shards(
     invalid = next((shard for shard in shards if not names.fullmatch(shard)), None)
     if invalid is not None:
         raise CheckpointError(
-            f"{repo}: {file} names a shard that is no {names.pattern.rpartition('.')[2]} file of this folder: "
+            f"{repo}: {file} names a shard that is not a {names.pattern.rpartition('.')[2]} file of this folder: "
             f"{printable(invalid, 200)}; do not trust this model"
         )
     missing = next((shard for shard in shards if not repo.offers(shard)), None)
@@ -174,7 +174,7 @@ def other_format(repo: RepoRef) -> str | None:
     """Return what a repository without usable weights holds instead and what to do about it; None if unknown."""
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
-        return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` judges it on its base"
+        return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` checks it on its base"
     pickled = next((name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)), None)
     if pickled:
         return (

@@ -55,7 +55,7 @@ def shared_tokens(base: RepoRef, candidate: RepoRef, rows: tuple[int, int]) -> S
     if silent and rows[0] == rows[1]:
         return _by_number(rows[0])
     if silent:
-        raise NothingToCompare(f"{silent} has no tokenizer, and the vocabularies are of unlike sizes")
+        raise NothingToCompare(f"{silent} has no tokenizer, and the vocabularies have different sizes")
     vocabularies = [tokens or _read(repo) for repo, tokens in zip((base, candidate), listed, strict=True)]
     return _by_text(vocabularies[0], vocabularies[1], rows)
 
@@ -87,7 +87,7 @@ def _read(repo: RepoRef) -> Tokens:
             tokens = {text: number for text, number in read(repo, file) if _is_entry(text, number)}
             if tokens:
                 return tokens
-    raise NothingToCompare(f"{repo} has no tokenizer whose tokens are written out in {', '.join(READERS)}")
+    raise NothingToCompare(f"{repo} has no tokenizer that lists its tokens in {', '.join(READERS)}")
 
 
 def _is_entry(text: Any, number: Any) -> bool:

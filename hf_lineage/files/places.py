@@ -55,5 +55,6 @@ def _named(variable: str) -> Path | None:
 
 def _refusal(variable: str, where: str) -> OptionError:
     return OptionError(
-        f"{variable} names a place in {where}, whose authors could put there what is trusted; set it to one outside"
+        f"{variable} names a place in {where}, whose authors could then decide what is trusted; set it to a place "
+        "outside"
     )

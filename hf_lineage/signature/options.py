@@ -100,4 +100,4 @@ class Sources:
 
     def __post_init__(self) -> None:
         if self.recompute and self.published:
-            raise OptionError("recompute reads the weights, and published forbids to download them; give one")
+            raise OptionError("recompute reads the weights, but published forbids to download them; give only one")

@@ -60,7 +60,7 @@ class UnitCodes:
     def __post_init__(self) -> None:
         rows = [getattr(self, row) for row in ROWS]
         if self.weight.ndim != 1 or any(codes.ndim != 2 or len(codes) != len(self.weight) for codes in rows):
-            raise SignatureError("a signature holds weights and signs of unlike numbers of units; extract it again")
+            raise SignatureError("a signature holds weights and signs for different numbers of units; extract it again")
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,9 @@ class Signature:
             for part, shape in zip(PARTS, shapes, strict=True):
                 actual = getattr(parts, part).shape
                 if actual != shape:
-                    raise SignatureError(f"{self.model}: {path}.{part} has shape {actual}, its recipe asks for {shape}")
+                    raise SignatureError(
+                        f"{self.model}: {path}.{part} has shape {actual}, but its recipe needs {shape}"
+                    )
             if parts.units and len(parts.units) != layers:
                 raise SignatureError(
                     f"{self.model}: {path} has the units of {len(parts.units)} layers, not of {layers}"

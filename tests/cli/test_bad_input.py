@@ -107,9 +107,9 @@ DAMAGED = {
     ),
     "tensor too short": (
         lambda folder: spoil(folder, lambda t: t.update({"model.layers.1.mlp.up_proj.weight": torch.ones(7, 32)})),
-        "model.layers.1.mlp.up_proj.weight has shape (7, 32), the rest of the model asks for (48, 32)",
+        "model.layers.1.mlp.up_proj.weight has shape (7, 32), but the rest of the model needs (48, 32)",
     ),
-    "GPTQ without scales": (without_scales, ".scales is missing, without which"),
+    "GPTQ without scales": (without_scales, ".scales is missing, and"),
 }  # fmt: skip
 
 
@@ -169,9 +169,9 @@ def packed(folder):
 NOTHING_TO_JUDGE = {
     "no weights": (lambda folder: (folder / WEIGHTS).unlink(), "holds no weights (model.safetensors or"),
     "pickle": (only("pytorch_model.bin"), "holds its weights as a pickle (pytorch_model.bin), which is never loaded"),
-    "GGUF": (only_gguf, "the GGUF file is of the architecture mamba, which is not read"),
+    "GGUF": (only_gguf, "the GGUF file has the architecture mamba, which hf-lineage cannot read"),
     "LoRA adapter": (only_adapter, "LoRA adapter"),
-    "8 bit integers": (half, "is stored as I8, and config.json names no quantization that says how to decode it"),
+    "8 bit integers": (half, "is stored as I8, and config.json does not say how to decode it"),
     "EXL2": (packed, "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32"),
     "unknown class": (configure(architectures=["NoseForCausalLM"]), "NoseForCausalLM is not in the registry"),
     "remote code": (configure(architectures=["Nose"], auto_map={"AutoModel": "nose.Nose"}), "it is remote code (auto_"),

@@ -73,7 +73,7 @@ def test_an_empty_folder_is_no_model(place, command):
 def test_a_truncated_file_is_named(place, command):
     shutil.copytree(BASE, place / "cut")
     (place / "cut" / WEIGHTS).write_bytes((BASE / WEIGHTS).read_bytes()[:5000])
-    assert f"{WEIGHTS}: the header claims 5944 bytes of a file of 5000" in refused(
+    assert f"{WEIGHTS}: the header claims 5944 bytes in a file of 5000" in refused(
         *(word.format("./cut") for word in command)
     )
     assert sorted(file.name for file in place.iterdir()) == ["cut"]

@@ -37,8 +37,8 @@ class TestOutsideCheckouts:
         with pytest.raises(OptionError) as error:
             outside_checkouts(places.CACHE)
         assert str(error.value) == (
-            f"HF_LINEAGE_CACHE names a place in the git checkout {checkout}, whose authors could put there what is "
-            "trusted; set it to one outside"
+            f"HF_LINEAGE_CACHE names a place in the git checkout {checkout}, whose authors could then decide what is "
+            "trusted; set it to a place outside"
         )
 
     def test_a_link_changes_nothing_in_either_direction(self, checkout, tmp_path, monkeypatch):

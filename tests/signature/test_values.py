@@ -157,7 +157,7 @@ def test_units_of_another_number_of_layers_are_refused():
 def test_weights_and_signs_of_unlike_numbers_of_units_are_refused():
     one, two = codes(1), codes(2)
     for row, other in (("inner", two.inner), ("outer", two.outer), ("gate", two.gate), ("inner", one.inner[0])):
-        with pytest.raises(SignatureError, match="weights and signs of unlike numbers of units"):
+        with pytest.raises(SignatureError, match="weights and signs for different numbers of units;"):
             replace(one, **{row: other})
 
 

@@ -171,7 +171,10 @@ def test_a_link_is_not_written_through(file, tmp_path):
     (tmp_path / "link").symlink_to(file)
     before = file.read_bytes()
     with (
-        pytest.raises(LedgerError, match="link cannot be written: it is a link, which is not written through; name an"),
+        pytest.raises(
+            LedgerError,
+            match="link cannot be written: it is a link, and hf-lineage does not write through links; name an",
+        ),
         ledger.writing(tmp_path / "link"),
     ):
         pass

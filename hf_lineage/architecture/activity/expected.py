@@ -58,15 +58,13 @@ def activation(names: tuple[str, ...], config: Mapping[str, Any]) -> Activation 
             return _configured(name, value)
     if not names:
         return None
-    raise NothingToCompare(f"config.json names no activation under {' or '.join(names)}, so units cannot be weighed")
+    raise NothingToCompare(f"config.json names no activation under {' or '.join(names)}, so units cannot be weighted")
 
 
 def _configured(key: str, value: Any) -> Activation:
     if isinstance(value, str) and value in ACTIVATIONS:
         return ACTIVATIONS[value]
-    raise NothingToCompare(
-        f"config.json says {key}: {str(value)[:80]!r}, which is not an activation that hf-lineage knows"
-    )
+    raise NothingToCompare(f"config.json says {key}: {str(value)[:80]!r}, an activation that hf-lineage does not know")
 
 
 def _limited(name: str, config: Mapping[str, Any]) -> Activation:

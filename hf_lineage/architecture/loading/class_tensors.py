@@ -81,16 +81,16 @@ class World:
     def _notes(self) -> Iterator[str]:
         if self.outside:
             yield (
-                f"transformers leaves out {len(self.outside)} tensors inside the layers, "
-                f"{printable(min(self.outside), 200)} among them, which the class does not build as config.json is; "
-                "they were not judged, and other engines may use them"
+                f"{len(self.outside)} tensors inside the layers, such as {printable(min(self.outside), 200)}, do not "
+                "belong to the class with this config.json, and transformers leaves them out; they were not judged, "
+                "and other engines may use them"
             )
 
     def _reservations(self) -> Iterator[str]:
         if self.missing:
             yield (
-                f"{len(self.missing)} tensors that the class builds as config.json is are not stored, "
-                f"{printable(self.missing[0], 200)} among them: transformers makes them up at random"
+                f"{len(self.missing)} tensors that the class has with this config.json are not stored, such as "
+                f"{printable(self.missing[0], 200)}: transformers fills them with random numbers"
             )
 
 
@@ -124,8 +124,8 @@ def world(
     loaded = [layer for layer in layers if _is_loaded(layer, told.prefixes)]
     if not loaded:
         raise NothingToCompare(
-            f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: "
-            "transformers makes all of them up at random"
+            f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: transformers "
+            "fills all of them with random numbers"
         )
     outside = {name for layer in layers if layer not in loaded for name in layer.shapes}
     missing = list(_missing_beside(told.beside, shapes))

@@ -108,5 +108,5 @@ def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Itera
             if isinstance(within, Mapping) and last in within and not fine.holds(within[last]):
                 yield (
                     f"config.json says `{key}: {printable(json.dumps(within[last], default=str), 100)}`, with which a "
-                    f"branch of the layers of {part.name} need not reach the stream; with {fine} every branch does"
+                    f"branch of the layers of {part.name} may not reach the stream; with {fine} every branch does"
                 )

@@ -61,7 +61,7 @@ def _reason(
     if not ((sides.small and not least >= LEAST) or (sides.large and not most <= MOST)):
         return ""
     return (
-        f"{shown} holds numbers of the size {least:.2g} to {most:.2g}, with which a branch of its layer need not reach "
+        f"{shown} holds numbers of the size {least:.2g} to {most:.2g}, with which a branch of its layer may not reach "
         f"the stream; training leaves {LEAST:g} to {MOST:g}"
     )
 

@@ -91,7 +91,7 @@ def foreign_model(repo: RepoRef) -> ForeignModel | None:
     if repo.file is not None and not nameable(repo.file):
         ends = [*dict.fromkeys(end for listed in FORMS if listed.form().open for end in listed.ends)]
         raise OptionError(
-            f"{repo}: {printable(repo.file, 200)} is no file that --file can name; it reads {', '.join(ends[:-1])} and "
+            f"{repo}: {printable(repo.file, 200)} is not a file for --file; it reads {', '.join(ends[:-1])} and "
             f"{ends[-1]}"
         )
     by_library: dict[str, ForeignModel] = {}

@@ -64,7 +64,9 @@ def by_pieces(
     tensors: dict[str, TensorInfo] = {}
     for piece in pieces:
         if piece.name in tensors:
-            raise CheckpointError(f"two tensors of the file are {printable(piece.name, 200)}; do not trust it")
+            raise CheckpointError(
+                f"two tensors of the file have the name {printable(piece.name, 200)}; do not trust it"
+            )
         info = plain.tensors[piece.stored]
         if piece.rows is not None:
             chosen = slice(*piece.rows)
@@ -107,7 +109,9 @@ def split_rows(rows: int, heads: int, groups: int) -> Iterator[tuple[int, int]]:
     """
     total = heads + 2 * groups
     if not 0 < groups <= heads <= MOST_HEADS or rows % total:
-        raise NothingToCompare(f"queries, keys and values in {rows} rows are not {heads} heads and 2 times {groups}")
+        raise NothingToCompare(
+            f"queries, keys and values have {rows} rows, which does not fit {heads} heads and 2 times {groups}"
+        )
     size = rows // total
     ends = (0, heads * size, (heads + groups) * size, rows)
     yield from itertools.pairwise(ends)
@@ -130,7 +134,7 @@ def _unrotate(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
     rows = info.shape[0]
     if rows % (2 * count):
         raise CheckpointError(
-            f"{printable(name, 200)} has {rows} rows, which are not {count} heads; do not trust the file"
+            f"{printable(name, 200)} has {rows} rows, which do not make {count} heads; do not trust the file"
         )
     order = np.arange(rows).reshape(count, rows // count // 2, 2).swapaxes(1, 2).reshape(-1)
     return _change(info, operator.itemgetter(order))
@@ -156,7 +160,9 @@ def _group_by_head(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
     rows = info.shape[0]
     size = rows // (groups * (share + 2))
     if heads.query % groups or size * groups * (share + 2) != rows:
-        raise CheckpointError(f"{printable(name, 200)} has {rows} rows, which are not {heads}; do not trust the file")
+        raise CheckpointError(
+            f"{printable(name, 200)} has {rows} rows, which do not make {heads}; do not trust the file"
+        )
     numbers = np.arange(rows)
     queries, keys, values = np.split(numbers, [heads.query * size, (heads.query + groups) * size])
     by_head = (queries.reshape(groups, share * size), keys.reshape(groups, size), values.reshape(groups, size))

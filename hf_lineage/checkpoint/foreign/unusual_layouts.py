@@ -51,17 +51,18 @@ def unusual(repo: RepoRef) -> Layout | None:
         return None
     if pickled:
         raise NothingToCompare(
-            f"{repo}: transformers loads {pickled}, a pickle, which is never loaded here, and none of "
-            f"{_listed(files)}; let --allow-pickle read the tensors of the pickle, or name the file model.safetensors "
-            "if it is the same model"
+            f"{repo}: transformers loads the pickle {pickled}, which hf-lineage never loads, and none of "
+            f"{_listed(files)}; let --allow-pickle read the tensors of the pickle, or rename the file to "
+            "model.safetensors if it is the same model"
         )
     groups = _groups(files)
     # Where transformers loads no file at all, people load the one of another library.
     beside = [name for name in held if name.endswith(WEIGHT_FILES) and name not in files]
     if len(groups) > 1 or beside:
         raise NothingToCompare(
-            f"{repo}: it is not clear which file is the model, {_listed([*files, *beside])}; transformers loads none "
-            f"of them, name the right one model.safetensors, or a file of another library {ONE_FILE}"
+            f"{repo}: it is not clear which of these files is the model: {_listed([*files, *beside])}; transformers "
+            "loads none of them. Rename the right one to model.safetensors, or name a file of another library "
+            f"{ONE_FILE}"
         )
     (((_, count), group),) = groups.items()
     if count and set(group) != set(range(1, count + 1)):
@@ -84,9 +85,9 @@ def _groups(files: Iterable[str]) -> Mapping[tuple[str, int], Mapping[int, str]]
 def _note(files: tuple[str, ...]) -> str:
     shown = printable(files[0], 200)
     if len(files) > 1:
-        return f"the {len(files)} shards such as {shown} stand without an index; transformers loads none of them"
+        return f"the {len(files)} shards such as {shown} have no index; transformers loads none of them"
     if variant := VARIANT.fullmatch(files[0]):
-        return f"{shown} was read, which transformers loads only if it is asked for the variant {variant['variant']}"
+        return f"{shown} was read; transformers loads it only with the variant {variant['variant']}"
     return f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
 
 

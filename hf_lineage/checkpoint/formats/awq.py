@@ -31,7 +31,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     """Return the tensor of one matrix; raise NothingToCompare for a layout other than `gemm`."""
     layout = stated.get("version", "gemm")
     if not isinstance(layout, str) or layout.lower() != "gemm":
-        raise not_decoded(f"as AWQ in the layout {printable(str(layout), 50)}, of which only `gemm` is decoded")
+        raise not_decoded(f"as AWQ in the layout {printable(str(layout), 50)}; hf-lineage decodes only `gemm`")
     bits, size = count(stated, "bits", BITS), count(stated, "group_size", 128)
     if bits != BITS:
         raise CheckpointError(

@@ -47,7 +47,7 @@ def _matrix(module: Module, ends: tuple[str, ...], size: int, kinds: frozenset[s
     rows, half = module.matrix(ends[0], BYTES)
     grid = Grid((rows, 2 * half), (1, size))
     if 2 * half % size:
-        raise module.damaged(f"has {2 * half} numbers in a row, which is no multiple of {size}")
+        raise module.damaged(f"has {2 * half} numbers in a row, which is not a multiple of {size}")
     module.shape(ends[1], kinds, grid.cells)
     names = module.names(*ends)
     return TensorInfo(grid.shape, names, functools.partial(_decode, grid, names[1], scaled), itemsize=4)
@@ -77,9 +77,7 @@ def experts(module: Module, stated: Settings) -> TensorInfo:
     del stated
     shape = module.shape("_blocks", BYTES)
     if len(shape) != 4 or 0 in shape or 2 * shape[-1] != MX:
-        raise CheckpointError(
-            f"{module.start}_blocks has shape {shape}, which is not that of experts in blocks of {MX}"
-        )
+        raise CheckpointError(f"{module.start}_blocks has shape {shape}, which does not fit experts in blocks of {MX}")
     number, out, blocks, _ = shape
     module.shape("_scales", POWERS, (number, out, blocks))
     names = module.names("_blocks", "_scales")

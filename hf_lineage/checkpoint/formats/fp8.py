@@ -49,7 +49,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         return nvfp4(module, ".weight", ".weight_scale", ".weight_scale_2", divides=False)
     end, *others = (end for end in SCALE_ENDS if end in module.parts)
     if others:
-        raise module.damaged(f"has scales twice, as {end} and as {others[0]}")
+        raise module.damaged(f"has its scales twice, as {end} and as {others[0]}")
     rows, columns = module.matrix(".weight", EIGHT | FOUR)
     packed = module.parts[".weight"].dtype in FOUR
     shape = (rows, 2 * columns if packed else columns)
@@ -74,7 +74,7 @@ def _stack(module: Module, stated: Settings) -> TensorInfo:
     end = next(end for end in STACK_ENDS if end in module.parts)
     shape, scales = module.shape("", EIGHT), module.shape(end, SCALES)
     if len(shape) != 3 or 0 in shape or not scales or scales[0] != shape[0]:
-        raise module.damaged(f"has the shape {shape} and scales of {scales}, which are not those of experts in a stack")
+        raise module.damaged(f"has the shape {shape} and scales of {scales}, which do not fit stacked experts")
     grid = Grid(shape[1:], _block(module, end, shape[1:], scales[1:], stated))
     names = module.names("", end)
     return TensorInfo(shape, names, functools.partial(_decode_stack, grid, names[1]), itemsize=4)
@@ -102,8 +102,8 @@ def _block(
     block = next((size for size in sizes if size and Grid(shape, size).cells == scales), None)
     if block is None:
         raise CheckpointError(
-            f"{module.start}{end} has shape {scales}, which fits no blocks of a matrix of {shape} that config.json "
-            f"(`weight_block_size`: {str(size_stated)[:50]}) or the format names"
+            f"{module.start}{end} has shape {scales}, which does not fit the blocks of a matrix of {shape} that "
+            f"config.json (`weight_block_size`: {str(size_stated)[:50]}) or the format names"
         )
     return block
 

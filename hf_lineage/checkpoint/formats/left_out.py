@@ -45,6 +45,6 @@ def pattern(entry: str) -> re.Pattern[str]:
         except (re.error, RecursionError, OverflowError):
             pass
     raise NothingToCompare(
-        f"config.json leaves modules out of the quantization by a pattern that is not followed here: "
+        "config.json leaves modules out of the quantization by a pattern that hf-lineage cannot read: "
         f"{printable(entry, 200)}; write their names instead"
     )

@@ -69,13 +69,13 @@ class Module:
         part, name = self.parts.get(end), printable(f"{self.start}{end}", 200)
         if part is None:
             beside = printable(f"{self.start}{next(iter(self.parts))}", 200)
-            raise CheckpointError(f"{name} is missing, without which {beside} cannot be decoded; download it again")
+            raise CheckpointError(f"{name} is missing, and {beside} cannot be decoded without it; download it again")
         if part.dtype not in dtypes:
             raise CheckpointError(
-                f"{name} is stored as {part.dtype}, its format asks for {' or '.join(sorted(dtypes))}"
+                f"{name} is stored as {part.dtype}, but its format needs {' or '.join(sorted(dtypes))}"
             )
         if shape is not None and part.shape != shape:
-            raise CheckpointError(f"{name} has shape {part.shape}, the rest of its matrix asks for {shape}")
+            raise CheckpointError(f"{name} has shape {part.shape}, but the rest of its matrix needs {shape}")
         return part.shape
 
     def matrix(self, end: str, dtypes: frozenset[str]) -> tuple[int, int]:
@@ -150,8 +150,8 @@ class Quantized:
             name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
                 raise NothingToCompare(
-                    f"{printable(name, 200)} is stored as {self.name}, and config.json leaves it out of the "
-                    "quantization: loaders disagree how to read it; make the two agree"
+                    f"{printable(name, 200)} is stored as {self.name}, but config.json leaves it out of the "
+                    "quantization: loaders disagree on how to read it; make the two agree"
                 )
             for end in self.described:
                 module.small(end)
@@ -190,8 +190,8 @@ class Quantized:
 
     def _twice(self, name: str) -> NothingToCompare:
         return NothingToCompare(
-            f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree which of them "
-            "counts; remove one of them"
+            f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree on which one to "
+            "use; remove one of them"
         )
 
     def _modules(self, stored: Mapping[str, StoredTensor]) -> Iterator[Module]:

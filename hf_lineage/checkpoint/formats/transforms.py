@@ -55,7 +55,7 @@ def turned_back(tensors: dict[str, TensorInfo], config: Mapping[str, Any]) -> di
     if written := next((key for key in OTHERS if stated.get(key)), None):
         raise NothingToCompare(
             f"config.json says that the weights were rotated before they were quantized (`{written}`), in a way that "
-            "is not undone here; check the release that was not quantized"
+            "hf-lineage cannot undo; check the release that was not quantized"
         )
     transforms = list(_online(stated)) if method(config) == "compressed-tensors" else []
     if len(transforms) > MOST:
@@ -82,7 +82,9 @@ def _online(stated: Mapping[str, Any]) -> Iterator[Online]:
             if where in ELSEWHERE:
                 continue
             if where not in SIDES:
-                raise NothingToCompare("config.json has a transform under `transform_config` that is not understood")
+                raise NothingToCompare(
+                    "config.json has a transform under `transform_config` that hf-lineage does not know"
+                )
             size = group.get("head_dim")
             plain = group.get("type") == "hadamard" and not group.get("randomize")
             known = plain and (size is None or (type(size) is int and size > 0))
@@ -102,7 +104,7 @@ def _chosen(transform: Online) -> Any:
         patterns = [pattern(entry.removeprefix("re:")) for entry in entries if entry not in literal]
         sides.append((literal, patterns))
     if any(entry[0].isupper() and "." not in entry for entry in sides[0][0]):
-        raise NothingToCompare("config.json has transforms of all modules of a class, which are not undone here")
+        raise NothingToCompare("config.json has transforms of all modules of a class, which hf-lineage cannot undo")
 
     def matches(name: str) -> bool:
         chosen, left = (name in literal or any(each.match(name) for each in patterns) for literal, patterns in sides)
@@ -116,7 +118,9 @@ def _turned(tensor: TensorInfo, transform: Online) -> TensorInfo:
     length = tensor.shape[transform.axis] if len(tensor.shape) == 2 else 0
     size = transform.size or length
     if not transform.plain or not length or length % size or size & (size - 1):
-        return replace(tensor, refusal="is stored for a transform that runs with the model and is not undone here")
+        return replace(
+            tensor, refusal="is stored for a transform that runs with the model, which hf-lineage cannot undo"
+        )
     decode = functools.partial(_decode, tensor.decode, transform.axis, size)
     return replace(tensor, decode=decode, itemsize=4)
 

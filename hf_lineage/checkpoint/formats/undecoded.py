@@ -79,8 +79,8 @@ def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> No
     if not named:
         return NothingToCompare(f"the weights are quantized ({formats}), and config.json does not say how; {INSTEAD}")
     return NothingToCompare(
-        f"the weights are quantized ({formats}), and not in a form of `{named}` that is decoded, which config.json "
-        f"names; {INSTEAD}"
+        f"the weights are quantized ({formats}); config.json names `{named}`, but hf-lineage does not decode this "
+        f"form of it; {INSTEAD}"
     )
 
 

@@ -98,7 +98,7 @@ class Lora:
             return factors.scale
         alpha = float(np.ravel(single(self.checkpoint.read(factors.alpha)))[0])
         if not abs(alpha) < LARGEST_SCALE:
-            raise CheckpointError(f"{printable(factors.alpha, 200)} is {alpha:g}, which is no scale; save it again")
+            raise CheckpointError(f"{printable(factors.alpha, 200)} is {alpha:g}, which is not a scale; save it again")
         return abs(alpha) * factors.scale
 
 
@@ -154,12 +154,13 @@ def _refuse_files(repo: RepoRef) -> None:
     others = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
     if others and only_lora(repo):
         raise NothingToCompare(
-            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read one, "
-            "some the other; publish them apart"
+            f"{repo} holds {printable(others[0], 200)} beside an adapter and no config.json: some loaders read the "
+            "one, some the other; publish them separately"
         )
     if not repo.offers(WEIGHTS):
         raise NothingToCompare(
-            f"{repo} has no {WEIGHTS}, only which adapters are read; save it with peft's `save_pretrained`"
+            f"{repo} has no {WEIGHTS}, the only adapter file that hf-lineage reads; save it with peft's "
+            "`save_pretrained`"
         )
 
 
@@ -168,14 +169,12 @@ def _refuse_other(repo: RepoRef, config: Mapping[str, Any]) -> None:
     kind = config.get("peft_type")
     if kind != "LORA":
         raise NothingToCompare(
-            f"{repo} holds an adapter of the kind {printable(str(kind), 50)}; only LoRA adapters carry a trace of "
-            "their base that is tested here"
+            f"{repo} holds an adapter of the kind {printable(str(kind), 50)}; hf-lineage tests only LoRA adapters for "
+            "a trace of their base"
         )
     other = next((key for key in ANOTHER_FORM if config.get(key)), None)
     if other is not None:
-        raise NothingToCompare(
-            f"{repo}: {ADAPTER_CONFIG} sets `{other}`, with which the factors are not those of a plain LoRA"
-        )
+        raise NothingToCompare(f"{repo}: {ADAPTER_CONFIG} sets `{other}`, so the factors are not those of a plain LoRA")
     start = config.get("init_lora_weights", True)
     if _family(start) not in {*WITHOUT_BASE, *FROM_BASE, *NOT_ALIKE}:
         raise NothingToCompare(
@@ -200,7 +199,7 @@ def _ranks(repo: RepoRef, config: Mapping[str, Any]) -> frozenset[int]:
     pattern = config.get("rank_pattern") or {}
     if not isinstance(pattern, dict):
         raise CheckpointError(
-            f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} is no mapping from names to ranks; save it again"
+            f"{repo}: `rank_pattern` of {ADAPTER_CONFIG} is not a mapping from names to ranks; save it again"
         )
     ranks = [config.get("r", 8), *pattern.values()]
     wrong = [rank for rank in ranks if type(rank) is not int or rank < 1]

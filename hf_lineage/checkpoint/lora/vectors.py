@@ -34,9 +34,7 @@ class Vectors:
     @property
     def reason(self) -> str:
         """Why it is not tested."""
-        return (
-            f"the adapter is of the kind {self.kind}, {KINDS[self.kind]}, which carries no trace that could be tested"
-        )
+        return f"the adapter is of the kind {self.kind}, {KINDS[self.kind]}, which carries no trace that can be tested"
 
 
 def open_vectors(repo: RepoRef) -> Vectors | None:

@@ -63,7 +63,7 @@ def _size(text: str) -> int:
     except (ValueError, OverflowError):
         size = 0
     if size <= 0:
-        raise OptionError(f"--max-memory {text} is not a size; write 8GiB, 500MB or the like")
+        raise OptionError(f"--max-memory {text} is not a size; write a size such as 8GiB or 500MB")
     return size
 
 
@@ -78,8 +78,8 @@ def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
     chosen = {device: size for device, size in able.items() if device not in ("cpu", "disk")} or able
     if not chosen:
         raise OptionError(
-            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; "
-            "raise --set max-memory or free some"
+            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; raise --set max-memory or free "
+            "some memory"
         )
     if len(chosen) == 1:
         return [next(iter(chosen))] * len(layers)

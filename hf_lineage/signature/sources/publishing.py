@@ -17,8 +17,9 @@ from hf_lineage.signature.sources.verification import made_from
 from hf_lineage.signature.values import Signature, by_path
 
 DESCRIPTION = (
-    "`hf-lineage check` can compare models with these signatures instead of fetching the weights that they were made "
-    "from. Each names that commit and the digests of the files; anybody can make it again with `hf-lineage extract`."
+    "`hf-lineage check` can compare models with these signatures instead of downloading the weights. Each signature "
+    "names the commit and the digests of the files that it was made from; anybody can make it again with `hf-lineage "
+    "extract`."
 )
 
 
@@ -34,13 +35,18 @@ def refuse(repo: RepoRef, recipe: Recipe, to: str | None) -> None:
     """Raise OptionError for a signature that cannot be published, before anything is read."""
     branch = repo.name.partition("@")[2]
     if repo.remote is None:
-        raise OptionError(f"{repo} is not a model on the Hub, where its signature would be searched; give org/model")
+        raise OptionError(
+            f"{repo} is not a model on the Hub, where others would look for its signature; give org/model"
+        )
     if repo.subfolder:
         raise OptionError(
-            f"{repo} is a folder of a repository, whose signature would stand for all of it; leave it out"
+            f"{repo} is a folder of a repository, and its signature would be taken for that of the whole repository; "
+            "leave it out"
         )
     if recipe.probes is None:
-        raise OptionError("the signature of probes=exact is as large as the weights; leave it out to publish one")
+        raise OptionError(
+            "a signature with probes=exact is as large as the weights; leave probes=exact out to publish it"
+        )
     if to is None and branch not in ("", "main"):
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out, or use --to")
 

@@ -58,10 +58,10 @@ def load(file: Path | None = None) -> Trust:
         return msgspec.structs.replace(trust, registry=registry)
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeError) as error:
         why = plain_yaml.problem(error)
-        raise OptionError(f"{chosen} is no trust file: {why}; docs/signatures.md shows what stands in one") from None
+        raise OptionError(f"{chosen} is no trust file: {why}; docs/signatures.md shows an example") from None
     except FileNotFoundError:
         if file is None:
             return Trust()
-        raise OptionError(f"{file}: there is no such trust file; make it, or leave it out") from None
+        raise OptionError(f"{file}: there is no such trust file; create it, or leave the option out") from None
     except OSError as error:
         raise OptionError(f"{chosen} cannot be read: {error.strerror or error}; check its permissions") from None

@@ -51,7 +51,7 @@ def obstacle(layout: Layout) -> str:
     """Return why the hidden units of a model are not compared one by one, as a phrase after its name; else empty."""
     if PATH not in layout.paths:
         return "has no MLP"
-    return "has layers of unlike widths" if len(set(layout.widths)) > 1 else ""
+    return "has layers of different widths" if len(set(layout.widths)) > 1 else ""
 
 
 @dataclass(frozen=True)

@@ -74,14 +74,14 @@ def between(base: OrderedUnits, candidate: OrderedUnits) -> tuple[Array, Array]:
     """
     widest = max(base.inner.shape[1], candidate.inner.shape[1])
     if min(len(base.weight), len(candidate.weight)) < max(OVER * widest, MUTUAL):
-        raise NothingToCompare(f"too few hidden units to find how coordinates belong together in streams of {widest}")
+        raise NothingToCompare(f"too few hidden units to match the coordinates of streams of width {widest}")
     main = _directions(base), _directions(candidate)
     narrow = _narrowed(base, main[0]), _narrowed(candidate, main[1])
     if min(map(distinct, narrow)) < OVER * widest:
-        raise NothingToCompare(f"too few unlike hidden units to fit the coordinates of streams of {widest} by them")
+        raise NothingToCompare(f"too few different hidden units to fit the coordinates of streams of width {widest}")
     first, second, weights = pairs(*narrow)
     if len(first) < widest:
-        raise NothingToCompare(f"only {len(first)} hidden units find each other, in streams of {widest} coordinates")
+        raise NothingToCompare(f"only {len(first)} hidden units have a counterpart, in streams of width {widest}")
     seen = _levelled(seen_through(base.inner.shape[1]), base, main[0])
     return seen, _rotated(seen, product(base, candidate, first, second, weights))
 

@@ -92,7 +92,7 @@ def matched(base: OrderedUnits, candidate: OrderedUnits) -> MatchedPairs:
     turn = _polar(product(base, candidate, first, second, _agreement(base, candidate, first, second)))
     *_, last = _rounds(base, candidate, turn)
     if (base.wide or candidate.wide) and last.share < HARDLY:
-        raise NothingToCompare(f"only {last.share:.1%} of what hidden units write find each other")
+        raise NothingToCompare(f"only {last.share:.1%} of what hidden units write has a counterpart")
     return last
 
 

@@ -133,7 +133,7 @@ def test_a_file_that_is_named_is_read_whatever_lies_beside_it(folder, file, form
     "file", ["other.onnx", "../model.onnx", "sub/model.bin", "nothing.gguf", "model.safetensors", "", "x"]
 )
 def test_a_file_that_is_not_there_or_of_another_kind_is_an_error_of_the_option(folder, file):
-    with pytest.raises(OptionError, match=r"name another|is no file that --file can name"):
+    with pytest.raises(OptionError, match=r"name another|is not a file for --file"):
         foreign_model(folder("model.onnx", "model.bin", "model.safetensors", file=file))
 
 
@@ -148,9 +148,8 @@ def test_a_graph_and_what_lies_beside_it_is_told(tmp_path):
     told = GRAPH.format("model.onnx")
     assert files_beside(RepoRef("org/model", tmp_path)) == (
         told,
-        "model.onnx was read, by its name the most precise of the ONNX files that can be read; name another by its "
-        "path, or with --file for the model that is judged; "
-        "1 more files may hold weights too",
+        "model.onnx was read, the most precise ONNX file by its name that can be read; name another by its path, or "
+        "with --file for the model that is judged; 1 more files may hold weights too",
     )
     named = RepoRef("org/model", tmp_path, file="model_q4.onnx")
     assert files_beside(named)[1].startswith("model_q4.onnx was read, as it was named; 1 more")

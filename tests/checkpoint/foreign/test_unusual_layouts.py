@@ -36,7 +36,7 @@ def same(model, tmp_path):
 @pytest.mark.parametrize(
     ("name", "note"),
     [
-        ("model.fp16.safetensors", "which transformers loads only if it is asked for the variant fp16"),
+        ("model.fp16.safetensors", "read; transformers loads it only with the variant fp16"),
         ("weights.safetensors", "the only file with weights; transformers loads model.safetensors alone"),
         ("pytorch_model.safetensors", "the only file with weights"),
         ("model-00001-of-00001.safetensors", "the only file with weights"),
@@ -79,7 +79,7 @@ def test_of_several_files_none_is_taken_and_all_are_listed(model, names):
     (model / WEIGHTS).unlink()
     for name in names:
         (model / f"{name}.safetensors").write_bytes(weights)
-    with pytest.raises(NothingToCompare, match="it is not clear which file is the model") as error:
+    with pytest.raises(NothingToCompare, match="it is not clear which of these files is the model:") as error:
         open_checkpoint(repository(model))
     assert str(error.value).count(".safetensors") == min(len(names), 6) + 1
     assert ("and 2 more" in str(error.value)) == (len(names) == 8)
@@ -111,7 +111,9 @@ def test_a_file_of_another_library_beside_an_unusual_one_may_be_the_model(model,
     """Transformers loads neither: whoever uses the repository loads the other, which may be any model."""
     (model / WEIGHTS).rename(model / "weights.safetensors")
     (model / other).write_bytes(b"")
-    with pytest.raises(NothingToCompare, match=rf"not clear which file is the model, {other}, weights\.safetensors"):
+    with pytest.raises(
+        NothingToCompare, match=rf"not clear which of these files is the model: {other}, weights\.safetensors"
+    ):
         files_beside(repository(model))
 
 

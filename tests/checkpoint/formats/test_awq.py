@@ -93,12 +93,12 @@ def test_settings_that_do_not_fit_are_one_clear_line(stated, message, tmp_path):
 @pytest.mark.parametrize(
     ("end", "part", "message"),
     [
-        (".qzeros", None, f"{UP}.qzeros is missing, without which {UP}.qweight cannot be decoded"),
+        (".qzeros", None, f"{UP}.qzeros is missing, and {UP}.qweight cannot be decoded"),
         (".scales", None, f"{UP}.scales is missing"),
         (
             ".qzeros",
             torch.zeros(3, 31, dtype=torch.int32),
-            f"{UP}.qzeros has shape (3, 31), the rest of its matrix asks",
+            f"{UP}.qzeros has shape (3, 31), but the rest of its matrix",
         ),
         (".scales", torch.full((3, 256), torch.nan), f"{UP}.scales holds scales that are not finite"),
         (".qweight", torch.zeros(96, dtype=torch.int32), f"{UP}.qweight has shape (96,), which is not the shape of a"),

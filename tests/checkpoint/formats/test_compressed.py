@@ -159,7 +159,7 @@ def put(end, part):
 
 PACKED, BYTES, NV = "4 bits, groups, zero points", "int8, rows", "NVFP4"
 DAMAGE = {
-    "no scales": (PACKED, put("weight_scale", None), f"{UP}.weight_scale is missing, without which {UP}.weight_packed"),
+    "no scales": (PACKED, put("weight_scale", None), f"{UP}.weight_scale is missing, and {UP}.weight_packed"),
     "no shape": (PACKED, put("weight_shape", None), f"{UP}.weight_shape is missing"),
     "no zero points": (PACKED, put("weight_zero_point", None), f"{UP}.weight_zero_point is missing"),
     "another shape": (PACKED, put("weight_shape", torch.tensor([96, 256])), f"{UP}.weight_shape says another shape"),

@@ -82,8 +82,8 @@ def letters(text):
 
 
 DAMAGE = {
-    "no scales": (f"{UP}.scale", None, f"CheckpointError: org/model: {UP}.scale is missing, without which"),
-    "no shape": (f"{UP}.shape", None, f"CheckpointError: org/model: {UP}.shape is missing, without which"),
+    "no scales": (f"{UP}.scale", None, f"CheckpointError: org/model: {UP}.scale is missing, and"),
+    "no shape": (f"{UP}.shape", None, f"CheckpointError: org/model: {UP}.shape is missing, and"),
     "another shape": (f"{UP}.shape", torch.tensor([96, 128]), f"{UP}.W_q has shape (384, 32), the rest"),
     "an absurd shape": (f"{UP}.shape", torch.tensor([2**40, 2**40]), "does not say its shape and its groups"),
     "a shape that is none": (f"{UP}.shape", torch.tensor([-1, 96]), "does not say its shape and its groups"),
@@ -105,7 +105,11 @@ DAMAGE = {
         torch.tensor(1, dtype=torch.uint8),
         "the packing 4bit_u8 as floats",
     ),
-    "few scales": (f"{UP}.scale", torch.ones(7, 1).half(), f"{UP}.scale has shape (7, 1), the rest of its matrix asks"),
+    "few scales": (
+        f"{UP}.scale",
+        torch.ones(7, 1).half(),
+        f"{UP}.scale has shape (7, 1), but the rest of its matrix needs",
+    ),
     "scales that are infinite": (
         f"{UP}.scale",
         torch.full((768, 1), torch.inf).half(),
@@ -115,7 +119,7 @@ DAMAGE = {
     "another axis later": (
         f"{LATER}.axis",
         torch.tensor(0, dtype=torch.int32),
-        f"{LATER} is stored otherwise than matr",
+        f"{LATER} is not stored like the matrices",
     ),
 }
 

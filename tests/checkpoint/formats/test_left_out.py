@@ -48,7 +48,7 @@ def test_anything_but_a_list_of_names_leaves_nothing_out(value):
     "entry", ["(a+)+$", "(.*.*)*x", ".*.*.*.*x", r"(a)\1*", "(?=a)", "(", "[", "*", "a" * 101 + "*"]
 )
 def test_a_pattern_that_could_take_for_ever_or_is_none_is_not_followed(entry):
-    with pytest.raises(NothingToCompare, match="by a pattern that is not followed here: "):
+    with pytest.raises(NothingToCompare, match="by a pattern that hf-lineage cannot read: "):
         left_out({"ignore": [f"re:{entry}"]})
 
 
@@ -73,8 +73,8 @@ def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path)
     settings = FP8 | {"weight_block_size": [1, 1], "modules_to_not_convert": ["lm_head", "up_proj"]}
     error = refused(repacked(BASE, tmp_path / "model", pack, **settings))
     assert error == (
-        "NothingToCompare: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, and config.json leaves it "
-        "out of the quantization: loaders disagree how to read it; make the two agree"
+        "NothingToCompare: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, but config.json leaves it "
+        "out of the quantization: loaders disagree on how to read it; make the two agree"
     )
 
 

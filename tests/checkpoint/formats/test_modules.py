@@ -86,9 +86,12 @@ def test_a_part_that_is_missing_or_stored_otherwise_is_named():
     module = Module("a", {".bytes": stored("I8", 2, 3), ".flat": stored("I8", 6), ".none": stored("I8", 0, 3)})
     assert module.shape(".bytes", BYTES) == module.matrix(".bytes", BYTES) == (2, 3)
     for wrong, message in (
-        (lambda: module.shape(".scale", BYTES), r"a\.scale is missing, without which a\.bytes cannot be decoded"),
-        (lambda: module.shape(".bytes", frozenset({"U8"})), r"a\.bytes is stored as I8, its format asks for U8"),
-        (lambda: module.shape(".bytes", BYTES, (3, 2)), r"a\.bytes has shape \(2, 3\), the rest of its matrix asks"),
+        (lambda: module.shape(".scale", BYTES), r"a\.scale is missing, and a\.bytes cannot be decoded"),
+        (lambda: module.shape(".bytes", frozenset({"U8"})), r"a\.bytes is stored as I8, but its format needs U8"),
+        (
+            lambda: module.shape(".bytes", BYTES, (3, 2)),
+            r"a\.bytes has shape \(2, 3\), but the rest of its matrix needs",
+        ),
         (lambda: module.matrix(".flat", BYTES), r"a\.flat has shape \(6,\), which is not the shape of a matrix"),
         (lambda: module.matrix(".none", BYTES), r"a\.none has shape \(0, 3\), which is not the shape of a matrix"),
     ):

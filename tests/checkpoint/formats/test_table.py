@@ -66,7 +66,7 @@ def test_without_the_format_the_refusal_names_the_number_formats(models):
     outcome = verdict(*models)
     assert outcome.name == "UNVERIFIABLE"
     assert outcome.reason.endswith(
-        "the weights are quantized (I8), and not in a form of `bytes` that is decoded, which config.json names; "
+        "the weights are quantized (I8); config.json names `bytes`, but hf-lineage does not decode this form of it; "
         "check the release in F16, BF16 or F32 instead"
     )
 

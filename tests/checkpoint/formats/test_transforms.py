@@ -89,7 +89,7 @@ def test_what_is_not_known_is_unverifiable(changes, tmp_path):
     edit_json(folder / "config.json", quantization_config=stated)
     outcome = verdict(BASE, folder)
     assert outcome.name == "UNVERIFIABLE"
-    assert "is stored for a transform that runs with the model" in outcome.reason
+    assert "is stored for a transform that runs with the model, which hf-lineage cannot undo" in outcome.reason
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_other_adapters_are_nothing_to_compare(tmp_path, settings, message):
         ({"alpha_pattern": [4]}, r"gives the scale \[4\]"),
         ({"lora_alpha": 10**400}, "gives the scale 1000"),
         ({"rank_pattern": {"up": None}}, "gives the rank None"),
-        ({"rank_pattern": [1]}, "`rank_pattern` of adapter_config.json is no mapping"),
+        ({"rank_pattern": [1]}, "`rank_pattern` of adapter_config.json is not a mapping"),
         ({"r": 3}, r"do not multiply to a matrix of a rank that adapter_config.json gives \(3\)"),
     ],
 )

@@ -93,7 +93,7 @@ def test_the_weights_are_read_once_and_then_our_own_cache_serves(server, monkeyp
     [
         (
             (BASE, "--set", "probes=exact", "--push"),
-            "the signature of probes=exact is as large as the weights; leave it",
+            "a signature with probes=exact is as large as the weights; leave probes=exact",
         ),
         ((f"{BASE}@v2", "--push"), "a pull request is made against the main branch; leave @v2 out, or use --to"),
         ((BASE, "--to", STORE), "--to names the repository for --push; give both"),

@@ -108,7 +108,7 @@ def test_a_wrong_one_is_one_line(file, text, message):
 
 
 def test_one_that_is_named_has_to_be_there(file):
-    with pytest.raises(OptionError, match="there is no such trust file; make it, or leave it out"):
+    with pytest.raises(OptionError, match="there is no such trust file; create it, or leave the option out"):
         trust.load(file)
 
 

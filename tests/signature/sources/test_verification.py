@@ -29,14 +29,14 @@ class TestNotBelieved:
         publish(server)
         server.hub.forget()
         assert refused() == (
-            f"{BASE}: the signature in {BASE}/{FOLDER} is not used: it is not from a commit of the owner alone, and "
-            "its sha256 is not pinned"
+            f"{BASE}: the signature in {BASE}/{FOLDER} is not used: not all of its commits are the owner's, and its "
+            "sha256 is not pinned"
         )
         assert not [part for part in server.hub.parts if FOLDER in part.file]
 
     def test_nor_one_of_which_another_account_is_an_author_too(self, published):
         published.hub.authors[published.hub.commit(BASE, "main")] = ("acme", "mallory")
-        assert "not from a commit of the owner alone" in refused()
+        assert "not all of its commits are the owner's," in refused()
 
     def test_until_its_digest_is_pinned(self, server, own_files, tmp_path):
         server.account = "mallory"

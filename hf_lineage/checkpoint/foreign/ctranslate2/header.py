@@ -53,7 +53,8 @@ def parse(stream: BinaryIO, size: int) -> Ctranslate2Header:
     version = reader.number("<I")
     if version not in VERSIONS:
         raise HeaderError(
-            f"is no model of CTranslate2 of a version that is read ({version}; 4 to 6 are); convert the model anew"
+            f"is not a CTranslate2 model, or has version {version}; hf-lineage reads versions 4 to 6; convert the "
+            "model again"
         )
     specification, _revision, count = reader.text(), reader.number("<I"), reader.number("<I")
     variables: dict[str, Variable] = {}
@@ -72,13 +73,13 @@ def parse(stream: BinaryIO, size: int) -> Ctranslate2Header:
     aliases = {reader.text(): reader.text() for _ in range(_bounded(reader.number("<I")))}
     lost = next((name for name, target in aliases.items() if name in variables or target not in variables), None)
     if lost is not None:
-        raise HeaderError(f"says that {lost!r} is another name of what is not there; do not trust it")
+        raise HeaderError(f"says that {lost!r} is another name for a variable that is missing; do not trust it")
     return Ctranslate2Header(specification, variables, numbers, aliases)
 
 
 def _bounded(count: int) -> int:
     if count > MOST_VARIABLES:
-        raise HeaderError(f"claims {count} variables, and at most {MOST_VARIABLES} are read; do not trust it")
+        raise HeaderError(f"claims {count} variables; hf-lineage reads at most {MOST_VARIABLES}; do not trust it")
     return count
 
 
@@ -89,7 +90,7 @@ class _Reader(BoundedReader):
         """A text behind its length, which counts the null at its end."""
         length = self.number("<H")
         if not 1 <= length <= LONGEST_NAME:
-            raise HeaderError(f"has a name of {length} bytes; it is damaged, or no model of CTranslate2")
+            raise HeaderError(f"has a name of {length} bytes; it is damaged, or not a CTranslate2 model")
         return decode_text(self.take(length)[:-1])
 
     def variable(self, name: str) -> Variable:

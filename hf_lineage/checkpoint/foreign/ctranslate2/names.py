@@ -86,8 +86,8 @@ def config_of(contents: Contents) -> dict[str, Any]:
     model = next((model for model in _table().models if _fits(model, contents)), None)
     if model is None:
         raise NothingToCompare(
-            f"the CTranslate2 file is a {printable(contents.specification, 50)} with layers that are not read; check "
-            "the safetensors release instead"
+            f"the CTranslate2 file is a {printable(contents.specification, 50)} with layers that hf-lineage cannot "
+            "read; check the safetensors release instead"
         )
     config: dict[str, Any] = {key: contents.whole(source) for key, source in model.settings.items()}
     for key, source in model.activation.items():

@@ -13,6 +13,6 @@ def gguf() -> Any:
         import gguf as package
     except ImportError:
         raise NothingToCompare(
-            f"a GGUF file is read with the package gguf, which is not installed; `{installation('gguf')}`"
+            f"hf-lineage needs the package gguf to read a GGUF file; run `{installation('gguf')}`"
         ) from None
     return package

@@ -29,8 +29,8 @@ ENCODER = "encoder_model"
 """What stands beside a decoder where a model has both."""
 HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")
 """What the classes of transformers call the number of heads."""
-GRAPH = "{} is a graph, which was read for its weights by the names in it; what else it computes was not checked"
-DOUBT = "the names in the ONNX graph are not those of the class, or it does not say enough"
+GRAPH = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
+DOUBT = "the names in the ONNX graph are not those of the class, or they do not tell enough"
 
 
 def _choose(repo: RepoRef) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ ONNX_PAIR: ForeignForm = ForeignForm(
     open=open_pair,
     rename=_rename,
     read=list_read_of_pair,
-    how="with its decoder, by their names the most precise",
+    how="with its decoder, the most precise by their names",
     remark=GRAPH,
     doubt=DOUBT,
 )
@@ -103,7 +103,7 @@ ONNX: ForeignForm = ForeignForm(
     open_onnx,
     rename=_rename,
     read=list_read,
-    how="by its name the most precise of the ONNX files that can be read",
+    how="the most precise ONNX file by its name that can be read",
     remark=GRAPH,
     doubt=DOUBT,
 )

@@ -116,11 +116,11 @@ def _kept(weights: Weights) -> dict[str, TensorInfo]:
 def _refuse_nameless(weights: Weights) -> None:
     if weights.nameless:
         raise NothingToCompare(
-            f"the ONNX graph multiplies with {weights.nameless} matrices whose place in the model nothing tells; check "
+            f"the ONNX graph multiplies with {weights.nameless} matrices whose place in the model is unknown; check "
             "the safetensors release instead"
         )
     if not weights.matrices:
-        raise NothingToCompare("the ONNX graph multiplies with no matrix that it holds; check another file")
+        raise NothingToCompare("the ONNX graph has no product with a stored matrix; check another file")
 
 
 def _beside(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:

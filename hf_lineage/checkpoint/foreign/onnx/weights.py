@@ -99,8 +99,8 @@ class _Search:
         """Keep the weights that one operation takes."""
         if node.domain not in ("", "ai.onnx") and node.kind in FUSED:
             raise NothingToCompare(
-                f"the ONNX graph has operations of the kind {node.kind}, in which weights are fused and which are not "
-                "taken apart; check a file without optimizations, or the safetensors release"
+                f"the ONNX graph has the operation {node.kind}, whose fused weights hf-lineage cannot separate; check "
+                "a file without optimizations, or the safetensors release"
             )
         if node.kind in OPERATIONS and all(self._values.find(name) for name in node.inputs if name):
             return

@@ -80,18 +80,18 @@ class _Machine:
         """Put keys and values, one after the other, into the mapping on the stack."""
         target = self.stack[-1]
         if not isinstance(target, dict) or len(items) % 2 or not all(type(key) is str for key in items[::2]):
-            raise UnknownError("holds a mapping whose keys are no text")
+            raise UnknownError("holds a mapping whose keys are not texts")
         target.update(zip(items[::2], items[1::2], strict=True))
 
     def extend(self, items: list[Any]) -> None:
         if not isinstance(self.stack[-1], list):
-            raise DamagedError("its pickle cannot be followed")
+            raise DamagedError("its pickle cannot be read")
         self.stack[-1].extend(items)
 
     def call(self) -> None:
         called, arguments = self.last(2)
         if not isinstance(called, Name) or not isinstance(arguments, tuple):
-            raise DamagedError("its pickle cannot be followed")
+            raise DamagedError("its pickle cannot be read")
         if called.text == MAPPING and not arguments:
             self.stack.append({})
         elif called.text in self.calls:
@@ -156,7 +156,7 @@ STEPS: Mapping[str, Step] = {
 
 def _text(item: Any) -> str:
     if not isinstance(item, str):
-        raise DamagedError("its pickle cannot be followed")
+        raise DamagedError("its pickle cannot be read")
     return item
 
 
@@ -171,7 +171,7 @@ def read(stream: io.BytesIO, calls: frozenset[str]) -> Any:
     except (UnknownError, DamagedError):
         raise
     except (ValueError, OverflowError, LookupError):
-        raise DamagedError("its pickle cannot be followed to its end") from None
+        raise DamagedError("the end of its pickle cannot be read") from None
 
 
 def _followed(stream: io.BytesIO, machine: _Machine) -> Any:

@@ -69,7 +69,9 @@ def test_what_is_quantized_otherwise_is_said(tmp_path):
     checkpoint = CTRANSLATE2.open(RepoRef("org/model", tmp_path), [FILE])
     assert set(checkpoint.tensors) == {"w", "v"}
     for name in checkpoint.tensors:
-        with pytest.raises(NothingToCompare, match=f"{name} is stored as AWQ within CTranslate2, which is not read"):
+        with pytest.raises(
+            NothingToCompare, match=f"{name} is stored as AWQ within CTranslate2, which hf-lineage cannot read"
+        ):
             checkpoint.read(name)
 
 

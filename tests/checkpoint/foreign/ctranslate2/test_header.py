@@ -91,8 +91,8 @@ def test_every_type_is_known(kind, tmp_path):
     ("content", "message"),
     [
         (b"", "is truncated"),
-        (b"PK\x03\x04" + bytes(100), "is no model of CTranslate2 of a version that is read"),
-        (file(version=3), r"\(3; 4 to 6 are\)"),
+        (b"PK\x03\x04" + bytes(100), "is not a CTranslate2 model"),
+        (file(version=3), r"has version 3; hf-lineage reads versions 4 to 6"),
         (file(variable(), count=2**20), "claims 1048576 variables"),
         (file(variable(), count=9), "is truncated|has a name of 0 bytes"),
         (file(variable(), variable()), "has the variable 'w' twice"),
@@ -101,9 +101,15 @@ def test_every_type_is_known(kind, tmp_path):
         (file(variable(kind=6, numbers=b"")), "of the type 6"),
         (file(variable(shape=(2**31, 2**31), held=0, numbers=b"")), "is truncated"),
         (file(variable(numbers=b"123")), "is truncated"),
-        (file(variable(), aliases=(b"a", b"b")), "claims|is truncated|another name of what is not there"),
-        (file(variable())[:-4] + struct.pack("<I", 1) + text(b"a") + text(b"b"), "another name of what is not there"),
-        (file(variable())[:-4] + struct.pack("<I", 1) + text(b"w") + text(b"w"), "another name of what is not there"),
+        (file(variable(), aliases=(b"a", b"b")), "claims|is truncated|another name for a variable that is missing"),
+        (
+            file(variable())[:-4] + struct.pack("<I", 1) + text(b"a") + text(b"b"),
+            "another name for a variable that is missing",
+        ),
+        (
+            file(variable())[:-4] + struct.pack("<I", 1) + text(b"w") + text(b"w"),
+            "another name for a variable that is missing",
+        ),
     ],
     ids=range(14),
 )

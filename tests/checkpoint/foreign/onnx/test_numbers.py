@@ -49,7 +49,7 @@ def test_numbers_are_those_that_onnx_reads(kind, shape, raw, tmp_path):
 def test_a_data_type_that_numpy_has_not_is_not_read():
     for kind in (TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT4E2M1):
         info = constant(OnnxTensor("t", (2,), kind))
-        assert info.refusal == f"is stored as data type {kind} of ONNX, which is not read"
+        assert info.refusal == f"is stored as data type {kind} of ONNX, which hf-lineage cannot read"
 
 
 def test_a_list_of_other_numbers_than_the_shape_asks_for_is_damaged():
