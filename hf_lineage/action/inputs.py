@@ -55,8 +55,8 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
     version = given.get("VERSION") or __version__
     if version.removeprefix("v") != __version__:
         raise OptionError(
-            f"this is hf-lineage {__version__}, not {version}: the action always installs its own "
-            "version; name the ref of the other version in `uses`"
+            f"this is hf-lineage {__version__}, not {version}: the action installs its own version only; for another "
+            "version change the ref in `uses`"
         )
     return Inputs(
         model=_model(given),
@@ -86,13 +86,15 @@ def _local_hub(given: Mapping[str, str]) -> Path | None:
 def _model(given: Mapping[str, str]) -> str:
     name, revision, folder = (given.get(key, "") for key in ("MODEL", "REVISION", "LOCAL_PATH"))
     if bool(name) == bool(folder):
-        raise OptionError("give one of the inputs model and local-path")
+        raise OptionError("give either the input model or the input local-path")
     if revision and not name:
         raise OptionError("the input revision is for the input model; a folder has no revisions")
     model = f"{name}@{revision}" if revision else name
     if name and hub_name(model) is None:
         shown = printable(model, 200)
-        raise OptionError(f"the input model must be a Hub name such as org/model, not {shown}; see local-path")
+        raise OptionError(
+            f"the input model must be a Hub name such as org/model, not {shown}; for a folder use local-path"
+        )
     return named(Path(folder)) if folder else model
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 LARGEST_SUMMARY = 2**20 - 2**10
 """Bytes: GitHub refuses the summary of a step from 1 MiB on."""
-CUT = "\n\nThe rest is left out, because a summary must stay under 1 MiB; the reports are complete.\n"
+CUT = "\n\nThe rest is left out because a summary must be smaller than 1 MiB; the reports are complete.\n"
 _DATA = {ord(c): f"%{ord(c):02X}" for c in "%\r\n"}
 _PROPERTY = {ord(c): f"%{ord(c):02X}" for c in "%\r\n:,"}
 

@@ -84,7 +84,7 @@ class Policy:
     ) -> Iterator[str]:
         """Yield what is asked for and a claim is not; a base that nothing declares has no relation to be asked of."""
         if self.own_code == REFUSED:
-            yield from (f"the policy refuses code of a repository's own, but {brought}" for brought in own_code)
+            yield from (f"the policy refuses code of the repository, but {brought}" for brought in own_code)
         if self.evidence == EXACT and kind is Kind.CALIBRATED:
             yield "the policy asks for exact evidence, but the verdict rests on a calibrated threshold"
         if declared and self.relations and relation not in self.relations:

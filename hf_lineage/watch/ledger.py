@@ -113,7 +113,9 @@ class Ledger:
 
     def _note(self, entry: Entry, size: int) -> None:
         if self.lines == MOST_LINES:
-            raise LedgerError(f"{self.file} has {MOST_LINES} lines, the most that are read; begin another ledger")
+            raise LedgerError(
+                f"{self.file} has {MOST_LINES} lines, the most that hf-lineage reads; start another ledger"
+            )
         self.size += size
         self.lines += 1
         self.latest[entry.model] = entry
@@ -130,7 +132,9 @@ def writing(file: Path) -> Iterator[Ledger]:
     try:
         held = filelock.FileLock(f"{file}.lock").acquire(timeout=0)
     except filelock.Timeout:
-        raise LedgerError(f"{file} is in use by another run of watch; wait for it, or name another --ledger") from None
+        raise LedgerError(
+            f"{file} is in use by another run of watch; wait for it to end, or name another --ledger"
+        ) from None
     except OSError as error:
         raise LedgerError(f"{file} cannot be locked: {error.strerror or error}; name another --ledger") from None
     with held as lock:
@@ -166,7 +170,7 @@ def read(file: Path) -> Ledger:
         raise LedgerError(f"{file}, line {book.lines + 1} is longer than {LONGEST_LINE >> 20} MiB; remove it")
     if line:
         logging.getLogger(__name__).warning(
-            "%s: its last line was never finished and is dropped (%d bytes)", printable(file), len(line)
+            "%s: its last line is not complete and is dropped (%d bytes)", printable(file), len(line)
         )
     return book
 

@@ -118,5 +118,5 @@ def _within(lines: Sequence[str], limit: int) -> str:
     text = "\n".join(lines)
     while len(text.encode("utf-16-le")) > 2 * limit:  # JavaScript's characters
         lines = lines[:-1]
-        text = "\n".join((*lines, "More does not fit here\\."))
+        text = "\n".join((*lines, "The rest does not fit here\\."))
     return text

@@ -230,8 +230,8 @@ def _about(model: str, reason: str) -> str:
 
 
 def _besides(what: Plan | Run) -> str:
-    recorded = f" Models that are in the ledger already: {what.known}." if what.known else ""
-    return recorded + (f" Models that are left for the next run: {what.left}." if what.left else "")
+    recorded = f" Models already in the ledger: {what.known}." if what.known else ""
+    return recorded + (f" Models left for the next run: {what.left}." if what.left else "")
 
 
 def _shown(

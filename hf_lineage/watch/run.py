@@ -45,7 +45,7 @@ class Scope:
     def __post_init__(self) -> None:
         for name in self.names:
             if hub_name(name) != name:
-                raise OptionError(f"{printable(name, 200)} is neither an author nor a model of the Hub; check the name")
+                raise OptionError(f"{printable(name, 200)} is not an author or a model on the Hub; check the name")
 
 
 def plan(scope: Scope, book: Ledger) -> Plan:

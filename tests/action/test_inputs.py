@@ -12,8 +12,8 @@ from tests.github import action as action_yml
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
-        ({}, "give one of the inputs model and local-path"),
-        ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give one of the inputs model and local-path"),
+        ({}, "give either the input model or the input local-path"),
+        ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give either the input model or the input local-path"),
         ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision is for the input model; a folder has no revisions"),
         ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
         (

@@ -35,7 +35,7 @@ def content(folder):
 
 def test_a_folder_is_not_proposed_whatever_it_was_annotated_for(hub):
     result = annotation.annotate(str(hub / "fern/child"), [str(hub / "acme/base")])
-    with pytest.raises(OptionError, match="is a folder, and pull requests are for the Hub; use --write"):
+    with pytest.raises(OptionError, match="is a folder, but pull requests are for the Hub; use --write"):
         annotation.propose(result)
 
 
@@ -282,14 +282,14 @@ class TestRepair:
         [
             (
                 "acme/other",
-                "acme/other is UNRELATED, and --repair-base declares verified bases only; leave --repair-base out",
+                "acme/other is UNRELATED, but --repair-base declares verified bases only; leave --repair-base out",
             ),
-            ("acme/wide", "acme/wide is UNRELATED, and --repair-base declares verified bases only"),
-            ("acme/gone", "acme/gone is UNVERIFIABLE, and --repair-base declares verified bases only"),
+            ("acme/wide", "acme/wide is UNRELATED, but --repair-base declares verified bases only"),
+            ("acme/gone", "acme/gone is UNVERIFIABLE, but --repair-base declares verified bases only"),
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
             (
                 "{hub}/acme/base",
-                "is not a name on the Hub, so no card can declare it; give its name there",
+                "is not a name on the Hub, so no card can declare it; give its name on the Hub",
             ),
         ],
     )
@@ -304,7 +304,7 @@ class TestRepair:
         (hub / "fern/child/README.md").write_text("---\n{a: b}\n---\n")
         (hub / "fern/child" / WEIGHTS).write_bytes(b"")
         error = annotate(hub, "--base", "acme/base", "--repair-base").error
-        assert "is not written as a line for each key, so it is not edited" in error
+        assert "does not have one line for each key, so hf-lineage does not edit it;" in error
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ class TestRepair:
         (["--repair-base", "--base", "a/b", "--base", "c/d"], "--repair-base needs exactly one --base"),
         (["--relation", "merge"], "--relation needs --repair-base, which declares the base"),
         (["--relation", "cousin"], "'cousin' is not one of 'adapter', 'finetune', 'merge', 'quantized'"),
-        (["--pull-request"], "fern/child is a folder, and pull requests are for the Hub; use --write"),
+        (["--pull-request"], "fern/child is a folder, but pull requests are for the Hub; use --write"),
     ],
 )
 def test_wrong_usage_is_one_line(hub, arguments, message):

@@ -23,7 +23,7 @@ def test_a_verified_base_that_cannot_be_read_for_want_of_the_hub_stays_verified(
     refused = lineage("annotate", "fern/child", "--local-hub", annotated, "--write")
     assert (refused.code, files(annotated)) == (2, before)
     assert (
-        "acme/base was verified before (lineage/claims.json records it), but cannot be read while HF_HUB_OFFLINE"
+        "acme/base was verified before (lineage/claims.json records it), but cannot be read now because HF_HUB_OFFLINE"
         in refused.error
     )
 

@@ -168,7 +168,7 @@ def test_a_policy_may_refuse_code_that_a_repository_brings(pair, kept, unmet):
     policy = parse(f"own-code: {kept}", "lineage.yaml")
     report = under(compare(str(pair.a), str(folder)), policy, datetime.date(2026, 1, 1))
     assert (len(report.rows[0].unmet), int(report.status)) == (unmet, 3 if unmet else 0)
-    assert all("the policy refuses code of a repository's own, but " in one for one in report.rows[0].unmet)
+    assert all("the policy refuses code of the repository, but " in one for one in report.rows[0].unmet)
 
 
 @pytest.mark.parametrize(

@@ -132,10 +132,10 @@ def test_a_card_is_read_however_it_is_written(model, card):
             "README.md, line 1 of its YAML: more than 100 lists and mappings inside each other",
         ),
         ("---\na: &a [*a]\n---\n", "README.md, line 1 of its YAML: found unconstructable recursive node"),
-        ("---\nbase_model: org/base\n", "the metadata at the top of README.md does not end in a line of ---"),
+        ("---\nbase_model: org/base\n", "the metadata at the top of README.md has no line of ---"),
         (
             "---\n" + "\n" * 2**20 + "---\n",
-            "the metadata at the top of README.md does not end in a line of --- within 1",
+            "the metadata at the top of README.md has no line of --- at its end within 1",
         ),
         (f"---\nbase_model: {[f'org/{n}' for n in range(101)]}\n---\n", "org/model declares 101 bases; name those to"),
     ],
@@ -291,7 +291,7 @@ def test_what_a_configuration_was_loaded_from_counts_where_nothing_else_is_decla
     assert [claim.base for claim in claims.claims] == ["org/b"]
     assert (claims.conflicts, [claim.base for claim in claims.besides]) == ((), ["org/a"])
     assert claims.notes == (
-        "config.json declares org/a (`_name_or_path`), which does not count beside what other files declare",
+        "config.json declares org/a (`_name_or_path`), which does not count because other files declare a base",
     )
 
 
@@ -346,7 +346,7 @@ ADDRESS = "https://huggingface.co/org/base"
                 (
                     "https://example.org/a/b",
                     "quantized",
-                    "it is an address of another site, which is never asked",
+                    "it is an address of another site, and hf-lineage never contacts other sites",
                 )
             ],
         ),

@@ -95,7 +95,7 @@ def test_what_cannot_be_read_of_an_index_is_one_line(tmp_path):
     (tmp_path / "keys" / "x.parquet").write_bytes(b"no table")
     shown = lineage("index", "list", "--index", tmp_path)
     assert (shown.code, shown.out, len(shown.err.splitlines())) == (0, "0 models\n", 1)
-    assert "x.parquet is no file of an index" in shown.err
+    assert "x.parquet is not a file of an index:" in shown.err
 
 
 @pytest.fixture(params=["a file that ends its reader", "a model without its signature"])

@@ -52,7 +52,7 @@ def test_a_pull_says_which_file_could_not_be_read_and_keeps_the_rest(pushed, ser
     server.push(INDEX, "main", {"keys/bad.parquet": aborting()})
     done = lineage("index", "pull", INDEX, "--index", tmp_path / "other")
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert done.err.startswith("wren/index: keys/bad.parquet is no file of an index: the process that read it ended")
+    assert done.err.startswith("wren/index: keys/bad.parquet is not a file of an index: the process that read it ended")
     assert done.out.endswith(": 2 entries added, 2 in it\n")
 
 
@@ -85,13 +85,13 @@ def test_folders_are_told_to_be_left_out(server, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("index", "push", "index"), "index is no repository of data on the Hub; name one such as org/index"),
+        (("index", "push", "index"), "index is not a dataset repository on the Hub; name one such as org/index"),
         (("index", "pull", "no/where"), "no/where is not on the Hub, or is private"),
-        (("index", "pull", "a b/c"), "is no repository of data on the Hub"),
+        (("index", "pull", "a b/c"), "is not a dataset repository on the Hub;"),
         (("identify", "acme/llama-base", "--index", "no/where"), "no/where is not on the Hub, or is private"),
         (
             ("check", "acme/llama-base", "--index", "nowhere"),
-            "nowhere does not exist, and is no name of an index on the Hub",
+            "nowhere does not exist, and is not the name of an index on the Hub;",
         ),
     ],
 )

@@ -181,7 +181,7 @@ def test_a_card_of_the_hub_opens_no_folder_of_this_machine(online, tmp_path, mon
     card(tmp_path / "child", base)
     found = lineage("check", "fern/child")
     assert (found.code, found.rows[0][-1]) == (3, "UNVERIFIABLE")
-    assert f"{base}: it is a path on the machine that trained it" in found.sentences
+    assert f"{base}: it is a path on the machine that trained the model, not a name" in found.sentences
 
 
 def test_a_folder_that_bears_the_name_of_a_base_is_not_taken_for_it(online, tmp_path, monkeypatch):

@@ -76,7 +76,7 @@ def test_text_fits_eighty_columns_and_says_the_worst_first():
     assert "fern/gated is gated: request access fern/" in sentences
     assert sentences.endswith(
         "nobody has no public models New models: 4 (0 without a claim, 1 in error). Claims: 1 RELATED, 1 UNRELATED, "
-        "1 undecided, 0 in error. Models that are in the ledger already: 2. Models that are left for the next run: 1."
+        "1 undecided, 0 in error. Models already in the ledger: 2. Models left for the next run: 1."
     )
 
 

@@ -68,8 +68,8 @@ def test_a_second_run_checks_what_is_new_and_nothing_else(hub, ledger, tmp_path)
     again = watch(ledger)
     assert (again.code, again.out) == (
         0,
-        "New models: 0 (0 without a claim, 0 in error). Claims: 0 RELATED, 0 UNRELATED, 0\n"
-        "  undecided, 0 in error. Models that are in the ledger already: 1.\n",
+        "New models: 0 (0 without a claim, 0 in error). Claims: 0 RELATED, 0 UNRELATED, 0\n  undecided, 0 in error. "
+        "Models already in the ledger: 1.\n",
     )
     assert hub.requests == ["GET /api/models"]
     hub.publish("fern/new", card(fine_tuned(tmp_path / "base", tmp_path / "new", seed=3), "acme/base"))
@@ -96,7 +96,7 @@ def test_a_change_without_a_commit_is_none(hub, ledger):
 def test_a_limit_takes_the_oldest_and_leaves_the_rest_for_the_next_run(hub, ledger):
     result = watch(ledger, "fern", "--limit", "2")
     assert models(ledger) == ["fern/plain", "fern/child"]
-    assert "Models that are left for the next run: 1." in result.sentences
+    assert "Models left for the next run: 1." in result.sentences
     assert watch(ledger, "fern", "--limit", "2").code == 1
     assert models(ledger) == EVERY
 
@@ -159,7 +159,7 @@ def test_a_hub_that_is_gone_stops_the_run_and_what_was_done_is_kept(hub, ledger)
     result = watch(ledger)
     assert (result.code, models(ledger)) == (2, ["fern/plain", "fern/child"])
     assert "fern/liar cannot be fetched from the Hub" in result.sentences
-    assert "Models that are left for the next run: 1." in result.sentences
+    assert "Models left for the next run: 1." in result.sentences
     hub.faults.clear()
     assert watch(ledger).code == 1
     assert models(ledger) == EVERY
@@ -249,8 +249,8 @@ def test_an_issue_is_written_for_what_the_ledger_last_saw_contradicted_whenever_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fern@main"], "fern@main is neither an author nor a model of the Hub; check the name"),
-        (["../etc"], "../etc is neither an author nor a model of the Hub; check the name"),
+        (["fern@main"], "fern@main is not an author or a model on the Hub; check the name"),
+        (["../etc"], "../etc is not an author or a model on the Hub; check the name"),
         (["fern", "--null", "no/such"], "no/such is not on the Hub, or is private"),
         (["fern", "--local-hub", "gone"], "gone is not a folder, so it cannot be a local hub; check --local-hub"),
         (["fern", "--limit", "0"], "'--limit': 0 is not in the range x>=1"),

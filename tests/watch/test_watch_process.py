@@ -44,7 +44,7 @@ def test_while_one_runs_no_other_writes_and_when_it_is_stopped_the_next_goes_on(
             assert running.poll() is None
             time.sleep(0.01)
         assert watch(ledger).error == (
-            f"{ledger} is in use by another run of watch; wait for it, or name another --ledger"
+            f"{ledger} is in use by another run of watch; wait for it to end, or name another --ledger"
         )
         assert watch(ledger, "fern", "--dry-run").rows[0][0] == "fern/liar"
         running.send_signal(sent)
@@ -61,5 +61,5 @@ def test_a_line_that_was_never_finished_is_dropped_and_its_model_checked_again(h
     watch(ledger)
     ledger.write_bytes(ledger.read_bytes()[:-10])
     assert watch(ledger).code == 1
-    assert f"{ledger}: its last line was never finished and is dropped" in caplog.text
+    assert f"{ledger}: its last line is not complete and is dropped" in caplog.text
     assert models(ledger) == EVERY

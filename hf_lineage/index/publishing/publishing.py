@@ -84,7 +84,9 @@ def push(catalogue: Catalogue, name: str, private: bool = False) -> Pushed:
     named = rows.filter(np.asarray([bool(commit) for commit in rows["commit"].to_pylist()], np.bool_))
     if not len(named):
         shown = printable(catalogue.folder, 200)
-        raise OptionError(f"{shown} holds no model of the Hub, so there is nothing to push; add some, or check --index")
+        raise OptionError(
+            f"{shown} holds no models of the Hub, so there is nothing to push; add some, or check --index"
+        )
     commits.create(name, trees.DATASET, private)
     for _ in range(TRIES - 1):
         with contextlib.suppress(BranchMovedError):
@@ -126,7 +128,7 @@ def _send_signatures(catalogue: Catalogue, name: str, head: str, entries: list[E
             address = commits.commit(name, files, head, f"{message}: signatures", repo_type=trees.DATASET)
             head = trees.head(name, kind=trees.DATASET)
             if not address.endswith(head):
-                raise BranchMovedError(f"{name}: others committed in between; run again")
+                raise BranchMovedError(f"{name}: others committed at the same time; run again")
     return head
 
 
@@ -158,7 +160,7 @@ def pull(name: str, catalogue: Catalogue, signatures: bool = False) -> Pulled:
         raise SignatureError(rows.unread[0])
     if not rows.rows:
         raise RepositoryError(
-            f"{name} holds no index: there is no row in {KEYS}/*{ENDING}; check its name and revision"
+            f"{name} holds no index: there are no rows in {KEYS}/*{ENDING}; check its name and revision"
         )
     if signatures:
         pulled = catalogue.read().pulled(rows.source)
@@ -180,7 +182,8 @@ def opened(index: str | None) -> Catalogue:
         return Catalogue(Path(index))
     if hub_name(index) is None or "/" not in index:
         raise OptionError(
-            f"{printable(index, 200)} does not exist, and is no name of an index on the Hub; add models to it first"
+            f"{printable(index, 200)} does not exist, and is not the name of an index on the Hub; add models to it "
+            "first"
         )
     repo, commit = _at(index)
     kept = Catalogue(cache.root() / "indexes" / repo / commit)
@@ -212,7 +215,7 @@ def _at(name: str) -> tuple[str, str]:
 
 def _check_name(name: str) -> None:
     if hub_name(name) != name or "/" not in name:
-        raise OptionError(f"{printable(name, 200)} is no repository of data on the Hub; name one such as org/index")
+        raise OptionError(f"{printable(name, 200)} is not a dataset repository on the Hub; name one such as org/index")
 
 
 def _without(rows: Any, others: Any) -> Any:

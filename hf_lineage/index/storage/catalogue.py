@@ -185,7 +185,9 @@ class Catalogue:
                     continue
                 left -= sum(map(len, groups))
                 if left < 0:
-                    self.passed.shards[file.name] = f"{file} is left out: of an index {MOST_ROWS} rows are read"
+                    self.passed.shards[file.name] = (
+                        f"{file} is left out: hf-lineage reads at most {MOST_ROWS} rows of an index"
+                    )
                     return
                 yield file, groups
 

@@ -251,7 +251,7 @@ def test_errors_of_a_base_become_the_verdict_of_its_row(tmp_path, llama):
     assert [row.verdict.name for row in rows] == ["UNVERIFIABLE", "INCONCLUSIVE"]
     (row,) = check(str(folder)).rows
     assert row.verdict.name == "UNVERIFIABLE"
-    assert "it is no name of a model of the Hub" in row.verdict.reason
+    assert "it is not a model name" in row.verdict.reason
     (llama / "model.safetensors").write_bytes(b"no weights")
     (row,) = check(str(folder), [str(llama)]).rows
     assert row.verdict.name == "UNREADABLE"

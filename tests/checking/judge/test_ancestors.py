@@ -128,7 +128,10 @@ def test_more_steps_than_a_few_are_not_followed(hub):
 NOWHERE = {
     "itself": ("acme/packed", "it declares acme/packed, which leads back to it"),
     "the model that is checked": ("fern/child", "it declares fern/child, the model that is checked"),
-    "a path": ("/home/me/base", "it declares /home/me/base: it is a path on the machine that trained it"),
+    "a path": (
+        "/home/me/base",
+        "it declares /home/me/base: it is a path on the machine that trained the model, not a name",
+    ),
     "a folder beside": ("./acme/base", "it declares ./acme/base: it is a path on the machine"),
     "several": (["acme/base", "acme/other"], "it declares 2 bases"),
     "a damaged one": ("acme/damaged", "acme/damaged"),

@@ -65,7 +65,7 @@ def test_a_report_gets_a_sentence_and_keeps_its_verdict(signatures, tmp_path):
     assert (relative.model, relative.base, round(relative.along**2, 2)) == ("org/\x1b[31mred", BASE, 0.57)
     assert (after.rows, after.exit_code) == (report.rows, report.exit_code)
     assert "is a nearer relative than the declared base acme/llama-base: it shares 57% of" in note
-    assert "data in common alone can cause up to 0.5" in note
+    assert "shared training data alone can cause up to 0.5" in note
     assert "\x1b" not in note
 
 
