@@ -69,7 +69,7 @@ def compare_beside(
     options = ordered(options or Options())
     named = [*((name, True) for name in independent), *((name, False) for name in relatives)]
     if len(named) > MOST:
-        raise OptionError(f"{len(named)} controls are named, and at most {MOST} are compared; leave some out")
+        raise OptionError(f"{len(named)} controls are named, but at most {MOST} are compared; leave some out")
     base, source = locate(a, options.local_hub), located(b, options)
     known: list[tuple[str, Source]] = [("A itself", base), ("B itself", source)]
     controls: list[_Named] = []
@@ -129,7 +129,7 @@ def _refuse_known(name: str, control: Source, known: Sequence[tuple[str, Source]
     """Raise OptionError for a control that is A, B or another control under any of its names."""
     for who, other in known:
         if _identity(control) == _identity(other):
-            raise OptionError(f"{printable(name, 200)} is {who}; name as controls other models than A and B, each once")
+            raise OptionError(f"{printable(name, 200)} is {who}; name each control once, and not A or B")
 
 
 def _identity(source: Source) -> tuple[str, ...]:

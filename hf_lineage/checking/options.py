@@ -95,13 +95,13 @@ class Options(Sources, Spec):
         if self.budget == "quick" and (self.nulls or self.recipe.probes is None):
             raise OptionError("--null and probes=exact need all layers; leave --budget quick out")
         if self.published and self.recipe.probes is None:
-            raise OptionError("no signature of probes=exact is published; leave published or probes=exact out")
+            raise OptionError("signatures with probes=exact are not published; leave published or probes=exact out")
         if self.registry is not None and not self.registry.is_dir():
-            raise OptionError(f"--registry {self.registry} is no folder; give the one that holds the factorizations")
+            raise OptionError(f"--registry {self.registry} is not a folder; give the folder with the factorizations")
         if self.as_class and not self.registry and not any(listing(self.as_class)):
             meant = similar(self.as_class)
             instead = f"did you mean {meant}?" if meant else "`hf-lineage registry` lists them"
-            raise OptionError(f"--as {printable(self.as_class, 200)} is no class of the registry; {instead}")
+            raise OptionError(f"--as {printable(self.as_class, 200)} is not a class of the registry; {instead}")
         if 1 / (self.permutations + 1) > self.alpha:
             least = -int(-1 // self.alpha) - 1
             raise OptionError(

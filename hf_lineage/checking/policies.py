@@ -46,7 +46,7 @@ def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef 
 def read(file: Path, instead: str = "") -> policies.Policy:
     """Return the policy in a file; raise OptionError if there is none, which names what to give `instead`."""
     if not is_file(str(file)):
-        raise OptionError(f"--policy {printable(file, 200)} is no file; name one{instead}")
+        raise OptionError(f"--policy {printable(file, 200)} is not a file; name one{instead}")
     try:
         with open_regular(file) as stream:
             content = stream.read(policies.LARGEST + 1)
@@ -129,14 +129,16 @@ def _idle(model: str, rows: Sequence[Row], policy: policies.Policy, today: datet
         matched = any(waiver.covers(row.claim.base, row.verdict.kind, row.part) for row in rows)
         if waiver.expired(today):
             now = "this check found the same again" if matched else "this check did not find it"
-            yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day is past; {now}"
+            yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day has passed; {now}"
         elif not matched:
-            yield f"{policy.source} accepts {waiver}, which this check did not find; remove the entry if it is settled"
+            yield (
+                f"{policy.source} accepts {waiver}, but this check did not find it; if it is resolved, remove the entry"
+            )
 
 
 def _unasked(source: RepoRef | None) -> tuple[str, ...]:
     """A sentence about a policy that lies in the folder and that nobody asked for."""
     if source is None or source.remote is not None or not is_file(str(replace(source, subfolder="").path(FILE))):
         return ()
-    sentence = f"{FILE} of the model was not read, because the publisher of the model wrote it"
+    sentence = f"{FILE} of the model was not read because the publisher of the model wrote it"
     return (f"{sentence}; if you are the publisher, add --policy {OWN}",)

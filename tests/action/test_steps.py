@@ -104,7 +104,7 @@ def test_what_keeps_a_step_from_beginning_is_an_error_like_any_other(room, patch
     [
         ({"accept": "unmeasured"}, "'unmeasured' is not one of 'part', 'basis', 'weak'"),
         ({"budget": "no\n::error::x"}, "is not one of 'quick', 'full'"),
-        ({"set": "alpha"}, "'alpha' is not KEY=VALUE with a key out of"),
+        ({"set": "alpha"}, "'alpha' is not KEY=VALUE; the keys are"),
     ],
 )
 def test_what_the_command_does_not_take_is_one_error_of_the_step(step, inputs, message):

@@ -273,7 +273,7 @@ def test_an_adapter_that_makes_another_model_of_the_weights_is_two_readings(pair
     assert outcome.name == "UNVERIFIABLE"
     assert outcome.reason == (
         f"loaded from its weights alone {folder} is RELATED, loaded with the adapter on top of the weights, as "
-        "transformers does where peft is installed, it is UNRELATED; take the adapter out or merge it"
+        "transformers does where peft is installed, it is UNRELATED; remove the adapter or merge it"
     )
 
 

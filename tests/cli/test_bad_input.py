@@ -175,7 +175,7 @@ NOTHING_TO_JUDGE = {
     "EXL2": (packed, "the weights are stored as EXL2, which is not decoded; check the release in F16, BF16 or F32"),
     "unknown class": (configure(architectures=["NoseForCausalLM"]), "NoseForCausalLM is not in the registry"),
     "remote code": (configure(architectures=["Nose"], auto_map={"AutoModel": "nose.Nose"}), "it is remote code (auto_"),
-    "no class": (configure(architectures=None), "config.json names no class under `architectures`"),
+    "not a class": (configure(architectures=None), "config.json names no class under `architectures`"),
     "class as text": (configure(architectures="LlamaForCausalLM"), "config.json names no class under `architectures`"),
     "class a number": (configure(architectures=[7]), "config.json names no class under `architectures`"),
     "no classes": (configure(architectures=[]), "config.json names no class under `architectures`"),

@@ -104,7 +104,7 @@ def test_names_that_fit_nothing_are_told_to_write_a_draft(hub):
     (drafting,) = printed(refused)
     drafts = hub / "drafts"
     assert lineage(*(drafts if word == "DIR" else word for word in drafting)).code == 3
-    assert "`--registry DIR` added" in refused.sentences
+    assert "`--registry DIR` to read" in refused.sentences
     assert "read by yiforcausallm.yaml of --registry" in lineage(*typed, "--registry", drafts).sentences
 
 
@@ -117,8 +117,8 @@ def test_a_hostile_name_of_a_model_is_quoted(hub):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--as", "NobodyForCausalLM"], "--as NobodyForCausalLM is no class of the registry"),
-        (["--registry", "nowhere"], "--registry nowhere is no folder"),
+        (["--as", "NobodyForCausalLM"], "--as NobodyForCausalLM is not a class of the registry"),
+        (["--registry", "nowhere"], "--registry nowhere is not a folder"),
     ],
 )
 def test_a_wrong_choice_is_a_usage_error(hub, options, message):
@@ -139,7 +139,7 @@ def test_a_draft_needs_a_model():
 def test_in_python_it_is_an_option(hub):
     options = Options(local_hub=hub, as_class="LlamaForCausalLM")
     assert [row.verdict.name for row in check("fern/child", options=options).rows] == ["RELATED"]
-    with pytest.raises(OptionError, match="is no class of the registry"):
+    with pytest.raises(OptionError, match="is not a class of the registry"):
         Options(as_class="Nobody")
 
 

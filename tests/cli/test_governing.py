@@ -27,7 +27,7 @@ def test_the_owner_accepts_a_finding_until_a_day(liar):
     policy.write_text(ACCEPTED % ("UNRELATED", "2999-01-01"))
     ignored = check(liar)
     assert ignored.code == 1
-    assert "lineage.yaml of the model was not read, because the publisher of the model wrote it" in ignored.sentences
+    assert "lineage.yaml of the model was not read because the publisher of the model wrote it" in ignored.sentences
     accepted = check(liar, "--policy", "own")
     assert (accepted.code, accepted.rows[0][-1]) == (0, "UNRELATED")
     assert "acme/base: UNRELATED is accepted until 2999-01-01: it imitates the base" in accepted.sentences
@@ -46,7 +46,7 @@ def test_what_a_model_of_the_hub_accepts_is_never_asked_for(tmp_path, monkeypatc
         outcome = lineage("check", "fern/liar")
         assert (outcome.code, "lineage.yaml" in outcome.out) == (1, False)
         assert (
-            "the publisher of the model wrote it, so name a file of yours"
+            "the publisher of the model wrote the file, so name a file of yours"
             in lineage("check", "fern/liar", "--policy", "own").error
         )
         assert not [request for request in hub.requests if "lineage.yaml" in request]

@@ -23,7 +23,7 @@ TYPED = {
     "registry qwen3": "qwen3 is not in the registry; did you mean Qwen3ForCausalLM?",
     "registry qwen3_moe": "qwen3_moe is not in the registry; did you mean Qwen3MoeForCausalLM?",
     "registry LlamaForCasualLM": "LlamaForCasualLM is not in the registry; did you mean LlamaForCausalLM?",
-    "check FT --as qwen3": "--as qwen3 is no class of the registry; did you mean Qwen3ForCausalLM?",
+    "check FT --as qwen3": "--as qwen3 is not a class of the registry; did you mean Qwen3ForCausalLM?",
 }
 """What was typed, and the line on standard error; the exit code is 2, and nothing is on standard output."""
 

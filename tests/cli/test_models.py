@@ -64,7 +64,7 @@ class TestInspect:
 
     def test_a_signature_has_no_weights_to_look_at(self, hub, here):
         lineage("extract", MODEL, "--local-hub", hub)
-        assert "is a signature, which holds no weights" in lineage("inspect", "./base.lineage.safetensors").error
+        assert "is a signature and holds no weights" in lineage("inspect", "./base.lineage.safetensors").error
 
 
 class TestRegistry:

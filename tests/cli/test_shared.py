@@ -67,7 +67,7 @@ class TestSet:
     def test_a_command_lists_the_keys_that_it_has(self):
         listed = lineage("extract", "--set", "help").out
         assert [key for key in TYPED if f"{key}=" in listed] == ["probes", "recipe", "recompute", "max-memory"]
-        assert "alpha=0.1' is not KEY=VALUE with a key out of recipe, probes, max-memory, recompute" in (
+        assert "alpha=0.1' is not KEY=VALUE; the keys are recipe, probes, max-memory, recompute" in (
             lineage("extract", "no/model", "--set", "alpha=0.1").error
         )
 

@@ -157,7 +157,7 @@ def _unfit(factors: Factors, shape: tuple[int, ...], is_turned: bool, known: boo
     # The orientation of a matrix outside the layers is not known.
     if mine == expected or (not known and mine == shape[::-1]) or len(shape) != 2:
         return ""
-    return f"is {factors.rows} x {factors.columns} and not {' x '.join(map(str, expected))}"
+    return f"is {factors.rows} x {factors.columns}, not {' x '.join(map(str, expected))}"
 
 
 def unfit_vectors(base: Opened, lengths: Mapping[str, int]) -> Iterator[str]:

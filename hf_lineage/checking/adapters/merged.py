@@ -48,14 +48,14 @@ def agreement(model: Opened, base: Opened, adapter: RepoRef, seed: int) -> str:
         most = MOST_WITH_START if start in STARTS else MOST_MATRICES
         steps = [_step(model, base, both, named[at]) for at in order[:most]]
     except (NothingToCompare, CheckpointError) as error:
-        return f"whether {name} is {on} plus the adapter cannot be told: {error}"
+        return f"whether {name} is {on} plus the adapter cannot be decided: {error}"
     if not steps:
-        return f"whether {name} is {on} plus the adapter cannot be told: it adapts no matrix of a layer"
+        return f"whether {name} is {on} plus the adapter cannot be decided: it adapts no matrix of a layer"
     worst, tensor = max((apart, tensor) for apart, _, tensor in steps)
     if worst > 1:
         return f"{name} is not {on} plus the adapter: {printable(tensor, 100)} differs by more than rounding"
     if all(added <= 1 for _, added, _ in steps):
-        return f"whether {name} is {on} plus the adapter cannot be told: what it adds is less than rounding"
+        return f"whether {name} is {on} plus the adapter cannot be decided: what it adds is less than rounding"
     return f"{name} is {on} plus the adapter, within rounding, in all {len(steps)} of {len(named)} matrices compared"
 
 

@@ -104,12 +104,13 @@ def through(outcome: Verdict, steps: tuple[Step, ...]) -> Verdict:
     by_path = {path: _indirect(single) for path, single in outcome.by_path.items()}
     if outcome.is_related:
         reason = (
-            f"compared was {compared}, not {declared}: {chain}. That is a claim of the card, which nothing has checked"
+            f"hf-lineage compared {compared} instead of {declared}: {chain}. That is a claim of the card, and nobody "
+            "has checked it"
         )
     elif outcome.kind is Kind.UNRELATED:
         reason = (
-            f"UNRELATED to {compared}, which was compared in place of {declared}: {chain}. Either that claim of the "
-            "card or that of the model is wrong, and the weights do not say which"
+            f"UNRELATED to {compared}, which was compared in place of {declared}: {chain}. Either this claim or that "
+            "of the model is wrong; the weights do not say which"
         )
     else:
         reason = "; ".join(filter(None, (outcome.reason, chain)))

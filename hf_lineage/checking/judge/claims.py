@@ -31,7 +31,7 @@ from hf_lineage.hub import RepoRef, resolve
 from hf_lineage.signature import Signature
 
 NOT_FITTED = (
-    "a copy of {} in a rotated stream with another embedding was not searched for, since the model itself declares "
+    "a copy of {} in a rotated stream with another embedding was not searched for because the model itself declares "
     "this base; --budget full searches for it"
 )
 """What is left out of a verdict UNRELATED to save most of its time; it says how to have it."""
@@ -151,7 +151,7 @@ def judge_parts(
         notes = (*parts.notes, *left_out)
         yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
         if names := [f"{part} ({name})" for part, name in parts.others.items() if not _is_of(base, parts, part)]:
-            reason = f"parts that are not read may come from elsewhere: {printable(', '.join(names), 500)}"
+            reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
             yield Row(claim, Verdict(Kind.UNVERIFIABLE, reason))
 
 

@@ -140,5 +140,5 @@ class _Units:
         model = self._model
         rows = unit_rows(model.checkpoint, model.layout, layers, view, self._known, self._stream)
         if not rows or not all(layer.finite for layer in rows.values()):
-            raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
+            raise NothingToCompare(f"{model.described.repo} has no layers with finite hidden units")
         return rows

@@ -73,8 +73,8 @@ def _obstacle(row: Row) -> str:
         return "another model was compared in its place"
     if any(evidence.readers is None for evidence in outcome.evidence.values()):
         return (
-            "merge contributions are measured on weights, but a signature or probes=exact was used in their place; "
-            "--set recompute=yes reads the weights"
+            "merge contributions are measured on weights, but this check used a signature or probes=exact; --set "
+            "recompute=yes reads the weights"
         )
     return ""
 
@@ -92,8 +92,8 @@ def _along(path: str, rows: Sequence[Row], declared: Sequence[Parent], places: S
     if isinstance(shares, str) or shares.remainder <= MOST_LEFT or any(declared[place].is_base for place in places):
         return shares
     return (
-        f"the parents do not explain all of the merge: what remains is {shares.remainder:.2f} times the distance "
-        "between them, and `mergekit_config.yml` declares no base from which differences could be taken"
+        f"the parents do not explain all of the merge: the remainder is {shares.remainder:.2f} times the distance "
+        "between them, and `mergekit_config.yml` declares no base to take differences from"
     )
 
 

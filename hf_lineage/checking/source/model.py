@@ -157,7 +157,8 @@ class Given(OpenedModel):
         if missing or self.stored.recipe != self.spec.recipe:
             what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
             raise SignatureError(
-                f"{self.stored.model}: the stored signature does not hold what is asked for ({what}); extract it again"
+                f"{self.stored.model}: the stored signature does not hold what this check needs ({what}); extract it "
+                "again"
             )
         return some_layers(self.stored, layers)
 
@@ -208,8 +209,8 @@ def _base(model: Described, options: Options) -> OpenedModel:
     trusted = published.find(replace(subject, layout=headers.layout), options)
     if trusted is None and options.published:
         raise NothingToCompare(
-            f"{model.repo}: no signature of it that can be trusted is published, and published=yes forbids to download "
-            "its weights; leave it out"
+            f"{model.repo}: it has no published signature that is trusted, and published=yes forbids to download its "
+            "weights; leave published=yes out"
         )
     if trusted is None:
         return from_weights

@@ -48,7 +48,7 @@ def named(model: Model) -> str:
     if isinstance(model, str):
         return model
     if not isinstance(model, os.PathLike) or not isinstance(os.fspath(model), str):
-        raise OptionError(f"a model is named by text or by a path, not by {printable(repr(model), 100)}")
+        raise OptionError(f"the name of a model must be a text or a path, not {printable(repr(model), 100)}")
     return typed(model)
 
 
@@ -91,7 +91,7 @@ def _signature(file: Path) -> Signature:
             f"{shlex.quote(str(file.parent))}, where its {beside} is" if beside else "with its config.json beside it"
         )
         raise RepositoryError(
-            f"{file} cannot be read as a signature; a model with these weights is named by its folder, {folder}"
+            f"{file} cannot be read as a signature; to name the model with these weights, give its folder, {folder}"
         ) from None
 
 
@@ -107,7 +107,7 @@ def _in_its_folder(model: str) -> RepoRef:
 def weights(model: str, source: RepoRef | Signature) -> RepoRef:
     """Return a source that holds weights; OptionError for a signature, which does not."""
     if isinstance(source, Signature):
-        raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
+        raise OptionError(f"{model} is a signature and holds no weights to inspect; give the model")
     return source
 
 

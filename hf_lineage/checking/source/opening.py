@@ -87,12 +87,12 @@ def _instead(repo: RepoRef) -> str:
         if fitting := [one for one in factorizations() if one.name in fits]:
             name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
             return (
-                f"its names and shapes are those of {name}: with `--as {name}` added it is read so; "
+                f"its names and shapes fit {name}: add `--as {name}` to read it as that class; "
                 f"`hf-lineage registry --check {repo.typed}` shows what else fits"
             )
     return (
-        f"`hf-lineage registry --check {repo.typed} --write DIR` drafts a factorization, and with `--registry DIR` "
-        "added the model is read by it"
+        f"`hf-lineage registry --check {repo.typed} --write DIR` drafts a factorization; add `--registry DIR` to read "
+        "the model with it"
     )
 
 
@@ -125,7 +125,9 @@ def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
     """A sentence about a prefix of all names that only some loaders take off; none if there is no such prefix."""
     if not checkpoint.wrapping:
         return ()
-    return (f"the name of every tensor begins with {checkpoint.wrapping}, which was taken off; transformers does not",)
+    return (
+        f"the name of every tensor begins with {checkpoint.wrapping}; hf-lineage removed it, transformers does not",
+    )
 
 
 def bound(model: Described) -> Opened:

@@ -46,7 +46,7 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     subfolder = subfolder.rstrip("/")
     if not FOLDER.fullmatch(subfolder):
         raise RepositoryError(
-            f"{printable(subfolder, 200)} is no folder of {repo}; give its path inside the repository"
+            f"{printable(subfolder, 200)} is not a folder of {repo}; give its path inside the repository"
         )
     name, at, revision = repo.name.partition("@")
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
@@ -115,7 +115,7 @@ def component_of(base: RepoRef, component: str) -> RepoRef:
     if folder is not None:
         return part_of(base, folder)
     if component and component != base.subfolder:
-        raise NothingToCompare(f"{base} holds no folder {component}, for which this part of the adapter is")
+        raise NothingToCompare(f"{base} has no folder {component}, and this part of the adapter is for it")
     return base if whole else _only_model(base)
 
 
@@ -175,7 +175,9 @@ def _checkpoints(repo: RepoRef) -> Parts | None:
     held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
     if not held or _has_weights(repo):
         return None
-    earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; --subfolder names another",)
+    earlier = (
+        f"the last of {len(held)} checkpoints was judged, {held[-1]}; to judge another, name it with --subfolder",
+    )
     return Parts((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
 
 

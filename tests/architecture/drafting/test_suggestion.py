@@ -199,7 +199,7 @@ class TestErrors:
 
     def test_a_signature(self, tmp_path):
         lineage("extract", tiny_llama(tmp_path / "model"), "-o", tmp_path / "signature")
-        assert "is a signature, which holds no weights to inspect" in suggested(tmp_path / "signature").error
+        assert "is a signature and holds no weights to inspect" in suggested(tmp_path / "signature").error
 
     def test_a_model_that_is_not_there(self, tmp_path):
         assert "is neither a folder nor a Hub name" in suggested(tmp_path / "gone").error

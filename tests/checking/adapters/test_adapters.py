@@ -44,8 +44,8 @@ def test_an_adapter_is_related_to_the_base_it_was_trained_on(adapter):
     assert row.notes == (
         f"{adapter}: a LoRA adapter of rank 4 on 42 matrices (down_proj, gate_proj, up_proj, k_proj, o_proj, q_proj, "
         "v_proj)",
-        f"{adapter}: the matrices of query and key are not tested: where positions are rotary, the dimensions of "
-        "a head are not exchangeable",
+        f"{adapter}: the matrices of query and key are not tested: with rotary positions, the dimensions of a head "
+        "are not exchangeable",
     )
 
 
@@ -186,9 +186,9 @@ UP = "model.layers.0.mlp.up_proj"
     [
         ([(UP, 64, 32)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 64 x 32 and not 48 x 32, so that"),
         ([(UP, 32, 48)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 32 x 48 and not 48 x 32"),
-        ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "the adapter is for h.0.mlp.c_fc, and no matrix of"),
+        ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "the adapter is for h.0.mlp.c_fc, but no matrix in"),
         ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "INCOMPATIBLE", "is for model.layers.7.mlp.up_proj, a"),
-        ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNVERIFIABLE", "adapts no matrix whose trace can be tested"),
+        ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNVERIFIABLE", "changes no matrix whose trace can be tested"),
         ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "is for matrices outside the layers, and no"),
     ],
 )
@@ -217,7 +217,7 @@ def test_factors_that_add_nothing_are_inconclusive(tmp_path, llama):
     (row,) = compare(str(llama), str(folder)).rows
     assert (row.verdict.name, row.verdict.reason) == (
         "INCONCLUSIVE",
-        "what the adapter adds is zero in every matrix, as before any training",
+        "the adapter adds zero to every matrix, as before any training",
     )
 
 

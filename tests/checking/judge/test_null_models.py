@@ -138,7 +138,7 @@ def test_a_sibling_that_says_nothing_is_refused_for_its_weights(hub, tmp_path):
 def test_one_model_counts_once_under_any_name(hub, tmp_path):
     copies = [shutil.copytree(hub / "other/1", tmp_path / str(number)) for number in range(2)]
     result = check(hub, "fern/child", *independent(3), copies[0])
-    assert (result.code, "holds the weights of --null other/1; name every model once" in result.error) == (2, True)
+    assert (result.code, "has the same weights as --null other/1; name every model once" in result.error) == (2, True)
     result = check(hub, "fern/child", copies[0], copies[0])
     assert (result.code, "name every model once" in result.error) == (2, True)
 

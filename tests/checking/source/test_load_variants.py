@@ -39,7 +39,7 @@ def test_by_its_name_on_the_hub_an_adapter_comes_on_top_of_the_model_it_names(ch
     assert row.verdict.name == "UNVERIFIABLE"
     assert row.verdict.reason == (
         "loaded from its weights alone fern/child is RELATED, loaded with the adapter on top of acme/b, as by its name "
-        "on the Hub, as transformers does where peft is installed, it is UNRELATED; take the adapter out or merge it"
+        "on the Hub, as transformers does where peft is installed, it is UNRELATED; remove the adapter or merge it"
     )
 
 

@@ -238,7 +238,7 @@ def test_one_model_may_stand_for_several():
 
 @pytest.mark.parametrize("model", [7, None, b"acme/base", ["acme/base"]])
 def test_what_is_no_name_is_refused(model):
-    with pytest.raises(OptionError, match="a model is named by text or by a path, not by "):
+    with pytest.raises(OptionError, match="the name of a model must be a text or a path, not "):
         naming.named(model)
 
 
@@ -248,7 +248,7 @@ def test_a_file_of_weights_leads_to_the_folder_in_which_it_is(tmp_path, name):
     if name != WEIGHTS:
         (folder / WEIGHTS).rename(folder / name)
     file = folder / name
-    told = f"{file} cannot be read as a signature; a model with these weights is named by its folder, "
+    told = f"{file} cannot be read as a signature; to name the model with these weights, give its folder, "
     assert lineage("check", file).error == f"{told}'{folder}', where its config.json is"
     (folder / "config.json").unlink()
     assert lineage("inspect", file).error == f"{told}with its config.json beside it"

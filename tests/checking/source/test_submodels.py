@@ -151,7 +151,7 @@ def test_the_card_of_a_part_counts_where_the_root_has_none(hub):
 @pytest.mark.parametrize("subfolder", ["..", "../acme/base", "/etc", "a//b", ".git", "x\0y", "a/../../b", "~", ""])
 def test_no_folder_above_the_repository_is_a_part_of_it(hub, subfolder):
     if subfolder:
-        with pytest.raises(RepositoryError, match="is no folder of"):
+        with pytest.raises(RepositoryError, match="is not a folder of"):
             part_of(RepoRef("fern/child", hub / "fern/child"), subfolder)
 
 

@@ -61,7 +61,7 @@ def test_it_serves_only_what_it_was_made_for(hub, stored, options, message):
 
 def test_it_holds_no_weights_to_inspect(stored):
     assert lineage("inspect", stored).error == (
-        f"{stored} is a signature, which holds no weights to inspect; give the model"
+        f"{stored} is a signature and holds no weights to inspect; give the model"
     )
 
 
@@ -82,7 +82,7 @@ def test_cut_off_it_is_an_error(hub, stored, size):
 def test_the_weights_of_a_model_are_no_signature(hub):
     weights = hub / "acme/base/model.safetensors"
     assert lineage("compare", weights, hub / "fern/child").error == (
-        f"{weights} cannot be read as a signature; a model with these weights is named by its folder, "
+        f"{weights} cannot be read as a signature; to name the model with these weights, give its folder, "
         f"{weights.parent}, where its config.json is"
     )
 
