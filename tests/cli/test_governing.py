@@ -62,7 +62,9 @@ def test_a_wrong_policy_is_one_line_before_anything_is_read(tmp_path):
     assert lineage("check", "no such model", "--policy", file).error == (
         f"{file}: unknown key until; the keys are accepted, relation, evidence, own-code, fail-on"
     )
-    assert "is no file; name one, or `own`" in lineage("check", "no such model", "--policy", tmp_path / "absent").error
+    assert (
+        "is not a file; name one, or `own`" in lineage("check", "no such model", "--policy", tmp_path / "absent").error
+    )
 
 
 def test_no_policy_is_one_that_accepts_nothing(tmp_path):

@@ -130,7 +130,7 @@ def test_controls_change_no_exit_code():
     [
         (("--controls",), "--controls needs the name of at least one model"),
         (("--controls", "--relatives", "acme/gpt2-base"), "--controls needs the name of at least one model"),
-        (("--controls", "acme/llama-base"), "acme/llama-base is A itself; name as controls other models than A and B"),
+        (("--controls", "acme/llama-base"), "acme/llama-base is A itself; name each control once, and not A or B"),
         (("--controls", "x/y", "--format", "sarif"), "--format sarif shows one pair; with controls use text, json, "),
         (("--controls", "x/y", "--report", "badge=b.svg"), "--format badge shows one pair"),
         (("--controls", "x/y", "--plot", "x.svg"), "--plot draws one pair; leave it or the controls out"),

@@ -38,7 +38,7 @@ def with_adapter(plain: Opened, choice: Choice = LISTED) -> tuple[Variant, ...]:
     from hf_lineage.checkpoint.lora import adapter_base
 
     named = adapter_base(repo)
-    how = f"with the adapter on top of {printable(str(named), 200)}, the base that it names on the Hub"
+    how = f"with the adapter on top of {printable(str(named), 200)} from the Hub"
     return on_top, Variant(how, _elsewhere(repo, named, choice))
 
 

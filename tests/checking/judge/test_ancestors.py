@@ -54,8 +54,8 @@ def test_the_base_of_the_base_is_compared_and_the_claim_is_not_verified(hub):
     assert judged.compared == "acme/base"
     assert judged.steps == (Step("acme/packed", None, WHY, "acme/base", ("README.md",)),)
     assert judged.verdict.reason == (
-        f"compared was acme/base, not acme/packed: acme/packed could not be compared ({WHY}), and its README.md "
-        "declares acme/base. That is a claim of the card, and nobody has checked it"
+        f"hf-lineage compared acme/base instead of acme/packed: acme/packed could not be compared ({WHY}), and its "
+        "README.md declares acme/base. That is a claim of the card, and nobody has checked it"
     )
 
 
@@ -95,7 +95,7 @@ def test_the_card_says_that_nothing_is_verified(hub):
     text = (hub / "fern/child/README.md").read_text(encoding="utf-8").replace("\\", "")
     assert result.code == 0, result
     assert "RELATED indirectly (not verified)" in text
-    assert "compared was acme/base, not acme/packed" in text
+    assert "hf-lineage compared acme/base instead of acme/packed" in text
 
 
 def test_a_famous_name_in_the_card_of_the_base_verifies_nothing(hub):

@@ -66,5 +66,5 @@ def test_the_hint_at_a_class_to_read_it_as_keeps_what_was_typed(tmp_path):
     """A whole command would drop the base that was named."""
     edit_json(tiny_llama(tmp_path / "model") / "config.json", architectures=["OursForCausalLM"])
     (row,) = compare(tiny_llama(tmp_path / "base"), tmp_path / "model").rows
-    assert "with `--as LlamaForCausalLM` added it is read so" in row.verdict.reason
+    assert "add `--as LlamaForCausalLM` to read it as that class" in row.verdict.reason
     assert "hf-lineage check" not in row.verdict.reason

@@ -158,7 +158,7 @@ def test_a_child_that_is_wrapped_is_related_and_the_report_says_so(tmp_path):
     (row,) = check(str(child), [str(tmp_path / "acme/base")]).rows
     assert row.verdict.name == "RELATED"
     assert row.notes == (
-        f"{child}: the name of every tensor begins with _orig_mod., which was taken off; transformers does not",
+        f"{child}: the name of every tensor begins with _orig_mod.; hf-lineage removed it, transformers does not",
     )
     other = wrapped(tiny_llama(tmp_path / "other", seed=5), "module.")
     (row,) = compare(str(tmp_path / "acme/base"), str(other)).rows
