@@ -45,8 +45,8 @@ def test_what_has_expired_does_not_count_and_is_told():
     judged = under(report(NONE), waiving(expires=PAST), TODAY)
     assert (judged.status, judged.rows[0].waiver) == (ExitCode.UNRELATED, None)
     assert judged.notes == (
-        "p.yaml accepts that org/base is UNRELATED until 2026-01-01, and that day is past; this check found the same "
-        "again",
+        "p.yaml accepts that org/base is UNRELATED until 2026-01-01, and that day has passed; this check found the "
+        "same again",
     )
 
 

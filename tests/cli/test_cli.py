@@ -135,7 +135,7 @@ def test_help_and_version_are_no_error(arguments):
 
 def test_a_class_that_is_not_in_the_registry_is_one_line():
     assert lineage("registry", "NoseForCausalLM").error == (
-        "NoseForCausalLM is not in the registry; registry/README.md tells how to add a class"
+        "NoseForCausalLM is not in the registry; registry/README.md explains how to add a class"
     )
 
 

@@ -29,7 +29,7 @@ def test_a_folder_is_shown_under_the_name_that_the_user_gives_it(hub, monkeypatc
     folder = hub / "fern/child"
     outcome = lineage("check", folder, "--local-hub", hub, "--as-name", "fern/public", "--format", "markdown")
     assert outcome.out.startswith("### Lineage of fern/public\n")
-    assert "nothing has checked it. Again: <code>hf-lineage check fern/public " in outcome.out
+    assert "folder this name; nobody has checked it. Again: <code>hf-lineage check fern/public " in outcome.out
     assert str(hub) not in outcome.out
     told = json.loads(lineage("compare", hub / "acme/base", folder, "--as-name", "fern/public", "--format", "json").out)
     assert (told["model"], told["as_name"]) == (str(folder), "fern/public")

@@ -35,7 +35,7 @@ def test_the_owner_accepts_a_finding_until_a_day(liar):
     policy.write_text(ACCEPTED % ("UNRELATED", "2020-01-01"))
     expired = check(liar, "--policy", policy)
     assert expired.code == 1
-    assert "until 2020-01-01, and that day is past" in expired.sentences
+    assert "until 2020-01-01, and that day has passed" in expired.sentences
 
 
 def test_what_a_model_of_the_hub_accepts_is_never_asked_for(tmp_path, monkeypatch):

@@ -186,7 +186,7 @@ def test_the_base_of_an_adapter_is_found_and_which_of_its_relatives_is_left_open
     shown = lineage("identify", "fern/llama-lora", "--index", index, *HUB)
     assert shown.code == 0
     words = " ".join(shown.out.split())
-    assert "Trained on acme/llama-base, or on a near relative of it: which one the trace does not tell" in words
+    assert "Trained on acme/llama-base or on a near relative of it; the trace does not say which one" in words
     assert "fern/llama-finetune-a, fern/llama-finetune-b are near it by their keys, and were not tested" in words
     assert "4 of 4 models in the index have a stream 96 wide, as the adapter needs" in words
     assert "each for those near it: 1; not tested: 1; p is corrected for 2" in words
@@ -198,7 +198,7 @@ def test_an_adapter_of_an_unknown_base_has_none(index):
     (adapter,) = json.loads(shown.out)["adapters"]
     assert (shown.code, [one["verdict"] for one in adapter["tested"]]) == (3, ["UNRELATED", "UNVERIFIABLE"])
     text = lineage("identify", "magpie/llama-lora-liar", "--index", index, *HUB).out
-    assert "No base was found: one that was not tested may be it" in " ".join(text.split())
+    assert "No base was found: a model that was not tested may be it" in " ".join(text.split())
 
 
 def test_the_command_that_an_adapter_is_told_for_a_folder_of_the_index_tests_it(tmp_path, monkeypatch):

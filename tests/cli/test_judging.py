@@ -122,7 +122,7 @@ def test_controls_change_no_exit_code():
     shown = lineage("compare", "acme/llama-base", "otter/llama-independent", "--controls", "acme/none", *HUB)
     assert shown.code == 1
     assert "acme/none" in shown.out
-    assert "Not judged, and no evidence for either side: acme/none" in shown.sentences
+    assert "Not judged, so no evidence for either side: acme/none" in shown.sentences
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_a_shell_offers_files_behind_an_option_that_takes_a_list():
 def test_words_behind_two_dashes_belong_to_no_option(hub, monkeypatch):
     shown = lineage("compare", "--controls", "x/y", "--local-hub", hub, "--", BASE, CHILD)
     assert shown.code == 0
-    assert "Not judged, and no evidence for either side: x/y" in shown.sentences
+    assert "Not judged, so no evidence for either side: x/y" in shown.sentences

@@ -59,7 +59,9 @@ def test_what_a_policy_accepts_returns_0_is_told_and_opens_no_issue(hub, ledger,
     policy.write_text(f"accepted: [{accepted % ('2020-01-01', ', model: fern/liar')}]")
     again = watch(ledger, "fern", "--policy", policy, "--issues", tmp_path / "issues")
     assert len([*(tmp_path / "issues").iterdir()]) == 1
-    assert "accepts for fern/liar that acme/base is UNRELATED until 2020-01-01, and that day is past" in again.sentences
+    assert (
+        "accepts for fern/liar that acme/base is UNRELATED until 2020-01-01, and that day has passed" in again.sentences
+    )
 
 
 def test_a_second_run_checks_what_is_new_and_nothing_else(hub, ledger, tmp_path):

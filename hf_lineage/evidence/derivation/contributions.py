@@ -25,7 +25,7 @@ WIDEST = 0.25
 """Half the width of an interval above which the parent cannot be told from the others."""
 HARDLY = 0.01
 """Layers in which the squared distance between parents is less than this share of the usual one count for less."""
-OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
+OTHER_ORDER = "the hidden units of the model are not in the order of this parent's units, and a merge keeps that order"
 PARTS = 8
 """Into how many parts the sums of a layer are divided; the scatter between them gives the interval."""
 MOST_LEFT = 0.25
@@ -119,7 +119,7 @@ class _Layer:
 def shares_of(parents: Sequence[Readers], depth: int) -> Shares | str:
     """Return what each parent gave to a merge of so many layers, or the reason why that cannot be told."""
     if len({(parent.sampled, parent.parent.shape[1:], parent.merge.shape[1:]) for parent in parents}) > 1:
-        return "a sample of the layers was read for one parent, and whole layers for another; --budget full tells them"
+        return "a sample was read of one parent, and whole layers of another; --budget full measures both"
     layers = _alike(parents)
     if not any(layer.active for layer in layers):
         return OTHER_ORDER

@@ -133,7 +133,7 @@ class Derivation:
                 yield Means.UNCHANGED, "weights unchanged"
         elif self.rank is not None:
             exact = f"{self.rank} in {self._some}, as a merged LoRA adapter leaves it"
-            least = f"at least {self.rank} in {self._some}, of which rounding hides the rest"
+            least = f"at least {self.rank} in {self._some} (rounding hides the rest)"
             yield Means.LOW_RANK, f"a change of rank {exact if self.certain else least}"
         elif all(change.rank is None and not change.equal for change in self.changed) and self._is_clear:
             about = "about " if self.bits else ""

@@ -54,7 +54,7 @@ def judge(evidence: Mapping[str, Evidence], criteria: Criteria) -> Verdict:
         weakest = max(related, key=lambda single: list(Kind).index(single.kind))
         others = [path for path, single in singles.items() if not single.is_related]
         if others and weakest.kind is Kind.RELATED:
-            weakest = _related(Kind.IN_PART, f"no relation shows along {', '.join(others)}", criteria)
+            weakest = _related(Kind.IN_PART, f"no relation is visible along {', '.join(others)}", criteria)
         return replace(weakest, evidence=evidence, by_path=singles)
     for single in singles.values():
         if single.kind is Kind.INCONCLUSIVE:

@@ -70,4 +70,6 @@ def same_recipe(a: Signature, b: Signature) -> None:
     first, second = asdict(a.recipe), asdict(b.recipe)
     unlike = [f"{key} {first[key]} and {second[key]}" for key in first if first[key] != second[key]]
     if unlike:
-        raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
+        raise SignatureError(
+            f"{a.model} and {b.model} have different recipes ({', '.join(unlike)}); extract both with the same recipe"
+        )

@@ -15,7 +15,7 @@ from hf_lineage.errors import printable
 from hf_lineage.report.findings.finding import Finding
 
 TITLE = "Licence"
-DIFFER = "; the two differ, read both: this is a note and no legal advice"
+DIFFER = "; the two differ, read both. This is a note, not legal advice"
 UNSTATED = "none stated"
 """What is said of a card that states no licence; that is no licence called none."""
 

@@ -18,16 +18,16 @@ from hf_lineage.report.words import wording
 
 FORM = "https://digital-strategy.ec.europa.eu/en/policies/ai-code-practice"
 INTRODUCTION = (
-    "Entries for the [Model Documentation Form]({form}), as far as the weights and the cards speak to them. Who "
-    "fills it in judges them; whether a model was placed on the market, and what a licence allows, is not told here."
+    "Entries for the [Model Documentation Form]({form}), as far as the weights and the cards show them. Whoever "
+    "fills in the form decides. They do not say whether a model was placed on the market or what a licence allows."
 )
 NO_DEPENDENCY = (
-    "No dependency was found that the weights bear out. That is no reason to write N/A: it is for a model that was not "
-    "made from another one, which only its provider knows."
+    "The weights confirm no dependency. That is not a reason to write N/A: N/A is for a model that was not made from "
+    "another one, and only its provider knows that."
 )
 UNSTATED = "none stated"
 """What stands for a licence that a card does not state."""
-NO_FILES = "No file of weights was read, so there is no hash of one."
+NO_FILES = "No weight file was read, so there is no hash."
 
 
 def render(report: Report, explain: bool = False) -> str:

@@ -73,7 +73,7 @@ def checksums(report: Report, explain: bool = False) -> str:
 def _repository(report: Report) -> RepoRef:
     if report.source is None:
         raise NothingToCompare(
-            f"{printable(report.model, 200)} is a stored signature, and a statement is about files; name the model"
+            f"{printable(report.model, 200)} is a stored signature, but a statement is about files; name the model"
         )
     return report.source
 

@@ -40,7 +40,7 @@ def _of_path(report: Report, row: Row, path: str) -> Iterator[Tile]:
     null, inherited = evidence.permutation, evidence.inherited
     low, high = null.range
     around = (
-        f"1 for the same weights. On the {null.coordinates} test coordinates alone this pair scores "
+        f"1 means the same weights. On the {null.coordinates} test coordinates alone this pair scores "
         f"{null.observed:.3f}, and independent models of this shape score {low:.3f} to {high:.3f}."
     )
     yield Tile("Score", score, score_bar(null), around)

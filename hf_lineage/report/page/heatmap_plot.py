@@ -44,7 +44,7 @@ def ready(file: Path) -> None:
     if _form(file) not in METADATA:
         raise OptionError(f"--plot {file} must end in .png or .svg")
     if importlib.util.find_spec("matplotlib") is None:
-        raise OptionError(f"--plot draws with matplotlib, which is not installed; {installation('plot')}")
+        raise OptionError(f"--plot needs matplotlib, which is not installed; {installation('plot')}")
 
 
 def save(report: Report, file: Path) -> None:

@@ -45,7 +45,7 @@ def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
 def _sentences(result: Identification) -> Iterator[str]:
     searched = f"{result.searched} of {result.of} models in the index are comparable (path {result.path})"
     if not result.related or result.ancestor is None:
-        tested = f"{len(result.others)} were tested, none is related" if result.others else "no key is alike"
+        tested = f"{len(result.others)} were tested, and none is related" if result.others else "no key is similar"
         yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
         yield from _unsearched(result)
         return
@@ -59,7 +59,7 @@ def _sentences(result: Identification) -> Iterator[str]:
         between = "them" if through[1:] else "that model"
         yield (
             f"Of its difference from {_named(ancestor.entry)} {named}: it may come from there through {between}, or "
-            "the other way round. Who came first cannot be told from weights"
+            "the reverse. Weights do not tell which came first"
         )
     else:
         yield f"No other known model lies between it and {_named(ancestor.entry)}"
@@ -96,8 +96,8 @@ def _merged(result: Identification) -> str:
         f"{parent.share:.0%} of {printable(parent.model, 200)}{_within(parent.error)}" for parent in result.parents
     )
     return (
-        f"As a merge of these it is {given}: so much of their differences from {base} explains {result.explained:.1%} "
-        f"of its own. What they do not give is that of {base}"
+        f"As a merge of these it is {given}: these shares of their differences from {base} explain "
+        f"{result.explained:.1%} of its own. The rest is that of {base}"
     )
 
 

@@ -44,7 +44,7 @@ def _sentences(result: ByWeights, against: Against | None) -> Iterator[str]:
         if one.verdict.reason:
             yield f"{known_weights.named(one.group.entry)}: {known_weights.reason(one, against)}"
         if one.related and (near := known_weights.untested(one.group)):
-            yield f"{near}; what was not tested may be nearer"
+            yield f"{near}; models that were not tested may be nearer"
     tested = sum(one.tested for one in result.tested)
     yield (
         f"{tested} of {result.fitting} models of the index, of any width, were tested "
@@ -52,7 +52,7 @@ def _sentences(result: ByWeights, against: Against | None) -> Iterator[str]:
         "neither tested nor near one that was"
     )
     if any(one.verdict.kind is Kind.CALIBRATED for one in result.tested):
-        yield "RELATED, calibrated rests on a threshold, which nothing corrects for the number that were tested"
+        yield "RELATED, calibrated rests on a threshold, which is not corrected for the number of models tested"
 
 
 def _left(result: ByWeights) -> int:

@@ -99,7 +99,7 @@ def _find(architecture: str) -> list[Factorization]:
     matches = list(listing(architecture))
     if not matches:
         meant = similar(architecture)
-        instead = f"did you mean {meant}?" if meant else "registry/README.md tells how to add a class"
+        instead = f"did you mean {meant}?" if meant else "registry/README.md explains how to add a class"
         raise RegistryError(f"{printable(architecture, 200)} is not in the registry; {instead}")
     return matches
 

@@ -17,9 +17,9 @@ FITTING = 12
 LISTED = 100
 """How many names a list in JSON holds."""
 NO_PROOF = (
-    "Names and shapes say nothing about what is computed: a class is added once "
-    "`pytest tests/test_conformance.py -k CLASS` proves it, a file of your own once "
-    "`hf-lineage registry --prove DIR MODEL` does. registry/README.md tells how."
+    "Names and shapes do not show what is computed: a class is added after `pytest tests/test_conformance.py -k "
+    "CLASS` proves it, and your own file after `hf-lineage registry --prove DIR MODEL` does. registry/README.md "
+    "explains how."
 )
 
 
@@ -60,8 +60,8 @@ def _list(title: str, rows: Sequence[tuple[str, str]]) -> str:
 
 def _promise(draft: Draft) -> str:
     if draft.problem:
-        return f"The draft below loads but does not bind yet: {printable(draft.problem, 500)}"
-    return "The draft below loads and binds to this model. All else about it is a guess:"
+        return f"The draft below loads but does not fit yet: {printable(draft.problem, 500)}"
+    return "The draft below loads and fits this model. Everything else in it is a guess:"
 
 
 def _standing(suggestion: Suggestion) -> str:
@@ -76,7 +76,9 @@ def _standing(suggestion: Suggestion) -> str:
     if files:
         return f"{classes} is listed already, in {files}, but this model does not fit"
     remote = (
-        "; it is remote code (auto_map), which is never run, so it cannot be proved" if suggestion.remote_code else ""
+        "; it is remote code (auto_map), which hf-lineage never runs, so it cannot be proved"
+        if suggestion.remote_code
+        else ""
     )
     return f"{classes} is in no file of the registry{remote}"
 

@@ -98,7 +98,7 @@ class TestCommand:
         assert (found.code, found.err) == (0, "")
         assert "TheirForCausalLM is in no file of the registry." in found.sentences
         assert "- gemma.yaml: reads everything" in found.out
-        assert "The draft below loads and binds to this model." in found.out
+        assert "The draft below loads and fits this model." in found.out
         assert "`pytest tests/test_conformance.py -k CLASS` proves it" in found.sentences
 
     def test_the_draft_is_the_end_of_the_text_and_loads_as_it_is(self, tmp_path):
@@ -130,7 +130,7 @@ class TestCommand:
 
     def test_remote_code_is_named(self, tmp_path):
         found = suggested(unlisted(tmp_path / "model", auto_map={"AutoModel": "theirs.py"}))
-        assert "it is remote code (auto_map), which is never run, so it cannot be proved" in found.sentences
+        assert "it is remote code (auto_map), which hf-lineage never runs, so it cannot be proved" in found.sentences
 
     @pytest.mark.parametrize("named", [None, [], "LlamaForCausalLM", [1]])
     def test_a_configuration_without_a_class_is_no_error(self, named, tmp_path):

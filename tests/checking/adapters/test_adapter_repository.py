@@ -41,7 +41,7 @@ def test_an_adapter_of_diffusers_is_found_whatever_its_names(hub, form):
     assert own[0].verdict.trace.p_value == 0.0005
     assert other[0].verdict.trace.p_value > 0.01
     assert other[0].verdict.trace.power(0.01) == 0.0
-    assert other[0].verdict.reason.endswith("how much of one adapters like this show was not measured")
+    assert other[0].verdict.reason.endswith("how strong a trace such adapters show")
     assert own[0].part == ("style.safetensors" if form == "flat" else pictures.FILE)
     assert "a LoRA adapter of rank 4 on 70 matrices" in own[0].notes[0]
     assert "other tensors" not in own[0].notes[0]

@@ -155,7 +155,7 @@ def test_a_parent_whose_units_were_permuted_since_is_said_to_be_another(hub):
     spoil(place / "acme" / "b", permute)
     found = of(place, mean)
     assert found["acme/b"].shares == {}
-    assert found["acme/b"].reason.startswith("hidden units of the model do not stand in the order")
+    assert found["acme/b"].reason.startswith("the hidden units of the model are not in the order")
     assert check(str(mean), options=Options(local_hub=place)).rows[1].verdict.verified
 
 

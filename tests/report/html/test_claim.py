@@ -72,7 +72,7 @@ def test_what_else_was_seen_has_no_name_in_front_and_no_hint():
 
 
 def test_a_claim_that_nobody_declared_says_so():
-    assert "nowhere: whoever ran the check named it" in whole_claim(report(row(sources=NAMED)))
+    assert "nowhere: the person who ran the check named it" in whole_claim(report(row(sources=NAMED)))
 
 
 def test_one_of_several_is_folded_below_its_verdict():

@@ -22,7 +22,7 @@ def test_a_table_of_eighty_columns_names_the_nearest_first(merge):
     assert max(map(len, lines)) <= 80
     assert lines[0] == "fern/llama-merge-a-b"
     assert lines[4].split()[0] in ("fern/llama-finetune-a", "fern/llama-finetune-b")
-    assert "Who came first cannot be told from weights" in " ".join(" ".join(lines).split())
+    assert "reverse. Weights do not tell which came first" in " ".join(" ".join(lines).split())
 
 
 def test_where_nobody_lies_between_two_models_it_says_so(merge):
@@ -43,8 +43,8 @@ def test_nothing_found_is_told_with_the_size_of_the_index(merge):
     nobody = replace(merge, related=(), ancestor=None, others=())
     shown = " ".join(identification.text([nobody]).split())
     assert shown.endswith(
-        "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is alike. A model that is "
-        "not in the index cannot be found."
+        "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is similar. A model "
+        "that is not in the index cannot be found."
     )
 
 

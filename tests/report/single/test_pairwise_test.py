@@ -23,16 +23,16 @@ def read(name="org/base", near=7):
 def test_the_table_says_how_many_each_stands_for_and_the_sentence_how_many_are_left():
     shown = " ".join(text(read()).split())
     assert "org/base 96 7 97% 0.002 RELATED" in shown
-    assert "by their keys, and were not tested; what was not tested may be nearer" in shown
+    assert "by their keys, and were not tested; models that were not tested may be nearer" in shown
     assert "1 of 20 models of the index, of any width, were tested against their weights" in shown
-    assert "12 were neither tested nor near one that was" in shown
+    assert "12 were neither tested nor near a model that was" in shown
 
 
 def test_a_calibrated_verdict_says_what_it_rests_on():
     first, second = read().tested
     calibrated = replace(first, row=replace(first.row, verdict=Verdict(Kind.CALIBRATED, "")))
     shown = " ".join(text(replace(read(), tested=(calibrated, second))).split())
-    assert "RELATED, calibrated rests on a threshold, which nothing corrects" in shown
+    assert "RELATED, calibrated rests on a threshold, which is not corrected" in shown
     assert "rests on a threshold" not in text(read())
 
 
