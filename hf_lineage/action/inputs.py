@@ -92,9 +92,7 @@ def _model(given: Mapping[str, str]) -> str:
     model = f"{name}@{revision}" if revision else name
     if name and hub_name(model) is None:
         shown = printable(model, 200)
-        raise OptionError(
-            f"the input model must be a Hub name such as org/model, not {shown}; for a folder use local-path"
-        )
+        raise OptionError(f"the input model must be a Hub name such as org/model, not {shown}; see local-path")
     return named(Path(folder)) if folder else model
 
 

@@ -200,8 +200,7 @@ def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None
     name = hub_name(repair.base)
     if repair.base in names or name is None:
         raise OptionError(
-            f"{printable(repair.base, 200)} is not a name on the Hub, so no card can declare it; give its name on the "
-            "Hub"
+            f"{printable(repair.base, 200)} is not a name on the Hub, so no card can declare it; give its Hub name"
         )
     if name == model:
         raise OptionError(f"{name} cannot be its own base; name another with --base")

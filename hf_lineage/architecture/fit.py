@@ -104,9 +104,7 @@ class Fit:
             if name is not None and math.prod(self.shapes[name]) != rows:
                 raise CheckpointError(f"{name} has shape {self.shapes[name]}, but its router needs {(rows,)}")
         if layer_set.table and (len(self.shapes[layer_set.table]) != 2 or 0 in self.shapes[layer_set.table]):
-            raise CheckpointError(
-                f"{layer_set.table} has shape {self.shapes[layer_set.table]}, which is not that of a table"
-            )
+            raise CheckpointError(f"{layer_set.table} has shape {self.shapes[layer_set.table]}, not that of a table")
 
     def _routed(self, layer_set: LayerSet) -> int | None:
         """How many experts a token is sent to; None where there is no router, or where it sends tokens nowhere.

@@ -132,7 +132,7 @@ def _idle(model: str, rows: Sequence[Row], policy: policies.Policy, today: datet
             yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day has passed; {now}"
         elif not matched:
             yield (
-                f"{policy.source} accepts {waiver}, but this check did not find it; if it is resolved, remove the entry"
+                f"{policy.source} accepts {waiver}, but this check did not find it; remove the entry if it is resolved"
             )
 
 

@@ -43,9 +43,7 @@ def _loaded(text: str) -> dict[str, object]:
     try:
         content = plain_yaml.load(text)
         if any(map(_shares, plain_yaml.events(text))):
-            raise CardError(
-                f"{_WHERE} has anchors, aliases or tags, which hf-lineage does not edit; set {BASE} by hand"
-            )
+            raise CardError(f"{_WHERE} has anchors, aliases or tags and cannot be edited; set {BASE} by hand")
     except yaml.YAMLError as error:
         problem = printable(plain_yaml.problem(error), 200)
         raise CardError(f"{_WHERE} cannot be read: {problem}; correct it") from None
@@ -63,9 +61,7 @@ def _spliced(text: str, wanted: Mapping[str, str], newline: str) -> str:
     """The text with existing keys set, from the last to the first, and the missing keys added."""
     root = yaml.compose(text, Loader=yaml.BaseLoader)
     if root is not None and not (isinstance(root, yaml.MappingNode) and not root.flow_style):
-        raise CardError(
-            f"{_WHERE} does not have one line for each key, so hf-lineage does not edit it; set {BASE} by hand"
-        )
+        raise CardError(f"{_WHERE} does not have one line for each key and cannot be edited; set {BASE} by hand")
     pairs = [(key.value, value) for key, value in root.value if isinstance(key, yaml.ScalarNode)] if root else []
     names = [name for name, _ in pairs]
     if twice := [name for name in wanted if names.count(name) > 1]:

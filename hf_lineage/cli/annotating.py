@@ -66,9 +66,7 @@ class Asked:
 @click.command(epilog=EPILOG)
 @click.argument("model", type=MODEL)
 @click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
-@click.option(
-    "--pull-request", is_flag=True, help="Open a pull request on the Hub; if you have one open, it is updated."
-)
+@click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub, or update your open one.")
 @click.option("--repair-base", is_flag=True, help="If the one --base is verified, also declare it in the card's YAML.")
 @click.option(
     "--relation",

@@ -70,7 +70,5 @@ def build(
             click.echo(f"{printable(added.model, 200)}: added")
     for _ in results:  # joins what was written, after the last model
         pass
-    click.echo(
-        f"{counted['added']} added, {counted['known']} already in the index, {counted['failed']} could not be read"
-    )
+    click.echo(f"{counted['added']} added, {counted['known']} already there, {counted['failed']} could not be read")
     return ERROR if counted["failed"] else 0

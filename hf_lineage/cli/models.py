@@ -53,9 +53,7 @@ FORM = format_option("text", "json")
 
 @click.command(epilog=EXTRACTING)
 @click.argument("model", type=MODEL)
-@click.option(
-    "--push", is_flag=True, help="Open a pull request with it on the Hub instead; if you have one open, it is updated."
-)
+@click.option("--push", is_flag=True, help="Open a pull request with it on the Hub instead, or update your open one.")
 @click.option(
     "--to", metavar="REPO", help="With --push: publish it in this repository of signatures instead of the model's own."
 )

@@ -11,9 +11,9 @@ from hf_lineage.cli.shared import ERROR, with_examples, with_options
 from hf_lineage.errors import printable
 
 PUSHING = with_examples(
-    "REPO is org/name, a dataset repository, which is created if it does not exist. Entries that are there stay, and "
-    "so do those that others push meanwhile; a stopped push continues where it stopped. Exit codes: 0 everything is "
-    f"there, {CODES}",
+    "REPO is org/name, a dataset repository, which is created if it does not exist. Its entries stay, also those "
+    "that others push meanwhile; a stopped push continues where it stopped. Exit codes: 0 everything is there, "
+    f"{CODES}",
     "hf-lineage index push org/index",
 )
 PULLING = with_examples(

@@ -52,14 +52,11 @@ OUTPUT = click.option(
 BASES = click.option(
     "--base", "bases", multiple=True, metavar="BASE", help="Check this base instead of the declared one; repeatable."
 )
-ON_HUB = click.option(
-    "--on-hub", is_flag=True, help="MODEL is a name on the Hub, even if a folder here has the same name."
-)
+ON_HUB = click.option("--on-hub", is_flag=True, help="MODEL is a name on the Hub, even if a folder here has it too.")
 CONVERTED_FILE = click.option(
     "--file",
     metavar="NAME",
-    help="The GGUF, ONNX or CTranslate2 file of MODEL, or of B, to read; by default the most precise one, judged by "
-    "the names.",
+    help="The GGUF, ONNX or CTranslate2 file of MODEL, or of B, to read; by default the most precise by name.",
 )
 ALLOW_PICKLE = click.option(
     "--allow-pickle",
@@ -153,7 +150,7 @@ CLASSES = (
         "--as",
         "as_class",
         metavar="CLASS",
-        help="If the registry does not list the class of the model, read it as this class.",
+        help="Read a model as this class, if the registry does not list its own.",
     ),
     path_option(
         "--registry",

@@ -55,6 +55,5 @@ def _named(variable: str) -> Path | None:
 
 def _refusal(variable: str, where: str) -> OptionError:
     return OptionError(
-        f"{variable} names a place in {where}, whose authors could then decide what is trusted; set it to a place "
-        "outside"
+        f"{variable} names a place in {where}, whose authors could then decide what is trusted; set it to one outside"
     )

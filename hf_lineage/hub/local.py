@@ -23,9 +23,7 @@ def held(local_hub: Path, name: str | None, revision: str | None) -> Path | None
     if revision:
         raise RepositoryError(f"{name}@{revision}: a local hub has no revisions; leave @{revision} out")
     if inside(local_hub / here, local_hub) is None:
-        raise RepositoryError(
-            f"{name} is a link to a place outside the local hub and is not followed; give the folder itself"
-        )
+        raise RepositoryError(f"{name} is a link out of the local hub and is not followed; give the folder itself")
     return local_hub / here
 
 

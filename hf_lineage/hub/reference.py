@@ -88,8 +88,7 @@ class RepoRef:
         target = Path(os.path.realpath(path)) if self.remote is not None else inside(path, self.folder)
         if target is None:
             raise CheckpointError(
-                f"{self}: {file} is a link to a place outside the model's folder and is not followed; put the file "
-                "itself there"
+                f"{self}: {file} is a link out of the model's folder and is not followed; put the file itself there"
             )
         return target
 

@@ -2,7 +2,7 @@
 
 A frame is the coordinates in which branch products are compared. The products of the paper are compared in those of the
 residual stream. Another frame is another entry of the table, and nothing else; a recipe names the frame, so signatures
-of unlike frames are never compared.
+of different frames are never compared.
 """
 
 from __future__ import annotations

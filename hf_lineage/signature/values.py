@@ -146,7 +146,7 @@ class PathSignature:
 
     @property
     def writing(self) -> NDArray[np.bool_]:
-        """(L,): whether what the layer adds is not lost in the stream; what is not finite does not count as nothing."""
+        """(L,): whether what the layer adds is not lost in the stream; a layer that is not finite counts as heard."""
         return ~self.finite | writing(self.writes, self.joins, self.usable)
 
 
@@ -172,7 +172,7 @@ class Signature:
     notes: tuple[str, ...] = ()
     """Sentences about files and tensors that lay beside the weights and were not read."""
     reservations: tuple[str, ...] = ()
-    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     own_code: str = ""
     """What is to be said of code that the repository brings; empty if it has none."""
 
@@ -192,9 +192,7 @@ class Signature:
             for part, shape in zip(PARTS, shapes, strict=True):
                 actual = getattr(parts, part).shape
                 if actual != shape:
-                    raise SignatureError(
-                        f"{self.model}: {path}.{part} has shape {actual}, but its recipe needs {shape}"
-                    )
+                    raise SignatureError(f"{self.model}: {path}.{part} has shape {actual}, its recipe needs {shape}")
             if parts.units and len(parts.units) != layers:
                 raise SignatureError(
                     f"{self.model}: {path} has the units of {len(parts.units)} layers, not of {layers}"

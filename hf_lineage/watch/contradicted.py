@@ -35,7 +35,7 @@ def _issue(entry: Entry, contradicted: list[Claim]) -> Iterator[str]:
     shown, hidden = contradicted[:MOST_CLAIMS], len(contradicted[MOST_CLAIMS:])
     yield f"Lineage contradicted: {entry.model} @ {entry.commit[:12]}"
     yield (
-        f"{paragraph(entry.model)} declares a base, but its weights do not show that they come from it. It was "
+        f"{paragraph(entry.model)} declares a base, but its weights do not show that they come from it. Checked "
         f"checked at commit {escaped(entry.commit)} on {entry.checked_at:%Y-%m-%d} by hf-lineage "
         f"{escaped(entry.tool.version)}."
     )

@@ -113,9 +113,7 @@ class Ledger:
 
     def _note(self, entry: Entry, size: int) -> None:
         if self.lines == MOST_LINES:
-            raise LedgerError(
-                f"{self.file} has {MOST_LINES} lines, the most that hf-lineage reads; start another ledger"
-            )
+            raise LedgerError(f"{self.file} has {MOST_LINES} lines, the most that are read; start another ledger")
         self.size += size
         self.lines += 1
         self.latest[entry.model] = entry
@@ -132,9 +130,7 @@ def writing(file: Path) -> Iterator[Ledger]:
     try:
         held = filelock.FileLock(f"{file}.lock").acquire(timeout=0)
     except filelock.Timeout:
-        raise LedgerError(
-            f"{file} is in use by another run of watch; wait for it to end, or name another --ledger"
-        ) from None
+        raise LedgerError(f"{file} is in use by another run of watch; wait for it, or name another --ledger") from None
     except OSError as error:
         raise LedgerError(f"{file} cannot be locked: {error.strerror or error}; name another --ledger") from None
     with held as lock:

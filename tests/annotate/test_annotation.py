@@ -289,7 +289,7 @@ class TestRepair:
             ("fern/child", "fern/child cannot be its own base; name another with --base"),
             (
                 "{hub}/acme/base",
-                "is not a name on the Hub, so no card can declare it; give its name on the Hub",
+                "is not a name on the Hub, so no card can declare it; give its Hub name",
             ),
         ],
     )
@@ -304,7 +304,7 @@ class TestRepair:
         (hub / "fern/child/README.md").write_text("---\n{a: b}\n---\n")
         (hub / "fern/child" / WEIGHTS).write_bytes(b"")
         error = annotate(hub, "--base", "acme/base", "--repair-base").error
-        assert "does not have one line for each key, so hf-lineage does not edit it;" in error
+        assert "does not have one line for each key and cannot be edited;" in error
 
 
 @pytest.mark.parametrize(

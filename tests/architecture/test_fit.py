@@ -195,6 +195,6 @@ def test_a_norm_is_as_long_as_what_it_stands_on(which, size):
 def test_a_table_of_experts_has_rows_and_columns_and_what_is_learned_is_one_number():
     routed, learned = mlp(router="router", table="table"), mlp(learned=("beta",))
     assert fit(router=(1, WIDTH), table=(5, 2)).mlp(routed).table == "table"
-    assert said(fit(router=(1, WIDTH), table=(5,)).mlp, routed) == "table has shape (5,), which is not that of a table"
+    assert said(fit(router=(1, WIDTH), table=(5,)).mlp, routed) == "table has shape (5,), not that of a table"
     assert fit(beta=()).mlp(learned).learned == ("beta",)
     assert said(fit(beta=(2,)).mlp, learned) == "beta has shape (2,), but it must be one number"

@@ -55,8 +55,8 @@ def test_another_finding_of_the_same_base_is_not_accepted(kind):
     judged = under(report(NONE), waiving(kind), TODAY)
     assert judged.status is ExitCode.UNRELATED
     assert judged.notes == (
-        f"p.yaml accepts that org/base is {kind.words}, but this check did not find it; if it is resolved, remove the "
-        "entry",
+        f"p.yaml accepts that org/base is {kind.words}, but this check did not find it; remove the entry if it is "
+        "resolved",
     )
 
 
@@ -182,7 +182,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
     (tmp_path / "secret").write_text("fail-on: never")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / FILE).symlink_to(Path("..") / "secret")
-    with pytest.raises(CheckpointError, match="is a link to a place outside the model's folder"):
+    with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
         asked(OWN, None, here(tmp_path / "model"))
 
 

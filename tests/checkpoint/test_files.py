@@ -37,7 +37,7 @@ def sharded(tmp_path):
         ),
         (
             ["one.safetensors", "two.safetensors"],
-            "it is not clear which of these files is the model: one.safetensors, two.safet",
+            "it is not clear which file is the model: one.safetensors, two.safet",
         ),
     ],
 )
@@ -152,7 +152,7 @@ class TestPickles:
         torch.save({"a": torch.ones(1)}, single / "last.pt")
         assert weight_files(self.allowed(single)) == ["pytorch_model.bin"]
         (single / "pytorch_model.bin").rename(single / "best.pt")
-        with pytest.raises(NothingToCompare, match=r"not clear which of these files is the model: best\.pt, last\.pt"):
+        with pytest.raises(NothingToCompare, match=r"not clear which file is the model: best\.pt, last\.pt"):
             weight_files(self.allowed(single))
 
     @pytest.mark.parametrize("name", ["../x.bin", "model.safetensors", "/etc/x.bin", ""])

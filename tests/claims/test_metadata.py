@@ -63,13 +63,13 @@ def test_a_name_that_yaml_takes_for_something_else_is_quoted():
 @pytest.mark.parametrize(
     ("before", "message"),
     [
-        ("{base_model: x/y}\n", "does not have one line for each key,"),
+        ("{base_model: x/y}\n", "does not have one line for each key and cannot be edited;"),
         (
             "base_model: &b x/y\n",
-            "has anchors, aliases or tags, which hf-lineage does not edit; set base_model by hand",
+            "has anchors, aliases or tags and cannot be edited; set base_model by hand",
         ),
         ("a: &a [1]\nb: *a\n", "has anchors"),
-        ("base_model: !!str x/y\n", "has anchors, aliases or tags"),
+        ("base_model: !!str x/y\n", "has anchors, aliases or tags and cannot be edited;"),
         ("base_model: |\n  x/y\n", "has a base_model that is not a value on one line"),
         ("base_model: x/y\n  and more\n", "has a base_model that is not a value on one line"),
         ("base_model: {name: x/y}\n", "has a base_model that is not a value on one line"),

@@ -152,7 +152,9 @@ def test_a_card_that_multiplies_itself_costs_nothing(model, laugh):
     levels = ["a0: &a0 {x: y}"]
     levels += [f"a{n}: &a{n} " + laugh.format(", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 30)]
     front = "\n".join(["---", "base_model: org/base", *levels, "---\n"])
-    with pytest.raises(CheckpointError, match=r"README\.md, line 8 of its YAML: aliases make more than 1000000 values"):
+    with pytest.raises(
+        CheckpointError, match=r"README\.md, line 8 of its YAML: its aliases make more than 1000000 values"
+    ):
         declared(model, card=front)
 
 
@@ -166,7 +168,7 @@ def test_a_merge_that_repeats_itself_costs_nothing(model):
     sources, slices = ", ".join(["*s"] * 10**5), ", ".join(["*p"] * 10**5)
     merge = f"x: &s {{model: org/base}}\ny: &p {{sources: [{sources}]}}\nslices: [{slices}]\n"
     with pytest.raises(
-        CheckpointError, match=r"mergekit_config\.yml, line 3 of its YAML: aliases make more than 1000000"
+        CheckpointError, match=r"mergekit_config\.yml, line 3 of its YAML: its aliases make more than 1000000"
     ):
         declared(model, merge=merge)
 

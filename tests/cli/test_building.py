@@ -22,7 +22,7 @@ def build(listed, folder, *options):
 def test_models_are_added_and_failures_are_told(tmp_path):
     done = build("# two models\nacme/gpt2-base\n\nacme/none\nacme/gpt2-base\n", tmp_path)
     assert done.code == 2
-    assert done.out.splitlines() == ["acme/gpt2-base: added", "1 added, 0 already in the index, 1 could not be read"]
+    assert done.out.splitlines() == ["acme/gpt2-base: added", "1 added, 0 already there, 1 could not be read"]
     assert done.err.startswith("acme/none cannot be fetched from the Hub")
     assert lineage("index", "list", "--index", tmp_path / "index").out.splitlines()[-1] == "1 models"
 
@@ -34,7 +34,7 @@ def test_a_list_is_read_from_standard_input(tmp_path, monkeypatch):
 
 
 def test_an_empty_list_adds_nothing(tmp_path):
-    assert build("\n# nothing\n", tmp_path).out == "0 added, 0 already in the index, 0 could not be read\n"
+    assert build("\n# nothing\n", tmp_path).out == "0 added, 0 already there, 0 could not be read\n"
 
 
 @pytest.mark.parametrize(

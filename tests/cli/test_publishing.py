@@ -91,7 +91,7 @@ def test_folders_are_told_to_be_left_out(server, tmp_path):
         (("identify", "acme/llama-base", "--index", "no/where"), "no/where is not on the Hub, or is private"),
         (
             ("check", "acme/llama-base", "--index", "nowhere"),
-            "nowhere does not exist, and is not the name of an index on the Hub;",
+            "nowhere does not exist, and no index on the Hub has this name;",
         ),
     ],
 )

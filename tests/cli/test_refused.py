@@ -150,7 +150,7 @@ def test_where_nothing_can_be_written_the_place_is_named(place, command):
 def test_an_index_that_others_could_not_use_is_not_pushed(place, models):
     if models:
         lineage("index", "add", *models)
-    assert "holds no models of the Hub, so there is nothing to push;" in refused("index", "push", "org/index")
+    assert "holds no models of the Hub, so nothing can be pushed;" in refused("index", "push", "org/index")
 
 
 def test_the_shells_that_there_are_stand_on_one_line():

@@ -18,7 +18,7 @@ from tests.models import WEIGHTS, card, shard, tiny_llama
 from tests.server.client import connect
 
 INDEX = "model.safetensors.index.json"
-LEAVES = "is a link to a place outside the model's folder and is not followed; put the file itself there"
+LEAVES = "is a link out of the model's folder and is not followed; put the file itself there"
 COMMIT = "c" * 40
 READ = ("config.json", WEIGHTS, "README.md", "adapter_config.json", "mergekit_config.yml")
 
@@ -182,7 +182,7 @@ class TestCacheThatIsNone:
         file.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(place / "base" / WEIGHTS, file)
         linked(folder, WEIGHTS, target)
-        with pytest.raises(CheckpointError, match="is a link to a place outside the model's folder"):
+        with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
             RepoRef("acme/model", folder).has(WEIGHTS)
 
     def test_blobs_that_are_a_link_elsewhere_do_not(self, place):

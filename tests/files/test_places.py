@@ -38,7 +38,7 @@ class TestOutsideCheckouts:
             outside_checkouts(places.CACHE)
         assert str(error.value) == (
             f"HF_LINEAGE_CACHE names a place in the git checkout {checkout}, whose authors could then decide what is "
-            "trusted; set it to a place outside"
+            "trusted; set it to one outside"
         )
 
     def test_a_link_changes_nothing_in_either_direction(self, checkout, tmp_path, monkeypatch):

@@ -76,7 +76,7 @@ def test_a_file_is_no_repository(tmp_path):
 
 
 def test_a_missing_local_hub_is_named(tmp_path):
-    with pytest.raises(RepositoryError, match="is no folder, so it is no local hub; check --local-hub"):
+    with pytest.raises(RepositoryError, match="is not a folder, so it cannot be a local hub; check --local-hub"):
         resolve("org/model", tmp_path / "missing")
 
 

@@ -85,7 +85,7 @@ def test_every_kind_that_verifies_no_claim_can_be_accepted():
         (entry(expires="2027-W01-1"), "p: accepted, entry 1: expires must be a day"),
         (entry(expires="never"), "p: accepted, entry 1: expires must be a day"),
         (entry(model="./here"), "p: accepted, entry 1: model must be a name of the Hub such as org/model, not ./here"),
-        ("fail-on: unrelated\nfail-on: never", "p, line 2: the key fail-on stands here twice; correct it"),
+        ("fail-on: unrelated\nfail-on: never", "p, line 2: the key fail-on is here twice; correct it"),
         (entry()[:-2] + ", verdict: part}]", "p, line 1: the key verdict is here twice"),
         ("fail-on: &a never", "p, line 1: anchors, aliases and tags are not allowed here; correct it"),
         ("fail-on: !!str never", "p, line 1: anchors, aliases and tags are not allowed here"),

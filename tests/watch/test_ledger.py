@@ -128,7 +128,7 @@ def test_a_line_too_long_or_too_many_are_refused(file, monkeypatch):
         ledger.read(file)
     monkeypatch.setattr(ledger, "LONGEST_LINE", 2**20)
     monkeypatch.setattr(ledger, "MOST_LINES", 2)
-    with pytest.raises(LedgerError, match="has 2 lines, the most that hf-lineage reads; start another ledger"):
+    with pytest.raises(LedgerError, match="has 2 lines, the most that are read; start another ledger"):
         ledger.read(file)
 
 

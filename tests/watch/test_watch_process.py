@@ -44,7 +44,7 @@ def test_while_one_runs_no_other_writes_and_when_it_is_stopped_the_next_goes_on(
             assert running.poll() is None
             time.sleep(0.01)
         assert watch(ledger).error == (
-            f"{ledger} is in use by another run of watch; wait for it to end, or name another --ledger"
+            f"{ledger} is in use by another run of watch; wait for it, or name another --ledger"
         )
         assert watch(ledger, "fern", "--dry-run").rows[0][0] == "fern/liar"
         running.send_signal(sent)

@@ -204,8 +204,7 @@ def _companions(
     if companions and quantized:
         raise NothingToCompare(
             f"{printable(companions[0], 200)} and {len(companions) - 1} more give scales for the matrices, as "
-            "`quantization_config` of config.json says; hf-lineage cannot decode them, so it does not know which "
-            "weights are loaded"
+            "`quantization_config` of config.json says; that is not decoded, so the loaded weights are not known"
         )
     if companions:
         yield f"{len(companions)} tensors beside matrices were not read, such as {printable(companions[0], 200)}"

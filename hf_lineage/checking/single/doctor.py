@@ -87,9 +87,7 @@ def _folder(about: str, folder: Path, variable: str) -> Finding:
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
         free = shutil.disk_usage(existing).free / 1e9
         return Finding(about, State.THERE, f"kept in {folder}, with {free:,.1f} GB free")
-    return Finding(
-        about, State.WRONG, f"{existing} is not a folder that can be written to; correct it, or set {variable}"
-    )
+    return Finding(about, State.WRONG, f"{existing} is not a writable folder; correct it, or set {variable}")
 
 
 def _hub() -> Iterator[Finding]:

@@ -157,8 +157,7 @@ class Given(OpenedModel):
         if missing or self.stored.recipe != self.spec.recipe:
             what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
             raise SignatureError(
-                f"{self.stored.model}: the stored signature does not hold what this check needs ({what}); extract it "
-                "again"
+                f"{self.stored.model}: the stored signature lacks what this check needs ({what}); extract it again"
             )
         return some_layers(self.stored, layers)
 

@@ -125,9 +125,7 @@ def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
     """A sentence about a prefix of all names that only some loaders take off; none if there is no such prefix."""
     if not checkpoint.wrapping:
         return ()
-    return (
-        f"the name of every tensor begins with {checkpoint.wrapping}; hf-lineage removed it, transformers does not",
-    )
+    return (f"the name of every tensor begins with {checkpoint.wrapping}; it was removed, but transformers does not",)
 
 
 def bound(model: Described) -> Opened:

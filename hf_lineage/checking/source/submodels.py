@@ -175,9 +175,7 @@ def _checkpoints(repo: RepoRef) -> Parts | None:
     held = [name for _, name in sorted(numbered.items()) if repo.offers(f"{name}/{CONFIG}")]
     if not held or _has_weights(repo):
         return None
-    earlier = (
-        f"the last of {len(held)} checkpoints was judged, {held[-1]}; to judge another, name it with --subfolder",
-    )
+    earlier = (f"the last of {len(held)} checkpoints was judged, {held[-1]}; --subfolder names another",)
     return Parts((part_of(repo, held[-1]),), earlier if len(held) > 1 else ())
 
 

@@ -115,9 +115,7 @@ def _params(repo: RepoRef) -> Mapping[str, Any]:
 def _count(params: Mapping[str, Any], key: str, default: int) -> int:
     count = params.get(key) or default
     if type(count) is not int or not 1 <= count <= MOST_HEADS:
-        raise CheckpointError(
-            f"{PARAMS} says `{key}`: {str(count)[:50]}, which is not a number of heads; do not trust it"
-        )
+        raise CheckpointError(f"{PARAMS} says `{key}`: {str(count)[:50]}, not a number of heads; do not trust it")
     return count
 
 

@@ -64,9 +64,7 @@ def by_pieces(
     tensors: dict[str, TensorInfo] = {}
     for piece in pieces:
         if piece.name in tensors:
-            raise CheckpointError(
-                f"two tensors of the file have the name {printable(piece.name, 200)}; do not trust it"
-            )
+            raise CheckpointError(f"two tensors of the file are {printable(piece.name, 200)}; do not trust it")
         info = plain.tensors[piece.stored]
         if piece.rows is not None:
             chosen = slice(*piece.rows)
@@ -109,9 +107,7 @@ def split_rows(rows: int, heads: int, groups: int) -> Iterator[tuple[int, int]]:
     """
     total = heads + 2 * groups
     if not 0 < groups <= heads <= MOST_HEADS or rows % total:
-        raise NothingToCompare(
-            f"queries, keys and values have {rows} rows, which does not fit {heads} heads and 2 times {groups}"
-        )
+        raise NothingToCompare(f"queries, keys and values: {rows} rows do not make {heads} heads and 2 times {groups}")
     size = rows // total
     ends = (0, heads * size, (heads + groups) * size, rows)
     yield from itertools.pairwise(ends)
@@ -160,9 +156,7 @@ def _group_by_head(name: str, info: TensorInfo, heads: Heads) -> TensorInfo:
     rows = info.shape[0]
     size = rows // (groups * (share + 2))
     if heads.query % groups or size * groups * (share + 2) != rows:
-        raise CheckpointError(
-            f"{printable(name, 200)} has {rows} rows, which do not make {heads}; do not trust the file"
-        )
+        raise CheckpointError(f"{printable(name, 200)} has {rows} rows, which do not fit {heads}; do not trust it")
     numbers = np.arange(rows)
     queries, keys, values = np.split(numbers, [heads.query * size, (heads.query + groups) * size])
     by_head = (queries.reshape(groups, share * size), keys.reshape(groups, size), values.reshape(groups, size))

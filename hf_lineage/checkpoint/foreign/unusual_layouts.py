@@ -60,9 +60,8 @@ def unusual(repo: RepoRef) -> Layout | None:
     beside = [name for name in held if name.endswith(WEIGHT_FILES) and name not in files]
     if len(groups) > 1 or beside:
         raise NothingToCompare(
-            f"{repo}: it is not clear which of these files is the model: {_listed([*files, *beside])}; transformers "
-            "loads none of them. Rename the right one to model.safetensors, or name a file of another library "
-            f"{ONE_FILE}"
+            f"{repo}: it is not clear which file is the model: {_listed([*files, *beside])}; transformers loads none "
+            f"of them. Rename the right one to model.safetensors, or name one {ONE_FILE}"
         )
     (((_, count), group),) = groups.items()
     if count and set(group) != set(range(1, count + 1)):

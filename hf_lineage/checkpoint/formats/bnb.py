@@ -77,9 +77,7 @@ def _decode_four_bits(name: str, kind: str, state: State, parts: Sequence[NDArra
     stored, packed, scales, code, *nested = parts
     own = _state(name, stored)
     if replace(own, offset=state.offset) != state:
-        raise CheckpointError(
-            f"{name} has another shape or other blocks than the matrices with this name in other layers"
-        )
+        raise CheckpointError(f"{name} has another shape or other blocks than matrices of this name in other layers")
     if not np.allclose(code, CODES[kind], rtol=0, atol=CLOSE):
         raise CheckpointError(f"{name}.weight.quant_map is not the code of {kind}; download the weights again")
     if nested:

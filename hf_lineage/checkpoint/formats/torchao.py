@@ -27,9 +27,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     rows, columns = shape = module.matrix(MATRIX, NUMBERS)
     down, across = module.matrix(SCALE, SCALES)
     if rows % down or columns % across:
-        raise module.damaged(
-            f"has scales of shape {(down, across)}, which do not fit the blocks of a matrix of {shape}"
-        )
+        raise module.damaged(f"has scales of shape {(down, across)}, which do not fit blocks of a matrix of {shape}")
     ends = [MATRIX, SCALE]
     if ZERO in module.parts:
         module.shape(ZERO, ZEROS, (down, across))

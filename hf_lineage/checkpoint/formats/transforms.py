@@ -82,9 +82,7 @@ def _online(stated: Mapping[str, Any]) -> Iterator[Online]:
             if where in ELSEWHERE:
                 continue
             if where not in SIDES:
-                raise NothingToCompare(
-                    "config.json has a transform under `transform_config` that hf-lineage does not know"
-                )
+                raise NothingToCompare("config.json has an unknown transform under `transform_config`")
             size = group.get("head_dim")
             plain = group.get("type") == "hadamard" and not group.get("randomize")
             known = plain and (size is None or (type(size) is int and size > 0))
@@ -118,9 +116,7 @@ def _turned(tensor: TensorInfo, transform: Online) -> TensorInfo:
     length = tensor.shape[transform.axis] if len(tensor.shape) == 2 else 0
     size = transform.size or length
     if not transform.plain or not length or length % size or size & (size - 1):
-        return replace(
-            tensor, refusal="is stored for a transform that runs with the model, which hf-lineage cannot undo"
-        )
+        return replace(tensor, refusal="is stored for a transform that runs with the model and cannot be undone")
     decode = functools.partial(_decode, tensor.decode, transform.axis, size)
     return replace(tensor, decode=decode, itemsize=4)
 

@@ -159,8 +159,7 @@ def _refuse_files(repo: RepoRef) -> None:
         )
     if not repo.offers(WEIGHTS):
         raise NothingToCompare(
-            f"{repo} has no {WEIGHTS}, the only adapter file that hf-lineage reads; save it with peft's "
-            "`save_pretrained`"
+            f"{repo} has no {WEIGHTS}, and no other adapter file is read; save it with peft's `save_pretrained`"
         )
 
 

@@ -71,5 +71,5 @@ def same_recipe(a: Signature, b: Signature) -> None:
     unlike = [f"{key} {first[key]} and {second[key]}" for key in first if first[key] != second[key]]
     if unlike:
         raise SignatureError(
-            f"{a.model} and {b.model} have different recipes ({', '.join(unlike)}); extract both with the same recipe"
+            f"{a.model} and {b.model} differ in their recipes ({', '.join(unlike)}); extract both with one"
         )

@@ -34,9 +34,7 @@ LITTLE = 0.05
 """A share that says nothing: independent models of one vocabulary have as much in common."""
 CANCELLED = 0.5
 """Where less remains of what all units write, most of what they write says nothing."""
-SORTED = (
-    "the hidden units of both models are sorted by size, so even those of independent models would have a similar order"
-)
+SORTED = "the hidden units of both models are sorted by size, so independent ones have a similar order too"
 
 
 @dataclass(frozen=True)

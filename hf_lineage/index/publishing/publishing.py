@@ -84,9 +84,7 @@ def push(catalogue: Catalogue, name: str, private: bool = False) -> Pushed:
     named = rows.filter(np.asarray([bool(commit) for commit in rows["commit"].to_pylist()], np.bool_))
     if not len(named):
         shown = printable(catalogue.folder, 200)
-        raise OptionError(
-            f"{shown} holds no models of the Hub, so there is nothing to push; add some, or check --index"
-        )
+        raise OptionError(f"{shown} holds no models of the Hub, so nothing can be pushed; add some, or check --index")
     commits.create(name, trees.DATASET, private)
     for _ in range(TRIES - 1):
         with contextlib.suppress(BranchMovedError):
@@ -182,8 +180,7 @@ def opened(index: str | None) -> Catalogue:
         return Catalogue(Path(index))
     if hub_name(index) is None or "/" not in index:
         raise OptionError(
-            f"{printable(index, 200)} does not exist, and is not the name of an index on the Hub; add models to it "
-            "first"
+            f"{printable(index, 200)} does not exist, and no index on the Hub has this name; add models to it first"
         )
     repo, commit = _at(index)
     kept = Catalogue(cache.root() / "indexes" / repo / commit)

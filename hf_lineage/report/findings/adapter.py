@@ -19,8 +19,7 @@ NUMERIC = (2, 3, 4)
 """The columns of figures."""
 MEANING = (
     "If the adapter belonged to an independent model, permuting the rows of what it adds would change nothing. z is "
-    "how far the observed value lies above the permuted ones, in standard deviations; p is how often permuted ones "
-    "reach it"
+    "how far the observed value lies above them, in standard deviations; p is how often they reach it"
 )
 
 

@@ -19,11 +19,7 @@ def describe_waiver(_report: Report, row: Row) -> Finding | None:
 
 def describe_unmet(_report: Report, row: Row) -> Finding | None:
     """Return what a claim lacks that the policy asks for; None where it lacks nothing."""
-    return (
-        Finding("Not as the policy requires", wording.about(row), row.unmet, values=list(row.unmet))
-        if row.unmet
-        else None
-    )
+    return Finding("Policy not met", wording.about(row), row.unmet, values=list(row.unmet)) if row.unmet else None
 
 
 def describe_policy(report: Report) -> Finding | None:

@@ -76,9 +76,7 @@ def _standing(suggestion: Suggestion) -> str:
     if files:
         return f"{classes} is listed already, in {files}, but this model does not fit"
     remote = (
-        "; it is remote code (auto_map), which hf-lineage never runs, so it cannot be proved"
-        if suggestion.remote_code
-        else ""
+        "; it is remote code (auto_map), which is never run, so it cannot be proved" if suggestion.remote_code else ""
     )
     return f"{classes} is in no file of the registry{remote}"
 

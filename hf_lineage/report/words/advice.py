@@ -18,8 +18,7 @@ NEXT = {
         "Keep this page with the commits or files that it names: it is about these weights, not about later ones.",
     ),
     Kind.ADAPTER: (
-        "Load the adapter on the base that it declares: it fits. What is known about the base applies to both "
-        "together.",
+        "Load the adapter on the base that it declares: it fits. What is known about the base applies to both.",
         "If you need to know on which of several near relatives it was trained, ask the publisher.",
     ),
     Kind.CALIBRATED: (

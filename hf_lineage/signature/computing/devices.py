@@ -45,7 +45,7 @@ def budgets(max_memory: str | None = None) -> dict[Device, int]:
 def _free() -> dict[Device, int]:
     """The free bytes of each device.
 
-    Only where a GPU may be is accelerate asked, because importing torch takes longer than judging most models.
+    accelerate is asked only if there may be a GPU, because importing torch takes longer than checking most models.
     """
     if not (any(map(os.path.exists, DRIVERS)) and all(map(find_spec, EXTRA))):
         return {CPU: psutil.virtual_memory().available}
@@ -70,8 +70,8 @@ def _size(text: str) -> int:
 def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
     """Return the device of each layer, given the bytes of its working set and the budget of each device.
 
-    The GPUs that can hold the largest layer share the work, in runs of consecutive layers; the CPU alone where there
-    are none. Raise OptionError if no device can hold it.
+    The GPUs that can hold the largest layer share the work, in runs of consecutive layers. Without such GPUs the CPU
+    computes all layers. Raise OptionError if no device can hold it.
     """
     largest = max(layers)
     able = {device: size for device, size in memory.items() if size >= largest}

@@ -24,7 +24,7 @@ class Share(Protocol):
 
 
 def alone(task: Callable[[Iterator[T]], None], items: Iterable[T]) -> None:
-    """Run a task in this thread alone: the Share of what is too little to distribute."""
+    """Run a task in this thread only: the Share for work that is too small to distribute."""
     task(iter(items))
 
 
@@ -40,8 +40,8 @@ def linear_algebra() -> ThreadpoolController:
 def workers() -> Iterator[Share]:
     """Yield a way to distribute work over as many threads as the linear algebra uses; within each, it uses only one.
 
-    Most steps on a tile are too small to be split: waiting for other threads would cost more than it saves. Numbers
-    that leave the range of float32 are no errors here; what they lead to is looked at when a layer is done.
+    Most steps on a tile are too small to be split: waiting for other threads would cost more than it saves. A number
+    outside the range of float32 is not an error here: each layer is checked for such numbers when it is done.
     """
     count = max((library["num_threads"] for library in linear_algebra().info()), default=1)
     with (

@@ -11,7 +11,7 @@ from typing import Literal
 class Origin:
     """The source of the numbers of a model; for a published signature also its files and why they are trusted.
 
-    Of a base that is a folder, what is kept as a record names the files of its weights.
+    If a base is a folder, its record names its weight files.
     """
 
     kind: Literal["weights", "cache", "published", "file"]

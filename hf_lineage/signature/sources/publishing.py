@@ -17,9 +17,8 @@ from hf_lineage.signature.sources.verification import made_from
 from hf_lineage.signature.values import Signature, by_path
 
 DESCRIPTION = (
-    "`hf-lineage check` can compare models with these signatures instead of downloading the weights. Each signature "
-    "names the commit and the digests of the files that it was made from; anybody can make it again with `hf-lineage "
-    "extract`."
+    "`hf-lineage check` can compare models with these signatures instead of the weights. Each names the commit and "
+    "the digests of the files that it was made from; anybody can make it again with `hf-lineage extract`."
 )
 
 
@@ -35,18 +34,13 @@ def refuse(repo: RepoRef, recipe: Recipe, to: str | None) -> None:
     """Raise OptionError for a signature that cannot be published, before anything is read."""
     branch = repo.name.partition("@")[2]
     if repo.remote is None:
-        raise OptionError(
-            f"{repo} is not a model on the Hub, where others would look for its signature; give org/model"
-        )
+        raise OptionError(f"{repo} is not a model on the Hub, so its signature cannot be published; give org/model")
     if repo.subfolder:
         raise OptionError(
-            f"{repo} is a folder of a repository, and its signature would be taken for that of the whole repository; "
-            "leave it out"
+            f"{repo} is a folder of a repository, and its signature would count for all of it; leave it out"
         )
     if recipe.probes is None:
-        raise OptionError(
-            "a signature with probes=exact is as large as the weights; leave probes=exact out to publish it"
-        )
+        raise OptionError("a signature with probes=exact is as large as the weights; leave probes=exact out")
     if to is None and branch not in ("", "main"):
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out, or use --to")
 

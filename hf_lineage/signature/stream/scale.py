@@ -2,7 +2,7 @@
 
 What a branch writes counts beside the stream that it joins: units that are stored and alive change nothing in a model
 whose embedding, or whose attention, is a thousand times as loud. An estimate within a small factor is enough, so that
-only a few rows of each matrix are read, drawn anew for every check: whoever knew them could keep them quiet.
+only a few rows of each matrix are read, drawn anew for every check, so nobody can make only those quiet.
 
 After a norm (gains folded) a branch reads x ~ N(0, I). Sizes below are the expected norms of what is added to it.
 """
@@ -43,7 +43,7 @@ class Stream:
     layout: Layout
     config: Mapping[str, Any]
     seed: int
-    """Of the rows that are read."""
+    """The seed of the rows that are read."""
 
     def joins(self, path: str, layers: Sequence[int]) -> Vector:
         """Return what a path is added to in some layers, (L, 4), and ask for all that is read of it at once.
@@ -69,7 +69,7 @@ class Stream:
 
     @functools.cached_property
     def _begins(self) -> float:
-        """How large the stream is before the first layer; 0 where the registry names no embedding as wide as it is."""
+        """How large the stream is before the first layer; 0 if the registry names no embedding of its width."""
         factorization, tensors = self.layout.factorization, self.checkpoint.tensors
         norms = (f"{name}.weight" for name in as_names(factorization.embedding_norm))
         if norm := next((name for name in norms if name in tensors), None):
@@ -110,7 +110,7 @@ class Stream:
         self.checkpoint.prefetch_pieces(itertools.chain(*map(self._draw.stored, sets)), gap=0)
 
     def _others(self, path: str, layer: int) -> Iterator[LayerSet]:
-        """The sets of the other branches of a layer, of the experts of one router one that is drawn; not of stacks."""
+        """The sets of the other branches of a layer: one drawn expert for each router, and no stacked experts."""
         for branch in BRANCH_ROLES:
             every = self.layout.branches[branch][layer] if branch != PATHS[path].branch else ()
             sets = [layer_set for layer_set in every if not layer_set.stacked]

@@ -23,13 +23,13 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.recipe import Array, signs
 
 RIDGES = 1e-3, 1e-2
-"""The values of ε among which is chosen. With larger ones so few directions count that independent units agree."""
+"""The values of ε to choose from. Larger ones leave so few directions that independent units agree."""
 ASKED = 64
 """Random directions in which the error of a fit is measured."""
 SEEN = 256
-"""Coordinates in which units are seen; of wider streams random sums."""
+"""How many coordinates units are compared in; of a wider stream these are random sums."""
 LEAST = 1e-9
-"""Rows whose numbers vary less, in the mean of their squares, are all the same."""
+"""Rows whose numbers have a smaller mean square count as all the same."""
 SPANNED = 0.5
 """Rows of tokens have to span this share of the narrower stream: in fewer directions most of a unit is not seen."""
 
@@ -64,10 +64,9 @@ class RidgeFit:
         return int(self.rows.shape[1])
 
     def carry(self, narrow: Array) -> tuple[Array, Array]:
-        """Return what the units of this stream, (s, d), and of a narrower one, (s, d'), are multiplied with.
-
-        They are then seen alike. `narrow` are the rows (K, d') of the same tokens in the narrower stream, prepared as
-        those of this one.
+        """Return matrices (s, d) and (s, d') that bring the units of this stream and of a narrower one into the same
+        coordinates. `narrow` are the rows (K, d') of the same tokens in the narrower stream, prepared as those of this
+        one.
         """
         seen = seen_through(self.width)
         factors = (self._least if ridge == RIDGES[0] else self.factor(ridge) for ridge in RIDGES)
@@ -82,7 +81,7 @@ class RidgeFit:
         return RidgeFactor(cho_factor(square, lower=True, overwrite_a=True, check_finite=False), ridge * self._mean)
 
     def error(self, narrow: Array, factor: RidgeFactor) -> float:
-        """Return how badly the fit gives some sums of the rows (K, d') of the other model, overfitting counted."""
+        """Return the error of the fit, corrected for overfitting, in some sums of the other model's rows (K, d')."""
         sums = narrow @ signs("sums of a token fit", (narrow.shape[1], ASKED))
         left = sums - self.rows @ factor.solve(self.rows.T @ sums)
         free = 1 - self._freedom(factor) / len(sums)

@@ -22,7 +22,7 @@ FEW = 4096
 def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:
     """Return which of so many shared tokens are read, the same ones for models of these widths, ascending.
 
-    More tokens give back what the noise of their rows takes, and cost time in proportion.
+    More tokens make up for the noise of their rows, but cost time in proportion.
     """
     widest = max(widths)
     wanted = max(LEAST_TOKENS * widest, min(MOST_TOKENS * widest, FEW))

@@ -130,7 +130,7 @@ class TestCommand:
 
     def test_remote_code_is_named(self, tmp_path):
         found = suggested(unlisted(tmp_path / "model", auto_map={"AutoModel": "theirs.py"}))
-        assert "it is remote code (auto_map), which hf-lineage never runs, so it cannot be proved" in found.sentences
+        assert "it is remote code (auto_map), which is never run, so it cannot be proved" in found.sentences
 
     @pytest.mark.parametrize("named", [None, [], "LlamaForCausalLM", [1]])
     def test_a_configuration_without_a_class_is_no_error(self, named, tmp_path):

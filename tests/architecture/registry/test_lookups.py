@@ -122,7 +122,7 @@ def test_a_class_that_is_not_listed_is_nothing_to_compare():
 
 
 def test_remote_code_is_named_as_the_reason():
-    with pytest.raises(NothingToCompare, match=r"it is remote code \(auto_map\), which hf-lineage never runs"):
+    with pytest.raises(NothingToCompare, match=r"it is remote code \(auto_map\), which is never run,"):
         lookup({"architectures": ["TheirOwn"], "auto_map": {"AutoModel": "theirs.py"}})
 
 

@@ -182,10 +182,7 @@ class TestLocalHub:
         card(hub / "fern/child", link)
         result = lineage("check", "fern/child", "--local-hub", hub)
         assert only(result) == (link, "UNVERIFIABLE")
-        assert (
-            f"{link} is a link to a place outside the local hub and is not followed; give the folder itself"
-            in result.sentences
-        )
+        assert f"{link} is a link out of the local hub and is not followed; give the folder itself" in result.sentences
         assert lineage("check", "fern/child", "--local-hub", hub, "--base", target).rows[0][-1] == "RELATED"
 
     def test_a_link_that_stays_in_it_is_another_name(self, hub):

@@ -138,7 +138,7 @@ def test_the_descendant_is_related_along_every_path_and_an_independent_model_is_
 @pytest.mark.parametrize("count", [0.5, -4, "4", [4], 2**40, True])
 def test_heads_that_are_no_number_are_damage(repo, count):
     edit_json(repo.folder / "params.json", n_heads=count)
-    with pytest.raises(CheckpointError, match="which is not a number of heads; do not trust it"):
+    with pytest.raises(CheckpointError, match="not a number of heads; do not trust it"):
         renamed(repo)
 
 

@@ -58,9 +58,7 @@ def test_matrices_are_transposed_and_vectors_are_not():
     ],
 )
 def test_heads_that_do_not_fit_are_refused(undo, name, heads):
-    with pytest.raises(
-        CheckpointError, match=r"blk.0.attn_q.* has 96 rows, which do not make .*; do not trust the file"
-    ):
+    with pytest.raises(CheckpointError, match=r"blk.0.attn_q.* has 96 rows, which do not fit .*; do not trust it"):
         undone(undo, name, MATRIX, heads)
 
 
@@ -80,5 +78,5 @@ def test_pieces_are_the_rows_they_name():
 
 
 def test_two_pieces_of_one_name_are_refused():
-    with pytest.raises(CheckpointError, match="two tensors of the file have the name a; do not trust it"):
+    with pytest.raises(CheckpointError, match="two tensors of the file are a; do not trust it"):
         by_pieces(plain(), [Piece("a", "joined"), Piece("a", "joined", turned=True)])

@@ -75,14 +75,14 @@ UP = "model.layers.0.mlp.up_proj"
     [
         (
             {"version": "gemv"},
-            "NothingToCompare: org/model: the weights are stored as AWQ in the layout gemv, of which",
+            "NothingToCompare: org/model: the weights are stored as AWQ in the layout gemv; hf-lineage",
         ),
         (
             {"version": ["gemm"]},
-            "NothingToCompare: org/model: the weights are stored as AWQ in the layout ['gemm'], of",
+            "NothingToCompare: org/model: the weights are stored as AWQ in the layout ['gemm'];",
         ),
         ({"bits": 8}, "CheckpointError: org/model: config.json: AWQ packs integers of 4 bits, and `bits` of quantiz"),
-        ({"group_size": 128}, "CheckpointError: org/model: model.layers.0.mlp.down_proj.scales has shape (8, 96), the"),
+        ({"group_size": 128}, "CheckpointError: org/model: model.layers.0.mlp.down_proj.scales has shape (8, 96), but"),
         ({"group_size": 0}, "`group_size` of quantization_config must be a positive integer, not 0"),
     ],
 )

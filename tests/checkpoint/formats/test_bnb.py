@@ -115,7 +115,7 @@ DAMAGE = {
     "no code": (lambda t: t.pop(f"{UP}.weight.quant_map"), f"{UP}.weight.quant_map is missing"),
     "another shape": (
         stated(shape=[96, 256]),
-        f"{UP} has another shape or other blocks than the matrices with this name",
+        f"{UP} has another shape or other blocks than matrices of this name",
     ),
     "an absurd shape": (stated(shape=[10**9, 10**9]), f"{UP} has another shape"),
     "a shape that is none": (stated(shape=[24576]), f"{UP}.weight.quant_state does not give the shape and the blocks"),
@@ -130,7 +130,7 @@ DAMAGE = {
         f"{STATE} takes 100000 bytes, too many for a description",
     ),
     "another code": (put(".weight.quant_map", torch.zeros(16)), f"{UP}.weight.quant_map is not the code of nf4"),
-    "too few scales": (put(".weight.absmax", torch.ones(3)), f"{UP}.weight.absmax has shape (3,), the rest"),
+    "too few scales": (put(".weight.absmax", torch.ones(3)), f"{UP}.weight.absmax has shape (3,), but the"),
     "scales that are no numbers": (
         put(".weight.absmax", torch.full((384,), torch.nan)),
         f"{UP}.weight.absmax holds scales that are not finite",

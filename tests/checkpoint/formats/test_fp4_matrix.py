@@ -154,7 +154,7 @@ DOWN = "model.layers.0.mlp.experts.down_proj"
     ("end", "part", "message"),
     [
         ("_scales", None, f"{DOWN}_scales is missing, and {DOWN}_blocks cannot be decoded"),
-        ("_scales", torch.zeros(4, 64, 2, dtype=torch.uint8), f"{DOWN}_scales has shape (4, 64, 2), the rest of its"),
+        ("_scales", torch.zeros(4, 64, 2, dtype=torch.uint8), f"{DOWN}_scales has shape (4, 64, 2), but the rest"),
         ("_scales", torch.full((4, 64, 3), 255, dtype=torch.uint8), f"{DOWN}_scales holds scales that are not finite"),
         (
             "_blocks",

@@ -84,17 +84,17 @@ def letters(text):
 DAMAGE = {
     "no scales": (f"{UP}.scale", None, f"CheckpointError: org/model: {UP}.scale is missing, and"),
     "no shape": (f"{UP}.shape", None, f"CheckpointError: org/model: {UP}.shape is missing, and"),
-    "another shape": (f"{UP}.shape", torch.tensor([96, 128]), f"{UP}.W_q has shape (384, 32), the rest"),
+    "another shape": (f"{UP}.shape", torch.tensor([96, 128]), f"{UP}.W_q has shape (384, 32), but the"),
     "an absurd shape": (f"{UP}.shape", torch.tensor([2**40, 2**40]), "does not say its shape and its groups"),
     "a shape that is none": (f"{UP}.shape", torch.tensor([-1, 96]), "does not say its shape and its groups"),
     "a group of nothing": (f"{UP}.group_size", torch.tensor(0, dtype=torch.int32), "does not say its shape and its gr"),
     "another group": (
         f"{UP}.group_size",
         torch.tensor(64, dtype=torch.int32),
-        f"{UP}.W_q has shape (384, 32), the rest",
+        f"{UP}.W_q has shape (384, 32), but the",
     ),
     "no axis": (f"{UP}.axis", torch.tensor(2, dtype=torch.int32), "does not say its shape and its groups"),
-    "another packing": (f"{UP}.packing", letters("8bit_u8"), f"{UP}.W_q has shape (384, 32), the rest of its matrix"),
+    "another packing": (f"{UP}.packing", letters("8bit_u8"), f"{UP}.W_q has shape (384, 32), but the rest of its"),
     "an unknown packing": (
         f"{UP}.packing",
         letters("5bit"),

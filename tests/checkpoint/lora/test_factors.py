@@ -104,7 +104,7 @@ def test_loftq_is_marked(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"peft_type": "IA3"}, "holds an adapter of the kind IA3; only LoRA adapters"),
+        ({"peft_type": "IA3"}, "holds an adapter of the kind IA3; hf-lineage tests only LoRA adapters"),
         ({"peft_type": None}, "holds an adapter of the kind None"),
         ({"layer_replication": [[0, 2], [1, 3]]}, "sets `layer_replication`"),
         ({"use_bdlora": {"x": 1}}, "sets `use_bdlora`"),

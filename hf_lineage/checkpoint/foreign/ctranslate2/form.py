@@ -83,9 +83,7 @@ def _tensor(header: Ctranslate2Header, name: str) -> TensorInfo:
     if variable.dtype not in ("I8", "I16", "I32"):
         return TensorInfo(variable.shape, (name,))
     if variable.dtype == "I32" or name + ZERO in header.variables or (scale is None and number is None):
-        return TensorInfo(
-            variable.shape, (name,), refusal="is stored as AWQ within CTranslate2, which hf-lineage cannot read"
-        )
+        return TensorInfo(variable.shape, (name,), refusal="is stored as AWQ in CTranslate2, which is not supported")
     if scale is None:
         return TensorInfo(variable.shape, (name,), _divided(lambda _parts: number), itemsize=4)
     if scale.shape != variable.shape[:1] or scale.dtype != "F32":

@@ -53,8 +53,7 @@ def parse(stream: BinaryIO, size: int) -> Ctranslate2Header:
     version = reader.number("<I")
     if version not in VERSIONS:
         raise HeaderError(
-            f"is not a CTranslate2 model, or has version {version}; hf-lineage reads versions 4 to 6; convert the "
-            "model again"
+            f"is not a CTranslate2 model of a supported version ({version}, not 4 to 6); convert the model again"
         )
     specification, _revision, count = reader.text(), reader.number("<I"), reader.number("<I")
     variables: dict[str, Variable] = {}

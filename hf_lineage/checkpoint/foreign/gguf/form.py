@@ -68,9 +68,7 @@ def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
     count = metadata.get(f"{metadata[ARCHITECTURE]}.{key}", 0)
     value = count[layer] if isinstance(count, tuple) and layer < len(count) else count
     if not isinstance(value, int) or not 0 <= value <= MOST_HEADS:
-        raise CheckpointError(
-            f"the GGUF file says {key}: {str(count)[:50]}, which is not a number of heads; do not trust it"
-        )
+        raise CheckpointError(f"the GGUF file says {key}: {str(count)[:50]}, not a number of heads; do not trust it")
     return value
 
 

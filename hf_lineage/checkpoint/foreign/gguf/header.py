@@ -118,9 +118,7 @@ class _Reader(BoundedReader):
         if version not in VERSIONS:
             big = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS
             why = "is written for big-endian machines" if big else f"is of version {version}"
-            raise HeaderError(
-                f"{why}; hf-lineage reads versions 2 and 3 for little-endian machines; convert the model again"
-            )
+            raise HeaderError(f"{why}; only little-endian versions 2 and 3 are read; convert the model again")
         tensors, keys = self.number("<Q"), self.number("<Q")
         if keys > MOST_KEYS:
             raise HeaderError(f"claims {keys} keys; hf-lineage reads at most {MOST_KEYS}; do not trust it")

@@ -223,7 +223,5 @@ class _Reader:
         offset, length = (self._walker.text(entries.get(key, NOWHERE)) for key in (b"offset", b"length"))
         plain = all(re.fullmatch(r"[0-9]{0,19}", number) for number in (offset, length))
         if not file or not plain or tensor.kind not in BITS or int(length or tensor.size) != tensor.size:
-            raise HeaderError(
-                f"does not say where the numbers of {tensor.name[:200]!r} of {tensor.shape} lie; do not trust it"
-            )
+            raise HeaderError(f"does not say where {tensor.name[:200]!r} of {tensor.shape} is stored; do not trust it")
         return replace(tensor, form=OUTSIDE, span=Span(int(offset or 0), tensor.size), file=file)

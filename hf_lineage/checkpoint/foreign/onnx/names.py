@@ -75,7 +75,5 @@ def _heads(factorization: Factorization, config: Mapping[str, Any]) -> tuple[int
     groups = next((count for key in KEY_VALUE_HEADS if (count := setting(config, key)) is not None), heads)
     if type(heads) is not int or type(groups) is not int:
         shown = printable(f"{heads} and {groups}", 50)
-        raise NothingToCompare(
-            f"config.json counts the heads of attention as {shown}, so the heads cannot be separated"
-        )
+        raise NothingToCompare(f"config.json counts the heads of attention as {shown}, so they cannot be separated")
     return heads, groups

@@ -69,9 +69,7 @@ def test_what_is_quantized_otherwise_is_said(tmp_path):
     checkpoint = CTRANSLATE2.open(RepoRef("org/model", tmp_path), [FILE])
     assert set(checkpoint.tensors) == {"w", "v"}
     for name in checkpoint.tensors:
-        with pytest.raises(
-            NothingToCompare, match=f"{name} is stored as AWQ within CTranslate2, which hf-lineage cannot read"
-        ):
+        with pytest.raises(NothingToCompare, match=f"{name} is stored as AWQ in CTranslate2, which is not supported"):
             checkpoint.read(name)
 
 

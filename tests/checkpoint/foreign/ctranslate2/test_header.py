@@ -92,7 +92,7 @@ def test_every_type_is_known(kind, tmp_path):
     [
         (b"", "is truncated"),
         (b"PK\x03\x04" + bytes(100), "is not a CTranslate2 model"),
-        (file(version=3), r"has version 3; hf-lineage reads versions 4 to 6"),
+        (file(version=3), r"\(3, not 4 to 6\)"),
         (file(variable(), count=2**20), "claims 1048576 variables"),
         (file(variable(), count=9), "is truncated|has a name of 0 bytes"),
         (file(variable(), variable()), "has the variable 'w' twice"),

@@ -75,7 +75,7 @@ def test_heads_that_do_not_divide_what_is_joined_are_refused():
     _, factorization = lookup({"architectures": ["BertModel"]})
     joined = {"encoder/layer_0/self_attention/linear_0/weight": (10, 4)}
     for heads in (0, 3, 10**6):
-        with pytest.raises(NothingToCompare, match="queries, keys and values have 10 rows"):
+        with pytest.raises(NothingToCompare, match="queries, keys and values: 10 rows"):
             list(name_tensors(factorization, contents(shapes=joined, encoder__num_heads=heads)))
 
 

@@ -227,7 +227,7 @@ def test_heads_that_are_no_number_are_refused(tmp_path):
     with pytest.raises(CheckpointError) as caught:
         opened(described(resolve(str(file.parent))))
     assert str(caught.value).endswith(
-        "the GGUF file says attention.head_count_kv: two, which is not a number of heads; do not trust it"
+        "the GGUF file says attention.head_count_kv: two, not a number of heads; do not trust it"
     )
 
 

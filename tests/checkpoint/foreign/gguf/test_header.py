@@ -134,12 +134,11 @@ HOSTILE = {
     "nothing at all": (b"", "is truncated: it ends within its header; download it again"),
     "the first version": (
         header(version=1),
-        "is of version 1; hf-lineage reads versions 2 and 3 for little-endian machines; convert the model again",
+        "is of version 1; only little-endian versions 2 and 3 are read; convert the model again",
     ),
     "another byte order": (
         header(version=3 << 24),
-        "is written for big-endian machines; hf-lineage reads versions 2 and 3 for little-endian machines; convert "
-        "the model again",
+        "is written for big-endian machines; only little-endian versions 2 and 3 are read; convert the model again",
     ),
     "a million keys": (
         header(counts=(0, 1_000_000)),

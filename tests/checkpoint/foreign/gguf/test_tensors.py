@@ -112,7 +112,7 @@ def test_a_factor_beside_a_matrix_is_multiplied_in(tmp_path):
 def test_two_tensors_of_one_name_are_refused(tmp_path):
     plain = np.ones((2, 4), np.float32)
     found = open_checkpoint(file(tmp_path, ("a", plain, KINDS.F32), ("b", plain, KINDS.F32)))
-    with pytest.raises(CheckpointError, match="two tensors of the file have the name x; do not trust it"):
+    with pytest.raises(CheckpointError, match="two tensors of the file are x; do not trust it"):
         by_pieces(apply_factors(found), [Piece("x", "a"), Piece("x", "b")])
 
 

@@ -112,7 +112,7 @@ def test_a_tensor_may_lie_in_another_file():
     ],
 )
 def test_a_place_outside_that_cannot_be_is_refused(entries):
-    with pytest.raises(HeaderError, match="does not say where the numbers of 'w'"):
+    with pytest.raises(HeaderError, match="does not say where 'w'"):
         read(graph(tensors=[outside(**entries)]))
 
 
@@ -153,7 +153,7 @@ def test_there_are_bounds_on_what_is_kept(monkeypatch):
     inner = field(5, field(6, b""))
     for _ in range(20):
         inner = field(1, field(5, field(6, inner)))
-    with pytest.raises(HeaderError, match="more than 8 deep"):
+    with pytest.raises(HeaderError, match="more than 8 graphs"):
         read(field(7, inner))
 
 
