@@ -9,11 +9,11 @@ from typing import Protocol
 from hf_lineage.evidence.nulls import EmpiricalNull
 
 MINIMUM_EFFECT = 0.02
-"""The least score, and the least effect on the test coordinates, that may be RELATED, however significant."""
+"""With a smaller score, or a smaller effect on the test coordinates, a pair is not RELATED, however significant."""
 
 
 class Procedure(Protocol):
-    """What a user chooses of how two models are tested, as the options of a check hold it."""
+    """What a user may choose about the test of two models; the options of a check hold it."""
 
     @property
     def alpha(self) -> float:
@@ -25,7 +25,7 @@ class Procedure(Protocol):
 
     @property
     def accept(self) -> tuple[str, ...]:
-        """Identifiers of kinds of RELATED that are accepted besides."""
+        """Identifiers of further kinds of RELATED that are accepted."""
 
     @property
     def permutations(self) -> int:
@@ -60,7 +60,7 @@ class Criteria:
     analyses: int = 1
     """The number of interim analyses; the last one, of all layers, counts as one."""
     further: int = 0
-    """Tests of the same claim that may follow; all together call independent models RELATED with alpha at most."""
+    """How many tests of the same claim may follow; together they call independent models RELATED with alpha at most."""
     independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)
     """By path, the scores of models that are known to be independent of the base."""
 
@@ -90,7 +90,7 @@ class Criteria:
 
     @property
     def permutations_at_first(self) -> int:
-        """The number for each test, so many more that the correction for several tests costs no resolution."""
+        """The number for each test, raised so that the correction for several tests costs no resolution."""
         return self.tests * (self.permutations + 1) - 1
 
     @property

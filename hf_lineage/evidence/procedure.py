@@ -1,4 +1,4 @@
-"""Procedure: what a user may choose of how two models are tested; without NumPy, for the command line names it."""
+"""Procedure: what a user may choose about a test; without NumPy, because the command line imports it."""
 
 from __future__ import annotations
 

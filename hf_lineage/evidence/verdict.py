@@ -68,7 +68,7 @@ class Evidence:
 
     @property
     def first(self) -> Null:
-        """The null whose p-value counts: the one that decides, the last one where all have an objection."""
+        """The null whose p-value counts: the one that decides, or the last one if all have an objection."""
         return self.decided_by or self.nulls[-1]
 
     @property

@@ -18,9 +18,10 @@ from hf_lineage.evidence.verdict import Kind, Verdict
 POWER = 0.99
 """UNRELATED needs a test that would have found the trace with this probability."""
 VERIFIED = 0.001
-"""The largest p that verifies a claim: one adapter in alpha is RELATED by chance, and a card may not rest on that."""
+"""The largest p that verifies a claim: a share alpha of all adapters is RELATED by chance, which is too much for a
+card."""
 FIRST, MOST = 1_999, 9_999
-"""Permutations that are drawn at first, at least, and where these leave it open, for each interim analysis."""
+"""The fewest permutations that are drawn first, and how many if these do not decide, for each interim analysis."""
 
 
 def measure_trace(blocks: Sequence[Block], criteria: Criteria) -> Trace:
@@ -42,13 +43,13 @@ def level(alpha: float) -> float:
 def least_effect(measured: Trace, alpha: float) -> float:
     """Return the least effect that verifies a claim: the least that is predicted, and one that a test would not miss.
 
-    Few directions, or a large size, let the formula predict next to nothing, and the author of an adapter chooses both.
+    With few directions, or a large size, the formula predicts almost nothing; the author of an adapter chooses both.
     """
     return max(measured.predicted, measured.effect_of(level(alpha), POWER))
 
 
 def judge_trace(trace: Trace, criteria: Criteria, order_matters: str = "") -> Verdict:
-    """Return the verdict on an adapter and a base; `order_matters` is its initialisation where no null holds for it."""
+    """Return the verdict on an adapter and a base; `order_matters` names an initialisation for which no null holds."""
     if order_matters:
         return Verdict(
             Kind.INCONCLUSIVE,

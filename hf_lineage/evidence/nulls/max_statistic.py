@@ -1,7 +1,7 @@
 """Several statistics under the same permutations, judged by the largest of them (Westfall and Young 1993).
 
-The largest of the standardised statistics is itself a statistic under permutations, so its p-value is exact whatever
-the statistics have to do with each other. Where they go together it costs nothing that there are several.
+The largest of the standardised statistics is itself a statistic under permutations, so its p-value is exact however the
+statistics depend on each other. If they move together, having several costs nothing.
 
 **Why p is valid.** If the two models are independent, the observed statistics and those under every permutation that
 is drawn are independent and of one distribution, given what all permutations together would give. Means and deviations

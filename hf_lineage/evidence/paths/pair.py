@@ -43,7 +43,7 @@ class Pair:
 
     @property
     def idle(self) -> tuple[bool, bool]:
-        """Whether no layer of the base, and of the candidate, adds to its stream what would count in it."""
+        """For the base and the candidate, whether no layer adds enough to its stream to count in it."""
         base, candidate = (bool(one.usable.any() and not one.writing.any()) for one in self.signatures)
         return base, candidate
 

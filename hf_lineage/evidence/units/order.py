@@ -31,9 +31,9 @@ MOST_UNITS = 1024
 FEWEST_MATCHES = 8
 """With fewer matched units a layer does not count for the ranks."""
 TIED = 1e-4
-"""Matches that differ by less are tied: copies of one unit, among which the first in the file would be chosen."""
+"""Matches that differ by less are tied: among copies of one unit, the first in the file would always be chosen."""
 SORTED = 6.0
-"""Deviations of a rank correlation from which on units do not stand in a random order but were sorted by size."""
+"""From so many deviations of a rank correlation on, units were sorted by size and are not in random order."""
 BATCH = 64
 """Permutations that are drawn at a time."""
 
@@ -57,7 +57,7 @@ class Matched:
     ranks: Vector
     """(n,): the standardised rank of each match in the base."""
     strength: Vector
-    """(n,): what each of these pairs counts."""
+    """(n,): the weight of each of these pairs."""
 
 
 def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> Matched:
@@ -94,7 +94,7 @@ def _mutual(product: Array, weight: Vector, base_weight: Vector) -> tuple[Number
 
 
 def _alone(among: Array, axis: int) -> NDArray[np.bool_]:
-    """Whether the best of every row, or column, is better than the second."""
+    """Whether the best of every row, or column, is better than the second by more than TIED."""
     second, first = np.partition(among, -2, axis=axis).take([-2, -1], axis=axis).swapaxes(0, axis)
     alone: NDArray[np.bool_] = first - second > TIED
     return alone
