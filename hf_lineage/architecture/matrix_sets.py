@@ -69,7 +69,7 @@ class LayerSet:
 
     @property
     def normed(self) -> bool:
-        """Whether what stands on the output is a norm, which gives it the size of its gain; a layer scale is none."""
+        """Whether a norm stands on the output and gives it the size of its gain; a layer scale does not count."""
         return "norm" in ".".join((self.output_norm or "").split(".")[-2:]).lower()
 
     @property

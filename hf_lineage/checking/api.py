@@ -208,7 +208,7 @@ def ordered(options: Options) -> Options:
 def _as_declared(
     source: RepoRef, rows: tuple[Row, ...], opened: OpenedModel | Verdict, options: Options
 ) -> tuple[Row, ...]:
-    """The rows with what the parents of a merge gave, and with the adapter that lies beside the weights."""
+    """The rows, completed by the contributions of the parents of a merge and by an adapter beside the weights."""
     if is_merge(row.claim for row in rows):
         from hf_lineage.checking.relation import with_shares
 

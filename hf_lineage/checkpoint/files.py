@@ -1,4 +1,4 @@
-"""Which files hold the weights of a repository: what transformers would load, or else what may be meant."""
+"""Files: which of a repository hold its weights, those that transformers would load or else the likely ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hf_lineage.hub import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 DIFFUSERS = "diffusion_pytorch_"
-"""What stands before these names in a folder that diffusers wrote."""
+"""The prefix of these names in a folder that diffusers wrote."""
 INDICES = (INDEX, DIFFUSERS + INDEX)
 SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
 """Files of the folder itself on every platform."""

@@ -174,7 +174,7 @@ class Signature:
     reservations: tuple[str, ...] = ()
     """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     own_code: str = ""
-    """What is to be said of code that the repository brings; empty if it has none."""
+    """A sentence about code that the repository brings; empty if it has none."""
 
     def numbers(self, path: str) -> tuple[int, ...]:
         """Return the numbers of the layers that have a row in a path's arrays."""

@@ -1,4 +1,4 @@
-"""Scores: what experts are chosen by where a correction is added, or where a table chooses, as functions of logits."""
+"""Scores: functions of the logits that choose the experts, if a correction is added or a table chooses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Scores:
     """What a router makes of the logits of its experts."""
 
     chosen_by: Callable[[Vector], Vector]
-    """What the correction is added to, rising with the logit."""
+    """The score that the correction is added to; it rises with the logit."""
     logit: Callable[[Vector], Vector]
     """Its inverse, up to a number that all experts share; minus infinity and infinity beyond its ends."""
     least: float

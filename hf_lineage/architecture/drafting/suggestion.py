@@ -162,7 +162,7 @@ def _shown(value: Any) -> str:
 
 
 def _asked(factorization: Factorization, tensors: Mapping[str, Shape]) -> tuple[int, tuple[str, ...]]:
-    """How many names a factorization asks for, of several sets those of the nearest, and which are not there."""
+    """How many names a factorization asks for (of several sets those of the nearest), and which are missing."""
     names: dict[tuple[str, ...], None] = {}
     for sets in map(factorization.branches.sets, BRANCH_ROLES):
         needed = [tuple(_needed(entry)) for entry in as_sets(sets)]

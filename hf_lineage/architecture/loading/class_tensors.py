@@ -1,6 +1,6 @@
 """World: the tensors that a class of transformers builds, and which of the stored ones are no part of the model.
 
-transformers leaves out what a class does not build, and makes up at random what it builds and a file does not hold.
+transformers leaves out tensors that a class does not build, and fills tensors that a file lacks with random numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TABLES = "tensors"
 OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """Ends of names that transformers takes for others, whatever the class."""
 COUNTED = re.compile(r"((?<=experts\.)|(?<=expert_)|(?<=norms\.))[0-9]+(?![^.])")
-"""Numbers in the name of a tensor of which `config.json` says how many there are."""
+"""Numbers in tensor names whose count `config.json` gives."""
 COMPANION = re.compile(r"\.(?!bias$|weight$).+|_(scales?|scale_inv|blocks|zeros|zero_points?|qzeros|absmax|quant.*)")
 """Suffixes that turn the name of a matrix into that of a tensor belonging to it."""
 
@@ -32,7 +32,7 @@ class _Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     names: tuple[str, ...]
     instead: tuple[str, ...] = msgspec.field(name="or", default=())
-    """Names of which one or more stand for those on other disks."""
+    """Alternative names: in other files, one or more of them replace those names."""
     when: Condition = ("all",)
     optional: bool = False
 
@@ -46,7 +46,7 @@ class _Class(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     beside: tuple[tuple[str, ...], ...]
     """The embedding and the norms beside the layers, each by all its names on disks."""
     layers: int
-    """Which of the tables of layers is theirs."""
+    """Which of the tables of layers belongs to these classes."""
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -161,7 +161,7 @@ def older(name: str) -> str:
 
 
 def _outside(stored: Mapping[str, str], built: Collection[str], everything: Collection[str]) -> Iterator[str]:
-    """The tensors of a layer that are not built, and that do not say how one of those is stored."""
+    """The tensors of a layer that are not built and do not describe how a built one is stored."""
     bare = {name.removesuffix(".weight") for name in built}
     for name, pattern in stored.items():
         if pattern not in built and (pattern.removesuffix(".weight") in everything or not companion(pattern, bare)):
@@ -177,9 +177,9 @@ def companion(name: str, bare: Collection[str]) -> bool:
 
 
 def _missing(needed: Iterable[_Group], stored: Collection[str]) -> Iterator[str]:
-    """The names of needed tensors that neither they nor others stand for, nor what they are quantized to.
+    """The names of needed tensors that are not stored: neither by this nor another name, nor quantized.
 
-    A bias that is not stored is no matter of chance: transformers sets it to 0.
+    A missing bias is not random: transformers sets it to 0.
     """
     for group in needed:
         if not any(name in stored for name in group.instead):

@@ -1,4 +1,4 @@
-"""Kinds: by model type the settings and small tensors that take branches out of the stream, and what leaves them in.
+"""Kinds: model type -> the settings and small tensors that can take branches out of the stream, and values that do not.
 
 They were found by running transformers' modules (`python -m tests.settings`): a setting that is not listed changes no
 branch, or the class does not read it, or another rule reads it.
@@ -59,7 +59,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One model type."""
 
     settings: str
-    """What tells that transformers has given the type other settings than those that were tried."""
+    """A mark that shows whether transformers has given the type other settings than those that were tried."""
     held: frozenset[str] = frozenset()
     """Which of the keys of `loading/multipliers.yaml` stand in its code."""
     rest: Mapping[str, Fine] = {}
@@ -100,7 +100,7 @@ def parts(config: Mapping[str, Any], usual: str | None) -> Iterator[Part]:
 
 
 def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Iterator[str]:
-    """Yield a sentence for each setting with which a branch need not reach the stream."""
+    """Yield a sentence for each setting with which a branch may not reach the stream."""
     for part in parts(config, usual):
         for key, fine in part.kind.rest.items():
             outer, _, last = key.rpartition(".")

@@ -2,8 +2,7 @@
 
 diffusers writes the name of its class, and timm that of an architecture, which stands for a class with its settings:
 `loading/timm.json` of the registry says which, for every architecture on whose real module its factorization was
-proved. A class of theirs is listed with the name of the library before it, so that no `config.json` of transformers
-means one.
+proved. Such a class is listed with the name of its library in front, so no `config.json` of transformers can mean it.
 """
 
 from __future__ import annotations

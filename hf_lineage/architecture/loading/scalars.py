@@ -15,7 +15,7 @@ from hf_lineage.architecture.loading.kinds import Outside, Part
 from hf_lineage.errors import NothingToCompare, printable
 
 LEAST, MOST = 1e-3, 1e3
-"""What training leaves of such tensors lies between."""
+"""After training, the numbers of such tensors lie between these."""
 MOST_NUMBERS = 2**20
 """More than the widest stream has."""
 
@@ -27,9 +27,9 @@ def scalar_reservations(
     parts: Iterable[Part],
     prefetch: Callable[..., None] = lambda *_: None,
 ) -> Iterator[str]:
-    """Yield a sentence for each small tensor with which a branch need not reach the stream.
+    """Yield a sentence for each small tensor with which a branch may not reach the stream.
 
-    All that is read is asked for at once with `prefetch` beforehand.
+    Everything is requested at once with `prefetch` before it is read.
     """
     outside = {name: sides for part in parts for name, sides in part.kind.small.items()}
     if not outside:
@@ -50,7 +50,7 @@ def scalar_reservations(
 def _reason(
     stored: str, width: int, sides: Outside, shapes: Mapping[str, Shape], read: Callable[[str], NDArray[Any]]
 ) -> str:
-    """Why a branch need not reach the stream with what is stored under a name; empty if it does."""
+    """Why a branch may not reach the stream with the tensor under this name; empty if it does."""
     shown = printable(stored, 200)
     if not 0 < math.prod(shapes[stored]) <= MOST_NUMBERS:
         return f"{shown} has shape {shapes[stored]}, and decides whether a branch of its layer reaches the stream"

@@ -51,7 +51,7 @@ def _multipliers() -> _Multipliers:
 
 
 def held() -> frozenset[str]:
-    """Return the keys of `config.json` that are held to a range here."""
+    """Return the keys of `config.json` whose values must lie in a range."""
     table = _multipliers()
     return table.keys | table.limits | table.beside | table.epsilons | table.sparsities
 
@@ -93,7 +93,7 @@ def _refuse_other_files(config: Mapping[str, Any]) -> None:
 
 
 def usual_type(config: Mapping[str, Any], architecture: str) -> str | None:
-    """Return the tried model type by which transformers loads a model: the one that is said, else that of its class."""
+    """Return the tried model type by which transformers loads a model: the stated one, else that of its class."""
     declared = [value] if isinstance(value := config.get("model_type"), str) else []
     return next((kind for kind in (*declared, *_own(architecture)) if kind in kinds()), None)
 
@@ -129,7 +129,7 @@ def _alike(kind: str, config: Mapping[str, Any], factorization: Factorization) -
 
 
 def own_code(config: Mapping[str, Any]) -> str:
-    """Return what is to be said of code that a repository brings, which may load other files; empty if it has none."""
+    """Return a sentence about code that a repository brings, which may load other files; empty if it has none."""
     named = config.get("auto_map")
     if not named:
         return ""
@@ -141,7 +141,7 @@ def own_code(config: Mapping[str, Any]) -> str:
 
 
 def _refuse_dead(config: Mapping[str, Any], usual: str | None) -> None:
-    """Raise NothingToCompare for a number with which the layers have hardly an effect, under a key that is read."""
+    """Raise NothingToCompare for a number with which the layers have hardly any effect, under a key that is read."""
     known = {id(part.config): part.kind.held for part in parts(config, usual)}
     for key, value in _entries(config, known, held()):
         for number in _numbers(value):

@@ -1,4 +1,4 @@
-"""Choice: how the user has a model read whose class the registry does not list."""
+"""Choice: how the user wants to read a model whose class the registry does not list."""
 
 from __future__ import annotations
 

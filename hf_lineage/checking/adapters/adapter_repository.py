@@ -1,4 +1,4 @@
-"""The adapters of one repository, each judged by itself on what is declared of it."""
+"""The adapters of one repository, each judged by itself against its declared bases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hf_lineage.signature import Signature
 
 
 def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
-    """Return what is at a place, each by the part that a row names; LineageError if it is damaged."""
+    """Return the adapters at a place, by the part that a row names; LineageError if one is damaged."""
     if not place.file:
         return ((place.part, open_adapter(place.repo)),)
     loras = attempt(lambda: open_lora_file(place.repo, place.file), NothingToCompare)

@@ -32,9 +32,9 @@ from hf_lineage.signature import Signature
 MOST_MATRICES = 8
 """Adapted matrices that are compared, drawn at random."""
 MOST_WITH_START = 2
-"""The same where the start of the adapter is computed from each of them again, which takes half a minute at most."""
+"""The same if the start of the adapter is computed again from each of them, which takes half a minute at most."""
 ROUNDING = {"F64": 1e-5, "F32": 1e-5, "F16": 2.0**-10, "BF16": 2.0**-7}
-"""By the type of stored numbers how far a merge may be from the sum, beside the size of the weights."""
+"""Type of the stored numbers -> how far a merge may be from the sum, relative to the size of the weights."""
 
 
 def agreement(model: Opened, base: Opened, adapter: RepoRef, seed: int) -> str:

@@ -1,8 +1,8 @@
-"""Outside: matrices that no branch of the registry reads and that only the test of adapters needs, in pairs.
+"""Unlisted pairs: pairs of matrices that no branch of the registry reads and that only the test of adapters needs.
 
-What the first one of a pair makes, the second one writes: values of attention, or hidden units. Where the heads of a
-layer are counted by one of several numbers, and the registry does not say by which, rows are permuted within the
-largest part that divides a head whatever the number: a test under fewer permutations is exact as well.
+The first matrix of a pair makes values of attention, or hidden units; the second one writes them. If several numbers
+may count the heads of a layer, rows are permuted within the largest part that divides a head for every one of them: a
+test with fewer permutations is exact, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ancestors: where nothing of a base can be compared, the base that it declares itself is, one step at a time.
+"""Ancestors: if nothing of a base can be compared, the base that it declares itself is compared, one step at a time.
 
 What a base declares is a claim of its card and nothing more: whoever wrote the card chose the name. So the claim that
 is judged stays open, whatever comes out of the comparison: it is never verified, and never contradicted.
@@ -29,7 +29,7 @@ class Reached:
     steps: tuple[Step, ...] = ()
     """From the base that is declared to the one that is compared; none where they are the same."""
     notes: tuple[str, ...] = ()
-    """Why no other base was compared in place of one that could not be."""
+    """Why no other base was compared instead of one that could not be."""
 
 
 def reach(
@@ -39,7 +39,7 @@ def reach(
     part: str = "",
     passed: tuple[RepoRef, ...] = (),
 ) -> Reached:
-    """Return a base or, where nothing of it can be compared, the first of those that it declares that can be.
+    """Return a base or, if nothing of it can be compared, the first base behind it that can be compared.
 
     `part` is the folder in which the candidate is, `passed` are the bases that led here.
     """
@@ -93,9 +93,9 @@ def _further(
 
 
 def through(outcome: Verdict, steps: tuple[Step, ...]) -> Verdict:
-    """Return what a verdict on the base at the end of some steps says of the claim at their beginning.
+    """Return the verdict on a claim, given that on the base at the end of some steps.
 
-    What is related is so indirectly, which verifies nothing: nobody has checked the steps. What is unrelated leaves
+    A related base is related indirectly, which verifies nothing: nobody has checked the steps. An unrelated one leaves
     open which of the declarations is wrong.
     """
     if not steps:

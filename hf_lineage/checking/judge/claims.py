@@ -34,7 +34,7 @@ NOT_FITTED = (
     "a copy of {} in a rotated stream with another embedding was not searched for because the model itself declares "
     "this base; --budget full searches for it"
 )
-"""What is left out of a verdict UNRELATED to save most of its time; it says how to have it."""
+"""The test that an UNRELATED leaves out to save most of its time, and the option that includes it."""
 Candidate = Callable[[], OpenedModel | Verdict]
 """The candidate, opened; or the verdict that says why there is nothing to compare."""
 
@@ -137,8 +137,8 @@ def judge_parts(
 ) -> Iterator[Row]:
     """Yield the rows of every claim on the folders of a repository, given the candidate in each.
 
-    A folder that the base does not have and that cannot be judged is a note where another one can; what no
-    factorization reads is one row, unless its files are those of the base.
+    A folder that cannot be judged and that the base does not have is a note if another folder can be judged. All parts
+    that no factorization reads make one row, unless their files are those of the base.
     """
     for claim in claims:
         rows = [judge_claim(candidate, claim, options, part) for part, candidate in candidates.items()]
@@ -161,7 +161,7 @@ def _has(base: object, part: str) -> bool:
 
 
 def _is_of(base: object, parts: Parts, part: str) -> bool:
-    """Whether a part that is not read is the base's, byte for byte; not if that cannot be told."""
+    """Whether a part that is not read equals that of the base, byte for byte; no if that is not known."""
     if not isinstance(base, RepoRef) or not _has(base, part):
         return False
     root = replace(parts.models[0], subfolder="")

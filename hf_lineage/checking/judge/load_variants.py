@@ -1,4 +1,4 @@
-"""Variants: a model that can be loaded in several ways is judged in each; a verdict needs all of them to agree."""
+"""Load variants: a model that can be loaded in several ways is judged in each, and a verdict needs all to agree."""
 
 from __future__ import annotations
 

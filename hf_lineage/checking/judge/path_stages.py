@@ -1,7 +1,7 @@
 """Path stages: two models are compared by the products of their paths, after as many layers as interim analyses need.
 
-The first of them may be made on a sample of a few layers, which decides for RELATED alone: what a sample does not show
-may still be in the layers.
+The first analysis may use a sample of a few layers. A sample can only decide for RELATED: what it does not show may
+still be in the layers.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def _layers(rows: Mapping[int, int]) -> str:
 def _plan(pair: ModelPair) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The layers in the order in which they are read, and how many of them have been read at each analysis.
 
-    Layers of unlike widths are all read: a few of them would not represent the rest. Of two signatures that the user
-    gave all layers are at hand, and stopping early would save nothing.
+    Layers of unlike widths are all read: a few of them would not represent the rest. If the user gave two signatures,
+    all layers are at hand, and stopping early would save nothing.
     """
     base, candidate, options = pair.base, pair.candidate, pair.options
     everything = tuple(range(max(base.layers, candidate.layers)))
@@ -81,7 +81,7 @@ def _plan(pair: ModelPair) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _signature(model: OpenedModel, read: tuple[int, ...]) -> Signature:
-    """The signature of the layers read so far; of a signature that was given all, as its order may be changed.
+    """The signature of the layers read so far, or all layers of a given signature, as its order may be changed.
 
     Of a cached signature only these layers are used, as of weights: a report does not depend on what is cached.
     """

@@ -1,8 +1,8 @@
 """Units: what two models show unit by unit, in the coordinates in which they show most.
 
-Units are seen through the tokens that both models know and, where these are not to be had or show little, in the
-coordinates in which units fit those of the base best. Which of the two counts is decided by the share of inherited
-units, which does not depend on their order, so that one test of the order is made all the same.
+Units are compared through the tokens that both models know. If there are none, or they show little, units are compared
+in the coordinates in which they fit those of the base best. The share of inherited units decides which of the two
+counts. It does not depend on the order of units, so there is still one test of the order.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from hf_lineage.signature.units import (
 from hf_lineage.signature.units import orthogonal_fit as procrustes
 
 ENOUGH = 0.5
-"""With a larger share of inherited units no other coordinates are looked for."""
+"""With a larger share of inherited units no other coordinates are tried."""
 COARSE, FEW_KEPT = 128, 2**17
-"""Random sums in which the units of a wide stream are seen at first, and units of all layers of a model with experts
-that are kept then: 200 MB."""
+"""How many random sums the units of a wide stream are reduced to at first, and how many units of all layers of a model
+with experts are kept then: 200 MB."""
 Analyses = Sequence[Collection[int]]
 """The layers that are read at each analysis; it ends the comparison where nothing shows (futility)."""
 
@@ -79,9 +79,9 @@ def shown(base: Opened, candidate: Opened, analyses: Analyses, at_first: str, te
 
 
 def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool) -> Framed:
-    """What shows more inherited units; coordinates are only fitted where those that are known show less than one half.
+    """The coordinates that show more inherited units; fitted ones are tried only if the known ones show less than half.
 
-    Raise NothingToCompare, with the reason of the first, where neither can be had.
+    Raise NothingToCompare, with the reason of the first, if neither exists.
     """
     try:
         first = known()
@@ -101,7 +101,7 @@ def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool
 
 
 class _Units:
-    """The hidden units of some layers of a model: what they weigh is measured once, however often they are seen."""
+    """The hidden units of some layers of a model; their weights are measured only once."""
 
     def __init__(self, model: Opened, layers: Collection[int], seed: int) -> None:
         self._model, self._seed = model, seed

@@ -45,7 +45,7 @@ class OpenedModel(ABC):
     reservations: tuple[str, ...] = ()
     """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
     own_code: str = ""
-    """What is to be said of code that the repository brings; empty if it has none."""
+    """A sentence about code that the repository brings; empty if it has none."""
     licence: Licence | None = None
     """What the card states; None of a signature that the user gave."""
     variants: Mapping[str, OpenedModel | str] = field(default_factory=dict)

@@ -58,7 +58,7 @@ class Opened:
 
     @property
     def own_code(self) -> str:
-        """What is to be said of code that the repository brings; empty if it has none."""
+        """A sentence about code that the repository brings; empty if it has none."""
         return own_code(self.described.config)
 
 

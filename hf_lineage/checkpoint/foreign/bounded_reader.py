@@ -9,7 +9,7 @@ from hf_lineage.checkpoint.foreign.form import HeaderError
 
 
 def decode_text(content: bytes) -> str:
-    """Return the text in some bytes; what is no UTF-8 is replaced."""
+    """Return the text in some bytes; bytes that are not UTF-8 are replaced."""
     return content.decode("utf-8", errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""ForeignForm: what is asked of each form of model files that other programs than transformers write or load.
+"""ForeignForm: the functions of each form of model files that programs other than transformers write or load.
 
 A new form is one value of this class, and one line of the table in `forms`, a ListedForm.
 """
@@ -59,7 +59,7 @@ class ForeignForm:
     remark: str = ""
     """A sentence about each such file, with `{}` for its name."""
     doubt: str = ""
-    """Why weights that do not fit their class need not be damaged; empty where they are."""
+    """Why weights that do not fit their class may still be intact; empty if they are damaged."""
 
 
 @dataclass(frozen=True)

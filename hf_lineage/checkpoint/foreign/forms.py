@@ -1,4 +1,4 @@
-"""The table of foreign forms, and which of them a repository is read from where transformers would not load it so."""
+"""The table of foreign forms, and the choice of the form that a repository is read from."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Undecoded:
 
 
 def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> NothingToCompare:
-    """Return what is to be said of quantized weights that no format recognises."""
+    """Return a sentence about quantized weights that no format recognises."""
     formats = printable(", ".join(sorted({tensor.dtype for tensor in stored.values()} - FLOATS - CAST)) or "F8", 200)
     named = printable(method(config), 50)
     if not named:

@@ -24,9 +24,9 @@ from hf_lineage.hub import RepoRef
 
 FILE = "model.bin"
 VOCABULARY = re.compile(r"(?:shared_|source_|target_)?vocabulary\.(?:json|txt)")
-"""What CTranslate2 writes beside its model; a model.bin without it may be anything."""
+"""The file that CTranslate2 writes beside its model; a model.bin without it may be anything."""
 SCALE, ZERO = "_scale", "_zero"
-"""What is added to the name of a quantized variable for its companions."""
+"""The suffixes of the names of the companions of a quantized variable."""
 Array = NDArray[Any]
 
 

@@ -30,7 +30,7 @@ from hf_lineage.errors import NothingToCompare, printable
 FILE = "ctranslate2/models.yaml"
 LAYER = re.compile(r"(?P<outer>(?P<stack>encoder|decoder)/layer_(?P<layer>\d{1,6}))/(?P<rest>.+)")
 CROSS = "attention/linear_0/weight"
-"""What a layer has that reads an encoder too."""
+"""A part of a layer that also reads an encoder."""
 KINDS = {"gamma": "weight", "beta": "bias"}
 """What CTranslate2 calls the two tensors of a norm."""
 

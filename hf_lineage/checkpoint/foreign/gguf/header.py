@@ -1,6 +1,6 @@
 """The header of a GGUF file: its metadata and what it says of each tensor, parsed with bounds, for it is untrusted.
 
-Only what is short is kept: a vocabulary of a hundred thousand words is walked over and not held in memory.
+Only short values are kept: a vocabulary of a hundred thousand words is stepped over and not held in memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The matrices that an ONNX graph multiplies with, each as (out, in).
 
-How a matrix lies in the file says nothing of how it is used, so it is turned by the operation that multiplies with it.
-The operations are those of the ONNX specification and of ONNX Runtime's `docs/ContribOperators.md`.
+The layout of a matrix in the file does not show how it is used; the operation that multiplies with it decides. The
+operations are those of the ONNX specification and of ONNX Runtime's `docs/ContribOperators.md`.
 """
 
 from __future__ import annotations
