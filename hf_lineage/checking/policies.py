@@ -58,7 +58,7 @@ def read(file: Path, instead: str = "") -> policies.Policy:
 def _own(source: RepoRef | Signature) -> policies.Policy | None:
     if isinstance(source, Signature) or source.remote is not None:
         raise OptionError(
-            f"--policy {OWN} reads the file of a folder of your own; on the Hub the publisher of the model wrote it, "
+            f"--policy {OWN} is for a folder of your own; on the Hub the publisher of the model wrote the file, "
             "so name a file of yours"
         )
     content = replace(source, subfolder="").read_bytes(FILE, policies.LARGEST)
