@@ -24,7 +24,7 @@ def command(name: str, message: str, **properties: str) -> str:
 
 
 @contextlib.contextmanager
-def unheard() -> Iterator[None]:
+def without_commands() -> Iterator[None]:
     """Keep the runner from obeying commands in what is printed: untrusted names may be among it."""
     token = secrets.token_hex(16)
     print(f"::stop-commands::{token}", flush=True)  # noqa: T201 - this is how one talks to the runner

@@ -59,7 +59,7 @@ CALLS: dict[Card, tuple[str, ...]] = {
 def run_check(environ: Environment) -> int:
     """Check the model and return the exit status of the step."""
     problem, checked, excused = "", None, False
-    with runner.unheard():
+    with runner.without_commands():
         try:
             inputs = read_inputs(environ)
             checked = _checked(inputs, environ)
@@ -87,7 +87,7 @@ def run_key(environ: Environment) -> int:
 
     Errors are ignored here: the check meets them as well, and reports them.
     """
-    with runner.unheard(), contextlib.suppress(Exception):
+    with runner.without_commands(), contextlib.suppress(Exception):
         inputs = read_inputs(environ)
         _use(inputs)
         source = _source(inputs)

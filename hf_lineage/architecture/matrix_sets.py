@@ -24,7 +24,7 @@ class Heads:
 
 @dataclass(frozen=True)
 class LayerSet:
-    """A matrix set found in one layer: role -> slot with the full tensor name, and its norms, if it has any."""
+    """A matrix set of one layer: role -> slot with the full tensor name, and its norms, if it has any."""
 
     slots: Mapping[str, Slot]
     norm: str | None

@@ -1,6 +1,6 @@
 """Policy: which findings are accepted and until when, what is asked of every claim, and what makes a check fail.
 
-A policy changes what a command returns, and never a verdict: what was found stays in every report.
+A policy changes what a command returns, and never a verdict: every finding stays in every report.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Policy:
     own_code: str = ACCEPTED
     """Whether models with code of their own pass, which is never run."""
     fail_on: str | None = None
-    """What makes a check fail, one of FAIL_ON; None if nothing is said."""
+    """What makes a check fail, one of FAIL_ON; None if the policy does not say."""
 
     def waiver(self, model: str, base: str, kind: Kind, part: str, today: datetime.date) -> Waiver | None:
         """Return what accepts a finding, None if nothing does; what has expired does not."""

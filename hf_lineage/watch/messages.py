@@ -64,7 +64,7 @@ def discord(page: Page) -> str:
 
 
 def _cells(page: Page, row: Sequence[str]) -> Iterator[str]:
-    """What is said of a model, the verdict first."""
+    """The message about a model, the verdict first."""
     cells = [pair for pair in zip(page.columns[1:], row[1:], strict=True) if pair[1] != NONE]
     for column, cell in sorted(cells, key=lambda pair: pair[0] != VERDICT):
         yield f"{column}: {printable(cell, LONGEST_CELL)}"

@@ -1,4 +1,4 @@
-"""Layer groups: the repeated layers of a header, found by their numbers alone, without a factorization."""
+"""Layer groups: the repeated layers of a header, recognised by their numbers alone, without a factorization."""
 
 from __future__ import annotations
 

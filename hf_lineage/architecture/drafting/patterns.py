@@ -1,7 +1,7 @@
 """Patterns: the matrix sets of all registry files, and where a layer has tensors of the same names.
 
-A pattern is a set without the name of the module that holds all of it. It is searched under every module of a layer,
-so names from the registry are found in new combinations.
+A pattern is a set without the name of the module that holds all of it. It is searched under every module of a layer, so
+names from the registry match in new combinations.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A pattern found under some module of a layer."""
+    """A pattern with a module of a layer that it matches."""
 
     kind: str
     yaml_set: YamlSet

@@ -90,7 +90,7 @@ class Suggestion:
     misses: tuple[Miss, ...]
     """The nearest first."""
     draft: Draft | None
-    """None where one that lists the class fits already, or no layers are found."""
+    """None if a file that lists the class fits already, or there are no layers."""
 
 
 def survey(

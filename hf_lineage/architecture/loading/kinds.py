@@ -1,7 +1,7 @@
 """Kinds: model type -> the settings and small tensors that can take branches out of the stream, and values that do not.
 
-They were found by running transformers' modules (`python -m tests.settings`): a setting that is not listed changes no
-branch, or the class does not read it, or another rule reads it.
+They were measured by running transformers' modules (`python -m tests.settings`): a setting that is not listed changes
+no branch, or the class does not read it, or another rule reads it.
 """
 
 from __future__ import annotations

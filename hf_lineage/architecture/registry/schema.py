@@ -114,8 +114,8 @@ class Lora(_Strict, frozen=True, kw_only=True):
     """Whether queries and keys are turned by their position, or may be: the dimensions of a head are then not alike.
     A key of `config.json`: only classes that have it do so."""
     calibrated: bool = True
-    """Whether it was measured how much an adapter of such a model shows, so that a test that finds nothing can say how
-    likely it would have found something."""
+    """Whether it was measured how strong a trace adapters of such a model show, so that a test without a result can
+    give its power."""
     values: dict[str, str] = {}
     """Matrices that make values and belong to no branch, each with the one that writes what attention makes of them,
     by their names in a layer."""

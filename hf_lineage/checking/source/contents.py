@@ -1,4 +1,4 @@
-"""Contents: what is in a repository, found once: a model, adapters, models in its folders, or a stored signature.
+"""Contents: what is in a repository, read once: a model, adapters, models in its folders, or a stored signature.
 
 Adapters lie in the root, in folders with a configuration of peft each, or in files without one, as diffusers and
 trainers beside it save them.
@@ -91,7 +91,7 @@ def contents_of(source: RepoRef | Signature) -> Contents:
 
 
 def _adapters_of(source: RepoRef | Signature) -> Adapters:
-    """Return the adapters of a repository, found by its files alone, or by the headers of files of unknown names."""
+    """Return the adapters of a repository, by its files alone, or by the headers of files of unknown names."""
     if isinstance(source, Signature) or any(map(source.offers, MODELS)):
         return Adapters()
     here = [Place(source)] if source.offers(ADAPTER_CONFIG) else []
@@ -105,7 +105,7 @@ def _adapters_of(source: RepoRef | Signature) -> Adapters:
 
 
 def _folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
-    """The folders with adapters, of the states of one training run the last, and what is said of the others.
+    """The folders with adapters, only the last state of a training run, and sentences about the others.
 
     Beside an adapter in the root they are its earlier states.
     """

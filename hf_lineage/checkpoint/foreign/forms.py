@@ -41,7 +41,7 @@ class ForeignModel:
 
     @property
     def by_transformers(self) -> bool:
-        """Whether its files are found and opened as those of transformers."""
+        """Whether its files are chosen and opened as those of transformers."""
         return self.form.open is None
 
     def config(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Derivation: how a candidate was made from its base, from what was done to the matrices that were compared.
 
-It describes a pair that the verdict has found to be related, and decides nothing.
+It describes a pair that the verdict calls related, and decides nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Derivation:
     changes: tuple[Change, ...]
     """One for each matrix that was compared; at least one."""
     reordered: bool = False
-    """Whether hidden units were found in another order than in the base."""
+    """Whether hidden units are in another order than in the base."""
     rescaled: bool = False
     """Whether hidden units read a multiple of what they read in the base."""
     stored_bits: float = 0.0
@@ -159,7 +159,7 @@ class Derivation:
 
 
 def align(base: Matrix, candidate: Matrix, places: Sequence[int] | slice = slice(None)) -> Aligned | None:
-    """Return the rows of a base (h, d) from which some rows of a candidate (q, d) came; None if they are not found.
+    """Return the rows of a base (h, d) from which some rows of a candidate (q, d) came; None if there are none.
 
     `places` are the rows of the base in the same places as those of the candidate.
     """

@@ -16,7 +16,7 @@ from hf_lineage.evidence.nulls import DOUBTFUL
 from hf_lineage.evidence.verdict import Kind, Verdict
 
 POWER = 0.99
-"""UNRELATED needs a test that would have found the trace with this probability."""
+"""UNRELATED needs a test that detects a trace with this probability."""
 VERIFIED = 0.001
 """The largest p that verifies a claim: a share alpha of all adapters is RELATED by chance, which is too much for a
 card."""

@@ -163,7 +163,7 @@ def _heaviest(rows: UnitRows, most: int) -> UnitRows:
 
 
 def _alike(base: UnitRows, candidate: UnitRows) -> float:
-    """How well the units of a layer that write most are found in another layer, whatever the order of its units."""
+    """How well the units of a layer that write most match those of another layer, whatever their order."""
     total = candidate.weight.sum()
     best = likeness(candidate, base).max(axis=1, initial=0.0).astype(np.float64)
     return float(best @ candidate.weight / total) if total > 0 else 0.0

@@ -42,7 +42,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Judged:
-    """A group, and what is said of a model or an adapter and of the one of the group that was read."""
+    """A group, and the verdict on a model or an adapter and the member of the group that was read."""
 
     group: Group
     row: Row

@@ -61,7 +61,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class Edge:
-    """Two models of which one comes from the other, or is said to."""
+    """Two models of which one comes, or is declared to come, from the other."""
 
     parent: str
     child: str

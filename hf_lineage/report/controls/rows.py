@@ -69,7 +69,7 @@ def cells(line: Line) -> Iterator[tuple[str, ...]]:
 
 
 def outcome(line: Line) -> str:
-    """Return what is said of a model, or would have been said of a control, in one sentence."""
+    """Return the outcome for a model, or the outcome that a control would have, in one sentence."""
     base = printable(line.row.claim.base, 200)
     words = state_outcome(line.row).removeprefix(f"{wording.about(line.row)} is ")
     if line.role is Role.PAIR:
@@ -96,7 +96,7 @@ def remarks(controlled: Controlled) -> Iterator[str]:
 
 
 def _related(judged: Sequence[Report], base: str, pair: str, alpha: float) -> Iterator[str]:
-    """What is said of the models that are named as independent."""
+    """Sentences about the models that are named as independent."""
     related = [report for report in judged if _is_related(report)]
     expected = f"alpha {alpha:g} lets {alpha * len(judged):.2g} of {len(judged)} do so by chance"
     for report in related:
@@ -110,7 +110,7 @@ def _related(judged: Sequence[Report], base: str, pair: str, alpha: float) -> It
 
 
 def _unrelated(judged: Sequence[Report], base: str, pair: str) -> Iterator[str]:
-    """What is said of the models that are named as relatives."""
+    """Sentences about the models that are named as relatives."""
     missed = [report for report in judged if not _is_related(report)]
     for report in missed:
         yield (

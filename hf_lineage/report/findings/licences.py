@@ -17,7 +17,7 @@ from hf_lineage.report.findings.finding import Finding
 TITLE = "Licence"
 DIFFER = "; the two differ, read both. This is a note, not legal advice"
 UNSTATED = "none stated"
-"""What is said of a card that states no licence; that is no licence called none."""
+"""The text for a card that states no licence; it is not a licence called none."""
 
 
 def describe_base(report: Report, row: Row) -> Finding | None:

@@ -23,9 +23,9 @@ def state_outcome(row: Row) -> str:
 
 
 def reasons(report: Report) -> Iterator[str]:
-    """Yield the sentences that belong under the table: why a row is undecided, what was found, what was read for it.
+    """Yield the sentences that belong under the table: why a row is undecided, its findings, and what was read for it.
 
-    What concerns several rows is said once.
+    A sentence about several rows stands there once.
     """
     shared, noted = _shared(report), set[str]()
     for row in report.rows:

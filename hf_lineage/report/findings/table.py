@@ -28,7 +28,7 @@ class Maker:
     report_key: str = ""
     """Likewise in the report."""
     absent: Any = None
-    """What stands under `claim_key` where nothing was found."""
+    """The value of `claim_key` if there is no finding."""
 
 
 def _late(module: str, measured: Callable[[Row], object]) -> OfClaim:

@@ -17,7 +17,7 @@ from hf_lineage.report.words import KINDS, Place, card, encode, fingerprint, hol
 SEVERITIES = {"none": "info", "note": "minor", "warning": "major", "error": "critical"}
 """Level of a rule -> GitLab's word."""
 UNDECLARED = "undeclared"
-"""What is found where nothing is declared."""
+"""The finding if nothing is declared."""
 
 
 def render(report: Report, explain: bool = False) -> str:

@@ -89,7 +89,7 @@ def _licences(report: Report) -> Iterator[str]:
 
 
 def _findings(report: Report) -> Iterator[str]:
-    """What was found besides, which the form has no field for."""
+    """Further findings, which the form has no field for."""
     if statements := list(state_all(report)):
         yield "#### Further findings"
         yield "\n".join(f"- {escaped(statement)}." for statement in statements)

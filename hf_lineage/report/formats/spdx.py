@@ -93,7 +93,7 @@ def _graph(report: Report) -> Iterator[Element]:
 
 
 def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
-    """The model, its files, the bases that the weights bear out, and what was found about each claim."""
+    """The model, its files, the bases that the weights confirm, and the findings about each claim."""
     remote = report.source.remote if report.source else None
     shown = report.source.folder.resolve().name if report.source and not remote else report.model
     yield from _package(at, _Package("model", hub_name(report.model) or shown, remote, report.commit, report.licence))

@@ -40,7 +40,7 @@ TICKS = 12
 
 
 def ready(file: Path) -> None:
-    """Raise OptionError if no picture can be made under this name: said before hours of reading, not after."""
+    """Raise OptionError if no picture can be made under this name, before weights are read for hours."""
     if _form(file) not in METADATA:
         raise OptionError(f"--plot {file} must end in .png or .svg")
     if importlib.util.find_spec("matplotlib") is None:

@@ -1,4 +1,4 @@
-"""Rows of a tree: every model once, below the one it comes from, with what is said of it."""
+"""Rows of a tree: every model once, below the one it comes from, with a text about it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ DEEPEST = 8
 LETTERS = 37
 """Letters that fit a row at its left edge; a step takes two of them."""
 NAME, BELOW = 14, 12
-"""Sizes of a name and of what is said below it."""
+"""Sizes of a name and of the text below it."""
 INK, MUTED, PAPER = "#1c2128", "#545d68", "#ffffff"
 FONT = "system-ui, Segoe UI, Roboto, Noto Sans, Liberation Sans, sans-serif"
 
@@ -33,7 +33,7 @@ class Node:
     depth: int
     """Steps to the right."""
     words: str = ""
-    """What is said below its name."""
+    """The text below its name."""
     tone: str = ""
     """How that is shown."""
     edges: tuple[Edge, ...] = ()

@@ -18,7 +18,7 @@ from hf_lineage.evidence import Verdict
 
 HOME = "~"
 GIVEN = "The person who ran the check gave the folder this name; nobody has checked it."
-"""What is said of a name that the user gave."""
+"""The sentence about a name that the user gave."""
 NEAR = 2
 """Folders up that a path in a command leads at most: as far as from org/model to other/model."""
 TO_FILL_IN = "/path/to"

@@ -9,7 +9,7 @@ pairs, and many of these are wrong. Right pairs agree with each other: the stron
 
 weighs them and finds their signs, for (a, b) and (-a, -b) are one unit (spectral matching: Leordeanu and Hebert 2005).
 Q is the polar factor of Σ v (a a'ᵀ + b b'ᵀ), the solution of the orthogonal Procrustes problem (Schönemann 1966); pairs
-are then made anew with it, until no more are found. For models of unlike widths Q is a partial isometry. Rows seen
+are then made anew with it, until there are no more. For models of unlike widths Q is a partial isometry. Rows seen
 through the final Q are levelled, and have to be scaled to length 1 again.
 
 Nothing in it depends on the order in which units are stored, so that a test of their order remains exact.

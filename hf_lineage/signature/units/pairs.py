@@ -27,7 +27,7 @@ HARDLY = 0.01
 LEAST = 1e-6
 """A direction that holds a smaller part of the matched units, relative to the largest direction, is rounding."""
 MATCHED = 2**13
-"""Units of a wide stream that are matched until none is left to be found; all others are matched once, at the end."""
+"""Units of a wide stream that are matched until there are no more pairs; all others are matched once, at the end."""
 ASKED = 2**12
 """The most units for which copies are searched."""
 TILE = 2**10

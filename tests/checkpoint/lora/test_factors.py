@@ -108,7 +108,7 @@ def test_loftq_is_marked(tmp_path):
         ({"peft_type": None}, "holds an adapter of the kind None"),
         ({"layer_replication": [[0, 2], [1, 3]]}, "sets `layer_replication`"),
         ({"use_bdlora": {"x": 1}}, "sets `use_bdlora`"),
-        ({"init_lora_weights": "unheard-of"}, "sets `init_lora_weights` to unheard-of"),
+        ({"init_lora_weights": "without_commands-of"}, "sets `init_lora_weights` to without_commands-of"),
         ({"init_lora_weights": [["pissa"]]}, "sets `init_lora_weights` to"),
         ({"r": LARGEST_RANK + 1}, "adapters of a rank above 2048 are not compared"),
     ],

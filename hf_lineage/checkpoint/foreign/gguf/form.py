@@ -64,7 +64,7 @@ def _metadata(repo: RepoRef, files: Files) -> Mapping[str, Any]:
 
 
 def _count(metadata: Mapping[str, Any], key: str, layer: int) -> int:
-    """A number of heads, which may be one for all layers or a list of one for each; 0 where nothing is said."""
+    """A number of heads, which may be one for all layers or a list of one for each; 0 if there is none."""
     count = metadata.get(f"{metadata[ARCHITECTURE]}.{key}", 0)
     value = count[layer] if isinstance(count, tuple) and layer < len(count) else count
     if not isinstance(value, int) or not 0 <= value <= MOST_HEADS:

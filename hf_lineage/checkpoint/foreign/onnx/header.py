@@ -66,7 +66,7 @@ class OnnxNode:
     attributes: Mapping[str, Any]
     """Numbers and lists of whole numbers by name."""
     scope: str
-    """The module of PyTorch it stems from; empty if that is not said."""
+    """The module of PyTorch it comes from; empty if it is not given."""
     inner: tuple[str, ...]
     """What the graphs inside it give out."""
 

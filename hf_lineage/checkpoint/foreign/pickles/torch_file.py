@@ -1,4 +1,4 @@
-"""Files of torch.save: where in the file the numbers of each tensor are, found without torch and without unpickling.
+"""Files of torch.save: where in the file the numbers of each tensor are, read without torch and without unpickling.
 
 Since 2020 such a file is a ZIP archive that is not compressed: `data.pkl` says which tensor is where in which storage,
 and each storage is an entry of the archive. Before, pickles and storages stood one behind the other.
