@@ -72,11 +72,11 @@ def _checked_out(file: Path) -> tuple[str, str]:
     top, *_ = (folder for folder in file.parents if os.path.lexists(folder / ".git"))
     env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ} | ALONE
     asked = ["rev-parse", "HEAD", f"HEAD:{file.relative_to(top).as_posix()}"]
-    told = subprocess.run(  # noqa: S603 - what is asked for is no option
+    listing = subprocess.run(  # noqa: S603 - what is asked for is no option
         [_git(), f"--git-dir={top / '.git'}", *asked], cwd=top, env=env | {"GIT_CONFIG_GLOBAL": os.devnull},
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=True,
     )  # fmt: skip
-    commit, blob = told.stdout.split()
+    commit, blob = listing.stdout.split()
     return commit, blob
 
 

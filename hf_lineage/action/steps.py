@@ -110,12 +110,12 @@ def _checked(inputs: Inputs, environ: Environment) -> dict[str, Any]:
     asked = dict.fromkeys(form for wanted in inputs.formats for form in (wanted, *BESIDE.get(wanted, ())))
     files = {form: folder / f"lineage.{SUFFIXES.get(form, form)}" for form in asked}
     with tempfile.TemporaryDirectory() as room:
-        told = Path(room) / "github.json"
+        record = Path(room) / "github.json"
         try:
-            _run(arguments(inputs, [*files.items(), ("github", told)]))
+            _run(arguments(inputs, [*files.items(), ("github", record)]))
         finally:
-            if told.exists():  # the card may fail to be written after the reports
-                checked: dict[str, Any] = json.loads(told.read_text("utf-8"))
+            if record.exists():  # the card may fail to be written after the reports
+                checked: dict[str, Any] = json.loads(record.read_text("utf-8"))
                 _tell(environ, checked, folder, files)
     return checked
 

@@ -95,8 +95,8 @@ def check_source(model: str, source: RepoRef | Signature, bases: Sequence[str], 
         rows = as_merge(judged, options.min_share)
         if isinstance(source, RepoRef):
             rows = _as_declared(source, rows, opened, options)
-    told = contents.repo, tuple(notes), began
-    return Report(model, source.commit, rows, declared.conflicts, options, *told, licence=stated(source))
+    rest = contents.repo, tuple(notes), began
+    return Report(model, source.commit, rows, declared.conflicts, options, *rest, licence=stated(source))
 
 
 def without_model(model: str, source: RepoRef, options: Options, reason: str) -> Report:
@@ -152,8 +152,8 @@ def comparing(a: str, base: RepoRef | Signature, options: Options) -> Callable[[
         for model in contents.models:
             part = _subfolder(model)
             rows.append(judge_pair(claim, Reached(opened(part)), opened_once(model, options), options, part))
-        told = contents.repo, contents.adapters.notes, began, ("compare",)
-        return Report(b, source.commit, tuple(rows), (), options, *told, licence=stated(source))
+        rest = contents.repo, contents.adapters.notes, began, ("compare",)
+        return Report(b, source.commit, tuple(rows), (), options, *rest, licence=stated(source))
 
     return compared
 

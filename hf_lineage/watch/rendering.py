@@ -203,8 +203,8 @@ def _results(entry: Entry, run: Run | None = None) -> Iterator[_Result]:
 
 def _accepted(entry: Entry, claim: Claim, run: Run) -> dict[str, Any]:
     waiver = run.waiver(entry, claim)
-    told = {"reason": waiver.reason, "expires": waiver.expires} if waiver else {}
-    return {"model": entry.model, "base": claim.base, "verdict": claim.verdict} | told
+    acceptance = {"reason": waiver.reason, "expires": waiver.expires} if waiver else {}
+    return {"model": entry.model, "base": claim.base, "verdict": claim.verdict} | acceptance
 
 
 def _expired(run: Run) -> Iterator[str]:

@@ -119,19 +119,19 @@ def world(
     known = _of_class(architecture, factorization)
     if known is None:
         return World()
-    table, told = known
+    table, known_class = known
     layers = find_layers(factorization, shapes)
-    loaded = [layer for layer in layers if _is_loaded(layer, told.prefixes)]
+    loaded = [layer for layer in layers if _is_loaded(layer, known_class.prefixes)]
     if not loaded:
         raise NothingToCompare(
             f"the layers stand under {printable(layers[0].prefix, 200)}, where {architecture} has none: transformers "
             "fills all of them with random numbers"
         )
     outside = {name for layer in layers if layer not in loaded for name in layer.shapes}
-    missing = list(_missing_beside(told.beside, shapes))
+    missing = list(_missing_beside(known_class.beside, shapes))
     depths = {stack: sum(layer.stack == stack for layer in layers) for stack in {layer.stack for layer in layers}}
     for layer in loaded:
-        groups = table.layers[told.layers].get(layer.stack.name, ())
+        groups = table.layers[known_class.layers].get(layer.stack.name, ())
         answered = [(group, holds(group.when, config, layer.number, depths[layer.stack])) for group in groups]
         stored = {name: older(relative(layer, name)) for name in layer.shapes}
         built = {name for group, met in answered if met is not False for name in (*group.names, *group.instead)}

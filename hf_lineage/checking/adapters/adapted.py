@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hf_lineage.architecture import LayerSet, Layout, is_transposed
-from hf_lineage.architecture.registry import Lora as Told
+from hf_lineage.architecture.registry import Lora as LoraNames
 from hf_lineage.architecture.registry import Slot, as_names
 from hf_lineage.checking.adapters.unlisted_pairs import outside
 from hf_lineage.checking.source import Opened
@@ -100,9 +100,9 @@ def _meant(module: str, names: ModuleNames, named: Mapping[str, str], flattened:
     return {named[name] for name in names.flattened(module)}
 
 
-def in_memory(tensors: Collection[str], told: Told) -> Mapping[str, str]:
+def in_memory(tensors: Collection[str], lora: LoraNames) -> Mapping[str, str]:
     """Return the names of tensors by their names on disk and by those in memory."""
-    parts, on_disk = told.in_memory, {name: name for name in tensors}
+    parts, on_disk = lora.in_memory, {name: name for name in tensors}
     if not parts:
         return on_disk
     longest = sorted(parts, key=len, reverse=True)

@@ -106,12 +106,12 @@ def _noted(source: RepoRef, claim: Claim, options: Options) -> tuple[str, ...]:
     if claim.problem:
         return ()
 
-    def told() -> str | None:
+    def compare_sum() -> str | None:
         base = base_of(claim, options.local_hub)
         if isinstance(base, Signature):
             return None
         model, plain = (opened(described(options.allowed(repo), options.choice)) for repo in (source, base))
         return agreement(model, plain, source, options.order_seed or 0)
 
-    sentence = attempt(told, *VERDICTS)
+    sentence = attempt(compare_sum, *VERDICTS)
     return (sentence,) if isinstance(sentence, str) else ()

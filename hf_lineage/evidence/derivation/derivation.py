@@ -109,7 +109,7 @@ class Derivation:
             yield Means.REORDERED, f"hidden units {how}"
         quantized = bool(self.stored_bits or self.bits)
         before = [*self._pruned(quantized), *self._remainder()]
-        clear = [told for told in before if told[0] is not Means.UNCLEAR]
+        clear = [one for one in before if one[0] is not Means.UNCLEAR]
         if not quantized:
             yield from before
             return

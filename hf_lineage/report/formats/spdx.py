@@ -78,7 +78,7 @@ def _graph(report: Report) -> Iterator[Element]:
     yield at.element("SoftwareAgent", "tool", name=f"hf-lineage {__version__}")
     elements = list(_elements(report, at))
     inside = [element["spdxId"] for element in elements]
-    told = "\n".join((wording.settings(report), wording.MEANING, *state_report(report), *wording.remarks(report)))
+    comment = "\n".join((wording.settings(report), wording.MEANING, *state_report(report), *wording.remarks(report)))
     yield at.element("software_Sbom", "sbom", software_sbomType=["analyzed"], rootElement=[at("model")], element=inside)
     yield from elements
     yield {
@@ -86,7 +86,7 @@ def _graph(report: Report) -> Iterator[Element]:
         "spdxId": at.document,
         "creationInfo": INFO,
         "name": printable(f"Lineage of {report.model}", 300),
-        "comment": told,
+        "comment": comment,
         "profileConformance": list(PROFILES),
         "rootElement": [at("sbom")],
     }
