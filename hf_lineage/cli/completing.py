@@ -13,8 +13,8 @@ SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_HF_LINEAGE_COMPLETE"
 """The environment variable by which the script of a shell asks the program what it may offer; click names it."""
 EPILOG = with_examples(
-    'Into ~/.bashrc or ~/.zshrc (there behind compinit) goes: eval "$(hf-lineage completion bash)", or zsh in its '
-    "place; fish reads ~/.config/fish/completions/hf-lineage.fish. The script asks hf-lineage itself what may follow. "
+    'For bash add to ~/.bashrc: eval "$(hf-lineage completion bash)". For zsh add the same to ~/.zshrc, after '
+    "compinit, with zsh in place of bash. For fish write the script to ~/.config/fish/completions/hf-lineage.fish. "
     "Exit codes: 0 the script was printed, 2 usage error.",
     *(f"hf-lineage completion {shell}" for shell in SHELLS),
 )

@@ -108,7 +108,7 @@ class Asked:
         if (architecture is not None) + (self.model is not None) + self.coverage > 1:
             raise click.UsageError("give only one of CLASS, --check MODEL and --coverage")
         if self.folder is not None and self.model is None and self.drafts is None:
-            raise click.UsageError("--write says where the draft of --check MODEL goes; give both")
+            raise click.UsageError("--write is for the draft of --check MODEL; give both")
 
 
 @click.command(epilog=LISTING)

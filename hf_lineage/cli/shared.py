@@ -143,7 +143,7 @@ MERGE_BASE = click.option(
     "--merge-base",
     default="",
     metavar="BASE",
-    help="B is a LoRA adapter: compare A with BASE plus this adapter, to tell whether A was made with it.",
+    help="B is a LoRA adapter: compare A with BASE plus this adapter, to see whether A was made with it.",
 )
 CLASSES = (
     click.option(

@@ -36,7 +36,7 @@ def refuse_within(folder: Path) -> None:
     for variable in TRUSTED:
         place = _named(variable)
         if place is not None and Path(os.path.realpath(place)).is_relative_to(tree):
-            raise _refusal(variable, f"{printable(tree, 200)}, of which a model is checked")
+            raise _refusal(variable, f"{printable(tree, 200)} (with the model that is checked)")
 
 
 def expanded(path: str, setting: str) -> Path:

@@ -69,7 +69,7 @@ class TestRefuseWithin:
     def test_no_trusted_place_lies_in_the_folder_of_a_model(self, tmp_path, monkeypatch, variable):
         (tmp_path / "model").mkdir()
         monkeypatch.setenv(variable, str(tmp_path / "model/cache"))
-        with pytest.raises(OptionError, match=f"{variable} names a place in .*model, of which a model is checked"):
+        with pytest.raises(OptionError, match=f"{variable} names a place in .*model .with the model that is checked"):
             refuse_within(tmp_path / "model")
         monkeypatch.setenv(variable, str(tmp_path / "models"))
         refuse_within(tmp_path / "model")
@@ -78,7 +78,7 @@ class TestRefuseWithin:
         monkeypatch.setenv("HF_HOME", str(checkout / ".hf"))
         refuse_within(tmp_path / "elsewhere")
         for folder in (checkout / "inner", checkout):
-            with pytest.raises(OptionError, match=r"HF_HOME names a place in .*checkout, of which a model is checked"):
+            with pytest.raises(OptionError, match=r"HF_HOME names a place in .*checkout .with the model that is checked"):
                 refuse_within(folder)
 
     def test_what_is_there_by_default_is_never_refused(self, tmp_path, monkeypatch):

@@ -60,7 +60,7 @@ def four_bits(module: Module, stated: Settings) -> TensorInfo:
     state = _state(module.start, module.described[end])
     numbers = math.prod(state.shape)
     if math.prod(module.shape(".weight", BYTES)) != -(-numbers // 2):
-        raise module.damaged(f"does not hold as many numbers as its shape {state.shape} asks for")
+        raise module.damaged(f"does not hold as many numbers as its shape {state.shape} needs")
     blocks = -(-numbers // state.block)
     ends = [end, ".weight", ".weight.absmax", ".weight.quant_map"]
     module.shape(".weight.absmax", BYTES if state.nested_block else SINGLE, (blocks,))

@@ -196,7 +196,7 @@ def wrong(rows: Any, terms: Terms) -> str:
             return f"a {name} is longer than {terms.longest} bytes"
         others = texts.filter(compute.invert(compute.match_substring_regex(texts, terms.rules.get(name, ""))))
         if len(others):
-            return f"{others[0].as_py()!r} is no {name}"
+            return f"{others[0].as_py()!r} is not a {name}"
     for name, most in (("width", WIDEST), ("layers", MOST_LAYERS)):
         if name in rows.schema.names and len(rows):
             values = compute.min_max(rows[name]).as_py()

@@ -66,7 +66,7 @@ def _share_means(report: Report, evidence: Evidence) -> str:
     between = "" if low == high else f"Between {low} and {high} "
     return (
         f"{between or f'{low} '}of what the model's hidden units write has a counterpart in the base; more than "
-        f"{report.options.min_share:.0%} is asked for."
+        f"{report.options.min_share:.0%} is required."
     )
 
 

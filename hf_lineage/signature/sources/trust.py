@@ -51,14 +51,14 @@ def load(file: Path | None = None) -> Trust:
         with open_regular(chosen) as stream:
             content = stream.read(LARGEST + 1)
         if len(content) > LARGEST:
-            raise OptionError(f"{chosen} is no trust file: it is larger than {LARGEST >> 20} MiB")
+            raise OptionError(f"{chosen} is not a trust file: it is larger than {LARGEST >> 20} MiB")
         # Everything in it is text: 1111 is a digest too, and no tag asks for anything.
         trust = msgspec.convert(plain_yaml.load(content.decode()) or {}, Trust)
         registry = trust.registry and str(chosen.absolute().parent / expanded(trust.registry, f"registry in {chosen}"))
         return msgspec.structs.replace(trust, registry=registry)
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeError) as error:
         why = plain_yaml.problem(error)
-        raise OptionError(f"{chosen} is no trust file: {why}; docs/signatures.md shows an example") from None
+        raise OptionError(f"{chosen} is not a trust file: {why}; docs/signatures.md shows an example") from None
     except FileNotFoundError:
         if file is None:
             return Trust()

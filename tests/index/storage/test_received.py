@@ -77,12 +77,12 @@ def test_an_honest_one_is_read_and_says_where_signatures_are(serve):
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"model": "../../etc/passwd"}, "'../../etc/passwd' is no model"),
-        ({"model": "org/\x1b[31m"}, "is no model"),
+        ({"model": "../../etc/passwd"}, "'../../etc/passwd' is not a model"),
+        ({"model": "org/\x1b[31m"}, "is not a model"),
         ({"model": "o" * 500}, "a model is longer than 400 bytes"),
-        ({"commit": ""}, "'' is no commit"),
-        ({"commit": "C" * 40}, "is no commit"),
-        ({"path": "nose"}, "'nose' is no path"),
+        ({"commit": ""}, "'' is not a commit"),
+        ({"commit": "C" * 40}, "is not a commit"),
+        ({"path": "nose"}, "'nose' is not a path"),
         ({"recipe": "a/b"}, "'a/b' is no recipe"),
         ({"source": "mallory/index@" + "0" * 40}, "is no source"),
         ({"width": -1}, "a width lies outside 1 to 1048576"),

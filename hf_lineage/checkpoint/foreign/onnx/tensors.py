@@ -127,8 +127,8 @@ def _beside(repo: RepoRef, file: str, tensor: OnnxTensor) -> str:
     """The file that holds the numbers of a tensor, which is never outside the repository."""
     if not BESIDE.fullmatch(tensor.file):
         raise CheckpointError(
-            f"{repo}: {printable(file, 200)} says that its numbers are in {printable(tensor.file, 200)}, which is no "
-            "file beside it; do not trust it"
+            f"{repo}: {printable(file, 200)} says that its numbers are in {printable(tensor.file, 200)}, which is not "
+            "a file beside it; do not trust it"
         )
     beside = str(PurePosixPath(file).parent / tensor.file)
     if not repo.offers(beside):
