@@ -210,7 +210,7 @@ def _accepted(entry: Entry, claim: Claim, run: Run) -> dict[str, Any]:
 def _expired(run: Run) -> Iterator[str]:
     for waiver in run.policy.accepted:
         if waiver.expired(run.today):
-            until = f"until {waiver.expires}, and that day is past"
+            until = f"until {waiver.expires}, and that day has passed"
             yield f"{run.policy.source} accepts for {waiver.model} {waiver} {until}"
 
 

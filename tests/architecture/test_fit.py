@@ -136,7 +136,7 @@ def test_a_latent_is_as_wide_as_what_reads_it_and_made_from_the_stream():
         ((5, WIDTH), (5,), ""),
         ((2, WIDTH), None, "router has shape (2, 8), but the rest of the model needs (3, 8) (out, in)"),
         ((3, WIDTH + 1), None, "router has shape (3, 9), but the rest of the model needs (3, 8) (out, in)"),
-        ((), None, "router has shape (), the rest"),
+        ((), None, "router has shape (), but the rest"),
         ((3, WIDTH), (2,), "correction has shape (2,), but its router needs (3,)"),
     ],
 )

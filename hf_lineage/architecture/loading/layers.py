@@ -207,6 +207,6 @@ def _companions(
             "`quantization_config` of config.json says; that is not decoded, so the loaded weights are not known"
         )
     if companions:
-        yield f"{len(companions)} tensors beside matrices were not read, such as {printable(companions[0], 200)}"
+        yield f"tensors beside matrices were not read ({len(companions)}), such as {printable(companions[0], 200)}"
     if quantized and matrices.isdisjoint(decoded):
         yield "config.json has a `quantization_config`, but the weights are plain numbers; they are judged as stored"

@@ -96,7 +96,7 @@ def test_what_is_not_stored_is_made_up_at_random():
     assert set(known.missing) == {"model.norm.weight", "model.layers.0.mlp.up_proj.weight"}
     (reservation,) = known.reservations
     assert reservation.startswith(
-        "2 tensors that the class has with this config.json are not stored, model.norm.weight"
+        "2 tensors that the class has with this config.json are not stored, such as model.norm.weight"
     )
 
 

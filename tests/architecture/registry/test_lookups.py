@@ -56,9 +56,9 @@ def test_a_file_is_named_after_its_factorization(tmp_path):
         ),
         ("layers: h.{layer}", "layers: h.{layer}\nheads: {a: n_head}", "`heads` must name the stacks of `layers`,"),
         ("down: fc_out", "down: fc_out, activation: {a: silu}", "`activation` must name the stacks of `layers`,"),
-        ("up: fc_in, ", "", "mlp names the roles ['down'], it needs ['down', 'up'] once"),
+        ("up: fc_in, ", "", "mlp names the roles ['down'], but it needs ['down', 'up'], each once"),
         ("up: fc_in", "up: fc_in, query: q", "mlp names the roles ['down', 'query', 'up']"),
-        ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'] once"),
+        ("value: v, ", "", "it needs ['key', 'output', 'query', 'value'], each once"),
         ("up: fc_in", "up: fc_in, packed: {fc: [gate, up]}", "mlp names the roles ['down', 'gate', 'up', 'up']"),
         (
             "up: fc_in",
@@ -122,7 +122,7 @@ def test_a_class_that_is_not_listed_is_nothing_to_compare():
 
 
 def test_remote_code_is_named_as_the_reason():
-    with pytest.raises(NothingToCompare, match=r"it is remote code \(auto_map\), which is never run,"):
+    with pytest.raises(NothingToCompare, match=r"it is remote code \(auto_map\), which hf-lineage never runs"):
         lookup({"architectures": ["TheirOwn"], "auto_map": {"AutoModel": "theirs.py"}})
 
 

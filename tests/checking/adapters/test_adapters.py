@@ -184,12 +184,12 @@ UP = "model.layers.0.mlp.up_proj"
 @pytest.mark.parametrize(
     ("modules", "verdict", "reason"),
     [
-        ([(UP, 64, 32)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 64 x 32 and not 48 x 32, so that"),
-        ([(UP, 32, 48)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 32 x 48 and not 48 x 32"),
+        ([(UP, 64, 32)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 64 x 32, not 48 x 32, so that"),
+        ([(UP, 32, 48)], "UNRELATED", "by shape: model.layers.0.mlp.up_proj is 32 x 48, not 48 x 32"),
         ([("h.0.mlp.c_fc", 64, 32)], "UNVERIFIABLE", "the adapter is for h.0.mlp.c_fc, but no matrix in"),
         ([(UP, 48, 32), (UP.replace("0", "7"), 48, 32)], "INCOMPATIBLE", "is for model.layers.7.mlp.up_proj, a"),
         ([("model.layers.0.self_attn.q_proj", 32, 32)], "UNVERIFIABLE", "changes no matrix whose trace can be tested"),
-        ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "is for matrices outside the layers, and no"),
+        ([("model.embed_tokens", 50, 32)], "UNVERIFIABLE", "is for matrices outside the layers, but no"),
     ],
 )
 def test_an_adapter_that_does_not_belong_on_a_base_gets_a_verdict_with_its_reason(

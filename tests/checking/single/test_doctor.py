@@ -39,7 +39,7 @@ def test_a_cache_that_is_not_there_yet_is_no_fault_and_one_that_a_file_stands_fo
     assert (state, said.partition(", with ")[0]) == (State.THERE, f"kept in {tmp_path / 'a/b'}")
     (tmp_path / "a").write_text("")
     state, said = found("signatures")
-    assert (state, said.partition(";")[0]) == (State.WRONG, f"{tmp_path / 'a'} is not a writable folder;")
+    assert (state, said.partition(";")[0]) == (State.WRONG, f"{tmp_path / 'a'} is not a writable folder")
 
 
 def test_a_cache_in_a_checkout_is_refused_as_a_check_refuses_it(tmp_path, monkeypatch):

@@ -32,7 +32,7 @@ def declares(folder, base):
 
 def added(text):
     """The option that a text prints."""
-    return shlex.split(re.search(r"`(--base [^`]+)` added", text)[1])
+    return shlex.split(re.search(r"add `(--base [^`]+)`", text)[1])
 
 
 @pytest.mark.parametrize("base", ["./base", "/data/run/base", "C:\\runs\\base", "../runs/base"])

@@ -29,7 +29,7 @@ def test_a_signature_says_what_lay_beside_the_weights_it_was_made_from(tmp_path)
     spoil(copy, lambda tensors: tensors.update({"model.layers.0.mlp.up_proj.weight_scale": torch.ones(1)}))
     (row,) = compare(str(folder), str(copy)).rows
     assert row.notes == (
-        f"{copy}: tensors beside matrices were not read (1), model.layers.0.mlp.up_proj.weight_scale among them",
+        f"{copy}: tensors beside matrices were not read (1), such as model.layers.0.mlp.up_proj.weight_scale",
     )
 
 

@@ -131,7 +131,7 @@ def test_the_card_is_valid_and_what_people_wrote_stays(server, index):
     publishing.push(index("one", "acme/llama-base"), INDEX)
     card = server.file(INDEX, "main", "README.md").decode()
     DatasetCard(card).validate()
-    assert "Keys and signatures of 1 model," in card
+    assert "Keys and signatures of 1 model." in card
     assert DatasetCard(card).data.to_dict()["configs"] == [{"config_name": "default", "data_files": "keys/*.parquet"}]
     server.push(INDEX, "main", {"README.md": card.replace("# Index of", "# Our own index of").encode()})
     publishing.push(index("two", "acme/gpt2-base"), INDEX)

@@ -73,7 +73,7 @@ def test_what_the_card_of_a_relative_states_is_told_where_there_is_one(signature
     catalogue = Catalogue(tmp_path)
     catalogue.add(signatures["fern/llama-finetune-a"])
     report = check("fern/llama-merge-a-b", (BASE,), Options(local_hub=EXAMPLES))
-    assert noted(report, catalogue).notes[0].endswith(" who came first. Its card states the licence apache-2.0")
+    assert noted(report, catalogue).notes[0].endswith(" which came first. Its card states the licence apache-2.0")
 
 
 def pulled(folder, signature):
