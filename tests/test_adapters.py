@@ -62,7 +62,7 @@ def test_a_damaged_adapter_is_one_clear_line_and_code_2(tmp_path, base, factors,
         (filled(0, "lora_B"), {}, 3, "the adapter adds zero to every matrix"),
         (filled(3e38), {}, 3, "INCONCLUSIVE"),
         (filled(1e-40), {}, 3, "INCONCLUSIVE"),
-        (pair(UP, 64, 40), {}, 1, "by shape: model.layers.0.mlp.up_proj is 64 x 40 and not 48 x 32"),
+        (pair(UP, 64, 40), {}, 1, "by shape: model.layers.0.mlp.up_proj is 64 x 40, not 48 x 32"),
         (FACTORS, {"peft_type": ["LORA"]}, 3, "holds an adapter of the kind ['LORA']"),
     ],
 )

@@ -46,7 +46,9 @@ def test_folders_of_an_index_were_not_tested_and_each_has_the_command_that_tests
     folders = (Judged(Group(entry("./base"), (entry("./ft"),)), Row(CLAIM, Verdict(Kind.UNVERIFIABLE, FOLDER))),)
     result = replace(bases(), tested=folders, untested=0)
     shown = " ".join(FORMATS["text"]([result], "hf-lineage check ./lora --base {}".format).split())
-    assert "no folder that an index names is opened; `hf-lineage check ./lora --base ./base` tests it" in shown
+    assert (
+        "hf-lineage never opens folders that an index names; `hf-lineage check ./lora --base ./base` tests it" in shown
+    )
     assert "each for those near it: 0; not tested: 2 No base was found: a model that was not tested may be it" in shown
     assert json.loads(FORMATS["json"]([result], None))["adapters"][0]["untested"] == 2
 

@@ -25,7 +25,7 @@ def test_the_table_says_how_many_each_stands_for_and_the_sentence_how_many_are_l
     assert "org/base 96 7 97% 0.002 RELATED" in shown
     assert "by their keys, and were not tested; models that were not tested may be nearer" in shown
     assert "1 of 20 models of the index, of any width, were tested against their weights" in shown
-    assert "12 were neither tested nor near a model that was" in shown
+    assert "12 were neither tested nor near one that was" in shown
 
 
 def test_a_calibrated_verdict_says_what_it_rests_on():

@@ -40,7 +40,7 @@ def test_the_parts_stand_in_their_order_and_the_draft_is_the_end():
     ("changes", "standing"),
     [
         ({}, "org/model: TheirForCausalLM is in no file of the registry."),
-        ({"remote_code": True}, "it is remote code (auto_map), which hf-lineage never runs, so it cannot be proved."),
+        ({"remote_code": True}, "it is remote code (auto_map), which is never run, so it cannot be proved."),
         ({"classes": ()}, "org/model: config.json names no class under `architectures`."),
         ({"listed": ("llama",)}, "is listed already, in llama.yaml, and llama.yaml fits; there is nothing to add."),
         ({"listed": ("bert", "vit")}, "is listed already, in bert.yaml, vit.yaml, but this model does not fit."),
