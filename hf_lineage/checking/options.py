@@ -23,9 +23,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Sources, Spec):
-    """What a check depends on besides the models; out of range, or of another kind, raises OptionError, which names it.
+    """What a check depends on besides the models; a value out of range, or of another kind, raises OptionError.
 
-    So does a cache in a git checkout. `settings` says of each what it may be.
+    So does a cache in a git checkout. `settings` lists what each may be.
 
     Text stands for a path, the name of a recipe for the recipe, and one name for several of them.
 
@@ -71,19 +71,19 @@ class Options(Sources, Spec):
     allow_pickle: bool = False
     """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
     as_class: str | None = None
-    """The listed class whose layers a model has that names an unlisted one."""
+    """The listed class to use for a model whose own class is not listed."""
     registry: OptionalPath = OptionalPath()
     """A folder of factorizations of the user's own, for classes that the registry does not list; by default the one
     that the trust file names."""
 
     @functools.cached_property
     def choice(self) -> Choice:
-        """How a model is read whose class the registry does not list; OptionError for an invalid trust file."""
+        """How to read a model whose class the registry does not list; OptionError for an invalid trust file."""
         named = None if self.registry else trust.load(self.trust).registry
         return Choice(self.as_class, Path(named) if named else self.registry)
 
     def allowed(self, repo: RepoRef) -> RepoRef:
-        """Return a repository of which what the user allows may be read."""
+        """Return a repository with what the user allows to read of it."""
         return replace(repo, allow_pickle=True) if self.allow_pickle else repo
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from hf_lineage.signature import Signature
 FILE = "lineage.yaml"
 """The policy of a model repository, which is its owner's."""
 OWN = "own"
-"""What one asks for to have that file count."""
+"""The name that selects that file as the policy."""
 CONTRADICTING = {"quantized": frozenset({Means.DENSE, Means.LOW_RANK, Means.PRUNED})}
 """Relation that a claim declares -> what the weights must not show."""
 
@@ -32,8 +32,8 @@ CONTRADICTING = {"quantized": frozenset({Means.DENSE, Means.LOW_RANK, Means.PRUN
 def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> policies.Policy | None:
     """Return the policy that a user names by its file, or as that of the folder that is checked; None without one.
 
-    What is to fail is what the user says, else what the policy says. Raise OptionError for a file that is none, and
-    for the policy of a model on the Hub.
+    What fails is what the user says, else what the policy says. Raise OptionError for a file that is not there, and for
+    the policy of a model on the Hub.
     """
     chosen = None
     if policy == OWN:
@@ -103,7 +103,7 @@ def _governed(model: str, row: Row, policy: policies.Policy, today: datetime.dat
 
 
 def _unmet(row: Row, policy: policies.Policy) -> Iterator[str]:
-    """What a policy asks for and a claim is not, by what it declares and by what its weights show."""
+    """The requirements of a policy that a claim does not meet, by its declarations and by its weights."""
     relation, declared = row.claim.relation, row.claim.sources != NAMED
     yield from policy.lacks(row.verdict.kind, relation, declared, row.own_code)
     against = CONTRADICTING.get(relation or "", frozenset())

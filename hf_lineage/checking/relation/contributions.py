@@ -18,7 +18,7 @@ from hf_lineage.evidence.derivation import MOST_LEFT, Parent, Readers, Share, Sh
 from hf_lineage.hub import RepoRef
 
 MOST = 16
-"""Parents of one merge whose shares are measured: more of them cannot be told apart."""
+"""Parents of one merge whose shares are measured: more of them cannot be separated."""
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 
 
@@ -86,7 +86,7 @@ def _paths(rows: Sequence[Row], places: Sequence[int]) -> list[str]:
 
 
 def _along(path: str, rows: Sequence[Row], declared: Sequence[Parent], places: Sequence[int]) -> Shares | str:
-    """The shares of all parents along one path, or why they cannot be told."""
+    """The shares of all parents along one path, or why they are not known."""
     measured: list[Readers] = [r for row in rows if (r := row.verdict.evidence[path].readers) is not None]
     shares = shares_of(measured, rows[0].layers or 1)
     if isinstance(shares, str) or shares.remainder <= MOST_LEFT or any(declared[place].is_base for place in places):

@@ -72,7 +72,7 @@ class Report(Forms):
 
     @property
     def unmet(self) -> bool:
-        """Whether the policy asks for something that is not so."""
+        """Whether a requirement of the policy is not met."""
         undeclared = bool(self.policy and self.policy.relations) and not self.rows
         return undeclared or any(row.unmet for row in self.rows)
 

@@ -1,4 +1,4 @@
-"""Diagnosis: what a check depends on beside its models, each with what to do where it is not there."""
+"""Diagnosis: everything that a check depends on besides its models, each with what to do if it is missing."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ EXTRAS = {
     "plot": ("`--plot`", ("matplotlib",)),
     "ray": ("`index build --engine ray`", ("ray",)),
 }
-"""What each extra is for, and the packages by which it is known that it is installed."""
+"""What each extra is for, and the packages that show that it is installed."""
 PACKAGES = ("huggingface_hub", "numpy", "scipy", "safetensors")
 PATIENCE = 10
 """Seconds that the Hub may take to answer."""
 
 
 class State(StrEnum):
-    """Whether something is there; what is wrong stands in the way of checks, what is absent does not."""
+    """Whether something is there: what is wrong prevents checks, what is absent does not."""
 
     THERE, ABSENT, WRONG = "ok", "absent", "wrong"
 

@@ -60,9 +60,9 @@ class Adapters:
 
     places: tuple[Place, ...] = ()
     left_out: str = ""
-    """What else is there and may have any ancestry."""
+    """Other files, which may have any ancestry."""
     notes: tuple[str, ...] = ()
-    """What else is there and is no adapter of its own."""
+    """Sentences about other files that are not adapters themselves."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Contents:
     source: RepoRef | Signature
     adapters: Adapters
     submodels: Parts
-    """The models in the folders of a repository that is none itself."""
+    """The models in the folders of a repository that is not a model itself."""
 
     @property
     def repo(self) -> RepoRef | None:
@@ -122,7 +122,7 @@ def _folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
 
 
 def _files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
-    """The files with adapters, and other weights that some loaders would read; none unless it is sure that some are."""
+    """The files with adapters, and other weights that some loaders would read; none if no file is surely an adapter."""
     held = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
     if repo.file is not None:
         held = [name for name in held if name == repo.file]

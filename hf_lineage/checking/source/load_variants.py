@@ -1,4 +1,4 @@
-"""Variants: the other ways in which transformers may load a model, where an adapter lies beside its weights."""
+"""Load variants: other ways in which transformers may load a model, such as with an adapter beside its weights."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Meant: a folder of this machine that somebody may have meant who declares a base by a path, or by its last part.
+"""Meant folders: a folder of this machine that a declared path, or its last part, may mean.
 
-It is told of and never read, since the author of a model chose the name; and a model on the Hub learns of no folder.
+A sentence names it, but it is never read, because the author of the model chose the name. A model on the Hub never gets
+a sentence about a folder.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _with_folder(claim: Claim, model: Path) -> Claim:
 
 
 def _places(base: str, model: Path) -> Iterator[Path]:
-    """Where a base may lie: in the working directory, or beside the model if it is no name of an organisation's."""
+    """Where a base may lie: in the working directory, or beside the model if the name has no organisation."""
     path = PurePath(base)
     if not path.is_absolute() and ".." not in path.parts:
         yield Path(base)

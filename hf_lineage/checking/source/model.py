@@ -43,7 +43,7 @@ class OpenedModel(ABC):
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read."""
     reservations: tuple[str, ...] = ()
-    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     own_code: str = ""
     """A sentence about code that the repository brings; empty if it has none."""
     licence: Licence | None = None
@@ -55,7 +55,7 @@ class OpenedModel(ABC):
     """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
 
     doubts: Mapping[str, OpenedModel | str] = field(default_factory=dict)
-    """Ways in which only some programs load the model: a claim that one of them bears out is not contradicted."""
+    """Ways in which only some programs load the model: a claim that holds in one of them is not contradicted."""
 
     @abstractmethod
     def signature(self, layers: Collection[int] | None = None) -> Signature:

@@ -27,7 +27,7 @@ SUFFIX = ".lineage.safetensors"
 WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
 """The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
 CONFIGS = ("config.json", "adapter_config.json", "params.json")
-"""What says how weights are used."""
+"""Files that say how weights are used."""
 FOLDER = "onnx"
 """Where exporters put the graphs of a repository whose `config.json` stays at its root."""
 
@@ -129,7 +129,7 @@ def one(model: str, options: Options) -> RepoRef:
 
 
 def unambiguous(name: str, local_hub: Path | None = None) -> None:
-    """Raise RepositoryError for a name that may be one on the Hub, and that something here bears as well.
+    """Raise RepositoryError for a name that may be one on the Hub and that something here has too.
 
     Neither is silently taken for the other, whether the name is that of a model or of a base: who chose the name of a
     folder of a checkout must not choose what is compared.
@@ -143,7 +143,7 @@ def unambiguous(name: str, local_hub: Path | None = None) -> None:
 
 
 def is_here(name: str) -> bool:
-    """Return whether a name that the user typed means something on this machine, be it there or not."""
+    """Return whether a name that the user typed means something on this machine, whether it exists or not."""
     return is_path(name) and (is_folder(name) or is_file(name) or _PART.fullmatch(name) is None)
 
 

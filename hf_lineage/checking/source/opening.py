@@ -28,7 +28,7 @@ from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, U
 from hf_lineage.hub import RepoRef
 
 MOST_SURVEYED = 20_000
-"""Tensors of an unlisted class that are held against every factorization, which takes two seconds."""
+"""The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Described:
     """The name of the class in `config.json`."""
     factorization: Factorization
     notes: tuple[str, ...] = ()
-    """Sentences about what the user chose and nobody has proved."""
+    """Sentences about choices of the user that nobody has proved."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Opened:
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read."""
     reservations: tuple[str, ...] = ()
-    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
 
     @property
     def own_code(self) -> str:
@@ -112,7 +112,7 @@ def opened(model: Described) -> Opened:
 
 
 def _reservations(headers: Opened) -> Iterator[str]:
-    """Sentences about settings and small tensors with which a branch need not reach the stream."""
+    """Sentences about settings and small tensors with which a branch may not reach the stream."""
     model, checkpoint = headers.described, headers.checkpoint
     usual = usual_type(model.config, model.architecture)
     yield from settings_reservations(model.config, usual)
@@ -162,14 +162,14 @@ def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
 
 
 def _in_out(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint of a class with matrices (in, out), those turned back that a quantizer has turned."""
+    """The checkpoint of a class with matrices (in, out); those that a quantizer transposed are transposed back."""
     return checkpoint.with_tensors(
         {name: tensor.turned() if tensor.linear else tensor for name, tensor in checkpoint.tensors.items()}
     )
 
 
 def _doubt(repo: RepoRef) -> str:
-    """Why weights that do not fit their class need not be damaged, because they need not be the model; else empty."""
+    """Why weights that do not fit their class may still be intact: they may not be the model; else empty."""
     foreign = foreign_model(repo)
     if foreign and foreign.form.doubt:
         return foreign.form.doubt

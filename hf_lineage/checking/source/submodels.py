@@ -1,4 +1,4 @@
-"""Parts: models in the folders of a repository that is none itself, as other libraries and training runs write it.
+"""Submodels: models in the folders of a repository that is not a model itself, as libraries and training runs write it.
 
 Sentence-transformers says in `modules.json` where its transformer is, diffusers in `model_index.json` what its parts
 are, and a training run leaves a folder for each checkpoint.
@@ -38,7 +38,8 @@ class Parts:
     models: tuple[RepoRef, ...]
     notes: tuple[str, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)
-    """Folder -> class of the parts that no factorization reads: unless their files are the base's, any ancestry."""
+    """Folder -> class of the parts that no factorization reads; their ancestry is not known, unless their files are the
+    base's."""
 
 
 def part_of(repo: RepoRef, subfolder: str) -> RepoRef:

@@ -1,4 +1,4 @@
-"""Licences: what the cards of a model and of the base that its weights bear out state, side by side.
+"""Licences: what the cards of a model and of the base that its weights confirm state, side by side.
 
 It is what their authors wrote, and a note: no verdict depends on it, and it says nothing about what is allowed.
 """

@@ -45,7 +45,7 @@ class Interval(Protocol):
 
     @property
     def detected(self) -> bool:
-        """Whether it is told from none."""
+        """Whether it differs from zero."""
 
 
 class RecordedShare(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What a policy makes of a claim: what accepts it, and what it lacks. The verdict is told beside it."""
+"""What a policy makes of a claim: what accepts it, and what it lacks. The verdict stands beside it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def describe_waiver(_report: Report, row: Row) -> Finding | None:
 
 
 def describe_unmet(_report: Report, row: Row) -> Finding | None:
-    """Return what a claim lacks that the policy asks for; None where it lacks nothing."""
+    """Return what the policy requires and a claim lacks; None if it lacks nothing."""
     return Finding("Policy not met", wording.about(row), row.unmet, values=list(row.unmet)) if row.unmet else None
 
 

@@ -1,7 +1,7 @@
 """A report as entries for the Model Documentation Form of the EU's Code of Practice for general-purpose AI.
 
-Of its fields those are filled in that weights and cards can speak to: the name, the authenticity, the dependencies and
-the licence. Names and order are those of the form in the Transparency Chapter of 10 July 2025.
+Only those fields are filled in that weights and cards can show: the name, the authenticity, the dependencies and the
+licence. Names and order are those of the form in the Transparency Chapter of 10 July 2025.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _authenticity(report: Report) -> Iterator[str]:
 
 
 def _dependencies(report: Report) -> Iterator[str]:
-    """The bases that the weights bear out, then those that are declared and not verified."""
+    """The bases that the weights confirm, then those that are declared and not verified."""
     verified = ancestors(report)
     if verified:
         yield "\n".join(_entry(row) for row in verified)

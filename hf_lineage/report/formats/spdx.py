@@ -1,6 +1,6 @@
 """A report as an SPDX 3.0.1 document in JSON-LD, with the classes of its AI profile, written without any library.
 
-The model is a descendant of the bases that the weights bear out, and of no other; every claim is an annotation. The
+The model is a descendant of the bases that the weights confirm, and of no other; every claim is an annotation. The
 document does not say that it conforms to the AI profile, which asks when the model was released.
 """
 
