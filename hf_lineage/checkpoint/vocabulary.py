@@ -1,8 +1,8 @@
 """Vocabulary: which tokens two models share, by the tokenizer files of their repositories.
 
-Files that are alike say so by their digests. Otherwise tokens are compared as text, and what is not said in a file that
-is read here is not guessed. A file that is wrong only hides what two models have in common: the rows of tokens that do
-not belong together are no more alike than those of independent models.
+Equal files are recognised by their digests. Otherwise tokens are compared as text, and nothing is guessed that no file
+says. A wrong file can only hide what two models have in common: rows of tokens that do not belong together are no more
+alike than those of independent models.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub import RepoRef
 
 NUMBER, TEXT = "number", "text"
-"""By what tokens are known to be the same: their number in files that are alike, or their text."""
+"""How tokens are known to be the same: by their number in equal files, or by their text."""
 PIECES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 """Files that are compared by their digests alone."""
 

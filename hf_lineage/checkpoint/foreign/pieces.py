@@ -48,9 +48,9 @@ class Piece:
     rows: tuple[int, int] | None = None
     """The first row of its own and the one behind its last; None for all of them."""
     turned: bool = False
-    """Whether transformers has it the other way around, as (in, out)."""
+    """Whether transformers stores it transposed, as (in, out)."""
     undo: Undo | None = None
-    """What else was done to it on the way into the file."""
+    """The other changes that the converter made to it."""
 
 
 def by_pieces(
@@ -114,7 +114,7 @@ def split_rows(rows: int, heads: int, groups: int) -> Iterator[tuple[int, int]]:
 
 
 def strip_common_prefix(shapes: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Return tensors by their names without what all of them begin with, as exporters wrap a model.
+    """Return tensors by their names without the prefix of all names, which exporters that wrap a model leave.
 
     >>> strip_common_prefix({"inner.encoder.layer.0.weight": (2, 2), "inner.embeddings.weight": (2, 2)}).keys()
     dict_keys(['encoder.layer.0.weight', 'embeddings.weight'])

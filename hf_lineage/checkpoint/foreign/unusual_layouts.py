@@ -1,4 +1,4 @@
-"""Unusual layouts: which files hold the model where none has a name that transformers loads."""
+"""Unusual layouts: which files hold the model if none has a name that transformers loads."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, print
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-"""What transformers loads where there is no safetensors file of the usual name."""
+"""The files that transformers loads if there is no safetensors file of the usual name."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-"""How files end that torch.save wrote."""
+"""The ends of the names of files that torch.save wrote."""
 NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
-"""Files that lie beside a model and are none."""
+"""Files beside a model that are not models."""
 WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
 """How files with weights end, whichever library loads them."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")

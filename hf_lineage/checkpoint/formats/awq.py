@@ -1,7 +1,7 @@
 """AWQ in the layout of its matrix products, `gemm`: integers of 4 bits packed as (in, out), eight outputs to a word.
 
-AutoRound has the layouts of GPTQ and AWQ, of which `packing_format` of config.json says which, matrix by matrix.
-Source: auto_round/export/export_to_autoround/export.py and the layers that it packs with.
+AutoRound uses the layouts of GPTQ and AWQ; `packing_format` of config.json says which one a matrix has. Source:
+auto_round/export/export_to_autoround/export.py and the layers that it packs with.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """FP8: eight-bit floating-point matrices with a scale for the whole, for each row, or for each block.
 
-So are DeepSeek's models, those that fbgemm and modelopt write, and MXFP8, whose scales are powers of two for 32 numbers
-each. DeepSeek's experts may be FP4 instead, two numbers to a byte, and modelopt's matrices NVFP4.
+DeepSeek's models are stored so, those that fbgemm and modelopt write, and MXFP8, whose scales are powers of two for 32
+numbers each. DeepSeek's experts may be FP4 instead, two numbers to a byte, and modelopt's matrices NVFP4.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ACTIVATIONS = (
     ".k_scale",
     ".v_scale",
 )
-"""Scales of what passes through a matrix; the matrix itself does not need them."""
+"""Scales of the inputs and outputs of a matrix; the matrix itself does not need them."""
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:

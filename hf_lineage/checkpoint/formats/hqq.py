@@ -29,7 +29,7 @@ BESIDE = (
     *(".nbits", ".compute_dtype", ".unpack_view_dtype", ".quant_scale", ".quant_zero", ".offload_meta"),
     *(".encoded_state_dict", ".stores_quant_config", ".channel_wise", ".optimize", ".round_zero"),
 )
-"""What the matrix is not decoded from."""
+"""Parts that are not needed to decode the matrix."""
 
 
 class _Stored(NamedTuple):

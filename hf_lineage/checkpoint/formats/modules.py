@@ -26,7 +26,7 @@ LARGEST_DESCRIPTION = 2**12
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
-    """Return what `config.json` says of the quantization; nothing where it says nothing that can be understood."""
+    """Return what `config.json` says of the quantization; nothing if it says nothing that is known."""
     stated = config.get("quantization_config") or config.get("compression_config")
     return stated if isinstance(stated, dict) else {}
 

@@ -1,7 +1,7 @@
 """optimum-quanto: matrices of one byte to a number, integers or floats, with a scale for each row or for the whole.
 
-It writes the names of its own classes into `quanto_qmap.json`, and nothing into config.json. Of fewer bits the shape of
-a matrix stands nowhere, so that they are refused.
+It writes the names of its own classes into `quanto_qmap.json`, and nothing into config.json. With fewer bits the shape
+of a matrix is not stored, so such matrices are refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Transforms: matrices stored for inputs or outputs that a Hadamard matrix turns while the model runs, turned back.
+"""Transforms: undoing the Hadamard matrices that rotate inputs or outputs of stored matrices while the model runs.
 
 QuaRot and SpinQuant multiply what a matrix reads by such a matrix at run time and store the matrix times its inverse,
 so that hidden units are mixtures of the model's own. `transform_config`, which compressed-tensors writes into
-config.json, says where. Turned back, a matrix is what the model computes with. What is turned on both sides of a
-product, as queries and keys are, needs nothing.
+config.json, says where. Rotated back, a matrix is what the model computes with. If both sides of a product are rotated,
+as queries and keys are, nothing has to be undone.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from hf_lineage.checkpoint.tensor import Decode, TensorInfo
 from hf_lineage.errors import NothingToCompare
 
 SIDES = {"input": 1, "output": 0}
-"""Where a transform runs while the model does -> the axis of a matrix (out, in) that it turns."""
+"""Where a transform runs -> the axis of a matrix (out, in) that it rotates."""
 ELSEWHERE = frozenset({"weight_input", "weight_output", "q_attn", "k_cache"})
-"""Where it is in the stored numbers already, or turns queries and keys alike."""
+"""Where it is in the stored numbers already, or rotates queries and keys alike."""
 WEIGHT = ".weight"
 MOST = 2**8
 """Entries of `transform_config` that are followed."""
 OTHERS = ("rotation", "rotation_config")
-"""What other programs write where they turned weights before they quantized them, in ways that are not undone here."""
+"""Settings of other programs that rotated weights before they quantized them, in ways that are not undone here."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Online:
 
     axis: int
     size: int | None
-    """Of its blocks; None where it is as large as what it turns."""
+    """The size of its blocks; None if there is one block."""
     plain: bool
     """Whether it is the Hadamard matrix itself, which needs no numbers of its own."""
     targets: tuple[str, ...]
@@ -112,7 +112,7 @@ def _chosen(transform: Online) -> Any:
 
 
 def _turned(tensor: TensorInfo, transform: Online) -> TensorInfo:
-    """A matrix with one side turned, or refused where it is not known by what."""
+    """A matrix with one side rotated, or refused if the rotation is not known."""
     length = tensor.shape[transform.axis] if len(tensor.shape) == 2 else 0
     size = transform.size or length
     if not transform.plain or not length or length % size or size & (size - 1):

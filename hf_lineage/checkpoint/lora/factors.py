@@ -1,7 +1,7 @@
 """A LoRA adapter by itself: the two factors of every matrix that it adapts, read without any base.
 
-The tensors say what was adapted. `target_modules`, `layers_to_transform` and the patterns of ranks and scales only
-say how peft chose it, so that a pattern of a repository that nobody vouches for is never run.
+The tensors say what was adapted. `target_modules`, `layers_to_transform` and the patterns of ranks and scales only say
+how peft chose it, so a pattern from an untrusted repository is never run.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ WITHOUT_BASE = ("True", "true", "False", "gaussian", "orthogonal")
 FROM_BASE = ("pissa", "olora", "eva", "corda", "lora_ga")
 """Initialisations computed from the base in a way that treats all of its units and coordinates alike."""
 FROM_ITS_MATRICES = ("pissa", "olora", "corda", "lora_ga")
-"""Those of them with which B starts from the base's matrices or gradients: what training adds is a small part of it."""
+"""Those with which B starts from the base's matrices or gradients: training adds only a small part of it."""
 NOT_ALIKE = ("loftq",)
-"""Initialisations that do not: what a blockwise quantization rounds away depends on the order of rows."""
+"""Initialisations that do not treat them alike: what a blockwise quantization rounds away depends on the rows' order."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Factors:
     rank: int
     """Of one expert where there are several."""
     scale: float
-    """The largest that the configuration may give: which of its patterns peft matches is not asked."""
+    """The largest that the configuration may give: the patterns that peft would match are not run."""
     experts: int = 1
-    """Of a stack of experts the number, for each of which the factors have a share."""
+    """The number of experts in a stack; the factors have a share for each."""
     alpha: str = ""
     """The tensor with which the scale is multiplied; empty if there is none."""
 
@@ -74,7 +74,7 @@ class Lora:
     order_matters: str = ""
     """The initialisation, if it depends on the order of the base's rows; else empty."""
     calibrated: bool = True
-    """Whether it was measured how much adapters show that started so."""
+    """Whether the power of the test was measured for adapters that started so."""
     stacked: bool = False
     """Whether tensors by themselves are adapted (`target_parameters`), as those of stacked experts."""
     flattened: bool = False
@@ -92,7 +92,7 @@ class Lora:
             self.checkpoint.prefetch(*(name for one in factors for name in (one.first, one.second, one.alpha) if name))
 
     def scale(self, module: str) -> float:
-        """Return by what the product of a module is multiplied; raise as `read` does."""
+        """Return the factor of the product of a module; raise as `read` does."""
         factors = self.modules[module]
         if not factors.alpha:
             return factors.scale

@@ -1,4 +1,4 @@
-"""Adapters that are no matrices: IA3 multiplies with vectors, prompts and prefixes are read like tokens.
+"""Adapters without matrices: IA3 multiplies with vectors, prompts and prefixes are read like tokens.
 
 They carry no trace of a base that could be tested, yet they fit only bases of their shapes.
 """

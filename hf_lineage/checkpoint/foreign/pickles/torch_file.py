@@ -122,7 +122,7 @@ def _archive(stream: BinaryIO, size: int) -> tuple[Any, Places]:
 
 
 class _Bounded(io.RawIOBase):
-    """A file of which no more is read at once than the list of entries may take."""
+    """A file that is read in parts no larger than the list of entries may be."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self._size = stream, size
@@ -187,7 +187,7 @@ def _sequence(stream: BinaryIO, size: int) -> tuple[Any, Places]:
 
 
 def _views(content: Any) -> dict[str, _View]:
-    """The tensors among the items of a mapping; what else is in it belongs to no model."""
+    """The tensors among the items of a mapping; other items belong to no model."""
     if not isinstance(content, dict):
         raise UnknownError("holds no mapping from names to tensors")
     views = {name: _view(value) for name, value in content.items() if isinstance(value, Call)}

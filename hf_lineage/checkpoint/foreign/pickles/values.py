@@ -1,7 +1,7 @@
 """Pickles of plain values and tensors, read step by step; nothing that a pickle names is imported or called.
 
-Python's own unpickler is not used: it runs what the file says. Of its instructions those are followed here that
-`torch.save` writes for a mapping of tensors, and any other one is refused. What a pickle names stays a name.
+Python's own unpickler is not used: it runs what the file says. Only the instructions that `torch.save` writes for a
+mapping of tensors are followed here; any other one is refused. What a pickle names stays a name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Persistent:
 
 @dataclass(frozen=True)
 class Call:
-    """What would come of a call that is known and was not made."""
+    """The result of a known call, which was not made."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -164,7 +164,7 @@ def read(stream: io.BytesIO, calls: frozenset[str]) -> Any:
     """Return what one pickle holds, and leave the stream behind it.
 
     `calls` are the names of functions of which a call is a value, `Call`. Raise UnknownError for anything else that
-    would run, DamagedError for what is no pickle.
+    would run, DamagedError for bytes that are not a pickle.
     """
     try:
         return _followed(stream, _Machine(calls))
