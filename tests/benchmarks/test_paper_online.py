@@ -256,7 +256,7 @@ def test_pictures_come_in_their_split_and_at_the_commit_that_is_pinned(standing_
 def test_an_item_of_which_nothing_is_to_be_had_has_no_figures(online, tmp_path):
     with pytest.raises(
         UnavailableError,
-        match="none of its public models could be measured: openai-community/gpt2 is not on the Hub, or is private:",
+        match="none of its public models could be measured: openai-community/gpt2 is not on the Hub, or is private;",
     ):
         pairing_figures.traces(Bench("smoke", Cache(tmp_path / "s"), tmp_path / "figures", online=True))
     assert not (tmp_path / "figures").exists()

@@ -37,7 +37,7 @@ def test_every_setting_is_on_the_page_with_its_usual_value_and_its_commands():
     settings = listed.options_block().partition("## Settings\n")[2]
     alpha = "| `alpha=NUMBER` | Significance level of the test. [default: 0.01] |"
     assert f"{alpha} check, compare, annotate, watch, identify |" in settings
-    assert "| `recipe` | One of `robust`, `paper`. How weights become numbers: robust, or paper," in settings
+    assert "| `recipe` | One of `robust`, `paper`. How weights become numbers: robust, or paper" in settings
     assert all(f"`{key}" in settings for key in TYPED)
 
 

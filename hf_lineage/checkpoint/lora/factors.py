@@ -37,7 +37,7 @@ FROM_BASE = ("pissa", "olora", "eva", "corda", "lora_ga")
 FROM_ITS_MATRICES = ("pissa", "olora", "corda", "lora_ga")
 """Those with which B starts from the base's matrices or gradients: training adds only a small part of it."""
 NOT_ALIKE = ("loftq",)
-"""Initialisations that do not treat them alike: what a blockwise quantization rounds away depends on the rows' order."""
+"""Initialisations that do not treat them alike: a blockwise quantization rounds depending on the order of rows."""
 
 
 @dataclass(frozen=True)
