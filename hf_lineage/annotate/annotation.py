@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hf_lineage.annotate import difference, offline, same, section
+from hf_lineage.annotate import same, section
 from hf_lineage.checking import Options, Report, check_source
 from hf_lineage.checking.source import is_here, located, weights
 from hf_lineage.claims import CARD, card
@@ -114,7 +114,7 @@ def annotate(
     report = pinned(check_source(model, source, bases, options))
     if not report.rows:
         raise OptionError(f"{model} declares no base, so there is nothing to write; name a base with --base")
-    offline.refuse_to_forget(old, report)
+    same.refuse_to_forget(old, report)
     if repair:
         report, repair = _supported(report, repair)
     return Annotation(repo, branch, report, names, repair, datetime.datetime.now(datetime.UTC).date(), before)
@@ -125,9 +125,7 @@ def preview(annotation: Annotation) -> str:
     before, changes = annotation.before, annotation.changes(annotation.before)
     if not changes:
         return SAME
-    shown = "".join(
-        difference.render(file, before.get(file), changes[file]) for file in reversed(FILES) if file in changes
-    )
+    shown = "".join(same.render(file, before.get(file), changes[file]) for file in reversed(FILES) if file in changes)
     return f"{shown}Nothing was written; --write changes the files, --pull-request proposes the change on the Hub."
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from hf_lineage.architecture.registry import Choice, listing, similar
 from hf_lineage.checking.settings import settle
@@ -16,6 +16,9 @@ from hf_lineage.files import places
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature import Names, OptionalPath, Sources, Spec
 from hf_lineage.signature.sources import trust
+
+if TYPE_CHECKING:
+    from hf_lineage.evidence.nulls import EmpiricalNull
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -85,6 +88,23 @@ class Options(Sources, Spec):
     def allowed(self, repo: RepoRef) -> RepoRef:
         """Return a repository with what the user allows to read of it."""
         return replace(repo, allow_pickle=True) if self.allow_pickle else repo
+
+    def criteria(
+        self, *, analyses: int, further: int = 0, independent: Mapping[str, EmpiricalNull] | None = None
+    ) -> Criteria:
+        """Return what a verdict depends on, for so many tests of one claim; `independent` are the nulls by path."""
+        return Criteria(
+            alpha=self.alpha,
+            min_share=self.min_share,
+            accept=self.accept,
+            paths=self.paths,
+            permutations=self.permutations,
+            seed=self.seed,
+            unit_seed=self.order_seed or 0,
+            analyses=analyses,
+            further=further,
+            independent=independent or {},
+        )
 
     def __post_init__(self) -> None:
         settle(self)

@@ -14,7 +14,7 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.numbers import DTYPES, without_smallest
+from hf_lineage.checkpoint.tensor import DTYPES, without_smallest
 from hf_lineage.errors import CheckpointError, remedy
 from hf_lineage.files import HeaderLengthError, Stamp, opened_header, prefetch, read_into
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hf_lineage.claims import metadata
 from hf_lineage.errors import CardError
 
 if TYPE_CHECKING:
@@ -75,6 +74,8 @@ def with_base(text: str, base: str, relation: str | None) -> str:
     mark, lines = parted(text)
     newline, yaml_range = _newline(lines), front_matter(lines)
     start, stop = yaml_range or (0, 0)
+    from hf_lineage.claims import metadata
+
     yaml = metadata.with_base("".join(lines[start:stop]), base, relation, newline)
     if yaml_range is None:
         if opens(lines):

@@ -16,7 +16,7 @@ import click
 
 from hf_lineage import __version__
 from hf_lineage.cli import mistyped
-from hf_lineage.cli.quiet import QUIET
+from hf_lineage.cli.kinds import QUIET
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
 from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
 from hf_lineage.errors import printable, told
@@ -48,7 +48,7 @@ MODULES = {
     **{"check": "judging", "compare": "judging", "annotate": "annotating", "watch": "watching"},
     **{"identify": "indexing", "tree": "growing", "index": "indexing"},
     **{"extract": "models", "inspect": "models", "registry": "models"},
-    **{"completion": "completing", "doctor": "examining"},
+    **{"completion": "completing", "doctor": "completing"},
 }
 """Each command and the module that defines it."""
 
@@ -76,9 +76,9 @@ def _loaded(name: str) -> click.Command:
     command.context_settings.update(HELP)
     if not isinstance(command, click.Group):
         return QUIET(DEBUG(command))
-    from hf_lineage.cli import building, publishing
+    from hf_lineage.cli import building
 
-    for further in (building.build, publishing.push, publishing.pull):
+    for further in (building.build, building.push, building.pull):
         command.add_command(further)
     for inner in command.commands.values():
         QUIET(DEBUG(inner))

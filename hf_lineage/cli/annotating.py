@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli import governing
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.delivery import REPORTS, Reports, ready, write_reports
-from hf_lineage.cli.grouping import take
+from hf_lineage.cli.delivery import FILE, REPORTS, Reports, policy_of, ready, under, write_reports
+from hf_lineage.cli.kinds import take
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -73,7 +72,7 @@ class Asked:
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),
     help="With --repair-base: declare this relation to the base.",
 )
-@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, REPORTS, governing.FILE)
+@with_options(BASES, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, REPORTS, FILE)
 def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **settings: Any) -> int:
     """Write what `check` finds into the card of MODEL; without --write or --pull-request, show what would change."""
     asked = take(Asked, settings)
@@ -84,9 +83,9 @@ def annotate(model: str, on_hub: bool, reports: Reports, policy: str | None, **s
     ready(*(form for form, _ in reports))
     repair = annotation.Repair(asked.bases[0], asked.relation) if asked.repair_base else None
     options = make_options(**settings)
-    governed = governing.policy_of(policy, None, lambda: located(model, options, on_hub))
+    governed = policy_of(policy, None, lambda: located(model, options, on_hub))
     annotated = annotation.annotate(model, asked.bases, options, asked.target, repair, on_hub=on_hub)
-    write_reports(governing.under(annotated.report, governed), reports)
+    write_reports(under(annotated.report, governed), reports)
     done = annotation.TARGETS[asked.target](annotated)
     click.echo(f"{annotated.verdicts}{done}")
     return 0

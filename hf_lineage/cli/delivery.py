@@ -1,22 +1,75 @@
-"""What the commands that judge do with a report: its formats, the files that it goes to, and their options."""
+"""What the commands that judge do with a report: its formats, the files that it goes to, its policy, their options."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli.grouping import take
-from hf_lineage.cli.kinds import writable
-from hf_lineage.cli.shared import OUTPUT, write
+from hf_lineage.cli.kinds import path_option, take, writable, write
+from hf_lineage.cli.shared import OUTPUT
 from hf_lineage.errors import NothingToCompare, OptionError, printable
+from hf_lineage.evidence import FAIL_ON
 from hf_lineage.files import is_file, is_folder
 from hf_lineage.report import FORMATS
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Controlled, Report
+    from hf_lineage.hub import RepoRef
+    from hf_lineage.policy import Policy
+    from hf_lineage.signature import Signature
+
+
+FILE = click.option(
+    "--policy",
+    metavar="FILE",
+    help="Apply the policy in FILE: the findings that it accepts, and what it requires; `own` is lineage.yaml of the "
+    "folder that is checked, if it has one.",
+)
+POLICY = path_option(
+    "--policy",
+    "FILE",
+    "Apply the policy in FILE: the findings that it accepts of the models that it names, and what it requires.",
+)
+FAILS = click.option(
+    "--fail-on",
+    type=click.Choice(FAIL_ON),
+    help="What makes the exit code other than 0: only UNRELATED or a damaged base, undecided results too, or "
+    "nothing; by default what the policy says, otherwise undecided.",
+)
+
+
+def policy_of(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> Policy | None:
+    """Return the policy that the options name; `locate` returns the model. OptionError for one that is not valid."""
+    if policy is None and fail_on is None:
+        return None
+    from hf_lineage.checking.results import asked
+
+    return asked(policy, fail_on, locate)
+
+
+def policy_in(file: Path | None, fail_on: str | None) -> Policy:
+    """Return the policy in a file, with what is to fail; OptionError if it is not valid."""
+    from dataclasses import replace
+
+    from hf_lineage.checking.results import read
+    from hf_lineage.policy import NO_POLICY
+
+    chosen = NO_POLICY if file is None else read(file)
+    return chosen if fail_on is None else replace(chosen, fail_on=fail_on)
+
+
+def under(report: Report, policy: Policy | None) -> Report:
+    """Return the report under a policy as it is today (UTC)."""
+    if policy is None:
+        return report.without_policy()
+    from hf_lineage.checking.results import policies
+
+    return policies.under(report, policy, datetime.now(UTC).date())
 
 
 Reports = tuple[tuple[str, Path], ...]

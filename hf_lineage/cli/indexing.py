@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.grouping import Result, take
-from hf_lineage.cli.kinds import count_option, format_option, unlinked
-from hf_lineage.cli.quiet import remark
+from hf_lineage.cli.kinds import Result, count_option, format_option, remark, take, unlinked
 from hf_lineage.cli.shared import (
     ERROR,
     OF_SIGNATURES,
@@ -30,7 +28,7 @@ from hf_lineage.errors import printable
 
 if TYPE_CHECKING:
     from hf_lineage.checking import Options
-    from hf_lineage.checking.source import Adapters
+    from hf_lineage.checking.adapters import Adapters
     from hf_lineage.hub import RepoRef
     from hf_lineage.index.storage import Catalogue
     from hf_lineage.signature import Signature
@@ -115,11 +113,11 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
 @with_options(FOLDER)
 def remove(models: tuple[str, ...], folder: Path | None) -> int:
     """Take models out of the index, all of them or none."""
-    from hf_lineage.index.building import removal as removing
+    from hf_lineage.index.building import building
     from hf_lineage.index.storage import Catalogue, default_folder
 
     catalogue = Catalogue(folder or default_folder())
-    removing.remove(models, catalogue)
+    building.remove(models, catalogue)
     for model in models:
         click.echo(f"{printable(model, 200)}: removed")
     remark(catalogue.passed.notes)
@@ -161,15 +159,16 @@ class Most:
 @with_options(INDEX, *READING, set_option(*OF_SIGNATURES, "alpha"), FORM, OUTPUT)
 def identify(model: str, index: str | None, **settings: Any) -> int:
     """Find the models of the index from which MODEL comes, or that come from it."""
-    from hf_lineage.checking.source import contents_of, located
+    from hf_lineage.checking.adapters import find_adapters
+    from hf_lineage.checking.source import located
     from hf_lineage.hub import RepoRef
     from hf_lineage.index.publishing import publishing
 
     result, most = take(Result, settings), take(Most, settings)
     options = make_options(**settings)
     source, catalogue = located(model, options), publishing.opened(index)
-    adapters = contents_of(source).adapters
-    if isinstance(source, RepoRef) and adapters.places:
+    adapters = find_adapters(source)
+    if isinstance(source, RepoRef) and adapters:
         formats, results, related = _of_adapter(source, adapters, catalogue, options, most.top)
     else:
         formats, results, related = _of_model(source, catalogue, options, most)
@@ -183,8 +182,8 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     from hf_lineage.checking.source import only, open_model
     from hf_lineage.evidence import Criteria
     from hf_lineage.hub import RepoRef
+    from hf_lineage.index.search import catalogue_test
     from hf_lineage.index.search import identify as searching
-    from hf_lineage.index.search import pairwise_test as by_weights
     from hf_lineage.report.single import identified as identification
     from hf_lineage.report.words import commands as command
 
@@ -193,7 +192,7 @@ def _of_model(source: RepoRef | Signature, catalogue: Catalogue, options: Option
     results = [searching.identify(signature, path, catalogue, criteria, most.top) for path in signature.paths]
     related, read = any(result.related for result in results), None
     if most.by_weights and not related and isinstance(source, RepoRef):
-        read = by_weights.by_weights(source, catalogue, options, most.by_weights)
+        read = catalogue_test.by_weights(source, catalogue, options, most.by_weights)
         related = any(one.related for one in read.tested)
     against = partial(command.against, source, options) if isinstance(source, RepoRef) else None
     return identification.FORMATS, (results, read, against), related

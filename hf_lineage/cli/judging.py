@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from hf_lineage.cli import governing
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.delivery import REPORT, Delivery, ready_beside
+from hf_lineage.cli.delivery import FAILS, FILE, REPORT, Delivery, policy_of, ready_beside, under
 from hf_lineage.cli.mistyped import OneModel
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
@@ -80,7 +79,7 @@ NEAREST = click.option(
 @click.command(epilog=CHECKING, cls=OneModel)
 @click.argument("model", type=MODEL)
 @with_options(BASES, NEAREST, ON_HUB, SUBFOLDER, CONVERTED_FILE, ALLOW_PICKLE, *CLASSES, *TEST, *REPORT)
-@with_options(governing.FILE, governing.FAILS)
+@with_options(FILE, FAILS)
 def check(
     model: str,
     bases: tuple[str, ...],
@@ -100,8 +99,8 @@ def check(
         from hf_lineage.index.search import adoption as nearer
 
         search = nearer.searched(index)
-    governed = governing.policy_of(policy, fail_on, lambda: located(model, options, on_hub))
-    report = governing.under(api.check(model, bases, options, on_hub=on_hub), governed)
+    governed = policy_of(policy, fail_on, lambda: located(model, options, on_hub))
+    report = under(api.check(model, bases, options, on_hub=on_hub), governed)
     if search is not None:
         report = search(report)
     return delivery.deliver(report)

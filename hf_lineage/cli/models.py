@@ -10,9 +10,7 @@ from typing import Any
 import click
 
 from hf_lineage.cli.completing import MODEL
-from hf_lineage.cli.grouping import Result, take
-from hf_lineage.cli.kinds import format_option
-from hf_lineage.cli.quiet import remark
+from hf_lineage.cli.kinds import Result, format_option, remark, take
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     CLASSES,

@@ -217,14 +217,3 @@ def make_options(paths: str, settings: Mapping[str, Any], audit: bool = False, *
     recipe = RECIPES[others.pop("recipe", next(iter(RECIPES)))]
     recipe = replace(recipe, probes=others.pop("probes", recipe.probes))
     return Options(recipe=recipe, paths=tuple(map(str.strip, paths.split(","))), **rest, **others)
-
-
-def write(text: str, output: Path | None, coloured: bool = False) -> None:
-    """Write a result to a file, or to standard output."""
-    from hf_lineage.files import write_output
-    from hf_lineage.report.formats import colour
-
-    if output is not None:
-        write_output(output, text.encode())
-        return
-    click.echo(colour(text) if coloured else text, nl=False, color=False if os.environ.get("NO_COLOR") else None)

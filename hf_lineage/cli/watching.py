@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hf_lineage.cli import governing
-from hf_lineage.cli.grouping import Result, take
+from hf_lineage.cli import delivery
 from hf_lineage.cli.indexing import progress
-from hf_lineage.cli.kinds import count_option, format_option, unlinked, writable
+from hf_lineage.cli.kinds import Result, count_option, format_option, take, unlinked, writable
 from hf_lineage.cli.shared import (
     ERROR,
     OUTPUT,
@@ -98,14 +97,14 @@ class Since:
     help="Write a page with the family tree of all models in the ledger and of their bases; each is read completely.",
 )
 @with_options(*TEST, format_option("text", "json", "markdown", "slack", "discord"), OUTPUT)
-@with_options(governing.POLICY, governing.FAILS)
+@with_options(delivery.POLICY, delivery.FAILS)
 def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
     """Check what AUTHORs changed on the Hub since the last run, and record it in a ledger."""
-    from hf_lineage.watch import contradicted, family, read, rendering
+    from hf_lineage.watch import family, messages, read, rendering
     from hf_lineage.watch import run as watching
 
     result, files, scope = take(Result, settings), take(Files, settings), take(Since, settings).bound(names)
-    governed = governing.policy_in(settings.pop("policy"), settings.pop("fail_on"))
+    governed = delivery.policy_in(settings.pop("policy"), settings.pop("fail_on"))
     options = make_options(**settings)
     _tell_of_local(names, options.local_hub)
     if dry_run:
@@ -114,7 +113,7 @@ def watch(names: tuple[str, ...], dry_run: bool, **settings: Any) -> int:
         return ERROR if plan.problems else 0
     run = watching.watch(scope, files.ledger, options, progress("Checking"), governed)
     if files.issues is not None:
-        _write_issues(contradicted.issues(run.open_entries()), files.issues)
+        _write_issues(messages.issues(run.open_entries()), files.issues)
     for problem in family.keep(run, names, files.tree, options, progress("Reading")) if files.tree else ():
         click.echo(f"hf-lineage: the tree leaves out {printable(problem)}", err=True)
     result.write(rendering.FORMATS, rendering.results(run), coloured=True)

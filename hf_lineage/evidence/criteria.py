@@ -1,43 +1,27 @@
-"""Criteria: what a verdict depends on besides the two signatures."""
+"""Criteria: what a verdict depends on besides the two signatures, and what a user may choose of it.
+
+NumPy is not imported, for the command line names the choices.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, get_args
 
-from hf_lineage.evidence.nulls import EmpiricalNull
+if TYPE_CHECKING:
+    from hf_lineage.evidence.nulls import EmpiricalNull
 
+Budget = Literal["quick", "full"]
+BUDGETS: tuple[Budget, ...] = get_args(Budget)
+Admitted = Literal["any", "exact"]
+ADMITTED: tuple[Admitted, ...] = get_args(Admitted)
+ACCEPTABLE = ("part", "basis", "weak")
+"""Kinds of RELATED that a user may accept."""
+FAIL_ON: tuple[str, ...] = ("unrelated", "undecided", "never")
+"""What makes a check fail: UNRELATED or a damaged base; also what is not verified or accepted; or nothing."""
 MINIMUM_EFFECT = 0.02
 """With a smaller score, or a smaller effect on the test coordinates, a pair is not RELATED, however significant."""
-
-
-class Procedure(Protocol):
-    """What a user may choose about the test of two models; the options of a check hold it."""
-
-    @property
-    def alpha(self) -> float:
-        """The error rate of all tests of one claim together."""
-
-    @property
-    def min_share(self) -> float:
-        """The share of the units' output above which a claim is verified."""
-
-    @property
-    def accept(self) -> tuple[str, ...]:
-        """Identifiers of further kinds of RELATED that are accepted."""
-
-    @property
-    def permutations(self) -> int:
-        """How many are drawn at first for each interim analysis."""
-
-    @property
-    def seed(self) -> int:
-        """Seed of the permutations."""
-
-    @property
-    def order_seed(self) -> int | None:
-        """The seed of the order of the layers; None where none is drawn."""
 
 
 @dataclass(frozen=True)
@@ -63,30 +47,6 @@ class Criteria:
     """How many tests of the same claim may follow; together they call independent models RELATED with alpha at most."""
     independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)
     """By path, the scores of models that are known to be independent of the base."""
-
-    @classmethod
-    def under(
-        cls,
-        procedure: Procedure,
-        *,
-        analyses: int,
-        further: int = 0,
-        paths: tuple[str, ...] = ("mlp",),
-        independent: Mapping[str, EmpiricalNull] | None = None,
-    ) -> Criteria:
-        """Return the criteria of a procedure, for so many tests of one claim."""
-        return cls(
-            procedure.alpha,
-            procedure.min_share,
-            procedure.accept,
-            paths=paths,
-            permutations=procedure.permutations,
-            seed=procedure.seed,
-            unit_seed=procedure.order_seed or 0,
-            analyses=analyses,
-            further=further,
-            independent=independent or {},
-        )
 
     @property
     def permutations_at_first(self) -> int:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from hf_lineage.errors import SignatureError, remedy
-from hf_lineage.files.folders import link_on_the_way
+from hf_lineage.files.places import link_on_the_way
 from hf_lineage.files.regular import AT_ONCE, BINARY
 
 TEMPORARY = ".hf-lineage-"

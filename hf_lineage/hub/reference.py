@@ -23,8 +23,7 @@ from hf_lineage.files import (
     sha256,
     typed,
 )
-from hf_lineage.hub.addresses import HUB_NAME
-from hf_lineage.hub.local import held
+from hf_lineage.hub.addresses import HUB_NAME, held
 
 LARGEST_SMALL_FILE, LARGEST_CONFIG = 64 * 2**20, 2**24
 """Bytes: the index of 100,000 tensors takes ten million, a configuration that names 22,000 classes two million."""

@@ -24,7 +24,7 @@ from hf_lineage.report.formats import text as txt
 from hf_lineage.report.words import indented, wording
 from hf_lineage.watch import messages
 from hf_lineage.watch.ledger import SCHEMA_VERSION, Claim, Entry
-from hf_lineage.watch.page import ERROR, VERDICT, Page
+from hf_lineage.watch.messages import ERROR, VERDICT, Page
 
 MOST_ROWS = 200
 """The most rows of the table and sentences under it, so that a step summary of 1 MiB holds them."""

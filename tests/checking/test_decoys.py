@@ -10,7 +10,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from hf_lineage import compare
-from hf_lineage.checking.policies import under
+from hf_lineage.checking.results.policies import under
 from hf_lineage.policy.file import parse
 from hf_lineage.report.formats import json as as_json
 from tests import decoys
@@ -284,14 +284,14 @@ def test_an_adapter_is_added_as_peft_adds_it(pair, settings):
     from hf_lineage.hub.reference import resolve
 
     folder = adapter(pair, 4, 0.1, **settings)
-    (variant,) = with_adapter(opened(described(resolve(str(folder)))))
+    (variant,) = with_adapter(opened(described(resolve(str(folder))))).values()
     with torch.no_grad():
         plain = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
         layer = plain.model.layers[1].mlp
         for role in ("gate_proj", "up_proj", "down_proj"):
             module = getattr(layer, role)
             expected = module.base_layer.weight + module.get_delta_weight("default")
-            found = torch.from_numpy(variant.opened.checkpoint.read(f"model.layers.1.mlp.{role}.weight"))
+            found = torch.from_numpy(variant.checkpoint.read(f"model.layers.1.mlp.{role}.weight"))
             torch.testing.assert_close(found, expected)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from hf_lineage.checkpoint.files import files_beside, weight_files
+from hf_lineage.checkpoint.files import find_weights, weight_files
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.hub.reference import RepoRef
@@ -67,7 +67,7 @@ def test_other_files_that_may_hold_weights_are_named(tmp_path, files, sentences)
     tiny_llama(tmp_path)
     for file in files:
         (tmp_path / file).touch()
-    found = files_beside(repository(tmp_path))
+    found = find_weights(repository(tmp_path)).notes()
     assert len(found) == len(sentences)
     assert all(sentence.startswith(wanted) for sentence, wanted in zip(found, sentences, strict=True))
 
@@ -133,14 +133,18 @@ class TestPickles:
         assert all((found.read(name) == other.read(name)).all() for name in other.tensors)
 
     def test_the_report_says_that_it_is_one(self, single):
-        assert files_beside(self.allowed(single)) == (
+        assert find_weights(self.allowed(single)).notes() == (
             "pytorch_model.bin is a pickle; its tensors were read and nothing was run (--allow-pickle)",
         )
 
     def test_safetensors_come_first_as_in_transformers(self, single):
         tiny_llama(single)
         assert weight_files(self.allowed(single)) == [WEIGHTS]
-        assert files_beside(self.allowed(single))[0].startswith("pytorch_model.bin may hold weights too and was not")
+        assert (
+            find_weights(self.allowed(single))
+            .notes()[0]
+            .startswith("pytorch_model.bin may hold weights too and was not")
+        )
 
     def test_what_belongs_to_a_training_run_is_no_model(self, single):
         (single / "pytorch_model.bin").rename(single / "model.pt")

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_checkpoint
+from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import NothingToCompare
 from hf_lineage.hub.reference import RepoRef
 from tests.models import spoil, tiny_llama

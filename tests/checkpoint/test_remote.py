@@ -9,10 +9,10 @@ import torch
 from safetensors.torch import load_file
 
 from hf_lineage.checkpoint import remote as reading
-from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.checkpoint.opening import open_checkpoint
 from hf_lineage.checkpoint.remote import RemoteCheckpoint
 from hf_lineage.checkpoint.stored import header
+from hf_lineage.checkpoint.tensor import DTYPES
 from hf_lineage.errors import CheckpointError
 from hf_lineage.hub import ranges
 from hf_lineage.hub.reference import resolve

@@ -1,12 +1,20 @@
-"""index build: what it says of models that were added, known and failed, and of wrong usage."""
+"""index build: what it says of models that were added, known and failed, and of wrong usage.
+
+index push and pull, and an index on the Hub by its name: what is said, and what is wrong in one line.
+"""
 
 import io
+import json
+import shutil
 import sys
 
 import pytest
 
+from hf_lineage.hub import listing
+from tests.index.foreign import aborting
 from tests.invoking import lineage
 from tests.models import EXAMPLES
+from tests.server.commits import Commits
 
 pytestmark = pytest.mark.usefixtures("shared_decoders")
 
@@ -56,3 +64,89 @@ def test_hostile_names_are_escaped(tmp_path):
     assert done.code == 2
     assert "\x1b" not in done.err
     assert "::error" not in done.err
+
+
+INDEX, MODELS = "wren/index", ("acme/llama-base", "fern/llama-finetune-a")
+
+
+@pytest.fixture
+def server(online, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
+    (tmp_path / "commits").mkdir()
+    listing.tree.cache_clear()
+    return Commits(online, tmp_path / "commits").attach()
+
+
+@pytest.fixture
+def pushed(server, tmp_path):
+    assert lineage("index", "add", *MODELS, "--index", tmp_path / "index").code == 0
+    done = lineage("index", "push", INDEX, "--index", tmp_path / "index")
+    assert done.code == 0, done
+    return done
+
+
+def test_a_push_says_what_it_added(pushed, tmp_path):
+    added, address = pushed.out.splitlines()
+    assert added == "wren/index: 2 entries added, 2 in all"
+    assert "/commit/" in address
+    again = lineage("index", "push", INDEX, "--index", tmp_path / "index")
+    assert again.out == "wren/index: 0 entries added, 2 in all\n"
+
+
+def test_a_pull_brings_what_is_not_here(pushed, tmp_path):
+    done = lineage("index", "pull", INDEX, "--index", tmp_path / "other")
+    assert done.out.endswith(": 2 entries added, 2 in it\n")
+    listed = json.loads(lineage("index", "list", "--index", tmp_path / "other", "--format", "json").out)["models"]
+    assert [one["model"] for one in listed] == list(MODELS)
+    assert all(one["source"].startswith("wren/index@") for one in listed)
+
+
+def test_a_pull_says_which_file_could_not_be_read_and_keeps_the_rest(pushed, server, tmp_path):
+    server.push(INDEX, "main", {"keys/bad.parquet": aborting()})
+    done = lineage("index", "pull", INDEX, "--index", tmp_path / "other")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert done.err.startswith("wren/index: keys/bad.parquet is not a file of an index: the process that read it ended")
+    assert done.out.endswith(": 2 entries added, 2 in it\n")
+
+
+def test_a_verdict_is_not_lost_to_an_index_that_is_out_of_reach(server):
+    checked = lineage("check", "fern/llama-finetune-a", "--index", "no/where", "--local-hub", EXAMPLES)
+    assert checked.code == 0, checked
+    assert "no index was searched: no/where is not on the Hub" in checked.sentences
+
+
+def test_a_model_is_identified_and_checked_by_an_index_on_the_hub(pushed, server, tmp_path):
+    found = lineage("identify", "heron/llama-int8-rounded", "--index", INDEX, "--local-hub", EXAMPLES)
+    assert "Nearest known relative: acme/llama-base" in found.sentences
+    shutil.copytree(EXAMPLES / "fern/llama-merge-a-b", tmp_path / "hub" / "fern" / "llama-merge-a-b")
+    shutil.copytree(EXAMPLES / "acme/llama-base", tmp_path / "hub" / "acme" / "llama-base")
+    checked = lineage(
+        "check", "fern/llama-merge-a-b", "--base", "acme/llama-base", "--index", INDEX, "--local-hub", tmp_path / "hub"
+    )
+    assert "fern/llama-finetune-a, which is in the index, is a nearer relative" in checked.sentences
+    drawn = lineage("tree", "--index", INDEX)
+    assert "acme/llama-base" in drawn.out
+
+
+def test_folders_are_told_to_be_left_out(server, tmp_path):
+    lineage("index", "add", EXAMPLES / "acme/gpt2-base", MODELS[0], "--index", tmp_path / "index")
+    done = lineage("index", "push", INDEX, "--index", tmp_path / "index")
+    assert done.err.startswith("1 entries of folders are left out")
+    assert done.out.startswith("wren/index: 1 entries added, 1 in all\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("index", "push", "index"), "index is not a dataset repository on the Hub; name one such as org/index"),
+        (("index", "pull", "no/where"), "no/where is not on the Hub, or is private"),
+        (("index", "pull", "a b/c"), "is not a dataset repository on the Hub;"),
+        (("identify", "acme/llama-base", "--index", "no/where"), "no/where is not on the Hub, or is private"),
+        (
+            ("check", "acme/llama-base", "--index", "nowhere"),
+            "nowhere does not exist, and no index on the Hub has this name;",
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_line(server, arguments, message):
+    assert message in lineage(*arguments).error

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from hf_lineage import Options, check
-from hf_lineage.architecture.registry.lookups import registry_root
+from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import OptionError
 from hf_lineage.running import proof
 from tests.conformance import tiny_model

@@ -9,7 +9,7 @@ import pytest
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.settings import TYPED
 from hf_lineage.cli.kinds import writable
-from hf_lineage.cli.shared import make_options, set_option, with_examples, with_options, write
+from hf_lineage.cli.shared import make_options, set_option, with_examples, with_options
 from hf_lineage.signature.recipe import RECIPES
 from tests.invoking import lineage
 
@@ -102,17 +102,6 @@ def test_check_has_no_more_options_than_a_user_can_read():
     check = cli.get_command(None, "check")
     options = [option for option in check.get_params(click.Context(check)) if isinstance(option, click.Option)]
     assert len(options) <= 26
-
-
-class TestWrite:
-    def test_into_a_file_there_is_no_colour_and_nothing_is_printed(self, tmp_path, capsys):
-        write("RELATED – yes\n", tmp_path / "report", coloured=True)
-        assert (tmp_path / "report").read_text("utf-8") == "RELATED – yes\n"
-        assert capsys.readouterr().out == ""
-
-    def test_what_is_no_terminal_gets_no_colour(self, capsys):
-        write("RELATED\n", None, coloured=True)
-        assert capsys.readouterr().out == "RELATED\n"
 
 
 @pytest.mark.parametrize(

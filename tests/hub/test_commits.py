@@ -7,7 +7,7 @@ import pytest
 from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 
 from hf_lineage.errors import NetworkError, RepositoryError
-from hf_lineage.hub import commits, trees
+from hf_lineage.hub import commits, listing
 from tests.server import faults, serving
 from tests.server.client import connect
 from tests.server.commits import Commits
@@ -26,7 +26,7 @@ def server(tmp_path, monkeypatch):
         hub.publish(MODEL, tmp_path / "child")
         connect(hub, tmp_path / "cache", monkeypatch)
         monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-        trees.tree.cache_clear()
+        listing.tree.cache_clear()
         yield Commits(hub, tmp_path / "commits").attach()
 
 

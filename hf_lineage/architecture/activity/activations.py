@@ -17,11 +17,12 @@ from hf_lineage.architecture.activity.curves import (
     Curve,
     Polynomial,
     Vector,
+    density_at,
     derivative,
     make,
     polynomial,
+    share_below,
 )
-from hf_lineage.architecture.activity.normal import density_at, share_below
 
 
 def _gelu(x: Vector) -> Vector:

@@ -14,9 +14,18 @@ from typing import Any
 import numpy as np
 
 from hf_lineage.architecture.activity.activations import ACTIVATIONS, swish
-from hf_lineage.architecture.activity.curves import Activation, Curve, Function, Polynomial, Vector, clamped
-from hf_lineage.architecture.activity.normal import ROOT_TAU, density_at, share_below
-from hf_lineage.architecture.activity.scores import SIGMOID, Corrected, Scores
+from hf_lineage.architecture.activity.curves import (
+    ROOT_TAU,
+    Activation,
+    Curve,
+    Function,
+    Polynomial,
+    Vector,
+    clamped,
+    density_at,
+    share_below,
+)
+from hf_lineage.architecture.activity.router import SIGMOID, Corrected, Scores
 from hf_lineage.architecture.registry import setting
 from hf_lineage.errors import NothingToCompare
 

@@ -6,8 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from hf_lineage.architecture.drafting.layer_groups import LayerGroup
-from hf_lineage.architecture.drafting.patterns import KINDS, Pattern, YamlSet, candidates, names, patterns
+from hf_lineage.architecture.drafting.patterns import KINDS, LayerGroup, Pattern, YamlSet, candidates, names, patterns
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.registry import ATTENTION_ROLES, Factorization, Norms, as_names, as_sets
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from hf_lineage.architecture.drafting.draft import Draft, draft, unread
-from hf_lineage.architecture.drafting.layer_groups import LayerGroup, find_groups
+from hf_lineage.architecture.drafting.patterns import LayerGroup, find_groups
 from hf_lineage.architecture.layers import Shape
 from hf_lineage.architecture.layout import Layout, bind
 from hf_lineage.architecture.registry import (

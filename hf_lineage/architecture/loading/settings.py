@@ -1,4 +1,9 @@
-"""Settings of `config.json` that decide which model is loaded and whether its layers have an effect."""
+"""Settings of `config.json` that decide which model is loaded and whether its layers have an effect.
+
+diffusers writes the name of its class, and timm that of an architecture, which stands for a class with its settings:
+`loading/timm.json` of the registry says which, for every architecture on whose real module its factorization was
+proved. Such a class is listed with the name of its library in front, so no `config.json` of transformers can mean it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hf_lineage.architecture.loading.kinds import kinds, parts
-from hf_lineage.architecture.registry import Factorization, lookup, read_table, registry_root
+from hf_lineage.architecture.registry import Factorization, lookup, registry_table
 from hf_lineage.errors import NothingToCompare, printable
 
 MODEL_TYPES, MULTIPLIERS = "loading/model_types.json", "loading/multipliers.yaml"
@@ -38,16 +43,8 @@ class _Multipliers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     sparsities: frozenset[str]
 
 
-@functools.cache
-def _types() -> Mapping[str, _Type]:
-    types: dict[str, _Type] = read_table(registry_root(), MODEL_TYPES, dict[str, _Type])
-    return types
-
-
-@functools.cache
-def _multipliers() -> _Multipliers:
-    multipliers: _Multipliers = read_table(registry_root(), MULTIPLIERS, _Multipliers)
-    return multipliers
+_types = functools.partial(registry_table, MODEL_TYPES, dict[str, _Type])
+_multipliers = functools.partial(registry_table, MULTIPLIERS, _Multipliers)
 
 
 def held() -> frozenset[str]:
@@ -189,3 +186,48 @@ def _numbers(value: Any) -> Iterator[float]:
                 yield float(item)
             except OverflowError:
                 yield math.inf
+
+
+DIFFUSERS, TIMM = "diffusers.", "timm."
+STRUCTURE = ("num_heads", "depth", "depths")
+"""Settings of an architecture that `model_args` may say otherwise."""
+
+
+def of_diffusers(config: Mapping[str, Any]) -> bool:
+    """Return whether diffusers wrote `config.json`: only where no key asks transformers to load the folder.
+
+    >>> of_diffusers({"_class_name": "UNet2DConditionModel", "_diffusers_version": "0.30"})
+    True
+    >>> of_diffusers({"_class_name": "SomeUNet", "architectures": ["SomeForCausalLM"]})
+    False
+    """
+    return "_class_name" in config and not {"architectures", "model_type"} & config.keys()
+
+
+def as_listed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `config.json` with the class that the registry lists, where another library than transformers wrote it."""
+    if "architectures" in config or "model_type" in config:
+        return dict(config)
+    if of_diffusers(config) and isinstance(name := config["_class_name"], str):
+        return {**config, "architectures": [f"{DIFFUSERS}{name}"]}
+    if isinstance(name := config.get("architecture"), str):
+        return {**config, "architectures": [f"{name} of timm"]} | _settings(name, config.get("model_args"))
+    return dict(config)
+
+
+def _settings(name: str, arguments: object) -> dict[str, Any]:
+    """The class of an architecture of timm, without its tag, if it is known, and its settings."""
+    known = timm_architectures().get(name.partition(".")[0], {})
+    others = {key: arguments[key] for key in STRUCTURE if key in arguments} if isinstance(arguments, dict) else {}
+    return {**known, **others}
+
+
+@functools.cache
+def timm_architectures() -> Mapping[str, dict[str, Any]]:
+    """Return architecture of timm -> its class, as `architectures`, and its settings."""
+    kinds = registry_table("loading/timm.json", dict[str, dict[str, dict[str, Any]]])
+    return {
+        name: {"architectures": [f"{TIMM}{kind}"], **settings}
+        for kind, architectures in kinds.items()
+        for name, settings in architectures.items()
+    }

@@ -26,6 +26,7 @@ from hf_lineage.architecture.registry.schema import (
     as_stacks,
     prefixes,
 )
+from hf_lineage.architecture.registry.tables import registry_root
 from hf_lineage.errors import NothingToCompare, RegistryError, UnlistedClass
 from hf_lineage.files import open_regular
 
@@ -54,13 +55,6 @@ class Slot:
     def tensors(self) -> tuple[str, ...]:
         """Every name: the tensor, and the matrix and the norm of the latent that it reads, if any."""
         return self.tensor, *self.latent
-
-
-def registry_root() -> Path:
-    """Return the folder of factorizations: the one packed into the wheel, else the repository's."""
-    package = Path(__file__).parents[2]
-    packaged = package / "data" / "registry"
-    return packaged if packaged.is_dir() else package.parent / "registry"
 
 
 @functools.cache
@@ -181,7 +175,7 @@ def lookup(config: Mapping[str, Any], root: Path | None = None) -> tuple[str, Fa
     candidates = [(name, factorization) for name in named for factorization in listing(name, root)]
     if candidates:
         return fitting(config, candidates)
-    from hf_lineage.architecture.registry.unsupported_classes import unsupported
+    from hf_lineage.architecture.registry.tables import unsupported
 
     reasons = unsupported(root or registry_root())
     if reason := next((reasons[name] for name in named if name in reasons), None):

@@ -16,7 +16,7 @@ from hf_lineage.checking.source import FromWeights, Opened, component_of, descri
 from hf_lineage.checkpoint.lora import MAIN, Lora, Vectors, open_lora, open_vectors
 from hf_lineage.claims import Claim, stated
 from hf_lineage.errors import NothingToCompare, printable
-from hf_lineage.evidence import Criteria, Kind, Verdict
+from hf_lineage.evidence import Kind, Verdict
 from hf_lineage.evidence.judging import clear, judge_trace, measure_trace
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.hub import RepoRef
@@ -188,7 +188,7 @@ def _tested(
     few = len(layers) > 2 * FEW and options.budget != "full"
     order = [layers[at] for at in interim.reading_order(len(layers), options.order_seed or 0)] if few else layers
     stops = (FEW, len(layers)) if few else (len(layers),)
-    criteria = Criteria.under(options, analyses=len(stops))
+    criteria = options.criteria(analyses=len(stops))
     calibrated = adapter.lora.calibrated and base.layout.factorization.lora.calibrated
     for read in stops:
         chosen = [place for place in testable if place.layer in order[:read]]

@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from hf_lineage.checking.adapters.adapters import judge_adapter, open_adapter
-from hf_lineage.checking.judge import Reached, base_of, judge_pair
+from hf_lineage.checking.judge import Reached, judge_pair, whole_base
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.results import VERDICTS, Row, attempt
 from hf_lineage.checking.source import (
     FromWeights,
     Opened,
     adapter_beside,
+    counterpart,
     described,
     open_model,
     opened,
@@ -75,7 +76,7 @@ def _step(model: Opened, base: Opened, both: Opened, tensor: str) -> tuple[float
 
 def beside(source: RepoRef, rows: Sequence[Row], options: Options) -> tuple[Row, ...]:
     """Return the rows of a model with those of the adapter beside it, and whether it is each base plus the adapter."""
-    if not adapter_beside(source) or not source.offers(WEIGHTS):
+    if not source.offers(WEIGHTS):
         return tuple(rows)
     adapter = open_adapter(source)
     noted = [replace(row, notes=(*row.notes, *_noted(source, row.claim, options))) for row in rows]
@@ -107,7 +108,7 @@ def _noted(source: RepoRef, claim: Claim, options: Options) -> tuple[str, ...]:
         return ()
 
     def compare_sum() -> str | None:
-        base = base_of(claim, options.local_hub)
+        base = counterpart(whole_base(claim, options.local_hub), "")
         if isinstance(base, Signature):
             return None
         model, plain = (opened(described(options.allowed(repo), options.choice)) for repo in (source, base))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from hf_lineage.architecture.registry import as_names
 from hf_lineage.checking.source import Opened
 from hf_lineage.checkpoint import SharedTokens, shared_tokens
 from hf_lineage.errors import CheckpointError, NothingToCompare
 from hf_lineage.evidence.units import TOKEN, Frame
 from hf_lineage.signature import Array
-from hf_lineage.signature.units import Numbers, RidgeFit, drawn_tokens, read_token_rows
+from hf_lineage.signature.units import Numbers, drawn_tokens, fit_tokens, prepare_rows, read_token_rows
 
 
 def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Array]]:
@@ -22,13 +20,11 @@ def by_tokens(base: Opened, candidate: Opened) -> tuple[Frame, tuple[Array, Arra
     widths = base.layout.width, candidate.layout.width
     chosen = drawn_tokens(len(shared.base), widths)
     numbers = shared.base[chosen], shared.candidate[chosen]
-    fits = [partial(_fit, *one, min(widths)) for one in zip((base, candidate), names, numbers, strict=True)]
+    rows = [_prepared(*one, min(widths)) for one in zip((base, candidate), names, numbers, strict=True)]
     frame = Frame(TOKEN, len(chosen), shared.by)
     if widths[0] >= widths[1]:
-        narrow = fits[1]().rows
-        return frame, fits[0]().carry(narrow)
-    narrow = fits[0]().rows
-    return frame, fits[1]().carry(narrow)[::-1]
+        return frame, fit_tokens(*rows)
+    return frame, fit_tokens(*reversed(rows))[::-1]
 
 
 def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, str]]:
@@ -57,8 +53,11 @@ def _embedding(model: Opened) -> str:
     return name
 
 
-def _fit(model: Opened, name: str, numbers: Numbers, narrower: int) -> RidgeFit:
+def _prepared(model: Opened, name: str, numbers: Numbers, narrower: int) -> Array:
+    """The rows of some tokens of a model, prepared for the fit; NothingToCompare where they span too little."""
+    rows = read_token_rows(model.checkpoint, name, numbers)
     try:
-        return RidgeFit(read_token_rows(model.checkpoint, name, numbers), narrower)
+        prepare_rows(rows, narrower)
     except NothingToCompare as error:
         raise NothingToCompare(f"{model.described.repo}: {error}") from None
+    return rows

@@ -18,7 +18,7 @@ from hf_lineage.evidence.nulls import PermutationNull
 from hf_lineage.evidence.nulls import interim_analyses as interim
 from hf_lineage.evidence.units import HALF
 from hf_lineage.signature import RECIPES
-from hf_lineage.signature.units import PATH
+from hf_lineage.signature.units import PATH, measured_before
 
 USUAL = next(iter(RECIPES.values())).name
 """Other recipes reproduce what was measured with them, and nothing else."""
@@ -67,8 +67,12 @@ def _compare(pair: ModelPair, criteria: Criteria, first: Verdict | None) -> Verd
 
     options = pair.options
     test = units.Test(criteria.permutations_at_first, options.seed, options.order_seed or 0, criteria.tests)
-    models = _opened(pair.base), _opened(pair.candidate)
-    framed = shown(*models, _analyses(first, pair), coordinates, test, fit=fits_coordinates(pair))
+    base, candidate = _opened(pair.base), _opened(pair.candidate)
+    known = (
+        measured_before(pair.base.at_hand, base.layout),
+        measured_before(pair.candidate.at_hand, candidate.layout),
+    )
+    framed = shown(base, candidate, _analyses(first, pair), coordinates, test, fits_coordinates(pair), known)
     return judging.judge_framed(framed, criteria, options.evidence == "any")
 
 

@@ -7,7 +7,7 @@ counts. It does not depend on the order of units, so there is still one test of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from hf_lineage.checking.judge.tokens import by_tokens
@@ -32,17 +32,23 @@ from hf_lineage.signature.units import orthogonal_fit as procrustes
 
 ENOUGH = 0.5
 """With a larger share of inherited units no other coordinates are tried."""
-COARSE, FEW_KEPT = 128, 2**17
+COARSE, FEW_KEPT = 64, 2**17
 """How many random sums the units of a wide stream are reduced to at first, and how many units of all layers of a model
 with experts are kept then: 200 MB."""
+Known = Mapping[int, Measured]
+"""By the number of a layer, what its units weigh."""
 Analyses = Sequence[Collection[int]]
 """The layers that are read at each analysis; it ends the comparison where nothing shows (futility)."""
 
 
-def shown(base: Opened, candidate: Opened, analyses: Analyses, at_first: str, test: Test, fit: bool = True) -> Framed:
+def shown(
+    base: Opened, candidate: Opened, analyses: Analyses, at_first: str, test: Test, fit: bool = True,
+    known: tuple[Known, Known] = ({}, {}),
+) -> Framed:  # fmt: skip
     """Return what some layers of two models show unit by unit; `at_first` is the name of the frame that is tried first.
 
-    Without `fit`, coordinates are only fitted to the units where the two share no tokens.
+    Without `fit`, coordinates are only fitted to the units where the two share no tokens. `known` is what the units of
+    some layers of either weigh, which is not measured again.
     Raise NothingToCompare where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
     """
     models = base, candidate
@@ -50,7 +56,7 @@ def shown(base: Opened, candidate: Opened, analyses: Analyses, at_first: str, te
         if why := obstacle(model.layout):
             raise NothingToCompare(f"{model.described.repo} {why}")
 
-    units = [_Units(model, analyses[-1], test.unit_seed) for model in models]
+    units = [_Units(model, analyses[-1], test.unit_seed, own) for model, own in zip(models, known, strict=True)]
     depth = len(candidate.layout.numbers(PATH))
 
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
@@ -64,7 +70,7 @@ def shown(base: Opened, candidate: Opened, analyses: Analyses, at_first: str, te
                 break
         return framed
 
-    def known() -> Framed:
+    def by_known_coordinates() -> Framed:
         if at_first == TOKEN:
             return seen(*by_tokens(base, candidate))
         return seen(Frame(RESIDUAL), (seen_through(base.layout.width),) * 2)
@@ -75,7 +81,7 @@ def shown(base: Opened, candidate: Opened, analyses: Analyses, at_first: str, te
             procrustes.screen(*(one.heaviest(analyses[0], procrustes.SCREENED) for one in units))
         return seen(Frame(PROCRUSTES), procrustes.between(*(one.heaviest(analyses[-1]) for one in units)))
 
-    return _better(known, fitted, fit or at_first != TOKEN)
+    return _better(by_known_coordinates, fitted, fit or at_first != TOKEN)
 
 
 def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool) -> Framed:
@@ -103,23 +109,23 @@ def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool
 class _Units:
     """The hidden units of some layers of a model; their weights are measured only once."""
 
-    def __init__(self, model: Opened, layers: Collection[int], seed: int) -> None:
+    def __init__(self, model: Opened, layers: Collection[int], seed: int, known: Known) -> None:
         self._model, self._seed = model, seed
         self._most = MOST_KEPT // max(len(layers), 1)
-        self._known: dict[int, Measured] = {}
+        self._known = dict(known)
         self._stream = stream_of(model, seed)
 
     def seen(self, layers: Collection[int], through: Array, frame: Frame, coarse: bool) -> Layers:
         """Return the units of some layers, seen through a matrix (s, d).
 
-        If coarse, fewer sums of a wide stream and fewer units of many experts are enough. Raise NothingToCompare where
-        a number is not finite.
+        If coarse, fewer sums of a wide stream and fewer units of many experts are enough, and no gates. Raise
+        NothingToCompare where a number is not finite.
         """
         levelled = frame.name != RESIDUAL
         if coarse and levelled and self.width > len(through):
             through = through[:COARSE]
         most = FEW_KEPT // len(layers) if coarse else self._most
-        return self._read(layers, View(through, levelled, in_the_same_places(most, self._seed)))
+        return self._read(layers, View(through, levelled, in_the_same_places(most, self._seed), gates=not coarse))
 
     def heaviest(self, layers: Collection[int], most: int | None = None) -> OrderedUnits:
         """Return those that write most in the model's own coordinates, one layer in memory besides what is kept.

@@ -1,15 +1,16 @@
-"""Claim result: one claim about a model, with its verdict and what was seen beside it."""
+"""Claim result: one claim about a model, with its verdict and what was seen beside it; an error may be its verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from hf_lineage import policy
 from hf_lineage.checking.source import Downloads
 from hf_lineage.claims import Claim, Licence
-from hf_lineage.errors import printable
-from hf_lineage.evidence import SEVERITY, ExitCode, Verdict
+from hf_lineage.errors import CheckpointError, LineageError, NothingToCompare, RepositoryError, printable
+from hf_lineage.evidence import SEVERITY, ExitCode, Kind, Verdict
 from hf_lineage.evidence import derivation as derivations
 from hf_lineage.hub import RepoRef
 from hf_lineage.signature.sources import Origin
@@ -97,3 +98,21 @@ def worst(rows: Sequence[Row], accepted: bool = False) -> ExitCode:
     """Return the most severe exit code, undecided of no rows; what is accepted counts as a verified claim."""
     codes = [ExitCode.RELATED if accepted and row.waiver else row.verdict.exit_code for row in rows]
     return max(codes or [ExitCode.UNDECIDED], key=SEVERITY.index)
+
+
+T = TypeVar("T")
+
+VERDICTS: dict[type[LineageError], Kind] = {
+    NothingToCompare: Kind.UNVERIFIABLE,
+    RepositoryError: Kind.UNVERIFIABLE,
+    CheckpointError: Kind.UNREADABLE,
+}
+"""The kind of verdict for each error of a base; of the candidate only the first becomes one, the others are raised."""
+
+
+def attempt(action: Callable[[], T], *expected: type[LineageError]) -> T | Verdict:
+    """Return what an action returns or, where it raises one of the expected errors, the verdict that says why."""
+    try:
+        return action()
+    except expected as error:
+        return Verdict(next(kind for known, kind in VERDICTS.items() if isinstance(error, known)), str(error))

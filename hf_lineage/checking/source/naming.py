@@ -2,7 +2,7 @@
 
 A name that the user typed is a folder or a file where it cannot be a name on the Hub, as ./x cannot. A name that a
 repository declares is always one on the Hub: the working directory may be a checkout whose author chose the names of
-its folders.
+its folders. Where a claim names a path, the folder that may be meant is told of and never read.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from hf_lineage.checking.options import Options
 from hf_lineage.checking.source.submodels import only, part_of
 from hf_lineage.checkpoint.foreign import nameable
+from hf_lineage.claims import Claim, Claims
 from hf_lineage.errors import OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_file, is_folder, refuse_within, typed
 from hf_lineage.hub import RepoRef, hub_name, resolve, spelled
@@ -155,3 +156,26 @@ def is_path(name: str) -> bool:
     """
     of_file = Path(name).suffix in WEIGHTS or nameable(name)
     return hub_name(name) is None or ("/" not in name and of_file and is_file(name))
+
+
+def with_folders(claims: Claims, source: RepoRef) -> Claims:
+    """Return the claims of a repository, each with the folder here that may be meant; those of one on the Hub as is."""
+    if source.remote is not None:
+        return claims
+    return replace(claims, claims=tuple(_with_folder(claim, source.folder) for claim in claims.claims))
+
+
+def _with_folder(claim: Claim, model: Path) -> Claim:
+    held = (place for place in _places(claim.base, model) if is_folder(str(place)) and is_file(f"{place}/config.json"))
+    folder = next((place for place in held if not place.samefile(model)), None)
+    return claim if folder is None else replace(claim, folder=typed(os.path.relpath(folder)))
+
+
+def _places(base: str, model: Path) -> Iterator[Path]:
+    """Where a base may lie: in the working directory, or beside the model if the name has no organisation."""
+    path = PurePath(base)
+    if not path.is_absolute() and ".." not in path.parts:
+        yield Path(base)
+    last = re.split(r"[/\\]", base.rstrip("/\\"))[-1]
+    if last not in ("", ".", "..") and (last == base or hub_name(base) is None):
+        yield Path(os.path.realpath(model)).parent / last

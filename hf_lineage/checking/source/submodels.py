@@ -87,7 +87,7 @@ def adapter_beside(repo: RepoRef) -> bool:
     return repo.offers(ADAPTER_CONFIG) and any(map(repo.offers, ADAPTER_WEIGHTS))
 
 
-def counterpart(base: RepoRef | Signature, subfolder: str) -> RepoRef | Signature:
+def counterpart(base: Source, subfolder: str) -> Source:
     """Return what the folder of a candidate is to be compared with: the same folder, or the only model of the base.
 
     Raise NothingToCompare if there is neither.
@@ -117,12 +117,7 @@ def component_of(base: RepoRef, component: str) -> RepoRef:
         return part_of(base, folder)
     if component and component != base.subfolder:
         raise NothingToCompare(f"{base} has no folder {component}, and this part of the adapter is for it")
-    return base if whole else _only_model(base)
-
-
-def _only_model(base: RepoRef) -> RepoRef:
-    only_one = counterpart(base, "")
-    return only_one if isinstance(only_one, RepoRef) else base
+    return base if whole else counterpart(base, "")
 
 
 def only(repo: Source) -> Source:

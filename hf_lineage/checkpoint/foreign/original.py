@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hf_lineage.architecture.registry import Factorization, Setting, read_table, registry_root, setting
+from hf_lineage.architecture.registry import Factorization, Setting, registry_table, setting
 from hf_lineage.checkpoint.foreign.form import Files, ForeignForm
 from hf_lineage.checkpoint.foreign.pieces import MOST_HEADS, Heads, Piece, by_pieces
 from hf_lineage.checkpoint.local import Checkpoint
@@ -35,10 +35,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rotated: tuple[str, ...]
 
 
-@functools.cache
-def _table() -> _Table:
-    table: _Table = read_table(registry_root(), FILE, _Table)
-    return table
+_table = functools.partial(registry_table, FILE, _Table)
 
 
 def config_of(params: Mapping[str, Any]) -> dict[str, Any]:

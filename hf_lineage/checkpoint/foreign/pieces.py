@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from hf_lineage.architecture import Shape
 from hf_lineage.architecture.registry import Factorization, as_sets, slots
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.numbers import single
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import TensorInfo, single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 
 Undo = Literal["rotated", "plus_one", "transposed", "by_role"]

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.grid import Grid, finite, pairs, write_pairs
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings
-from hf_lineage.checkpoint.formats.packing import pairs, write_pairs
 from hf_lineage.checkpoint.tensor import TensorInfo
 from hf_lineage.errors import CheckpointError
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.grid import Grid, finite
+from hf_lineage.checkpoint.formats.grid import WORD, Grid, across, finite
 from hf_lineage.checkpoint.formats.modules import Module, Quantized, Settings, count, settings
-from hf_lineage.checkpoint.formats.packing import WORD, across
 from hf_lineage.checkpoint.formats.plain import not_decoded
 from hf_lineage.checkpoint.stored import StoredTensor
 from hf_lineage.checkpoint.tensor import ByRows, TensorInfo

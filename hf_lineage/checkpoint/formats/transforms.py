@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint.formats.left_out import LITERAL, pattern
-from hf_lineage.checkpoint.formats.modules import method, settings
-from hf_lineage.checkpoint.numbers import single
-from hf_lineage.checkpoint.tensor import Decode, TensorInfo
+from hf_lineage.checkpoint.formats.modules import LITERAL, method, pattern, settings
+from hf_lineage.checkpoint.tensor import Decode, TensorInfo, single
 from hf_lineage.errors import NothingToCompare
 
 SIDES = {"input": 1, "output": 0}

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from hf_lineage.checkpoint.foreign import NO_WEIGHTS, WEIGHT_FILES
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.lora.merged import FACTOR, WEIGHTS
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_file
+from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.lora.factors import LARGEST_RANK, Factors, Lora, refuse_many
-from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.checkpoint.opening import open_file
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import RepoRef
 

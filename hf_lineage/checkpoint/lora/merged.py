@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.local import Checkpoint
 from hf_lineage.checkpoint.lora.module_names import ModuleNames
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.opening import open_file
 from hf_lineage.checkpoint.stored import StoredRows, StoredTensor
+from hf_lineage.checkpoint.tensor import single
 from hf_lineage.errors import CheckpointError, NothingToCompare, printable
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 

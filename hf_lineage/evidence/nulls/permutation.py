@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.evidence.nulls import max_statistic as maximum
-from hf_lineage.evidence.nulls import sequential_test as permutations
-from hf_lineage.evidence.nulls.max_statistic import Draws, not_below
+from hf_lineage.evidence.nulls import p_values as permutations
+from hf_lineage.evidence.nulls.p_values import Draws, not_below
 from hf_lineage.evidence.paths import assign, gate
 from hf_lineage.signature import Array, PathSignature, Vector, random_stream
 
@@ -149,7 +148,7 @@ def sequential_nulls(
     All paths have as many test coordinates, and the same permutations serve all of them: every path has the null that
     it would have alone, and `by_maximum` in addition.
     """
-    count = permutations.most(first) + (maximum.SCALE if len(pairs) > 1 else 0)
+    count = permutations.most(first) + (permutations.SCALE if len(pairs) > 1 else 0)
     with contextlib.ExitStack() as stack:
         draws, nulls = dict[str, Draws](), dict[str, PermutationNull]()
         for path, (a, b) in pairs.items():
@@ -158,7 +157,7 @@ def sequential_nulls(
             nulls[path] = PermutationNull(drawn.observed, np.array(scores), seed, a.corner.shape[1], first)
         if len(pairs) == 1:
             return nulls
-        corrected = maximum.step_down(draws, {path: null.p_value for path, null in nulls.items()}, first)
+        corrected = permutations.step_down(draws, {path: null.p_value for path, null in nulls.items()}, first)
     return {path: replace(null, by_maximum=corrected[path]) for path, null in nulls.items()}
 
 

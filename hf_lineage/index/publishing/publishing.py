@@ -17,7 +17,7 @@ import numpy as np
 
 from hf_lineage.errors import BranchMovedError, OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_folder, make_folder, open_regular, write_atomically
-from hf_lineage.hub import client, commits, hub_name, trees
+from hf_lineage.hub import client, commits, hub_name, listing
 from hf_lineage.index.publishing import card
 from hf_lineage.index.storage import (
     ENDING,
@@ -85,7 +85,7 @@ def push(catalogue: Catalogue, name: str, private: bool = False) -> Pushed:
     if not len(named):
         shown = printable(catalogue.folder, 200)
         raise OptionError(f"{shown} holds no models of the Hub, so nothing can be pushed; add some, or check --index")
-    commits.create(name, trees.DATASET, private)
+    commits.create(name, listing.DATASET, private)
     for _ in range(TRIES - 1):
         with contextlib.suppress(BranchMovedError):
             return _pushed(catalogue, name, named, len(rows) - len(named))
@@ -93,7 +93,7 @@ def push(catalogue: Catalogue, name: str, private: bool = False) -> Pushed:
 
 
 def _pushed(catalogue: Catalogue, name: str, rows: Any, left_out: int) -> Pushed:
-    head = trees.head(name, kind=trees.DATASET)
+    head = listing.head(name, kind=listing.DATASET)
     there = received.table(name, head)
     new = _without(rows, there)
     if not len(new):
@@ -107,7 +107,7 @@ def _pushed(catalogue: Catalogue, name: str, rows: Any, left_out: int) -> Pushed
     files: dict[str, bytes | Path | None] = dict.fromkeys(old) if many else {}
     files[f"{KEYS}/{hashlib.sha256(content).hexdigest()[:32]}{ENDING}"] = content
     files |= _card(name, head, everything)
-    address = commits.commit(name, files, head, message, repo_type=trees.DATASET)
+    address = commits.commit(name, files, head, message, repo_type=listing.DATASET)
     return Pushed(address, len(new), len(everything), left_out)
 
 
@@ -118,13 +118,13 @@ def _send_signatures(catalogue: Catalogue, name: str, head: str, entries: list[E
     """
     for start in range(0, len(entries), AT_ONCE):
         some = {signature_file(entry): entry for entry in entries[start : start + AT_ONCE]}
-        there = trees.existing(name, head, list(some), trees.DATASET)
+        there = listing.existing(name, head, list(some), listing.DATASET)
         files: Mapping[str, bytes | Path | None] = {
             file: _verified(catalogue, entry) for file, entry in some.items() if file not in there
         }
         if files:
-            address = commits.commit(name, files, head, f"{message}: signatures", repo_type=trees.DATASET)
-            head = trees.head(name, kind=trees.DATASET)
+            address = commits.commit(name, files, head, f"{message}: signatures", repo_type=listing.DATASET)
+            head = listing.head(name, kind=listing.DATASET)
             if not address.endswith(head):
                 raise BranchMovedError(f"{name}: others committed at the same time; run again")
     return head
@@ -137,10 +137,10 @@ def _verified(catalogue: Catalogue, entry: Entry) -> Path:
 
 def _card(name: str, head: str, rows: Any) -> dict[str, bytes]:
     """The card, where its figures change."""
-    known = trees.existing(name, head, [commits.CARD], trees.DATASET)
+    known = listing.existing(name, head, [commits.CARD], listing.DATASET)
     text = ""
     if known:
-        text = trees.fetched(name, head, commits.CARD, trees.DATASET, 2**22).read_text("utf-8", errors="replace")
+        text = listing.fetched(name, head, commits.CARD, listing.DATASET, 2**22).read_text("utf-8", errors="replace")
     new = card.written(text, name, rows)
     return {commits.CARD: new.encode()} if new != text else {}
 
@@ -207,7 +207,7 @@ def _at(name: str) -> tuple[str, str]:
     _check_name(repo)
     if client.COMMIT.fullmatch(revision):
         return repo, revision
-    return repo, trees.head(repo, revision or "main", trees.DATASET)
+    return repo, listing.head(repo, revision or "main", listing.DATASET)
 
 
 def _check_name(name: str) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.judge import base_of
+from hf_lineage.checking.judge import whole_base
 from hf_lineage.checking.results import Relative, Row
-from hf_lineage.checking.source import located, open_model
+from hf_lineage.checking.source import counterpart, located, open_model
 from hf_lineage.claims import stated
 from hf_lineage.errors import LineageError, OptionError, printable
 from hf_lineage.evidence import Criteria
@@ -97,7 +97,7 @@ def _relatives(report: Report, row: Row, catalogue: Catalogue) -> Iterator[Relat
     verdict, options = row.verdict, report.options
     if verdict.kind not in FAMILY or verdict.decisive is None or verdict.by_units or row.steps or row.part:
         return
-    base = _signature(base_of(row.claim, options.local_hub), report, is_base=True)
+    base = _signature(counterpart(whole_base(row.claim, options.local_hub), ""), report, is_base=True)
     model = _signature(report.source or located(report.model, options), report)
     if base.width != model.width:
         return

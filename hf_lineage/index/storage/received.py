@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hf_lineage.errors import RepositoryError, SignatureError
-from hf_lineage.hub import trees
+from hf_lineage.hub import listing
 from hf_lineage.index.storage.catalogue import ENDING, KEYS
 from hf_lineage.index.storage.reader import RECEIVED, Reader
 from hf_lineage.index.storage.shards import LARGEST, MOST_ROWS, libraries, schema
@@ -18,13 +18,13 @@ LARGEST_INDEX = 2**31
 """Bytes of all shards together."""
 
 
-def shards_of(name: str, commit: str) -> dict[str, trees.Entry]:
+def shards_of(name: str, commit: str) -> dict[str, listing.Entry]:
     """Return the shards of an index on the Hub at a commit; none where it has no folder of keys.
 
     Raise RepositoryError for more of them, or larger ones, than are read.
     """
     try:
-        files = trees.tree(name, commit, KEYS, trees.DATASET)
+        files = listing.tree(name, commit, KEYS, listing.DATASET)
     except RepositoryError:
         return {}
     shards = {file: entry for file, entry in files.items() if file.endswith(ENDING)}
@@ -61,7 +61,7 @@ class Received:
         """Yield the rows; raise RepositoryError for more of them than are read."""
         with Reader() as reader:
             for file in shards_of(self.name, self.commit):
-                place = trees.fetched(self.name, self.commit, file, trees.DATASET, LARGEST)
+                place = listing.fetched(self.name, self.commit, file, listing.DATASET, LARGEST)
                 try:
                     for rows in reader.groups(place, RECEIVED, called=f"{self.name}: {file}"):
                         self.rows += len(rows)

@@ -4,12 +4,12 @@ from .finding import Bars as Bars
 from .finding import Finding as Finding
 from .merge import IN_SHARES as IN_SHARES
 from .merge import RecordedParent as RecordedParent
-from .sentences import reasons as reasons
-from .sentences import state_all as state_all
-from .sentences import state_claim as state_claim
-from .sentences import state_outcome as state_outcome
-from .sentences import state_report as state_report
 from .table import describe_claim as describe_claim
 from .table import describe_report as describe_report
 from .table import place_claim as place_claim
 from .table import place_report as place_report
+from .table import reasons as reasons
+from .table import state_all as state_all
+from .table import state_claim as state_claim
+from .table import state_outcome as state_outcome
+from .table import state_report as state_report

@@ -14,8 +14,7 @@ from hf_lineage.errors import printable
 from hf_lineage.evidence import Kind
 from hf_lineage.index.tree import Edge, Mark
 from hf_lineage.report.page import fill
-from hf_lineage.report.tree.rows import CLAIMS, TONES
-from hf_lineage.report.tree.svg import Node, picture
+from hf_lineage.report.tree.rows import CLAIMS, TONES, Node, picture
 from hf_lineage.report.words import wording
 
 FEWEST = 3

@@ -1,14 +1,20 @@
-"""Where claims stand, the files of the checkout that make them and the lines, and by what a viewer knows them again."""
+"""Shared by the machine-readable formats: where claims stand, and JSON that means nothing to HTML or a CI runner.
+
+Claims stand in files of the checkout, at lines, and a viewer knows them again by a fingerprint.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
+import msgspec
 import yaml
 
 from hf_lineage.checking import Report
@@ -18,6 +24,22 @@ from hf_lineage.errors import LineageError, printable
 from hf_lineage.evidence import ExitCode
 from hf_lineage.files import plain_yaml
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
+
+_MARKUP = {ord(c): f"\\u{ord(c):04x}" for c in "<>&#"}
+
+
+def encode(document: Any) -> str:
+    """Return plain values as indented JSON in ASCII, in which markup and what a CI runner obeys (`##[`) are escaped.
+
+    The values stay what they are, and no page, terminal or log that shows the file finds anything to act on.
+    """
+    return json.dumps(document, indent=2, allow_nan=False).translate(_MARKUP) + "\n"
+
+
+def indented(document: Any) -> str:
+    """Return structs or plain values as indented JSON, letters as they are: names in it must be printable already."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
 
 KEYS = {CARD: "base_model", ADAPTER_CONFIG: "base_model_name_or_path", CONFIG: ORIGIN}
 """What stands before the base; a merge names its models in many places."""

@@ -1,17 +1,32 @@
-"""The words that all formats share: cells of the table, sentences below it, and limits."""
+"""The words that all formats share: columns and cells of the table, sentences below it, and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from hf_lineage.checking import Report
-from hf_lineage.checking.results import Row
+from hf_lineage.checking.results import NAMED, Row
 from hf_lineage.errors import printable
 from hf_lineage.evidence import SEVERITY, Evidence, Kind, units
 from hf_lineage.evidence.judging import named, spans
 from hf_lineage.evidence.nulls import graft
 from hf_lineage.report.words import numbers
-from hf_lineage.report.words.limits import LIMITS as LIMITS
+from hf_lineage.report.words.advice import LIMITS as LIMITS
+
+COLUMNS = ("Declared base", "Relation", "Path", "Score", "Inherited", "p", "Verdict")
+NAMED_BASE = "Base"
+"""The first column where no base is declared, but each was named by the user."""
+NUMERIC = (3, 4, 5)
+"""The columns of figures."""
+WHOLE = (2,)
+"""The columns whose words are never broken over two lines: the paths."""
+
+
+def columns(report: Report) -> tuple[str, ...]:
+    """Return the head of the table of claims."""
+    named = bool(report.rows) and all(row.claim.sources == NAMED for row in report.rows)
+    return (NAMED_BASE, *COLUMNS[1:]) if named else COLUMNS
+
 
 NOTHING_DECLARED = (
     "Nothing is declared: no base_model in README.md, adapter_config.json or mergekit_config.yml. Name one with --base."

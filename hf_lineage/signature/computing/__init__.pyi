@@ -1,4 +1,5 @@
 from . import devices as devices
+from .arrays import Scratch as Scratch
 from .arrays import Tensor as Tensor
 from .arrays import beside as beside
 from .arrays import by_columns as by_columns
@@ -15,5 +16,4 @@ from .parallel import Share as Share
 from .parallel import alone as alone
 from .parallel import linear_algebra as linear_algebra
 from .parallel import workers as workers
-from .scratch import Scratch as Scratch
 from .whitening import compute_whitening as compute_whitening

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hf_lineage.architecture import LayerSet, Layout
 from hf_lineage.architecture.activity import Activation
 from hf_lineage.architecture.activity import expected as activity
-from hf_lineage.architecture.activity import router as routing
 from hf_lineage.architecture.registry import PATHS, Path
 from hf_lineage.checkpoint import single
 from hf_lineage.errors import CheckpointError
@@ -217,6 +217,8 @@ class _Set:
 
     def _routed(self, router: str, chosen: int) -> Vector:
         """(experts,): how probable it is that a token is sent to each of them."""
+        from hf_lineage.architecture.activity import router as routing
+
         layer_set = self.layer_set
         rows = self._fed(self.read(router))
         spread, centre = rows.measured(alone)
@@ -230,7 +232,7 @@ class _Set:
         odds = odds if table is None else routing.listed(table, len(centre))
         return routing.counting(odds, how, random_stream(f"tokens of a router {len(odds)}"))
 
-    def _table(self, experts: int) -> routing.Table | None:
+    def _table(self, experts: int) -> NDArray[np.int64] | None:
         """The experts of each token of the vocabulary, where a table chooses them."""
         if (name := self.layer_set.table) is None:
             return None

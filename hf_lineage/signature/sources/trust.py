@@ -1,10 +1,11 @@
-"""Trust: which published signatures this user has pinned, where to search for more, and which factorizations to use."""
+"""Trust: where the numbers of a model come from, and which published signatures and factorizations a user trusts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import yaml
@@ -12,6 +13,29 @@ import yaml
 from hf_lineage.errors import OptionError
 from hf_lineage.files import configuration, expanded, open_regular, plain_yaml
 
+
+@dataclass(frozen=True)
+class Origin:
+    """The source of the numbers of a model; for a published signature also its files and why they are trusted.
+
+    If a base is a folder, its record names its weight files.
+    """
+
+    kind: Literal["weights", "cache", "published", "file"]
+    """The weights, the cached signature of them, a signature on the Hub, or a file that the user named."""
+    repository: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    """File of that repository, or of the folder -> its sha256."""
+    trusted: str = ""
+    """Why the published signature is trusted."""
+
+    @property
+    def given(self) -> bool:
+        """Whether a signature was given in place of the weights, so that all of its layers are there at no cost."""
+        return self.kind in ("published", "file")
+
+
+WEIGHTS, CACHE, FILE = Origin("weights"), Origin("cache"), Origin("file")
 LARGEST = 2**20
 """Bytes of a trust file."""
 Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}$")]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_lineage.checkpoint import Checkpoint
+from hf_lineage.checkpoint import Checkpoint, single
 from hf_lineage.signature.extraction import runs
 from hf_lineage.signature.recipe import Array
 
@@ -39,12 +39,12 @@ def read_token_rows(checkpoint: Checkpoint, name: str, numbers: Numbers) -> Arra
     """
     stored = checkpoint.rows(name)
     if stored is None:
-        whole: Array = np.asarray(checkpoint.read(name))[numbers].astype(np.float32)
-        return whole
+        whole = np.asarray(checkpoint.read(name))[numbers]
+        return single(whole)
     ascending, places = np.unique(numbers, return_inverse=True)
     pieces = [stored.tensor.rows(run) for run in _consecutive(ascending)]
-    rows: Array = checkpoint.read_pieces(name, pieces)[places].astype(np.float32, copy=False)
-    return rows
+    rows = single(checkpoint.read_pieces(name, pieces))
+    return rows if len(rows) == len(places) and bool((np.diff(places) > 0).all()) else rows[places]
 
 
 def _consecutive(numbers: Numbers) -> Iterator[slice]:

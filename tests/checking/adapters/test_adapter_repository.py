@@ -169,7 +169,7 @@ def test_an_adapter_that_is_damaged_hides_no_other(several):
 
 def test_of_very_many_adapters_some_are_judged_and_the_others_are_said(several, monkeypatch):
     base, root = several
-    monkeypatch.setattr("hf_lineage.checking.source.contents.MOST", 2)
+    monkeypatch.setattr("hf_lineage.checking.adapters.adapter_repository.MOST", 2)
     *judged, others = check(str(root), [str(base)]).rows
     assert [row.part for row in judged] == ["a", "b"]
     assert (others.verdict.name, others.verdict.reason) == (

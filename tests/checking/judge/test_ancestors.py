@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hf_lineage import Options, check
-from hf_lineage.checking.judge.ancestors import MOST, through
+from hf_lineage.checking.judge.claims import MOST, through
 from hf_lineage.checking.results.claim_result import Step
 from hf_lineage.evidence.judging.evaluation import judge_merge
 from hf_lineage.evidence.verdict import Kind, Verdict

@@ -75,4 +75,4 @@ def test_what_an_adapter_names_is_never_a_folder(child, base):
 
 def test_without_an_adapter_there_is_one_way_to_load_a_model(tmp_path):
     model = opened(described(resolve(str(tiny_llama(tmp_path / "model")))))
-    assert with_adapter(model) == ()
+    assert with_adapter(model) == {}

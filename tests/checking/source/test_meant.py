@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hf_lineage import check
-from hf_lineage.checking.source.meant import with_folders
+from hf_lineage.checking.source.naming import with_folders
 from hf_lineage.claims.sources import Claim, Claims, read_claims
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.report.words.publishable import public

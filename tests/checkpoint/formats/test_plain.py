@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from hf_lineage.checkpoint.formats.plain import CAST, FLOATS, PLAIN
-from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.checkpoint.stored import StoredTensor
+from hf_lineage.checkpoint.tensor import DTYPES
 
 QUANTIZED = {"quantization_config": {"quant_method": "gptq"}}
 

@@ -7,7 +7,7 @@ from huggingface_hub import DatasetCard
 
 from hf_lineage.errors import LineageError, OptionError, RepositoryError
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.hub import commits, trees
+from hf_lineage.hub import commits, listing
 from hf_lineage.index.publishing import publishing
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.storage.catalogue import Catalogue
@@ -25,7 +25,7 @@ def server(tmp_path, monkeypatch):
     with serving() as hub:
         connect(hub, tmp_path / "cache", monkeypatch)
         monkeypatch.setenv("HF_TOKEN", "hf_averysecrettoken")
-        trees.tree.cache_clear()
+        listing.tree.cache_clear()
         yield Commits(hub, tmp_path / "commits").attach()
 
 

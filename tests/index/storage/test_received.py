@@ -10,7 +10,7 @@ import pytest
 
 from hf_lineage.errors import LineageError, RepositoryError
 from hf_lineage.evidence.criteria import Criteria
-from hf_lineage.hub import trees
+from hf_lineage.hub import listing
 from hf_lineage.index.publishing import publishing
 from hf_lineage.index.search.identify import identify
 from hf_lineage.index.storage import received, shards
@@ -35,7 +35,7 @@ def serve(tmp_path, monkeypatch):
                 (tmp_path / "repo" / "keys").mkdir(parents=True, exist_ok=True)
                 (tmp_path / "repo" / "keys" / f"{name}.parquet").write_bytes(content)
             hub.publish("eve/index", tmp_path / "repo")
-            trees.tree.cache_clear()
+            listing.tree.cache_clear()
             into = Catalogue(tmp_path / "index")
             try:
                 publishing.pull("eve/index", into)

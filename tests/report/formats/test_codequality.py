@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from hf_lineage import check
-from hf_lineage.checking.policies import under
+from hf_lineage.checking.results.policies import under
 from hf_lineage.evidence.verdict import Kind
 from hf_lineage.policy.policy import Policy, Waiver
 from hf_lineage.report import FORMATS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from hf_lineage.hub import trees
+from hf_lineage.hub import listing
 from hf_lineage.signature.sources import verification
 from hf_lineage.signature.sources.published import FOLDER
 from hf_lineage.signature.sources.store import encode, load_signature
@@ -158,13 +158,13 @@ class TestHostile:
         assert why in said
 
     def test_what_claims_ten_gigabytes_is_not_begun(self, published, monkeypatch):
-        entries = dict(trees.tree(BASE, published.hub.commit(BASE, "main")))
+        entries = dict(listing.tree(BASE, published.hub.commit(BASE, "main")))
         entries[FILE] = replace(entries[FILE], size=10 * 2**30)
-        monkeypatch.setattr(trees, "tree", lambda *arguments: entries)
+        monkeypatch.setattr(listing, "tree", lambda *arguments: entries)
         published.hub.forget()
         assert "has 10737418240 bytes, more than a signature of this model can have" in refused()
         assert not [name for name in published.hub.downloads() if FOLDER in name]
 
     def test_what_is_not_the_file_that_was_listed_is_not_read(self, published, monkeypatch):
-        monkeypatch.setattr(verification.trees, "fetched", lambda *arguments: Path(__file__))
+        monkeypatch.setattr(verification.listing, "fetched", lambda *arguments: Path(__file__))
         assert "is not the file that the Hub lists" in refused()

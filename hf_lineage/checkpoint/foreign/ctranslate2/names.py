@@ -20,8 +20,7 @@ from hf_lineage.architecture.registry import (
     as_names,
     as_sets,
     as_stacks,
-    read_table,
-    registry_root,
+    registry_table,
     slots,
 )
 from hf_lineage.checkpoint.foreign.pieces import Piece, name_in_out, split_rows
@@ -67,10 +66,7 @@ class Contents:
         return value if isinstance(value, int) else default
 
 
-@functools.cache
-def _table() -> _Table:
-    table: _Table = read_table(registry_root(), FILE, _Table)
-    return table
+_table = functools.partial(registry_table, FILE, _Table)
 
 
 def models() -> Collection[str]:

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
-from hf_lineage.checkpoint.foreign.bounded_reader import BoundedReader, decode_text
-from hf_lineage.checkpoint.foreign.form import HeaderError
+from hf_lineage.checkpoint.foreign.form import BoundedReader, HeaderError, decode_text
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)

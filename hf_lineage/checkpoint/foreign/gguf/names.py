@@ -17,10 +17,9 @@ from hf_lineage.architecture.registry import (
     as_sets,
     as_stacks,
     prefixes,
-    read_table,
-    registry_root,
+    registry_table,
 )
-from hf_lineage.checkpoint.foreign.gguf.package import gguf
+from hf_lineage.checkpoint.foreign.gguf.tensors import gguf
 from hf_lineage.checkpoint.foreign.pieces import Piece, Undo
 from hf_lineage.errors import ONE_FILE, NothingToCompare, printable
 
@@ -50,10 +49,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     architectures: dict[str, _Architecture]
 
 
-@functools.cache
-def _table() -> _Table:
-    table: _Table = read_table(registry_root(), FILE, _Table)
-    return table
+_table = functools.partial(registry_table, FILE, _Table)
 
 
 def architectures() -> Mapping[str, str]:

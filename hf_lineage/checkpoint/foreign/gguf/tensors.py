@@ -1,4 +1,7 @@
-"""GGUF: the tensors of a model as llama.cpp stores them, each decoded by the package `gguf` when it is read."""
+"""GGUF: the tensors of a model as llama.cpp stores them, each decoded when it is read.
+
+The package `gguf` knows how llama.cpp stores and names tensors; it is imported where a GGUF file is read.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,25 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.foreign.gguf.files import read_head
 from hf_lineage.checkpoint.foreign.gguf.header import GgufTensor
-from hf_lineage.checkpoint.foreign.gguf.package import gguf
 from hf_lineage.checkpoint.local import Checkpoint
-from hf_lineage.checkpoint.numbers import single
 from hf_lineage.checkpoint.remote import RemoteCheckpoint, ranged
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import ByRows, Decode, TensorInfo, as_stored
-from hf_lineage.errors import CheckpointError, printable
+from hf_lineage.checkpoint.tensor import ByRows, Decode, TensorInfo, as_stored, single
+from hf_lineage.errors import CheckpointError, NothingToCompare, installation, printable
 from hf_lineage.files import Stamp
 from hf_lineage.hub import RepoRef
+
+
+def gguf() -> Any:
+    """Return the package; raise NothingToCompare where it is not installed."""
+    try:
+        import gguf as package
+    except ImportError:
+        raise NothingToCompare(
+            f"hf-lineage needs the package gguf to read a GGUF file; run `{installation('gguf')}`"
+        ) from None
+    return package
+
 
 PLAIN = {0: "F32", 1: "F16", 28: "F64", 30: "BF16"}
 """The number of a type of llama.cpp that needs no decoding -> its name in safetensors' spelling."""

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.foreign.onnx.header import VARINTS, OnnxTensor
-from hf_lineage.checkpoint.numbers import DTYPES
 from hf_lineage.checkpoint.stored import StoredTensor
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import DTYPES, TensorInfo
 from hf_lineage.errors import CheckpointError
 from hf_lineage.files import Stamp
 

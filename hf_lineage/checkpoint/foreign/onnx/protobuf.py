@@ -9,8 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
-from hf_lineage.checkpoint.foreign.bounded_reader import decode_text
-from hf_lineage.checkpoint.foreign.form import HeaderError
+from hf_lineage.checkpoint.foreign.form import HeaderError, decode_text
 
 MOST_FIELDS, LONGEST_TEXT, LARGEST_TEXT = 2**21, 2**12, 2**26
 """Fields at most, and bytes of one text and of all of them together."""

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from hf_lineage.checkpoint.foreign.onnx.header import OnnxGraph, OnnxNode
 from hf_lineage.checkpoint.foreign.onnx.numbers import constant, unpacked
-from hf_lineage.checkpoint.numbers import single
-from hf_lineage.checkpoint.tensor import TensorInfo
+from hf_lineage.checkpoint.tensor import TensorInfo, single
 from hf_lineage.errors import CheckpointError, printable
 
 Array = NDArray[Any]

@@ -6,7 +6,7 @@ import sys
 import gguf as installed
 import pytest
 
-from hf_lineage.checkpoint.foreign.gguf.package import gguf
+from hf_lineage.checkpoint.foreign.gguf.tensors import gguf
 from hf_lineage.errors import NothingToCompare
 
 

@@ -79,7 +79,7 @@ def test_numbers_beside_the_model_are_read_there(folder):
 )
 def test_numbers_never_lie_outside_the_repository(folder, location):
     repo, _ = beside(folder, location)
-    with pytest.raises(CheckpointError, match=r"no file beside it; do not trust it|does not say where"):
+    with pytest.raises(CheckpointError, match=r"not a file beside it; do not trust it|does not say where"):
         open_checkpoint(repo)
 
 
