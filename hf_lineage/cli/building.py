@@ -75,9 +75,8 @@ def build(
 
 
 PUSHING = with_examples(
-    "REPO is org/name, a dataset repository, which is created if it does not exist. Its entries stay, also those "
-    "that others push meanwhile; a stopped push continues where it stopped. Exit codes: 0 everything is there, "
-    f"{CODES}",
+    "REPO is org/name, a dataset repository, which is created if it does not exist. Entries of others stay; a "
+    f"stopped push continues where it stopped. Exit codes: 0 everything is there, {CODES}",
     "hf-lineage index push org/index",
 )
 PULLING = with_examples(

@@ -147,10 +147,7 @@ MERGE_BASE = click.option(
 )
 CLASSES = (
     click.option(
-        "--as",
-        "as_class",
-        metavar="CLASS",
-        help="Read a model as this class, if the registry does not list its own.",
+        "--as", "as_class", metavar="CLASS", help="Read a model as this class if the registry does not list its own."
     ),
     path_option(
         "--registry",

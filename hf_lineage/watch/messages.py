@@ -161,9 +161,8 @@ def _issue(entry: Entry, contradicted: list[Claim]) -> Iterator[str]:
     shown, hidden = contradicted[:MOST_CLAIMS], len(contradicted[MOST_CLAIMS:])
     yield f"Lineage contradicted: {entry.model} @ {entry.commit[:12]}"
     yield (
-        f"{paragraph(entry.model)} declares a base, but its weights do not show that they come from it. Checked "
-        f"checked at commit {escaped(entry.commit)} on {entry.checked_at:%Y-%m-%d} by hf-lineage "
-        f"{escaped(entry.tool.version)}."
+        f"{paragraph(entry.model)} declares a base, but its weights do not show that they come from it. It was checked "
+        f"at commit {escaped(entry.commit)} on {entry.checked_at:%Y-%m-%d} by hf-lineage {escaped(entry.tool.version)}."
     )
     yield markdown_table(COLUMNS, map(_cells_of_claim, shown))
     if hidden:

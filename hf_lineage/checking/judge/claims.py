@@ -111,8 +111,7 @@ def through(outcome: Verdict, steps: tuple[Step, ...]) -> Verdict:
     by_path = {path: _indirect(single) for path, single in outcome.by_path.items()}
     if outcome.is_related:
         reason = (
-            f"hf-lineage compared {compared} instead of {declared}: {chain}. The card claims that; nobody has checked "
-            "it"
+            f"hf-lineage compared {compared} instead of {declared}: {chain}. The card says so, and nobody checked it"
         )
     elif outcome.kind is Kind.UNRELATED:
         reason = (

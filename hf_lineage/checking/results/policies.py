@@ -127,6 +127,4 @@ def _idle(model: str, rows: Sequence[Row], policy: policies.Policy, today: datet
             now = "this check found the same again" if matched else "this check did not find it"
             yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day has passed; {now}"
         elif not matched:
-            yield (
-                f"{policy.source} accepts {waiver}, but this check did not find it; remove the entry if it is resolved"
-            )
+            yield f"{policy.source} accepts {waiver}, but this check did not find it; remove the entry if it is settled"

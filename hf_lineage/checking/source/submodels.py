@@ -38,8 +38,7 @@ class Parts:
     models: tuple[RepoRef, ...]
     notes: tuple[str, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)
-    """Folder -> class of the parts that no factorization reads; their ancestry is not known, unless their files are the
-    base's."""
+    """Folder -> class of the parts that no factorization reads; they may have any ancestry."""
 
 
 def part_of(repo: RepoRef, subfolder: str) -> RepoRef:

@@ -82,7 +82,7 @@ def _packed(module: Module, stated: Settings, added: int) -> _Packed:
             size = -(-inputs // groups)
     if bits not in BITS or not inputs or words(inputs, bits) != height:
         raise module.damaged(
-            f"is packed in {height} words a column, which do not hold {inputs} integers of {bits} bits"
+            f"is packed in {height} words a column, too few or many for {inputs} integers of {bits} bits"
         )
     group = inputs if size == -1 else size
     if groups != -(-inputs // group):

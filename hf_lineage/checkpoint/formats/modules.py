@@ -1,6 +1,4 @@
-"""Modules: the stored tensors of one quantized matrix, grouped by the ends of their names and checked against each
-other.
-"""
+"""Modules: the stored tensors of one quantized matrix, by the ends of their names, checked against each other."""
 
 from __future__ import annotations
 

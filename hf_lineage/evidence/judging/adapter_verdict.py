@@ -18,8 +18,7 @@ from hf_lineage.evidence.verdict import Kind, Verdict
 POWER = 0.99
 """UNRELATED needs a test that detects a trace with this probability."""
 VERIFIED = 0.001
-"""The largest p that verifies a claim: a share alpha of all adapters is RELATED by chance, which is too much for a
-card."""
+"""The largest p that verifies a claim: a share alpha of adapters is RELATED by chance, too much for a card."""
 FIRST, MOST = 1_999, 9_999
 """The fewest permutations that are drawn first, and how many if these do not decide, for each interim analysis."""
 

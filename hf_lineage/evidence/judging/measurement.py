@@ -80,9 +80,7 @@ def same_recipe(a: Signature, b: Signature) -> None:
     first, second = asdict(a.recipe), asdict(b.recipe)
     unlike = [f"{key} {first[key]} and {second[key]}" for key in first if first[key] != second[key]]
     if unlike:
-        raise SignatureError(
-            f"{a.model} and {b.model} differ in their recipes ({', '.join(unlike)}); extract both with one"
-        )
+        raise SignatureError(f"{a.model} and {b.model} differ in recipe ({', '.join(unlike)}); extract both with one")
 
 
 def _permutation(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:

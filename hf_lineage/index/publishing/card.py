@@ -38,9 +38,8 @@ def _block(name: str, rows: Any) -> str:
     models = len(rows.group_by(["model", "commit"]).aggregate([]))
     table = "\n".join(f"| {one['path']} | `{one['recipe']}` | {one['count_all']:,} |" for one in counted)
     return f"""\
-Keys and signatures of {models:,} model{"s" * (models != 1)}. With them
-[hf-lineage](https://github.com/hf-lineage/hf-lineage) finds what a model was made from. They are computed from weights
-alone and hold no weights.
+Keys and signatures of {models:,} model{"s" * (models != 1)}. [hf-lineage](https://github.com/hf-lineage/hf-lineage)
+finds with them what a model was made from. They are computed from weights alone and hold no weights.
 
 | Path | Recipe | Models |
 | --- | --- | --- |

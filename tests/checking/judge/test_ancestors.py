@@ -55,7 +55,7 @@ def test_the_base_of_the_base_is_compared_and_the_claim_is_not_verified(hub):
     assert judged.steps == (Step("acme/packed", None, WHY, "acme/base", ("README.md",)),)
     assert judged.verdict.reason == (
         f"hf-lineage compared acme/base instead of acme/packed: acme/packed could not be compared ({WHY}), and its "
-        "README.md declares acme/base. The card claims that; nobody has checked it"
+        "README.md declares acme/base. The card says so, and nobody checked it"
     )
 
 

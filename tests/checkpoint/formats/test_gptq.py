@@ -196,7 +196,7 @@ DAMAGE = {
     "no zero points": (change(".qzeros", None), f"{UP}.qzeros is missing"),
     "too few words": (
         change(".qweight", torch.zeros(11, 256, dtype=torch.int32)),
-        f"{UP} is packed in 11 words a column, which do not hold 96 integers of 4 bits; download the weights again",
+        f"{UP} is packed in 11 words a column, too few or many for 96 integers of 4 bits; download the weights again",
     ),
     "too few groups": (change(".scales", torch.ones(2, 256).half()), f"{UP} has scales for 2 groups, where 96 inputs"),
     "scales of another width": (change(".scales", torch.ones(3, 255).half()), f"{UP}.scales has shape (3, 255), but"),
@@ -233,7 +233,7 @@ def test_what_does_not_fit_is_one_clear_line(damage, message, tmp_path):
     ("stated", "message"),
     [
         ({"bits": 3}, "CheckpointError: org/model: model.layers.0.mlp.down_proj is packed in 32 words a column,"),
-        ({"bits": 5}, "is packed in 32 words a column, which do not hold 256 integers of 5 bits"),
+        ({"bits": 5}, "is packed in 32 words a column, too few or many for 256 integers of 5 bits"),
         ({"bits": None}, "CheckpointError: org/model: config.json: `bits` of quantization_config must be a positive"),
         ({"bits": 10**12}, "`bits` of quantization_config must be a positive integer, not 1000000000000"),
         ({"group_size": 64}, "has scales for 8 groups, where 256 inputs in groups of 64 need another number"),

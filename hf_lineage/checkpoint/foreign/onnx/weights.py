@@ -25,8 +25,7 @@ OWN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+")
 ADDED = re.compile(
     r"(?:_DequantizeLinear_Output|_output|_dequantized|_quantized|_quant|_transposed|_DQ|_Q[248][A-Za-z0-9]*|_q)$"
 )
-"""Suffixes that quantizers add to it, perhaps several times; the pattern has no nested repetition, for names are
-hostile."""
+"""Suffixes that quantizers add to it, perhaps several times; names are hostile, so no repetition is nested."""
 MOST_ADDED = 3
 FUSED = frozenset(
     {"Attention", "QAttention", "PackedAttention", "LongformerAttention", "DecoderAttention", "MoE", "QMoE", "GatedMLP"}
