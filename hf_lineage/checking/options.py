@@ -69,15 +69,14 @@ class Options(Sources, Spec):
     subfolder: str = ""
     """The folder of the repository in which the model is; bases are searched for the same folder."""
     file: str | None = None
-    """The file from which a converted model (GGUF, ONNX, CTranslate2) is read, where its repository has several; bases
-    are not concerned."""
+    """The file of a converted model (GGUF, ONNX, CTranslate2) if its repository has several; bases are not
+    concerned."""
     allow_pickle: bool = False
     """Whether the tensors of a pickle are read, of the model and of its bases; nothing in it is run."""
     as_class: str | None = None
     """The listed class to use for a model whose own class is not listed."""
     registry: OptionalPath = OptionalPath()
-    """A folder of factorizations of the user's own, for classes that the registry does not list; by default the one
-    that the trust file names."""
+    """The user's factorizations for classes that are not listed; by default the folder that the trust file names."""
 
     @functools.cached_property
     def choice(self) -> Choice:

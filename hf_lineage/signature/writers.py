@@ -18,8 +18,8 @@ LARGEST = 1e150
 LEAST = 1e-3
 """A layer that adds less than this share of the stream that it joins writes nothing."""
 LOUDEST = 2.0
-"""A layer counts in the stream of later ones for at most this many times the usual size, or one loud dead layer would
-silence the others."""
+"""A layer counts in the stream of later ones for at most so many usual sizes: else a loud dead one would silence
+them."""
 JOINED = 4
 """How many numbers say what a layer is added to."""
 LOUD, USUAL = math.log(30.0), math.log(10.0)

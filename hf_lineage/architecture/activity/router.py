@@ -106,8 +106,7 @@ PER_CHOICE, FEWEST, MOST = 64, 2048, 2**15
 AT_A_TIME = 2**21
 """Logits that are held at a time."""
 LENIENT = 4.0
-"""An expert counts with its odds unless it is mixed in so many times less: experts of trained models are not alike, and
-tokens are a sample."""
+"""An expert counts with its odds unless it is mixed in so many times less: experts differ, and tokens are a sample."""
 SUMMED = 2
 """A group is chosen by so many of its best experts if scores are corrected, else by the best one."""
 SMALLEST = 1e-300

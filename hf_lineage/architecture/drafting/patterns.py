@@ -36,8 +36,8 @@ class LayerGroup:
     """With `{layer}`, as a registry file says it."""
     depth: int
     kinds: tuple[Mapping[str, Shape], ...]
-    """The tensors of each kind of layer: name in the layer, without `.weight`, `{expert}` for an expert's number ->
-    shape as stored."""
+    """Of each kind of layer: name of a tensor without `.weight`, `{expert}` for an expert's number -> shape as
+    stored."""
 
     @functools.cached_property
     def tensors(self) -> dict[str, Shape]:

@@ -58,8 +58,7 @@ class Row:
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read, and about other ways to load the model."""
     part: str = ""
-    """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
-    repository itself."""
+    """The folder that the row is about, or the file of an adapter beside a model; empty for the repository itself."""
     parent: derivations.Parent | None = None
     """What the base gave as one of the parents of a merge; None for any other claim."""
     steps: tuple[Step, ...] = ()

@@ -148,8 +148,7 @@ class ForeignModel:
     ends: tuple[str, ...]
     form: ForeignForm
     files: tuple[str, ...]
-    """All parts of a GGUF model; of several ONNX files of one model all, the most precise first; an encoder and its
-    decoder."""
+    """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
 
     @property
     def by_transformers(self) -> bool:

@@ -156,8 +156,8 @@ def _zero_point(groups: _Groups, bits: int) -> tuple[Matrix, Matrix]:
 
 
 SCHEMES: Sequence[Scheme] = (_symmetric, _full, _between, _zero_point)
-"""By the largest magnitude, with or without a value for its negative; and by the least and the largest number, with
-zero anywhere or on the grid."""
+"""By the largest magnitude, with or without its negative; and by the least and largest number, zero on the grid or
+not."""
 
 
 def _on_grid(numbers: Matrix, step: Matrix, zero: Matrix, digits: int) -> bool:

@@ -22,8 +22,7 @@ from hf_lineage.signature import ROWS, PathSignature, UnitCodes, Vector, random_
 ALIKE = 0.5
 """A unit is inherited if the product of its two cosines, of what it reads and of what it writes, is above this."""
 DRAWN = 2048
-"""Units of all layers together that are compared with the base: the share is then known to 4 %, however many layers
-there are."""
+"""Units of all layers together that are compared with the base: the share is then known to 4 %."""
 MOST, FEWEST = 256, 64
 """Of one layer at most and at least so many of them are drawn, weighted by what they write."""
 ERROR = 0.01

@@ -122,8 +122,7 @@ USUAL = 0.75
 """The quantile of the sizes of token rows that counts as the size of the embedding: neither a few loud tokens that are
 never used, nor many quiet ones, decide it."""
 WIDTH_ROOT, NORMALISED = "width_root", "normalised"
-"""Stand for the root of the width where a class multiplies the rows of its embedding with it, and for rows that are
-divided by their size."""
+"""Stand for embedding rows that are multiplied by the root of the width, and for rows divided by their size."""
 
 
 @dataclass(frozen=True)

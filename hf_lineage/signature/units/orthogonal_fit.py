@@ -30,8 +30,7 @@ from hf_lineage.signature.units.rows import UnitRows
 from hf_lineage.signature.units.token_fit import seen_through
 
 MOST_UNITS = 2**14
-"""The most units of a model that are matched, or as many as the width of its stream needs: the units of every layer
-that write most."""
+"""The most units of a model that are matched, or as many as its width needs: those of every layer that write most."""
 LIVE = 1e-3
 """A unit that weighs less than this share of the mean is left out."""
 DIRECTIONS, SPARE, POWERS = 512, 32, 8

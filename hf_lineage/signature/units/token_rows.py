@@ -13,8 +13,7 @@ from hf_lineage.signature.recipe import Array
 
 Numbers = NDArray[np.int64]
 LEAST_TOKENS, MOST_TOKENS, SIDE_BY_SIDE = 2, 4, 64
-"""Tokens for every coordinate of the wider stream: at least and, where they are few, at most. They are read in runs of
-SIDE_BY_SIDE rows."""
+"""Tokens for every coordinate of the wider stream: at least and, if few, at most; rows are read SIDE_BY_SIDE."""
 FEW = 4096
 """Up to so many tokens are few."""
 
