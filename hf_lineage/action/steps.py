@@ -70,9 +70,7 @@ def run_check(environ: Environment) -> int:
             problem = printable(error.format_message())
         except Exception:  # a bug: its traceback must not reach the runner as a command
             traceback.print_exc()
-            problem = (
-                "hf-lineage failed because of a defect in hf-lineage; the log has the traceback. Please report it."
-            )
+            problem = "hf-lineage failed because of a defect in it; the log has the traceback. Please report it."
     if checked is None:
         return _without_model(environ, problem) if excused else _failed(environ, problem)
     fail_on = inputs.fail_on or checked["fail_on"] or "unrelated"

@@ -194,9 +194,7 @@ class Signature:
                 if actual != shape:
                     raise SignatureError(f"{self.model}: {path}.{part} has shape {actual}, its recipe needs {shape}")
             if parts.units and len(parts.units) != layers:
-                raise SignatureError(
-                    f"{self.model}: {path} has the units of {len(parts.units)} layers, not of {layers}"
-                )
+                raise SignatureError(f"{self.model}: {path} has units of {len(parts.units)} layers, not of {layers}")
 
 
 def joined(one: Signature, other: Signature) -> Signature:

@@ -81,7 +81,7 @@ def test_weights_that_are_no_file_are_never_waited_for(tmp_path, make):
         ({"a": "gone.safetensors"}, "names the shard gone.safetensors, which is missing; download it again"),
         ({"a": f"{'x' * 300}.safetensors"}, f"names the shard {'x' * 300}.safetensors, which is missing"),
         ({"a": "\ud800.safetensors"}, r"names the shard \ud800.safetensors, which is missing"),
-        ({"a": FIRST}, "names the tensor a, which no shard holds; download them again"),
+        ({"a": FIRST}, "names the tensor a, which no shard holds; download it again"),
     ],
 )
 def test_an_index_that_lies_is_refused(sharded, weight_map, message):

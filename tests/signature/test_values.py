@@ -150,7 +150,7 @@ def test_some_layers_of_a_path_are_its_rows_units_and_widths():
 
 
 def test_units_of_another_number_of_layers_are_refused():
-    with pytest.raises(SignatureError, match="mlp has the units of 1 layers, not of 2"):
+    with pytest.raises(SignatureError, match="mlp has units of 1 layers, not of 2"):
         signature(paths={"mlp": replace(path_signature(), units=(codes(3),))})
 
 

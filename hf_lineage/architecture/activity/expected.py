@@ -94,9 +94,7 @@ def _number(config: Mapping[str, Any], key: str, usual: float) -> float:
     within = (setting(config, name) for name in (key, f"text_config.{key}"))
     value = next((value for value in within if value is not None), usual)
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0.01 <= value <= 1e4:
-        raise NothingToCompare(
-            f"config.json says {key}: {str(value)[:80]!r}, but it must be a number from 0.01 to 10000"
-        )
+        raise NothingToCompare(f"config.json says {key}: {str(value)[:80]!r}, not a number from 0.01 to 10000")
     return float(value)
 
 

@@ -45,9 +45,7 @@ def part_of(repo: RepoRef, subfolder: str) -> RepoRef:
     """Return a folder of a repository as the model that is meant; RepositoryError if there is no such folder."""
     subfolder = subfolder.rstrip("/")
     if not FOLDER.fullmatch(subfolder):
-        raise RepositoryError(
-            f"{printable(subfolder, 200)} is not a folder of {repo}; give its path inside the repository"
-        )
+        raise RepositoryError(f"{printable(subfolder, 200)} is not a folder of {repo}; give its path in the repository")
     name, at, revision = repo.name.partition("@")
     part = replace(repo, name=f"{name}/{subfolder}{at}{revision}", subfolder=subfolder)
     if not part.files():

@@ -57,9 +57,7 @@ def turned_back(tensors: dict[str, TensorInfo], config: Mapping[str, Any]) -> di
         )
     transforms = list(_online(stated)) if method(config) == "compressed-tensors" else []
     if len(transforms) > MOST:
-        raise NothingToCompare(
-            f"config.json has {len(transforms)} entries under `transform_config`, too many to follow"
-        )
+        raise NothingToCompare(f"config.json has {len(transforms)} entries in `transform_config`, too many to follow")
     for transform in transforms:
         chosen = _chosen(transform)
         for name, tensor in tensors.items():
