@@ -119,7 +119,7 @@ def operate(folder: Path) -> Callable[[], None]:
     the two products alone.
     """
     from hf_lineage.signature.computing.arrays import on_device
-    from hf_lineage.signature.computing.parallel import workers
+    from hf_lineage.signature.computing.devices import workers
     from hf_lineage.signature.products.matrix_product import pieces
 
     checkpoint, layout = _opened(folder)

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 import click
 
 from hf_lineage import __version__
-from hf_lineage.cli import mistyped
 from hf_lineage.cli.kinds import QUIET
 from hf_lineage.cli.shared import EPILOG, ERROR, INTERRUPTED, with_examples
-from hf_lineage.cli.surroundings import fill_closed_streams, refuse_unusable_variables
+from hf_lineage.cli.surroundings import Program, fill_closed_streams, option_meant, refuse_unusable_variables
 from hf_lineage.errors import printable, told
 
 
@@ -46,7 +45,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 MODULES = {
     **{"check": "judging", "compare": "judging", "annotate": "annotating", "watch": "watching"},
-    **{"identify": "indexing", "tree": "growing", "index": "indexing"},
+    **{"identify": "indexing", "tree": "building", "index": "indexing"},
     **{"extract": "models", "inspect": "models", "registry": "models"},
     **{"completion": "completing", "doctor": "completing"},
 }
@@ -86,7 +85,7 @@ def _loaded(name: str) -> click.Command:
 
 
 @click.group(
-    cls=mistyped.Program,
+    cls=Program,
     commands=Commands(),
     epilog=with_examples(
         EPILOG,
@@ -138,7 +137,7 @@ def _told(error: BaseException) -> str:
     if isinstance(error, click.MissingParameter):  # whose choices stand on lines of their own
         return f"{' '.join(error.format_message().split())} (--help shows the usage)"
     if isinstance(error, click.NoSuchOption):
-        return f"{mistyped.option_meant(error)} (--help shows the usage)"
+        return f"{option_meant(error)} (--help shows the usage)"
     if isinstance(error, click.ClickException):
         return f"{error.format_message()} (--help shows the usage)"
     if isinstance(error, click.Abort | KeyboardInterrupt):

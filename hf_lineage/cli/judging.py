@@ -9,7 +9,6 @@ import click
 
 from hf_lineage.cli.completing import MODEL
 from hf_lineage.cli.delivery import FAILS, FILE, REPORT, Delivery, policy_of, ready_beside, under
-from hf_lineage.cli.mistyped import OneModel
 from hf_lineage.cli.shared import (
     ALLOW_PICKLE,
     BASES,
@@ -24,6 +23,7 @@ from hf_lineage.cli.shared import (
     with_examples,
     with_options,
 )
+from hf_lineage.cli.surroundings import OneModel
 
 CHECKING = with_examples(
     EPILOG,

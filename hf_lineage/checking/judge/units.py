@@ -51,12 +51,8 @@ def shown(
     some layers of either weigh, which is not measured again.
     Raise NothingToCompare where they cannot be seen so, CheckpointError or RepositoryError where a file is damaged.
     """
-    models = base, candidate
-    for model in models:
-        if why := obstacle(model.layout):
-            raise NothingToCompare(f"{model.described.repo} {why}")
-
-    units = [_Units(model, analyses[-1], test.unit_seed, own) for model, own in zip(models, known, strict=True)]
+    models = zip((base, candidate), known, strict=True)
+    units = [_Units(model, analyses[-1], test.unit_seed, own) for model, own in models]
     depth = len(candidate.layout.numbers(PATH))
 
     def seen(frame: Frame, through: tuple[Array, Array]) -> Framed:
@@ -110,6 +106,8 @@ class _Units:
     """The hidden units of some layers of a model; their weights are measured only once."""
 
     def __init__(self, model: Opened, layers: Collection[int], seed: int, known: Known) -> None:
+        if why := obstacle(model.layout):
+            raise NothingToCompare(f"{model.described.repo} {why}")
         self._model, self._seed = model, seed
         self._most = MOST_KEPT // max(len(layers), 1)
         self._known = dict(known)

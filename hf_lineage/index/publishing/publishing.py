@@ -18,20 +18,9 @@ import numpy as np
 from hf_lineage.errors import BranchMovedError, OptionError, RepositoryError, SignatureError, printable
 from hf_lineage.files import is_folder, make_folder, open_regular, write_atomically
 from hf_lineage.hub import client, commits, hub_name, listing
+from hf_lineage.index import storage
 from hf_lineage.index.publishing import card
-from hf_lineage.index.storage import (
-    ENDING,
-    IDENTIFYING,
-    KEYS,
-    Catalogue,
-    Entry,
-    Received,
-    default_folder,
-    entries_of,
-    received,
-    shards,
-    signature_file,
-)
+from hf_lineage.index.storage import received, shards
 from hf_lineage.signature.sources import cache
 
 TRIES = 10
@@ -73,7 +62,7 @@ class Pulled:
     """Of each of its files that cannot be read the reason, in one sentence."""
 
 
-def push(catalogue: Catalogue, name: str, private: bool = False) -> Pushed:
+def push(catalogue: storage.Catalogue, name: str, private: bool = False) -> Pushed:
     """Add the models of an index to a repository of data on the Hub, which is made if there is none.
 
     What is there stays, and so does what others add in the meantime. Raise OptionError for an index without a model of
@@ -92,32 +81,34 @@ def push(catalogue: Catalogue, name: str, private: bool = False) -> Pushed:
     return _pushed(catalogue, name, named, len(rows) - len(named))
 
 
-def _pushed(catalogue: Catalogue, name: str, rows: Any, left_out: int) -> Pushed:
+def _pushed(catalogue: storage.Catalogue, name: str, rows: Any, left_out: int) -> Pushed:
     head = listing.head(name, kind=listing.DATASET)
     there = received.table(name, head)
     new = _without(rows, there)
     if not len(new):
         return Pushed("", 0, len(there), left_out)
     message = f"Add {len(new)} entries"
-    head = _send_signatures(catalogue, name, head, entries_of(new), message)
+    head = _send_signatures(catalogue, name, head, storage.entries_of(new), message)
     everything = shards.sorted_rows(_anywhere(shards.libraries()[0].concat_tables([there, new])))
     old = list(received.shards_of(name, head))
     many = len(old) >= JOINED
     content = shards.content(everything if many else shards.sorted_rows(_anywhere(new)))
     files: dict[str, bytes | Path | None] = dict.fromkeys(old) if many else {}
-    files[f"{KEYS}/{hashlib.sha256(content).hexdigest()[:32]}{ENDING}"] = content
+    files[f"{storage.KEYS}/{hashlib.sha256(content).hexdigest()[:32]}{storage.ENDING}"] = content
     files |= _card(name, head, everything)
     address = commits.commit(name, files, head, message, repo_type=listing.DATASET)
     return Pushed(address, len(new), len(everything), left_out)
 
 
-def _send_signatures(catalogue: Catalogue, name: str, head: str, entries: list[Entry], message: str) -> str:
+def _send_signatures(
+    catalogue: storage.Catalogue, name: str, head: str, entries: list[storage.Entry], message: str
+) -> str:
     """Commit the signatures that a repository does not have, some at a time; return where its branch stands then.
 
     They come before the keys: a push that breaks off leaves files that nothing names, and the next one finds them.
     """
     for start in range(0, len(entries), AT_ONCE):
-        some = {signature_file(entry): entry for entry in entries[start : start + AT_ONCE]}
+        some = {storage.signature_file(entry): entry for entry in entries[start : start + AT_ONCE]}
         there = listing.existing(name, head, list(some), listing.DATASET)
         files: Mapping[str, bytes | Path | None] = {
             file: _verified(catalogue, entry) for file, entry in some.items() if file not in there
@@ -130,7 +121,7 @@ def _send_signatures(catalogue: Catalogue, name: str, head: str, entries: list[E
     return head
 
 
-def _verified(catalogue: Catalogue, entry: Entry) -> Path:
+def _verified(catalogue: storage.Catalogue, entry: storage.Entry) -> Path:
     catalogue.signature(entry)
     return catalogue.signature_path(entry)
 
@@ -145,20 +136,20 @@ def _card(name: str, head: str, rows: Any) -> dict[str, bytes]:
     return {commits.CARD: new.encode()} if new != text else {}
 
 
-def pull(name: str, catalogue: Catalogue, signatures: bool = False) -> Pulled:
+def pull(name: str, catalogue: storage.Catalogue, signatures: bool = False) -> Pulled:
     """Put the models of an index on the Hub, `org/name` or `org/name@revision`, into one here.
 
     A signature is fetched when a model is tested against it, or with `signatures` now. Raise LineageError for what is
     no index, and where nothing of it can be read.
     """
     repo, commit = _at(name)
-    rows = Received(repo, commit)
+    rows = storage.Received(repo, commit)
     added = catalogue.merge(rows)
     if not rows.rows and rows.unread:
         raise SignatureError(rows.unread[0])
     if not rows.rows:
         raise RepositoryError(
-            f"{name} holds no index: there are no rows in {KEYS}/*{ENDING}; check its name and revision"
+            f"{name} holds no index: there are no rows in {storage.KEYS}/*{storage.ENDING}; check its name and revision"
         )
     if signatures:
         pulled = catalogue.read().pulled(rows.source)
@@ -167,7 +158,7 @@ def pull(name: str, catalogue: Catalogue, signatures: bool = False) -> Pulled:
     return Pulled(commit, added, rows.rows, tuple(rows.unread))
 
 
-def opened(index: str | None) -> Catalogue:
+def opened(index: str | None) -> storage.Catalogue:
     """Return the index that a user names: a folder, or a repository of data on the Hub; by default the user's own.
 
     Of a repository the keys are fetched, and kept by commit. Raise OptionError for a folder that is not there, and
@@ -175,15 +166,15 @@ def opened(index: str | None) -> Catalogue:
     """
     shards.libraries()
     if index is None:
-        return Catalogue(default_folder())
+        return storage.Catalogue(storage.default_folder())
     if is_folder(index):
-        return Catalogue(Path(index))
+        return storage.Catalogue(Path(index))
     if hub_name(index) is None or "/" not in index:
         raise OptionError(
             f"{printable(index, 200)} does not exist, and no index on the Hub has this name; add models to it first"
         )
     repo, commit = _at(index)
-    kept = Catalogue(cache.root() / "indexes" / repo / commit)
+    kept = storage.Catalogue(cache.root() / "indexes" / repo / commit)
     if not any(kept.files()):
         make_folder(kept.folder, PRIVATE)
         done = pull(f"{repo}@{commit}", kept)
@@ -217,8 +208,8 @@ def _check_name(name: str) -> None:
 
 def _without(rows: Any, others: Any) -> Any:
     """The rows of models that are not among others."""
-    known = set(zip(*(others[name].to_pylist() for name in IDENTIFYING), strict=True))
-    mine = zip(*(rows[name].to_pylist() for name in IDENTIFYING), strict=True)
+    known = set(zip(*(others[name].to_pylist() for name in storage.IDENTIFYING), strict=True))
+    mine = zip(*(rows[name].to_pylist() for name in storage.IDENTIFYING), strict=True)
     return rows.filter(np.asarray([one not in known for one in mine], np.bool_))
 
 

@@ -2,7 +2,7 @@
 
 It has to agree with the model's own headers, configuration and files; where the Hub refuses the weights, there are no
 headers to agree with. In addition the owner of its repository must have committed it, or the user's trust file must pin
-its digest. The origin of the numbers is named by the report.
+its digest.
 """
 
 from __future__ import annotations
