@@ -81,11 +81,11 @@ def _checked_out(file: Path) -> tuple[str, str]:
     top, *_ = (folder for folder in file.parents if os.path.lexists(folder / ".git"))
     env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ} | ALONE
     asked = ["rev-parse", "HEAD", f"HEAD:{file.relative_to(top).as_posix()}"]
-    told = subprocess.run(  # noqa: S603 - what is asked for is no option
+    listing = subprocess.run(  # noqa: S603 - what is asked for is no option
         [_git(), f"--git-dir={top / '.git'}", *asked], cwd=top, env=env | {"GIT_CONFIG_GLOBAL": os.devnull},
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=True,
     )  # fmt: skip
-    commit, blob = told.stdout.split()
+    commit, blob = listing.stdout.split()
     return commit, blob
 
 
@@ -147,8 +147,8 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
     version = given.get("VERSION") or __version__
     if version.removeprefix("v") != __version__:
         raise OptionError(
-            f"this is hf-lineage {__version__}, not {version}: the action always installs its own "
-            "version; name the ref of the other version in `uses`"
+            f"this is hf-lineage {__version__}, not {version}: the action installs its own version only; for another "
+            "version change the ref in `uses`"
         )
     return Inputs(
         model=_model(given),
@@ -178,7 +178,7 @@ def _local_hub(given: Mapping[str, str]) -> Path | None:
 def _model(given: Mapping[str, str]) -> str:
     name, revision, folder = (given.get(key, "") for key in ("MODEL", "REVISION", "LOCAL_PATH"))
     if bool(name) == bool(folder):
-        raise OptionError("give one of the inputs model and local-path")
+        raise OptionError("give either the input model or the input local-path")
     if revision and not name:
         raise OptionError("the input revision is for the input model; a folder has no revisions")
     model = f"{name}@{revision}" if revision else name

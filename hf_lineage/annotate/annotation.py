@@ -21,11 +21,11 @@ from hf_lineage.report.record import record
 
 FILES = (record.FILE, CARD)
 """In the order in which they are written."""
-TITLE = "Add what hf-lineage found to the model card"
+TITLE = "Add the results of hf-lineage to the model card"
 """The title of the commit and of the pull request; an open pull request is recognised by it."""
 DESCRIPTION = (
-    "The section between the markers of hf-lineage says for each declared base whether the weights confirm it, with "
-    f"the commits and the command that checks it again; `{record.FILE}` holds the same for programs."
+    "For each declared base, the section between the markers of hf-lineage says whether the weights confirm it, and "
+    f"gives the commits and the command that checks it again. `{record.FILE}` holds the same for programs."
 )
 Target = Literal["preview", "write", "pull-request"]
 
@@ -174,7 +174,7 @@ def _files(repo: RepoRef) -> dict[str, bytes]:
 def _refuse(repo: RepoRef, branch: str | None, target: Target) -> None:
     """Raise an error, before anything is checked, for a target that cannot be written."""
     if target == "pull-request" and repo.remote is None:
-        raise OptionError(f"{repo} is a folder, and pull requests are for the Hub; use --write")
+        raise OptionError(f"{repo} is a folder, but pull requests are for the Hub; use --write")
     if target == "pull-request" and branch not in (None, "main"):
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out")
     if target == "write" and branch and client.COMMIT.fullmatch(branch):
@@ -198,7 +198,7 @@ def _refuse_repair(repair: Repair, model: str, names: Mapping[str, str]) -> None
     name = hub_name(repair.base)
     if repair.base in names or name is None:
         raise OptionError(
-            f"{printable(repair.base, 200)} is not a name on the Hub, so no card can declare it; give its name there"
+            f"{printable(repair.base, 200)} is not a name on the Hub, so no card can declare it; give its Hub name"
         )
     if name == model:
         raise OptionError(f"{name} cannot be its own base; name another with --base")
@@ -209,7 +209,7 @@ def _supported(report: Report, repair: Repair) -> tuple[Report, Repair]:
     (row,) = report.rows
     if not row.verdict.verified:
         raise CardError(
-            f"{row.claim.base} is {row.verdict.words}, and --repair-base declares verified bases only; leave "
+            f"{row.claim.base} is {row.verdict.words}, but --repair-base declares verified bases only; leave "
             "--repair-base out"
         )
     claim = replace(row.claim, relation=repair.relation or row.claim.relation)

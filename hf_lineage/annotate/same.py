@@ -127,8 +127,8 @@ def refuse_to_forget(old: Record | None, report: Report) -> None:
     for row in report.rows:
         if row.claim.base in verified and row.verdict.kind is Kind.UNVERIFIABLE:
             raise CardError(
-                f"{printable(row.claim.base, 200)} was verified before ({FILE} records it), but cannot be read while "
-                "HF_HUB_OFFLINE forbids requests; unset HF_HUB_OFFLINE to keep the record"
+                f"{printable(row.claim.base, 200)} was verified before ({FILE} records it), but cannot be read now "
+                "because HF_HUB_OFFLINE forbids requests; unset HF_HUB_OFFLINE to keep the record"
             )
 
 

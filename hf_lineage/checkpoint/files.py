@@ -1,4 +1,4 @@
-"""Which files hold the weights of a repository: what transformers would load, or else what may be meant."""
+"""Files: which of a repository hold its weights, those that transformers would load or else the likely ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hf_lineage.hub import RepoRef
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 DIFFUSERS = "diffusion_pytorch_"
-"""What stands before these names in a folder that diffusers wrote."""
+"""The prefix of these names in a folder that diffusers wrote."""
 INDICES = (INDEX, DIFFUSERS + INDEX)
 SHARD, PICKLED_SHARD = re.compile(r"[^/\\:\0]+\.safetensors"), re.compile(r"[^/\\:\0]+\.bin")
 """Files of the folder itself on every platform."""
@@ -102,8 +102,8 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
     ranks = next(filter(RANKS.fullmatch, repo.files()), None)
     if ranks:
         raise NothingToCompare(
-            f"{repo} holds a distributed checkpoint ({ranks}), which transformers prefers to {SINGLE} and which is not "
-            "read here; save the model in one piece"
+            f"{repo} holds a distributed checkpoint ({ranks}), which hf-lineage cannot read and transformers prefers "
+            f"to {SINGLE}; save the model in one piece"
         )
     named = _named(repo)
     single, index_file = _usual(repo)
@@ -111,8 +111,8 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
         usual = [name for name in (single, index_file) if repo.offers(name)]
         if any(name != named for name in usual):
             raise NothingToCompare(
-                f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), other "
-                f"loaders {next(name for name in usual if name != named)}; keep one of them"
+                f"{repo}: transformers loads {printable(named, 200)}, which config.json names (`{NAMED}`), and other "
+                f"loaders load {next(name for name in usual if name != named)}; keep one of them"
             )
         return *_in_file(repo, named), None
     index = repo.read_json(index_file) if repo.offers(index_file) else None
@@ -127,8 +127,8 @@ def _located(repo: RepoRef) -> tuple[dict[str, str], list[str], Layout | None]:
         return {}, list(layout.files), layout
     if index is not None and set(_listed(repo, index, index_file).values()) != {single}:
         raise NothingToCompare(
-            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the former, other "
-            "loaders the latter; keep one of them"
+            f"{repo} holds {single}, and its {index_file} names other files: transformers loads the file, other "
+            "loaders follow the index; keep one of them"
         )
     return {}, [single], None
 
@@ -157,8 +157,8 @@ def _named(repo: RepoRef) -> str | None:
         return None
     if not isinstance(named, str) or not SHARD.fullmatch(named.removesuffix(".index.json")):
         raise NothingToCompare(
-            f"{repo}: config.json names the weights {printable(str(named), 200)} (`{NAMED}`), which is no safetensors "
-            "file of this folder; leave the key out"
+            f"{repo}: config.json names the weights {printable(str(named), 200)} (`{NAMED}`), which is not a "
+            "safetensors file of this folder; leave the key out"
         )
     return named
 
@@ -188,7 +188,7 @@ def _shards(
     invalid = next((shard for shard in shards if not names.fullmatch(shard)), None)
     if invalid is not None:
         raise CheckpointError(
-            f"{repo}: {file} names a shard that is no {names.pattern.rpartition('.')[2]} file of this folder: "
+            f"{repo}: {file} names a shard that is not a {names.pattern.rpartition('.')[2]} file of this folder: "
             f"{printable(invalid, 200)}; do not trust this model"
         )
     missing = next((shard for shard in shards if not repo.offers(shard)), None)
@@ -201,7 +201,7 @@ def other_format(repo: RepoRef) -> str | None:
     """Return what a repository without usable weights holds instead and what to do about it; None if unknown."""
     files = repo.files()
     if "adapter_model.safetensors" in files or "adapter_config.json" in files:
-        return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` judges it on its base"
+        return f"{repo} holds only a LoRA adapter; `hf-lineage check {repo.typed}` checks it on its base"
     pickled = next((name for name in files if name.endswith(PICKLES) and not NO_WEIGHTS.fullmatch(name)), None)
     if pickled:
         return (

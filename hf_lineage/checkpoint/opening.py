@@ -43,9 +43,7 @@ def open_weights(weights: WeightFiles, config: Mapping[str, Any]) -> Checkpoint:
     checkpoint = _opened(repo, weights.files, config)
     lost = sorted(set(weights.index) - set(checkpoint.stored))
     if lost:
-        raise CheckpointError(
-            f"{repo}: its index names the tensor {lost[0]}, which no shard holds; download them again"
-        )
+        raise CheckpointError(f"{repo}: its index names the tensor {lost[0]}, which no shard holds; download it again")
     return without_wrapper(checkpoint)
 
 

@@ -68,9 +68,9 @@ class _Small:
     kept: np.int32
     """The sign of a float32, and the places where the other bits lie after the shift."""
     scale: np.float32
-    """The exponents of the two formats are counted from unlike numbers."""
+    """A power of two, because the exponents of the two formats have different offsets."""
     ends: np.float32
-    """Where the exponent stands for an infinity or for what is not a number, the shifted bits give at least this."""
+    """The least value of the shifted bits if the exponent stands for an infinity or for NaN."""
 
 
 def _bits(mask: int) -> np.int32:

@@ -38,7 +38,7 @@ DEBUG = click.option(
     is_eager=True,
     expose_value=False,
     callback=_debug,
-    help="After an error, show the traceback as well.",
+    help="After an error, also show the traceback.",
 )
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -145,7 +145,7 @@ def _told(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno == errno.EBADF:
         return "standard output is closed, so the result cannot be printed; leave it open, or name a file with -o"
     if isinstance(error, UnicodeEncodeError):
-        return f"a name or the report cannot be written as {error.encoding}; try PYTHONIOENCODING=utf-8"
+        return f"a name or the report cannot be encoded as {error.encoding}; try PYTHONIOENCODING=utf-8"
     return told(error)
 
 

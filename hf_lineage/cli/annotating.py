@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from hf_lineage.annotate import Target
 
 EPILOG = with_examples(
-    "MODEL is org/name, org/name@branch, or a folder as ./name. Only a base from which more than half is inherited is "
-    "written as verified; any other verdict is written as what it is, with its reason. Exit codes: 0 the card was "
-    "written or is up to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted.",
+    "MODEL is org/name, org/name@branch, or a folder as ./name. A base is written as verified only if more than half "
+    "is inherited from it; any other verdict is written with its reason. Exit codes: 0 the card was written or is up "
+    "to date, whatever the verdicts; 2 usage or input error, nothing was written; 130 interrupted.",
     "hf-lineage annotate org/model",
     "hf-lineage annotate ./folder --write",
     "hf-lineage annotate org/model --pull-request",
@@ -54,7 +54,7 @@ class Asked:
         if self.repair_base and len(self.bases) != 1:
             raise click.UsageError("--repair-base needs exactly one --base")
         if self.relation and not self.repair_base:
-            raise click.UsageError("--relation says how to declare a base, which needs --repair-base")
+            raise click.UsageError("--relation needs --repair-base, which declares the base")
 
     @property
     def target(self) -> Target:
@@ -65,8 +65,8 @@ class Asked:
 @click.command(epilog=EPILOG)
 @click.argument("model", type=MODEL)
 @click.option("--write", is_flag=True, help="Write into the folder, or commit to the branch on the Hub.")
-@click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub; an open one of yours is updated.")
-@click.option("--repair-base", is_flag=True, help="Also declare the one --base in the card's YAML, if it is verified.")
+@click.option("--pull-request", is_flag=True, help="Open a pull request on the Hub, or update your open one.")
+@click.option("--repair-base", is_flag=True, help="If the one --base is verified, also declare it in the card's YAML.")
 @click.option(
     "--relation",
     type=click.Choice(["adapter", "finetune", "merge", "quantized"]),

@@ -17,8 +17,8 @@ SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_HF_LINEAGE_COMPLETE"
 """The environment variable by which the script of a shell asks the program what it may offer; click names it."""
 EPILOG = with_examples(
-    'Into ~/.bashrc or ~/.zshrc (there behind compinit) goes: eval "$(hf-lineage completion bash)", or zsh in its '
-    "place; fish reads ~/.config/fish/completions/hf-lineage.fish. The script asks hf-lineage itself what may follow. "
+    'For bash add to ~/.bashrc: eval "$(hf-lineage completion bash)". For zsh add the same to ~/.zshrc, after '
+    "compinit, with zsh in place of bash. For fish write the script to ~/.config/fish/completions/hf-lineage.fish. "
     "Exit codes: 0 the script was printed, 2 usage error.",
     *(f"hf-lineage completion {shell}" for shell in SHELLS),
 )
@@ -50,8 +50,8 @@ def completion(context: click.Context, shell: str) -> int:
 
 
 DOCTOR = with_examples(
-    "One request is made to the Hub, and a second one where there is a token; no token is shown. "
-    "Exit codes: 0 nothing stands in the way of checks, 2 something does, or usage error, 130 interrupted.",
+    "It makes one request to the Hub, and a second one if there is a token; it never shows the token. Exit codes: 0 "
+    "checks can run, 2 something prevents them, or usage error, 130 interrupted.",
     "hf-lineage doctor",
     "hf-lineage doctor --format json",
 )

@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 FILE = click.option(
     "--policy",
     metavar="FILE",
-    help="Accept the findings that FILE accepts, and ask for what it asks for; `own` is lineage.yaml of the folder "
-    "that is checked, where there is one.",
+    help="Apply the policy in FILE: the findings that it accepts, and what it requires; `own` is lineage.yaml of the "
+    "folder that is checked, if it has one.",
 )
 POLICY = path_option(
     "--policy",
     "FILE",
-    "Accept the findings that FILE accepts of the models that it names, and ask for what it asks for.",
+    "Apply the policy in FILE: the findings that it accepts of the models that it names, and what it requires.",
 )
 FAILS = click.option(
     "--fail-on",
     type=click.Choice(FAIL_ON),
-    help="What does not return 0: UNRELATED or a damaged base alone, what is undecided as well, or nothing; by default "
-    "what the policy says, else undecided.",
+    help="What makes the exit code other than 0: only UNRELATED or a damaged base, undecided results too, or "
+    "nothing; by default what the policy says, otherwise undecided.",
 )
 
 
@@ -108,7 +108,7 @@ def _reports(context: click.Context, option: click.Parameter, wanted: tuple[str,
     for pair in wanted:
         form, _, file = pair.partition("=")
         if form not in FORMATS or not file:
-            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE with a format out of {', '.join(FORMATS)}")
+            raise click.BadParameter(f"{pair!r} is not FORMAT=FILE; the formats are {', '.join(FORMATS)}")
         writable(context, option, Path(file))
         reports.append((form, Path(file)))
     return tuple(reports)
@@ -120,7 +120,7 @@ REPORTS = click.option(
     multiple=True,
     callback=_reports,
     metavar="FORMAT=FILE",
-    help="Also write the report in this format into FILE; repeatable.",
+    help="Also write the report to FILE in this format; repeatable.",
 )
 
 
@@ -138,7 +138,7 @@ AS_NAME = click.option(
     "--as-name",
     callback=_public_name,
     metavar="ORG/NAME",
-    help="The name under which the page, Markdown and the command in them show MODEL, or B, where it is a folder.",
+    help="The name to show for MODEL, or B, in the page, in Markdown and in their commands, if it is a folder.",
 )
 REPORT = (
     FORMAT,
@@ -169,7 +169,7 @@ def ready_beside(delivery: Delivery) -> None:
     for form in (delivery.form, *(form for form, _ in delivery.reports)):
         beside(form)
     if delivery.plot is not None:
-        raise OptionError("--plot draws one pair; leave it out beside controls")
+        raise OptionError("--plot draws one pair; leave it or the controls out")
 
 
 def write_reports(report: Report, reports: Reports) -> None:
@@ -204,7 +204,7 @@ class Delivery:
     def refuse(self, model: str) -> None:
         """Raise OptionError for a model that has a name on the Hub and is given another one."""
         if self.as_name and not (is_folder(model) or is_file(model)):
-            raise OptionError(f"--as-name names a folder, and {printable(model, 200)} is none; leave it out")
+            raise OptionError(f"--as-name is for a folder, and {printable(model, 200)} is not one; leave it out")
 
     def deliver(self, report: Report) -> int:
         """Write the report everywhere and return its exit code, or what a policy makes of it."""

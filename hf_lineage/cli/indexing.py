@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 CODES = "2 usage or input error, 130 interrupted."
 ADDING = with_examples(
-    "A model is org/name, org/name@revision, a folder as ./name, or a signature file. A model whose commit is in the "
-    "index is not read again, so a run that was stopped goes on where it was. "
-    f"Exit codes: 0 all are in the index, {CODES}",
+    "A model is org/name, org/name@revision, a folder as ./name, or a signature file. A model whose commit is "
+    "in the index is not read again, so a stopped run continues where it stopped. Exit codes: 0 all are in the "
+    f"index, {CODES}",
     "hf-lineage index add org/model other/model",
     "hf-lineage index add --author org --index ./index",
 )
@@ -46,8 +46,8 @@ SHOWING = with_examples(
     f"Exit codes: 0 the index was read, {CODES}", "hf-lineage index list", "hf-lineage index list --format json"
 )
 REMOVING = with_examples(
-    "MODEL is a model as `index list` shows it: at every commit, or as org/name@commit at that one. What came from an "
-    f"index on the Hub is there again after the next pull. Exit codes: 0 all were removed, {CODES}",
+    "MODEL is a name that `index list` shows; org/name removes every commit, org/name@commit one. A model from an "
+    f"index on the Hub comes back with the next pull. Exit codes: 0 all were removed, {CODES}",
     "hf-lineage index remove org/model ./folder",
     "hf-lineage index remove org/model@0123abc --index ./index",
 )
@@ -102,7 +102,7 @@ def add(models: tuple[str, ...], authors: tuple[str, ...], folder: Path | None, 
     failed = False
     for added in building.add(everything, catalogue, options, progress("Adding")):
         failed |= bool(added.problem)
-        outcome = added.problem or ("added" if added.entries else "is in the index")
+        outcome = added.problem or ("added" if added.entries else "already in the index")
         shown = printable(added.model, 200)
         click.echo(printable(outcome) if added.problem else f"{shown}: {outcome}", err=bool(added.problem))
     return ERROR if failed else 0
@@ -148,10 +148,10 @@ class Most:
 
 @click.command(epilog=IDENTIFYING)
 @click.argument("model", type=MODEL)
-@count_option("--top", "Models to test.", 5, most=10)
+@count_option("--top", "The number of models to test.", 5, most=10)
 @count_option(
     "--by-weights",
-    "Where no key finds a relative, test MODEL against the weights of N known models, of any width.",
+    "If the keys show no relative, test MODEL against the weights of N known models, of any width.",
     default=0,
     least=0,
     most=10,

@@ -71,8 +71,8 @@ NEAREST = click.option(
     "--index",
     "index",
     metavar="INDEX",
-    help="Note which models of the index, a folder or org/name of one on the Hub, are nearer than the declared base; "
-    "verdicts stay as they are.",
+    help="Note which models of this index are nearer than the declared base; verdicts do not change. INDEX is a "
+    "folder, or org/name on the Hub.",
 )
 
 
@@ -113,14 +113,14 @@ BESIDE = (
         type=MODEL,
         multiple=True,
         metavar="MODEL...",
-        help="Compare these models with A as well, which are independent of it, and show all of them beside B.",
+        help="Also compare A with these models, which are independent of it, and show them beside B.",
     ),
     click.option(
         LISTS[1],
         type=MODEL,
         multiple=True,
         metavar="MODEL...",
-        help="The same of models that are known to be related to A.",
+        help="The same for models that are known to be related to A.",
     ),
 )
 

@@ -64,7 +64,7 @@ def unlinked(_context: click.Context, _option: click.Parameter, folder: Path | N
 
 def _unlinked(path: Path, folder: Path) -> Path:
     if link := link_on_the_way(folder):
-        raise click.BadParameter(f"{str(link)!r} is a link, which is not followed; name what it leads to")
+        raise click.BadParameter(f"{str(link)!r} is a link and is not followed; name the place that it leads to")
     return path
 
 
@@ -131,5 +131,5 @@ QUIET = click.option(
     is_flag=True,
     expose_value=False,
     callback=_silenced,
-    help="Print nothing but errors: the exit code tells. Files are written as ever.",
+    help="Print only errors; the exit code shows the result. Files are written as usual.",
 )

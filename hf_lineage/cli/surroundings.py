@@ -93,8 +93,8 @@ def _of_bases(model: str, bases: Sequence[str], extra: Sequence[str]) -> str:
     checked = shlex.join(["hf-lineage", "check", own, *options])
     compared = shlex.join(["hf-lineage", "compare", second, own])
     return printable(
-        f"Got unexpected extra argument ({' '.join(extra)}); a base is named by an option, `{checked}`, "
-        f"and two models are compared, whatever they declare, by `{compared}`"
+        f"Got unexpected extra argument ({' '.join(extra)}); to check a base, write `{checked}`; to compare two "
+        f"models, whatever they declare, write `{compared}`"
     )
 
 

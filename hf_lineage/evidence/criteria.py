@@ -21,7 +21,7 @@ ACCEPTABLE = ("part", "basis", "weak")
 FAIL_ON: tuple[str, ...] = ("unrelated", "undecided", "never")
 """What makes a check fail: UNRELATED or a damaged base; also what is not verified or accepted; or nothing."""
 MINIMUM_EFFECT = 0.02
-"""The least score, and the least effect on the test coordinates, that may be RELATED, however significant."""
+"""With a smaller score, or a smaller effect on the test coordinates, a pair is not RELATED, however significant."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Criteria:
     analyses: int = 1
     """The number of interim analyses; the last one, of all layers, counts as one."""
     further: int = 0
-    """Tests of the same claim that may follow; all together call independent models RELATED with alpha at most."""
+    """How many tests of the same claim may follow; together they call independent models RELATED with alpha at most."""
     independent: Mapping[str, EmpiricalNull] = field(default_factory=dict)
     """By path, the scores of models that are known to be independent of the base."""
 
     @property
     def permutations_at_first(self) -> int:
-        """The number for each test, so many more that the correction for several tests costs no resolution."""
+        """The number for each test, raised so that the correction for several tests costs no resolution."""
         return self.tests * (self.permutations + 1) - 1
 
     @property

@@ -56,7 +56,7 @@ class Evidence:
     not_finite: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     """The numbers of the layers with values that are not finite, of the base and of the candidate."""
     idle: tuple[bool, bool] = (False, False)
-    """Whether no layer of the base, and of the candidate, adds to its stream what would count in it."""
+    """For the base and the candidate, whether no layer adds enough to its stream to count in it."""
     readers: derivation.Readers | None = None
     """What the shares of a merge are measured on; None where nobody asks for them, or a signature lacks it."""
     sampled: Sampled | None = None
@@ -72,7 +72,7 @@ class Evidence:
 
     @property
     def first(self) -> Null:
-        """The null whose p-value counts: the one that decides, the last one where all have an objection."""
+        """The null whose p-value counts: the one that decides, or the last one if all have an objection."""
         return self.decided_by or self.nulls[-1]
 
     @property

@@ -124,7 +124,7 @@ def refuse_within(folder: Path) -> None:
     for variable in TRUSTED:
         place = _named(variable)
         if place is not None and Path(os.path.realpath(place)).is_relative_to(tree):
-            raise _refusal(variable, f"{printable(tree, 200)}, of which a model is checked")
+            raise _refusal(variable, f"{printable(tree, 200)} (with the model that is checked)")
 
 
 def expanded(path: str, setting: str) -> Path:
@@ -143,5 +143,5 @@ def _named(variable: str) -> Path | None:
 
 def _refusal(variable: str, where: str) -> OptionError:
     return OptionError(
-        f"{variable} names a place in {where}, whose authors could put there what is trusted; set it to one outside"
+        f"{variable} names a place in {where}, whose authors could then decide what is trusted; set it to one outside"
     )

@@ -49,7 +49,7 @@ def held(local_hub: Path, name: str | None, revision: str | None) -> Path | None
     Raise RepositoryError for what is no local hub, for a revision, which it does not have, and for a link out of it.
     """
     if not is_folder(str(local_hub)):
-        raise RepositoryError(f"{local_hub} is no folder, so it is no local hub; check --local-hub")
+        raise RepositoryError(f"{local_hub} is not a folder, so it cannot be a local hub; check --local-hub")
     refuse_within(local_hub)
     here = name and spelled(local_hub, name)
     if not here:
@@ -57,7 +57,7 @@ def held(local_hub: Path, name: str | None, revision: str | None) -> Path | None
     if revision:
         raise RepositoryError(f"{name}@{revision}: a local hub has no revisions; leave @{revision} out")
     if inside(local_hub / here, local_hub) is None:
-        raise RepositoryError(f"{name} is a link that leaves the local hub, which is not followed; give its folder")
+        raise RepositoryError(f"{name} is a link out of the local hub and is not followed; give the folder itself")
     return local_hub / here
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from hf_lineage.errors import RepositoryError, printable
 from hf_lineage.hub import client, listing
 
-SAME = "Up to date already; nothing was written."
+SAME = "Already up to date; nothing was written."
 CARD = "README.md"
 
 
@@ -47,7 +47,7 @@ def _refuse_other_encodings(name: str, content: bytes) -> None:
     try:
         content.decode()
     except UnicodeDecodeError:
-        raise RepositoryError(f"{name}: the Hub takes {CARD} as UTF-8 only; save it as that") from None
+        raise RepositoryError(f"{name}: the Hub accepts {CARD} in UTF-8 only; save it as UTF-8") from None
 
 
 @contextlib.contextmanager
@@ -89,7 +89,7 @@ def propose(name: str, title: str, description: str, parent: str, changes: Calla
     tip = listing.head(name, ref)
     files = changes(tip)
     if not files:
-        return f"Pull request {number} is up to date already; nothing was written."
+        return f"Pull request {number} is already up to date; nothing was written."
     url = commit(name, files, tip, title, commit_description=description, revision=ref)
     return f"Updated pull request {number}: {printable(url)}"
 

@@ -93,7 +93,7 @@ def fetched(name: str, commit: str, file: str, kind: str | None = None, largest:
         if file not in there:
             raise RepositoryError(f"{name} has no {file} at commit {commit}; name another revision")
         if there[file].size > largest:
-            raise RepositoryError(f"{name}: {file} has {there[file].size} bytes, more than the {largest} that are read")
+            raise RepositoryError(f"{name}: {file} has {there[file].size} bytes, and at most {largest} are read")
     return Path(client.ask(name, lambda: hf_hub_download(name, file, tqdm_class=client.progress(), **where)))
 
 
@@ -179,7 +179,7 @@ def since(author: str, moment: datetime | None) -> Listing:
     from hf_lineage.hub.translation import access
 
     if hub_name(author) != author or "/" in author:
-        raise RepositoryError(f"{printable(author, 200)} is no name of an account on the Hub; check it")
+        raise RepositoryError(f"{printable(author, 200)} is not the name of an account on the Hub; check it")
 
     releases, problems, seen = [], [], 0
     for seen, info in enumerate(_latest(author), 1):
@@ -192,7 +192,7 @@ def since(author: str, moment: datetime | None) -> Listing:
         except NetworkError as error:
             problems.append(str(error))
     if not seen:
-        raise RepositoryError(f"{author} has no models on the Hub, or none in public; check the name, or {access()}")
+        raise RepositoryError(f"{author} has no public models on the Hub; check the name, or {access()}")
     return Listing(tuple(releases), tuple(problems))
 
 
@@ -233,7 +233,7 @@ def _release(watched: str, info: ModelInfo) -> Release:
     valid = isinstance(name, str) and name.isascii() and "/" in name and hub_name(name) == name
     if not (valid and isinstance(commit, str) and client.COMMIT.fullmatch(commit) and changed):
         raise NetworkError(
-            f"{watched}: what is listed as {printable(name, 200)} at commit {printable(commit, 50)}, changed "
-            f"{printable(changed, 50)}, cannot be a model; it is left out"
+            f"{watched}: the Hub lists {printable(name, 200)} at commit {printable(commit, 50)}, changed "
+            f"{printable(changed, 50)}, which cannot be a model; it is left out"
         )
     return Release(watched, name, commit, changed)

@@ -1,7 +1,7 @@
-"""Key: a short code of a model by which relatives are found among many, and the coordinates on which they are tested.
+"""Key: a short code of a model that picks its relatives among many, and the coordinates on which they are tested.
 
-A candidate that was found because its numbers are alike cannot be tested on the same numbers. So the test coordinates S
-of a signature are divided: the key is made of the residuals on one half, R[S₂, S₂], and the test permutes the other
+A candidate that was picked because its numbers are alike cannot be tested on the same numbers. So the test coordinates
+S of a signature are divided: the key is made of the residuals on one half, R[S₂, S₂], and the test permutes the other
 half. Permuting S₁ leaves the key as it is, so that the test stays exact, whatever the key selects.
 """
 

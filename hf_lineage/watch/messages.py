@@ -81,7 +81,7 @@ def discord(page: Page) -> str:
 
 
 def _cells(page: Page, row: Sequence[str]) -> Iterator[str]:
-    """What is said of a model, the verdict first."""
+    """The message about a model, the verdict first."""
     cells = [pair for pair in zip(page.columns[1:], row[1:], strict=True) if pair[1] != NONE]
     for column, cell in sorted(cells, key=lambda pair: pair[0] != VERDICT):
         yield f"{column}: {printable(cell, LONGEST_CELL)}"
@@ -135,7 +135,7 @@ def _within(lines: Sequence[str], limit: int) -> str:
     text = "\n".join(lines)
     while len(text.encode("utf-16-le")) > 2 * limit:  # JavaScript's characters
         lines = lines[:-1]
-        text = "\n".join((*lines, "More does not fit here\\."))
+        text = "\n".join((*lines, "The rest does not fit here\\."))
     return text
 
 
@@ -161,7 +161,7 @@ def _issue(entry: Entry, contradicted: list[Claim]) -> Iterator[str]:
     shown, hidden = contradicted[:MOST_CLAIMS], len(contradicted[MOST_CLAIMS:])
     yield f"Lineage contradicted: {entry.model} @ {entry.commit[:12]}"
     yield (
-        f"{paragraph(entry.model)} declares a base, and its weights do not show that they come from it. It was checked "
+        f"{paragraph(entry.model)} declares a base, but its weights do not show that they come from it. It was checked "
         f"at commit {escaped(entry.commit)} on {entry.checked_at:%Y-%m-%d} by hf-lineage {escaped(entry.tool.version)}."
     )
     yield markdown_table(COLUMNS, map(_cells_of_claim, shown))

@@ -219,8 +219,8 @@ def test_asking_for_the_policy_of_the_folder_by_name_is_no_way_around(checkout, 
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
-        ({}, "give one of the inputs model and local-path"),
-        ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give one of the inputs model and local-path"),
+        ({}, "give either the input model or the input local-path"),
+        ({"MODEL": "a/b", "LOCAL_PATH": "."}, "give either the input model or the input local-path"),
         ({"LOCAL_PATH": ".", "REVISION": "v1"}, "the input revision is for the input model; a folder has no revisions"),
         ({"MODEL": "a/b", "FORMATS": "json, xml"}, "the input formats must be one of text, json, .*, not xml"),
         (

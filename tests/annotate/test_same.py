@@ -65,7 +65,7 @@ def test_another_order_of_layers_measures_something_else_and_changes_nothing(dee
     before = files(deep)
     assert json.loads(before["lineage/claims.json"])["claims"][0]["paths"][0]["layers_read"] < LAYERS
     for seed in range(2, 8):
-        assert annotate(deep, seed).out == "acme/base: RELATED\nUp to date already; nothing was written.\n"
+        assert annotate(deep, seed).out == "acme/base: RELATED\nAlready up to date; nothing was written.\n"
         assert files(deep) == before
 
 
@@ -158,7 +158,7 @@ def test_a_verified_base_that_cannot_be_read_for_want_of_the_hub_stays_verified(
     refused = lineage("annotate", "fern/child", "--local-hub", annotated, "--write")
     assert (refused.code, files(annotated)) == (2, before)
     assert (
-        "acme/base was verified before (lineage/claims.json records it), but cannot be read while HF_HUB_OFFLINE"
+        "acme/base was verified before (lineage/claims.json records it), but cannot be read now because HF_HUB_OFFLINE"
         in refused.error
     )
 

@@ -271,6 +271,6 @@ def test_reading_stops_where_the_disk_is_full(online, monkeypatch):
     monkeypatch.setattr(os, "pwrite", full)
     error = lineage("inspect", "acme/llama-base").error
     assert error == (
-        "acme/llama-base: model.safetensors: No space left on device, on the disk of the cache; make room, or set "
+        "acme/llama-base: model.safetensors: No space left on device, on the disk with the cache; make room, or set "
         "HF_HOME to another disk"
     )

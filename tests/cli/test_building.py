@@ -36,7 +36,7 @@ def build(listed, folder, *options):
 def test_models_are_added_and_failures_are_told(tmp_path):
     done = build("# two models\nacme/gpt2-base\n\nacme/none\nacme/gpt2-base\n", tmp_path)
     assert done.code == 2
-    assert done.out.splitlines() == ["acme/gpt2-base: added", "1 added, 0 were in the index, 1 could not be read"]
+    assert done.out.splitlines() == ["acme/gpt2-base: added", "1 added, 0 already there, 1 could not be read"]
     assert done.err.startswith("acme/none cannot be fetched from the Hub")
     assert lineage("index", "list", "--index", tmp_path / "index").out.splitlines()[-1] == "1 models"
 
@@ -48,7 +48,7 @@ def test_a_list_is_read_from_standard_input(tmp_path, monkeypatch):
 
 
 def test_an_empty_list_adds_nothing(tmp_path):
-    assert build("\n# nothing\n", tmp_path).out == "0 added, 0 were in the index, 0 could not be read\n"
+    assert build("\n# nothing\n", tmp_path).out == "0 added, 0 already there, 0 could not be read\n"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_pull_says_which_file_could_not_be_read_and_keeps_the_rest(pushed, ser
     server.push(INDEX, "main", {"keys/bad.parquet": aborting()})
     done = lineage("index", "pull", INDEX, "--index", tmp_path / "other")
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert done.err.startswith("wren/index: keys/bad.parquet is no file of an index: the process that read it ended")
+    assert done.err.startswith("wren/index: keys/bad.parquet is not a file of an index: the process that read it ended")
     assert done.out.endswith(": 2 entries added, 2 in it\n")
 
 
@@ -144,13 +144,13 @@ def test_folders_are_told_to_be_left_out(server, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("index", "push", "index"), "index is no repository of data on the Hub; name one such as org/index"),
+        (("index", "push", "index"), "index is not a dataset repository on the Hub; name one such as org/index"),
         (("index", "pull", "no/where"), "no/where is not on the Hub, or is private"),
-        (("index", "pull", "a b/c"), "is no repository of data on the Hub"),
+        (("index", "pull", "a b/c"), "is not a dataset repository on the Hub;"),
         (("identify", "acme/llama-base", "--index", "no/where"), "no/where is not on the Hub, or is private"),
         (
             ("check", "acme/llama-base", "--index", "nowhere"),
-            "nowhere does not exist, and is no name of an index on the Hub",
+            "nowhere does not exist, and no index on the Hub has this name;",
         ),
     ],
 )

@@ -32,7 +32,7 @@ def test_the_owner_accepts_a_finding_until_a_day(liar):
     policy.write_text(ACCEPTED % ("UNRELATED", "2999-01-01"))
     ignored = governed(liar)
     assert ignored.code == 1
-    assert "lineage.yaml of the model was not read, because the publisher of the model wrote it" in ignored.sentences
+    assert "lineage.yaml of the model was not read because the publisher of the model wrote it" in ignored.sentences
     accepted = governed(liar, "--policy", "own")
     assert (accepted.code, accepted.rows[0][-1]) == (0, "UNRELATED")
     assert "acme/base: UNRELATED is accepted until 2999-01-01: it imitates the base" in accepted.sentences
@@ -40,7 +40,7 @@ def test_the_owner_accepts_a_finding_until_a_day(liar):
     policy.write_text(ACCEPTED % ("UNRELATED", "2020-01-01"))
     expired = governed(liar, "--policy", policy)
     assert expired.code == 1
-    assert "until 2020-01-01, and that day is past" in expired.sentences
+    assert "until 2020-01-01, and that day has passed" in expired.sentences
 
 
 def test_what_a_model_of_the_hub_accepts_is_never_asked_for(tmp_path, monkeypatch):
@@ -51,7 +51,7 @@ def test_what_a_model_of_the_hub_accepts_is_never_asked_for(tmp_path, monkeypatc
         outcome = lineage("check", "fern/liar")
         assert (outcome.code, "lineage.yaml" in outcome.out) == (1, False)
         assert (
-            "the publisher of the model wrote it, so name a file of yours"
+            "the publisher of the model wrote the file, so name a file of yours"
             in lineage("check", "fern/liar", "--policy", "own").error
         )
         assert not [request for request in hub.requests if "lineage.yaml" in request]
@@ -67,7 +67,9 @@ def test_a_wrong_policy_is_one_line_before_anything_is_read(tmp_path):
     assert lineage("check", "no such model", "--policy", file).error == (
         f"{file}: unknown key until; the keys are accepted, relation, evidence, own-code, fail-on"
     )
-    assert "is no file; name one, or `own`" in lineage("check", "no such model", "--policy", tmp_path / "absent").error
+    assert (
+        "is not a file; name one, or `own`" in lineage("check", "no such model", "--policy", tmp_path / "absent").error
+    )
 
 
 def test_no_policy_is_one_that_accepts_nothing(tmp_path):
@@ -96,7 +98,7 @@ def test_a_folder_is_shown_under_the_name_that_the_user_gives_it(hub, monkeypatc
     folder = hub / "fern/child"
     outcome = lineage("check", folder, "--local-hub", hub, "--as-name", "fern/public", "--format", "markdown")
     assert outcome.out.startswith("### Lineage of fern/public\n")
-    assert "nothing has checked it. Again: <code>hf-lineage check fern/public " in outcome.out
+    assert "folder this name; nobody has checked it. Again: <code>hf-lineage check fern/public " in outcome.out
     assert str(hub) not in outcome.out
     told = json.loads(lineage("compare", hub / "acme/base", folder, "--as-name", "fern/public", "--format", "json").out)
     assert (told["model"], told["as_name"]) == (str(folder), "fern/public")
@@ -110,7 +112,7 @@ def test_what_is_no_name_on_the_hub_is_no_public_name(hub, name):
 
 def test_a_model_that_has_a_name_is_given_no_other(hub):
     error = lineage("check", "fern/child", "--local-hub", hub, "--as-name", "fern/public").error
-    assert "--as-name names a folder, and fern/child is none; leave it out" in error
+    assert "--as-name is for a folder, and fern/child is not one; leave it out" in error
 
 
 @pytest.mark.parametrize("command", ["check", "annotate"])

@@ -67,7 +67,7 @@ class TestSet:
     def test_a_command_lists_the_keys_that_it_has(self):
         listed = lineage("extract", "--set", "help").out
         assert [key for key in TYPED if f"{key}=" in listed] == ["probes", "recipe", "recompute", "max-memory"]
-        assert "alpha=0.1' is not KEY=VALUE with a key out of recipe, probes, max-memory, recompute" in (
+        assert "alpha=0.1' is not KEY=VALUE; the keys are recipe, probes, max-memory, recompute" in (
             lineage("extract", "no/model", "--set", "alpha=0.1").error
         )
 
@@ -107,7 +107,7 @@ def test_check_has_no_more_options_than_a_user_can_read():
 @pytest.mark.parametrize(
     ("report", "message"),
     [
-        ("json", "'json' is not FORMAT=FILE with a format out of text, json, "),
+        ("json", "'json' is not FORMAT=FILE; the formats are text, json, "),
         ("json=", "'json=' is not FORMAT=FILE"),
         ("=x.json", "'=x.json' is not FORMAT=FILE"),
         ("xml=x.xml", "'xml=x.xml' is not FORMAT=FILE"),

@@ -117,12 +117,12 @@ def test_an_isolated_python_takes_no_notice_of_variables_that_would_end_it(hub, 
 HELP = " (--help shows the usage)"
 TYPED = {
     "check FT BASE": (
-        "Got unexpected extra argument (BASE); a base is named by an option, `hf-lineage check FT --base BASE`, and "
-        f"two models are compared, whatever they declare, by `hf-lineage compare BASE FT`{HELP}"
+        "Got unexpected extra argument (BASE); to check a base, write `hf-lineage check FT --base BASE`; to compare "
+        f"two models, whatever they declare, write `hf-lineage compare BASE FT`{HELP}"
     ),
     "check FT --base A B": (
-        "Got unexpected extra argument (B); a base is named by an option, `hf-lineage check FT --base A --base B`, "
-        f"and two models are compared, whatever they declare, by `hf-lineage compare B FT`{HELP}"
+        "Got unexpected extra argument (B); to check a base, write `hf-lineage check FT --base A --base B`; to "
+        f"compare two models, whatever they declare, write `hf-lineage compare B FT`{HELP}"
     ),
     "check FT --json": f"No such option '--json'. Write --format json{HELP}",
     "compare A B --html": f"No such option '--html'. Write --format html{HELP}",
@@ -131,7 +131,7 @@ TYPED = {
     "registry qwen3": "qwen3 is not in the registry; did you mean Qwen3ForCausalLM?",
     "registry qwen3_moe": "qwen3_moe is not in the registry; did you mean Qwen3MoeForCausalLM?",
     "registry LlamaForCasualLM": "LlamaForCasualLM is not in the registry; did you mean LlamaForCausalLM?",
-    "check FT --as qwen3": "--as qwen3 is no class of the registry; did you mean Qwen3ForCausalLM?",
+    "check FT --as qwen3": "--as qwen3 is not a class of the registry; did you mean Qwen3ForCausalLM?",
 }
 """What was typed, and the line on standard error; the exit code is 2, and nothing is on standard output."""
 

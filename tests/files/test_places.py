@@ -22,7 +22,7 @@ from tests.models import WEIGHTS, card, shard, tiny_llama
 from tests.server.client import connect
 
 INDEX = "model.safetensors.index.json"
-LEAVES = "is a link that leaves the model's folder, which is not followed; put the file there"
+LEAVES = "is a link out of the model's folder and is not followed; put the file itself there"
 COMMIT = "c" * 40
 READ = ("config.json", WEIGHTS, "README.md", "adapter_config.json", "mergekit_config.yml")
 
@@ -186,7 +186,7 @@ class TestCacheThatIsNone:
         file.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(place / "base" / WEIGHTS, file)
         linked(folder, WEIGHTS, target)
-        with pytest.raises(CheckpointError, match="is a link that leaves the model's folder"):
+        with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
             RepoRef("acme/model", folder).has(WEIGHTS)
 
     def test_blobs_that_are_a_link_elsewhere_do_not(self, place):
@@ -257,7 +257,7 @@ class TestOutsideCheckouts:
         with pytest.raises(OptionError) as error:
             outside_checkouts(places.CACHE)
         assert str(error.value) == (
-            f"HF_LINEAGE_CACHE names a place in the git checkout {checkout}, whose authors could put there what is "
+            f"HF_LINEAGE_CACHE names a place in the git checkout {checkout}, whose authors could then decide what is "
             "trusted; set it to one outside"
         )
 
@@ -289,7 +289,7 @@ class TestRefuseWithin:
     def test_no_trusted_place_lies_in_the_folder_of_a_model(self, tmp_path, monkeypatch, variable):
         (tmp_path / "model").mkdir()
         monkeypatch.setenv(variable, str(tmp_path / "model/cache"))
-        with pytest.raises(OptionError, match=f"{variable} names a place in .*model, of which a model is checked"):
+        with pytest.raises(OptionError, match=f"{variable} names a place in .*model .with the model that is checked"):
             refuse_within(tmp_path / "model")
         monkeypatch.setenv(variable, str(tmp_path / "models"))
         refuse_within(tmp_path / "model")
@@ -298,7 +298,7 @@ class TestRefuseWithin:
         monkeypatch.setenv("HF_HOME", str(checkout / ".hf"))
         refuse_within(tmp_path / "elsewhere")
         for folder in (checkout / "inner", checkout):
-            with pytest.raises(OptionError, match=r"HF_HOME names a place in .*checkout, of which a model is checked"):
+            with pytest.raises(OptionError, match=r"HF_HOME names a place in .*checkout .with the model"):
                 refuse_within(folder)
 
     def test_what_is_there_by_default_is_never_refused(self, tmp_path, monkeypatch):

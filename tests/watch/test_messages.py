@@ -108,7 +108,7 @@ def test_discord_takes_what_is_as_long_as_it_can_be(name):
     lengths["footer"] = len(embed["footer"]["text"])
     assert all(length <= DISCORD[part] for part, length in lengths.items())
     assert sum(lengths.values()) <= DISCORD["message"]
-    assert embed["description"].endswith("More does not fit here\\.")
+    assert embed["description"].endswith("The rest does not fit here\\.")
 
 
 @pytest.mark.parametrize("name", [*MENTIONS, *hostile.NAMES])

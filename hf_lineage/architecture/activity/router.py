@@ -1,9 +1,9 @@
 """Routing: how much of what experts compute reaches the stream, if the input of their router is standard normal.
 
-That an expert is often among the chosen does not tell that it counts: logits of experts depend on each other, so that
-some may always be outbid by one of two others, groups of experts are chosen before experts are, and what is chosen may
-be mixed in next to nothing. So tokens are sent through the router as a whole. Experts are chosen by scores, functions
-of the logits, where a correction is added, or where a table chooses.
+An expert with good odds need not count. Logits of experts depend on each other, so one of two others may always outbid
+it; groups of experts are chosen before experts; and a chosen expert may be mixed in with a share of almost zero. So
+tokens are sent through the whole router. Experts are chosen by scores, functions of the logits, where a correction is
+added, or where a table chooses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Scores:
     """What a router makes of the logits of its experts."""
 
     chosen_by: Callable[[Vector], Vector]
-    """What the correction is added to, rising with the logit."""
+    """The score that the correction is added to; it rises with the logit."""
     logit: Callable[[Vector], Vector]
     """Its inverse, up to a number that all experts share; minus infinity and infinity beyond its ends."""
     least: float
@@ -106,10 +106,9 @@ PER_CHOICE, FEWEST, MOST = 64, 2048, 2**15
 AT_A_TIME = 2**21
 """Logits that are held at a time."""
 LENIENT = 4.0
-"""An expert counts for its odds unless it is mixed in so many times less: experts of trained models are not alike, and
-tokens are a sample."""
+"""An expert counts with its odds unless it is mixed in so many times less: experts differ, and tokens are a sample."""
 SUMMED = 2
-"""By so many of its best experts a group is chosen where scores are corrected, else by the best one."""
+"""A group is chosen by so many of its best experts if scores are corrected, else by the best one."""
 SMALLEST = 1e-300
 Logits = NDArray[np.float64]
 Table = NDArray[np.int64]
@@ -129,13 +128,13 @@ class Router(NamedTuple):
     groups: tuple[int, int] = (1, 1)
     """How many groups of experts there are, and from how many of them a token chooses."""
     scores: Scores = SIGMOID
-    """What is corrected, and what the chosen are mixed by where there is a correction or a table."""
+    """The scores that are corrected and that mix the chosen experts, if there is a correction or a table."""
     table: Table | None = None
     """(tokens of the vocabulary, chosen): the experts of each, where none is chosen by its score."""
 
 
 def counting(odds: Vector, router: Router, words: np.random.Philox) -> Vector:
-    """Return the odds (experts,) of experts, less where those experts are hardly ever mixed in although chosen."""
+    """Return the odds (experts,) of experts, reduced for experts that are chosen but hardly ever mixed in."""
     if len(odds) <= 1 or not np.isfinite(router.products).all() or not np.isfinite(odds).all():
         return odds
     return np.minimum(odds, LENIENT * mixed_in(router, words))
@@ -198,7 +197,7 @@ def _shares(logits: Logits, chosen: int, router: Router, named: Table | None) ->
 
 
 def _given(logits: Logits, places: Table, router: Router) -> tuple[Logits, float]:
-    """What the chosen (tokens, chosen) are mixed by, and the least sum that it is divided by."""
+    """The weights of the chosen experts (tokens, chosen), and the least sum that they are divided by."""
     chosen = np.take_along_axis(logits, places, axis=1)
     if router.correction is None and router.table is None:
         return np.exp(chosen - chosen.max(axis=1, keepdims=True)), SMALLEST

@@ -56,7 +56,7 @@ def _installed() -> tuple[str, Path]:
     """The version of the installed transformers, and its folder."""
     spec = importlib.util.find_spec("transformers")
     if spec is None or spec.origin is None:
-        raise OptionError("transformers is not installed, so there is nothing to cover; pip install transformers")
+        raise OptionError("transformers is not installed, so no class can be counted; pip install transformers")
     return importlib.metadata.version("transformers"), Path(spec.origin).parent
 
 

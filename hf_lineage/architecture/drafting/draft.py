@@ -65,7 +65,7 @@ class Draft:
 
     text: str
     problem: str | None
-    """Why it does not bind to the model it was made for; None: it does."""
+    """Why it does not fit the model that it was made for; None if it fits."""
 
 
 def draft(

@@ -1,8 +1,8 @@
 """Patterns: the matrix sets of all registry files, and where a layer has tensors of the same names.
 
-A pattern is a set without the name of the module that holds all of it. It is searched under every module of a layer,
-so names from the registry are found in new combinations. The repeated layers of a header are found by their numbers
-alone, without a factorization.
+A pattern is a set without the name of the module that holds all of it. It is searched under every module of a layer, so
+names from the registry match in new combinations. The repeated layers of a header are found by their numbers alone,
+without a factorization.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class LayerGroup:
     """With `{layer}`, as a registry file says it."""
     depth: int
     kinds: tuple[Mapping[str, Shape], ...]
-    """The tensors of each kind of layer: name in the layer, without `.weight`, `{expert}` for an expert's number ->
-    shape as stored."""
+    """Of each kind of layer: name of a tensor without `.weight`, `{expert}` for an expert's number -> shape as
+    stored."""
 
     @functools.cached_property
     def tensors(self) -> dict[str, Shape]:
@@ -141,7 +141,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A pattern found under some module of a layer."""
+    """A pattern with a module of a layer that it matches."""
 
     kind: str
     yaml_set: YamlSet

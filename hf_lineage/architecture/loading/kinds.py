@@ -1,7 +1,7 @@
-"""Kinds: by model type the settings and small tensors that take branches out of the stream, and what leaves them in.
+"""Kinds: model type -> the settings and small tensors that can take branches out of the stream, and values that do not.
 
-They were found by running transformers' modules (`python -m tests.settings`): a setting that is not listed changes no
-branch, or the class does not read it, or another rule reads it. Small tensors that multiply what a branch writes, or
+They were measured by running transformers' modules (`python -m tests.settings`): a setting that is not listed changes
+no branch, or the class does not read it, or another rule reads it. Small tensors that multiply what a branch writes, or
 open it, and that no factorization reads are looked at as well.
 """
 
@@ -64,7 +64,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """One model type."""
 
     settings: str
-    """What tells that transformers has given the type other settings than those that were tried."""
+    """A mark that shows whether transformers has given the type other settings than those that were tried."""
     held: frozenset[str] = frozenset()
     """Which of the keys of `loading/multipliers.yaml` stand in its code."""
     rest: Mapping[str, Fine] = {}
@@ -103,7 +103,7 @@ def parts(config: Mapping[str, Any], usual: str | None) -> Iterator[Part]:
 
 
 def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Iterator[str]:
-    """Yield a sentence for each setting with which a branch need not reach the stream."""
+    """Yield a sentence for each setting with which a branch may not reach the stream."""
     for part in parts(config, usual):
         for key, fine in part.kind.rest.items():
             outer, _, last = key.rpartition(".")
@@ -111,12 +111,12 @@ def settings_reservations(config: Mapping[str, Any], usual: str | None) -> Itera
             if isinstance(within, Mapping) and last in within and not fine.holds(within[last]):
                 yield (
                     f"config.json says `{key}: {printable(json.dumps(within[last], default=str), 100)}`, with which a "
-                    f"branch of the layers of {part.name} need not reach the stream; with {fine} every branch does"
+                    f"branch of the layers of {part.name} may not reach the stream; with {fine} every branch does"
                 )
 
 
 LEAST, MOST = 1e-3, 1e3
-"""What training leaves of such tensors lies between."""
+"""After training, the numbers of such tensors lie between these."""
 MOST_NUMBERS = 2**20
 """More than the widest stream has."""
 
@@ -128,9 +128,9 @@ def scalar_reservations(
     parts: Iterable[Part],
     prefetch: Callable[..., None] = lambda *_: None,
 ) -> Iterator[str]:
-    """Yield a sentence for each small tensor with which a branch need not reach the stream.
+    """Yield a sentence for each small tensor with which a branch may not reach the stream.
 
-    All that is read is asked for at once with `prefetch` beforehand.
+    Everything is requested at once with `prefetch` before it is read.
     """
     outside = {name: sides for part in parts for name, sides in part.kind.small.items()}
     if not outside:
@@ -151,7 +151,7 @@ def scalar_reservations(
 def _reason(
     stored: str, width: int, sides: Outside, shapes: Mapping[str, Shape], read: Callable[[str], NDArray[Any]]
 ) -> str:
-    """Why a branch need not reach the stream with what is stored under a name; empty if it does."""
+    """Why a branch may not reach the stream with the tensor under this name; empty if it does."""
     shown = printable(stored, 200)
     if not 0 < math.prod(shapes[stored]) <= MOST_NUMBERS:
         return f"{shown} has shape {shapes[stored]}, and decides whether a branch of its layer reaches the stream"
@@ -162,7 +162,7 @@ def _reason(
     if not ((sides.small and not least >= LEAST) or (sides.large and not most <= MOST)):
         return ""
     return (
-        f"{shown} holds numbers of the size {least:.2g} to {most:.2g}, with which a branch of its layer need not reach "
+        f"{shown} holds numbers of the size {least:.2g} to {most:.2g}, with which a branch of its layer may not reach "
         f"the stream; training leaves {LEAST:g} to {MOST:g}"
     )
 

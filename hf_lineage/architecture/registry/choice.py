@@ -93,7 +93,7 @@ def choose(config: Mapping[str, Any], choice: Choice) -> Chosen:
         notes = []
     if choice.as_class:
         shown = printable(own or "a class that config.json does not name", 200)
-        notes.append(f"read as {name} (--as) in place of {shown}; that it computes the same is not proved")
+        notes.append(f"read as {name} (--as) in place of {shown}; it is not proved that both compute the same")
     return Chosen(own or name, factorization, tuple(notes))
 
 
@@ -109,5 +109,5 @@ def own_factorizations(root: Path | None, name: str) -> list[Factorization]:
     except (OSError, UnicodeDecodeError) as error:
         raise RegistryError(f"{root} cannot be read: {error}; {_CHECK}") from None
     if not any(root.glob("*.yaml")):
-        raise RegistryError(f"{root} holds no factorization, which is a file *.yaml; {_CHECK}")
+        raise RegistryError(f"{root} holds no factorization (a file *.yaml); {_CHECK}")
     return listed

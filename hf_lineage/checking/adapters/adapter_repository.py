@@ -54,9 +54,9 @@ class Adapters:
 
     places: tuple[Place, ...]
     left_out: str = ""
-    """What else is there and may have any ancestry."""
+    """Other files, which may have any ancestry."""
     notes: tuple[str, ...] = ()
-    """What else is there and is no adapter of its own."""
+    """Sentences about other files that are not adapters themselves."""
 
 
 def find_adapters(source: RepoRef | Signature) -> Adapters | None:
@@ -79,7 +79,7 @@ def find_adapters(source: RepoRef | Signature) -> Adapters | None:
 
 
 def _folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
-    """The folders with adapters, of the states of one training run the last, and what is said of the others.
+    """The folders with adapters, only the last state of a training run, and sentences about the others.
 
     Beside an adapter in the root they are its earlier states.
     """
@@ -91,12 +91,12 @@ def _folders(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
     deeper = sorted(name for name in repo.published if name.endswith(f"/{ADAPTER_CONFIG}") and name.count("/") > 1)
     if deeper:
         shown = printable(deeper[0].rpartition("/")[0], 200)
-        notes.append(f"adapters in folders of folders, such as {shown}, were not judged; --subfolder names one")
+        notes.append(f"adapters in deeper folders, such as {shown}, were not judged; name one with --subfolder")
     return [*(name for name in held if name not in states), *last], notes
 
 
 def _files(repo: RepoRef, beside: bool) -> tuple[list[str], list[str]]:
-    """The files with adapters, and other weights that some loaders would read; none unless it is sure that some are."""
+    """The files with adapters, and other weights that some loaders would read; none if no file is surely an adapter."""
     held = [name for name in repo.files() if name.endswith(WEIGHT_FILES) and not NO_WEIGHTS.fullmatch(name)]
     if repo.file is not None:
         held = [name for name in held if name == repo.file]
@@ -117,7 +117,7 @@ def _holds_factors(repo: RepoRef, file: str) -> bool:
 
 
 def open_place(place: Place) -> tuple[tuple[str, Found], ...]:
-    """Return what is at a place, each by the part that a row names; LineageError if it is damaged."""
+    """Return the adapters at a place, by the part that a row names; LineageError if one is damaged."""
     if not place.file:
         return ((place.part, open_adapter(place.repo)),)
     loras = attempt(lambda: open_lora_file(place.repo, place.file), NothingToCompare)

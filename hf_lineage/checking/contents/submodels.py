@@ -28,8 +28,8 @@ def _check(parts: Parts, asked: Asked) -> Judged:
 def _judge(parts: Parts, candidates: Mapping[str, Candidate], claim: Claim, options: Options) -> Iterator[Row]:
     """Yield the rows of a claim on the folders of a repository, given the candidate in each.
 
-    A folder that the base does not have and that cannot be judged is a note where another one can; what no
-    factorization reads is one row, unless its files are those of the base.
+    A folder that cannot be judged and that the base does not have is a note if another folder can be judged. All parts
+    that no factorization reads make one row, unless their files are those of the base.
     """
     located = base_once(claim, options.local_hub)
     rows = [judge_claim(candidate, claim, options, part, located) for part, candidate in candidates.items()]
@@ -42,7 +42,7 @@ def _judge(parts: Parts, candidates: Mapping[str, Candidate], claim: Claim, opti
     notes = (*parts.notes, *left_out)
     yield from (replace(row, notes=(*row.notes, *notes)) for row in judged)
     if names := [f"{part} ({name})" for part, name in parts.others.items() if not _is_of(base, parts, part)]:
-        reason = f"parts that are not read may come from elsewhere: {printable(', '.join(names), 500)}"
+        reason = f"parts that were not read may come from elsewhere: {printable(', '.join(names), 500)}"
         yield Row(claim, Verdict(VerdictKind.UNVERIFIABLE, reason))
 
 
@@ -52,7 +52,7 @@ def _has(base: object, part: str) -> bool:
 
 
 def _is_of(base: object, parts: Parts, part: str) -> bool:
-    """Whether a part that is not read is the base's, byte for byte; not if that cannot be told."""
+    """Whether a part that is not read equals that of the base, byte for byte; no if that is not known."""
     if not isinstance(base, RepoRef) or not _has(base, part):
         return False
     root = replace(parts.models[0], subfolder="")

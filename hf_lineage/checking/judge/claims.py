@@ -36,7 +36,7 @@ class Reached:
     steps: tuple[Step, ...] = ()
     """From the base that is declared to the one that is compared; none where they are the same."""
     notes: tuple[str, ...] = ()
-    """Why no other base was compared in place of one that could not be."""
+    """Why no other base was compared instead of one that could not be."""
 
 
 def reach(
@@ -46,7 +46,7 @@ def reach(
     part: str = "",
     passed: tuple[RepoRef, ...] = (),
 ) -> Reached:
-    """Return a base or, where nothing of it can be compared, the first of those that it declares that can be.
+    """Return a base or, if nothing of it can be compared, the first base behind it that can be compared.
 
     `part` is the folder in which the candidate is, `passed` are the bases that led here.
     """
@@ -100,9 +100,9 @@ def _further(
 
 
 def through(outcome: Verdict, steps: tuple[Step, ...]) -> Verdict:
-    """Return what a verdict on the base at the end of some steps says of the claim at their beginning.
+    """Return the verdict on a claim, given that on the base at the end of some steps.
 
-    What is related is so indirectly, which verifies nothing: nobody has checked the steps. What is unrelated leaves
+    A related base is related indirectly, which verifies nothing: nobody has checked the steps. An unrelated one leaves
     open which of the declarations is wrong.
     """
     if not steps:
@@ -111,12 +111,12 @@ def through(outcome: Verdict, steps: tuple[Step, ...]) -> Verdict:
     by_path = {path: _indirect(single) for path, single in outcome.by_path.items()}
     if outcome.is_related:
         reason = (
-            f"compared was {compared}, not {declared}: {chain}. That is a claim of the card, which nothing has checked"
+            f"hf-lineage compared {compared} instead of {declared}: {chain}. The card says so, and nobody checked it"
         )
     elif outcome.kind is Kind.UNRELATED:
         reason = (
-            f"UNRELATED to {compared}, which was compared in place of {declared}: {chain}. Either that claim of the "
-            "card or that of the model is wrong, and the weights do not say which"
+            f"UNRELATED to {compared}, which was compared in place of {declared}: {chain}. Either this claim or that "
+            "of the model is wrong; the weights do not say which"
         )
     else:
         reason = "; ".join(filter(None, (outcome.reason, chain)))
@@ -132,10 +132,10 @@ def _indirect(outcome: Verdict) -> Verdict:
 
 
 NOT_FITTED = (
-    "a copy of {} in a rotated stream with another embedding was not searched for, since the model itself declares "
+    "a copy of {} in a rotated stream with another embedding was not searched for because the model itself declares "
     "this base; --budget full searches for it"
 )
-"""What is left out of a verdict UNRELATED to save most of its time; it says how to have it."""
+"""The test that an UNRELATED leaves out to save most of its time, and the option that includes it."""
 Candidate = Callable[[], OpenedModel | Verdict]
 """The candidate, opened; or the verdict that says why there is nothing to compare."""
 Base = Callable[[], RepoRef | Signature | Verdict]

@@ -1,7 +1,7 @@
 """Path stages: two models are compared by the products of their paths, after as many layers as interim analyses need.
 
-The first of them may be made on a sample of a few layers, which decides for RELATED alone: what a sample does not show
-may still be in the layers.
+The first analysis may use a sample of a few layers. A sample can only decide for RELATED: what it does not show may
+still be in the layers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hf_lineage.signature import Signature
 
 
 def _signature(model: OpenedModel, read: tuple[int, ...]) -> Signature:
-    """The signature of the layers read so far; of a signature that was given all, as its order may be changed.
+    """The signature of the layers read so far, or all layers of a given signature, as its order may be changed.
 
     Of a cached signature only these layers are used, as of weights: a report does not depend on what is cached.
     """

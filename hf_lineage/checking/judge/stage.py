@@ -88,8 +88,8 @@ class ModelPair:
     def plan(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The layers in the order in which they are read, and how many of them have been read at each analysis.
 
-        Layers of unlike widths are all read: a few of them would not represent the rest. Of two signatures that the
-        user gave all layers are at hand, and stopping early would save nothing.
+        Layers of unlike widths are all read: a few of them would not represent the rest. If the user gave two
+        signatures, all layers are at hand, and stopping early would save nothing.
         """
         base, candidate, options = self.base, self.candidate, self.options
         everything = tuple(range(max(base.layers, candidate.layers)))
@@ -144,13 +144,13 @@ class Stage:
     """One test of a claim. Every test that is possible has its part of alpha, whether it is made in the end or not."""
 
     name: str
-    """How it compares two models, as reports say where it could not."""
+    """How it compares two models: reports name it if it could not."""
     possible: Callable[[ModelPair], bool]
     """Whether it may be made, by what is known before any weights are read."""
     analyses: Callable[[ModelPair], int]
     """How many p-values it may have; each takes an equal part of alpha (Bonferroni)."""
     called_for: Callable[[ModelPair, Verdict | None], bool]
-    """Whether it is made after the verdict so far, None where there is none yet."""
+    """Whether it follows the verdict so far, which is None before the first."""
     run: Callable[[ModelPair, Criteria, Verdict | None], Verdict | None]
     """Return what it shows, None where it leaves the verdict to later tests; raise LineageError for unreadable files.
 

@@ -117,7 +117,7 @@ def judged_every_way(
             return Verdict(
                 Kind.UNVERIFIABLE,
                 f"loaded from its weights alone {candidate.name} is {plain.words}, loaded {how}, as transformers does "
-                f"where peft is installed, it is {second.words}{why}; take the adapter out or merge it",
+                f"where peft is installed, it is {second.words}{why}; remove the adapter or merge it",
             ), notes
     for how, other in candidate.doubts.items():
         second = judge_models(base, other, options, declared)
@@ -125,7 +125,7 @@ def judged_every_way(
             return Verdict(
                 Kind.UNVERIFIABLE,
                 f"as its config.json says {candidate.name} is {plain.words}, loaded {how}, it is {second.words}; "
-                "take out what does not belong to it",
+                "remove the files that do not belong to it",
             ), notes
         notes = (*notes, f"{candidate.name}: loaded {how}, it is {second.words}")
     same = (

@@ -37,8 +37,8 @@ def _shared(base: Opened, candidate: Opened) -> tuple[SharedTokens, tuple[str, s
         raise NothingToCompare(str(error)) from None
     if len(shared.base) < min(base.layout.width, candidate.layout.width):
         raise NothingToCompare(
-            f"{base.described.repo} and {candidate.described.repo} share {len(shared.base)} tokens, fewer than their "
-            "streams have coordinates"
+            f"{base.described.repo} and {candidate.described.repo} share {len(shared.base)} tokens, fewer than the "
+            "coordinates of their streams"
         )
     return shared, names
 
@@ -49,7 +49,7 @@ def _embedding(model: Opened) -> str:
     names = (f"{name}.weight" for name in as_names(layout.factorization.embedding))
     name = next((name for name in names if name in tensors), None)
     if name is None or len(tensors[name].shape) != 2 or tensors[name].shape[1] != layout.width:
-        raise NothingToCompare(f"{model.described.repo} has no rows of tokens as wide as its stream")
+        raise NothingToCompare(f"{model.described.repo} has no token rows of the same width as its stream")
     return name
 
 

@@ -1,8 +1,8 @@
 """Units: what two models show unit by unit, in the coordinates in which they show most.
 
-Units are seen through the tokens that both models know and, where these are not to be had or show little, in the
-coordinates in which units fit those of the base best. Which of the two counts is decided by the share of inherited
-units, which does not depend on their order, so that one test of the order is made all the same.
+Units are compared through the tokens that both models know. If there are none, or they show little, units are compared
+in the coordinates in which they fit those of the base best. The share of inherited units decides which of the two
+counts. It does not depend on the order of units, so there is still one test of the order.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from hf_lineage.signature.units import (
 from hf_lineage.signature.units import orthogonal_fit as procrustes
 
 ENOUGH = 0.5
-"""With a larger share of inherited units no other coordinates are looked for."""
+"""With a larger share of inherited units no other coordinates are tried."""
 COARSE, FEW_KEPT = 64, 2**17
-"""Random sums in which the units of a wide stream are seen at first, and units of all layers of a model with experts
-that are kept then: 200 MB."""
+"""How many random sums the units of a wide stream are reduced to at first, and how many units of all layers of a model
+with experts are kept then: 200 MB."""
 Known = Mapping[int, Measured]
 """By the number of a layer, what its units weigh."""
 Analyses = Sequence[Collection[int]]
@@ -81,9 +81,9 @@ def shown(
 
 
 def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool) -> Framed:
-    """What shows more inherited units; coordinates are only fitted where those that are known show less than one half.
+    """The coordinates that show more inherited units; fitted ones are tried only if the known ones show less than half.
 
-    Raise NothingToCompare, with the reason of the first, where neither can be had.
+    Raise NothingToCompare, with the reason of the first, if neither exists.
     """
     try:
         first = known()
@@ -103,7 +103,7 @@ def _better(known: Callable[[], Framed], fitted: Callable[[], Framed], fit: bool
 
 
 class _Units:
-    """The hidden units of some layers of a model: what they weigh is measured once, however often they are seen."""
+    """The hidden units of some layers of a model; their weights are measured only once."""
 
     def __init__(self, model: Opened, layers: Collection[int], seed: int, known: Known) -> None:
         if why := obstacle(model.layout):
@@ -144,5 +144,5 @@ class _Units:
         model = self._model
         rows = unit_rows(model.checkpoint, model.layout, layers, view, self._known, self._stream)
         if not rows or not all(layer.finite for layer in rows.values()):
-            raise NothingToCompare(f"{model.described.repo} has no layers with hidden units that are finite")
+            raise NothingToCompare(f"{model.described.repo} has no layers with finite hidden units")
         return rows

@@ -18,7 +18,7 @@ from hf_lineage.evidence.derivation import MOST_LEFT, Parent, Readers, Share, Sh
 from hf_lineage.hub import RepoRef
 
 MOST = 16
-"""Parents of one merge whose shares are measured: more of them cannot be told apart."""
+"""Parents of one merge whose shares are measured: more of them cannot be separated."""
 NOT_COMPARED = "the weights and those of the other parents were not compared along the same path"
 
 
@@ -73,8 +73,8 @@ def _obstacle(row: Row) -> str:
         return "another model was compared in its place"
     if any(evidence.readers is None for evidence in outcome.evidence.values()):
         return (
-            "merge contributions are measured on weights, but a signature or probes=exact was used in their place; "
-            "--set recompute=yes reads the weights"
+            "merge contributions are measured on weights, but this check used a signature or probes=exact; --set "
+            "recompute=yes reads the weights"
         )
     return ""
 
@@ -86,14 +86,14 @@ def _paths(rows: Sequence[Row], places: Sequence[int]) -> list[str]:
 
 
 def _along(path: str, rows: Sequence[Row], declared: Sequence[Parent], places: Sequence[int]) -> Shares | str:
-    """The shares of all parents along one path, or why they cannot be told."""
+    """The shares of all parents along one path, or why they are not known."""
     measured: list[Readers] = [r for row in rows if (r := row.verdict.evidence[path].readers) is not None]
     shares = shares_of(measured, rows[0].layers or 1)
     if isinstance(shares, str) or shares.remainder <= MOST_LEFT or any(declared[place].is_base for place in places):
         return shares
     return (
-        f"the parents do not explain all of the merge: what remains is {shares.remainder:.2f} times the distance "
-        "between them, and `mergekit_config.yml` declares no base from which differences could be taken"
+        f"the parents do not explain all of the merge: the remainder is {shares.remainder:.2f} times the distance "
+        "between them, and `mergekit_config.yml` declares no base to take differences from"
     )
 
 

@@ -58,8 +58,7 @@ class Row:
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read, and about other ways to load the model."""
     part: str = ""
-    """The folder of the repository that the row is about, or the file of the adapter beside a model; empty for the
-    repository itself."""
+    """The folder that the row is about, or the file of an adapter beside a model; empty for the repository itself."""
     parent: derivations.Parent | None = None
     """What the base gave as one of the parents of a merge; None for any other claim."""
     steps: tuple[Step, ...] = ()
@@ -74,11 +73,11 @@ class Row:
     waiver: policy.Waiver | None = None
     """What accepts the verdict though it verifies no claim, by the policy of whoever checks."""
     expired: policy.Waiver | None = None
-    """What did so until a day that is past."""
+    """What accepted it until a day that has passed."""
     unmet: tuple[str, ...] = ()
-    """What that policy asks for and the claim is not."""
+    """The requirements of that policy that the claim does not meet."""
     own_code: tuple[str, ...] = ()
-    """What the verdict says of code that the model or the base brings, which was not run."""
+    """A sentence about code that the model or the base brings, which was not run."""
 
     def __str__(self) -> str:
         part = f" ({printable(self.part, 100)})" if self.part else ""

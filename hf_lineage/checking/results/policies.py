@@ -28,8 +28,8 @@ CONTRADICTING = {"quantized": frozenset({Means.DENSE, Means.LOW_RANK, Means.PRUN
 def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef | Signature]) -> policies.Policy | None:
     """Return the policy that a user names by its file, or as that of the folder that is checked; None without one.
 
-    What is to fail is what the user says, else what the policy says. Raise OptionError for a file that is none, and
-    for the policy of a model on the Hub.
+    What fails is what the user says, else what the policy says. Raise OptionError for a file that is not there, and for
+    the policy of a model on the Hub.
     """
     chosen = None
     if policy == OWN:
@@ -42,7 +42,7 @@ def asked(policy: str | None, fail_on: str | None, locate: Callable[[], RepoRef 
 def read(file: Path, instead: str = "") -> policies.Policy:
     """Return the policy in a file; raise OptionError if there is none, which names what to give `instead`."""
     if not is_file(str(file)):
-        raise OptionError(f"--policy {printable(file, 200)} is no file; name one{instead}")
+        raise OptionError(f"--policy {printable(file, 200)} is not a file; name one{instead}")
     try:
         with open_regular(file) as stream:
             content = stream.read(policies.LARGEST + 1)
@@ -54,7 +54,7 @@ def read(file: Path, instead: str = "") -> policies.Policy:
 def _own(source: RepoRef | Signature) -> policies.Policy | None:
     if isinstance(source, Signature) or source.remote is not None:
         raise OptionError(
-            f"--policy {OWN} reads the file of a folder of your own; on the Hub the publisher of the model wrote it, "
+            f"--policy {OWN} is for a folder of your own; on the Hub the publisher of the model wrote the file, "
             "so name a file of yours"
         )
     content = replace(source, subfolder="").read_bytes(FILE, policies.LARGEST)
@@ -99,7 +99,7 @@ def _governed(model: str, row: Row, policy: policies.Policy, today: datetime.dat
 
 
 def _unmet(row: Row, policy: policies.Policy) -> Iterator[str]:
-    """What a policy asks for and a claim is not, by what it declares and by what its weights show."""
+    """The requirements of a policy that a claim does not meet, by its declarations and by its weights."""
     relation, declared = row.claim.relation, row.claim.sources != NAMED
     yield from policy.lacks(row.verdict.kind, relation, declared, row.own_code)
     against = CONTRADICTING.get(relation or "", frozenset())
@@ -125,6 +125,6 @@ def _idle(model: str, rows: Sequence[Row], policy: policies.Policy, today: datet
         matched = any(waiver.covers(row.claim.base, row.verdict.kind, row.part) for row in rows)
         if waiver.expired(today):
             now = "this check found the same again" if matched else "this check did not find it"
-            yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day is past; {now}"
+            yield f"{policy.source} accepts {waiver} until {waiver.expires}, and that day has passed; {now}"
         elif not matched:
-            yield f"{policy.source} accepts {waiver}, which this check did not find; remove the entry if it is settled"
+            yield f"{policy.source} accepts {waiver}, but this check did not find it; remove the entry if it is settled"

@@ -20,7 +20,7 @@ from hf_lineage.hub import RepoRef
 FILE = "lineage.yaml"
 """The policy of a model repository, which is its owner's."""
 OWN = "own"
-"""What one asks for to have that file count."""
+"""The name that selects that file as the policy."""
 REPORT = "hf_lineage.report"
 """The room that writes reports stands above this one, so its modules are imported by their names, when asked for."""
 
@@ -78,7 +78,7 @@ class Report:
 
     @property
     def unmet(self) -> bool:
-        """Whether the policy asks for something that is not so."""
+        """Whether a requirement of the policy is not met."""
         undeclared = bool(self.policy and self.policy.relations) and not self.rows
         return undeclared or any(row.unmet for row in self.rows)
 
@@ -95,7 +95,7 @@ class Report:
         if source is None or source.remote is not None or not is_file(str(replace(source, subfolder="").path(FILE))):
             return self
         note = (
-            f"{FILE} of the model was not read, because the publisher of the model wrote it; if you are the publisher, "
+            f"{FILE} of the model was not read because the publisher of the model wrote it; if you are the publisher, "
             f"add --policy {OWN}"
         )
         return replace(self, notes=(*self.notes, note))

@@ -1,4 +1,4 @@
-"""Reading: the signature of any layers of one model, each read when it is first needed."""
+"""Lazy signature: the signature of any layers of one model, each read when it is first needed."""
 
 from __future__ import annotations
 

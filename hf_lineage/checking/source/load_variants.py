@@ -1,4 +1,4 @@
-"""Variants: the other ways in which transformers may load a model, where an adapter lies beside its weights."""
+"""Load variants: other ways in which transformers may load a model, such as with an adapter beside its weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def with_adapter(plain: Opened, choice: Choice = LISTED) -> Variants:
     from hf_lineage.checkpoint.lora import adapter_base
 
     named = adapter_base(repo)
-    how = f"with the adapter on top of {printable(str(named), 200)}, as by its name on the Hub"
+    how = f"with the adapter on top of {printable(str(named), 200)} from the Hub"
     other = _or_why(
         lambda: with_adapter_of(repo, opened(described(resolve(str(named), folders=False), choice))), LineageError
     )

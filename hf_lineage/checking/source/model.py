@@ -42,9 +42,9 @@ class OpenedModel(ABC):
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read."""
     reservations: tuple[str, ...] = ()
-    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
     own_code: str = ""
-    """What is to be said of code that the repository brings; empty if it has none."""
+    """A sentence about code that the repository brings; empty if it has none."""
     licence: Licence | None = None
     """What the card states; None of a signature that the user gave."""
     variants: Mapping[str, OpenedModel | Verdict] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class OpenedModel(ABC):
     """Opens the weights, also where a signature stands for them; None, as is `factorization`, if they are not read."""
 
     doubts: Mapping[str, OpenedModel | Verdict] = field(default_factory=dict)
-    """Ways in which only some programs load the model: a claim that one of them bears out is not contradicted."""
+    """Ways in which only some programs load the model: a claim that holds in one of them is not contradicted."""
 
     @abstractmethod
     def signature(self, layers: Collection[int] | None = None) -> Signature:
@@ -172,8 +172,7 @@ class FromSignature(OpenedModel):
             if missing or self.stored.recipe != self.spec.recipe:
                 what = f"path {missing[0]}" if missing else f"recipe {self.stored.recipe.name} with other parameters"
                 raise SignatureError(
-                    f"{self.stored.model}: the stored signature does not hold what is asked for ({what}); extract it "
-                    "again"
+                    f"{self.stored.model}: the stored signature lacks what this check needs ({what}); extract it again"
                 )
         return some_layers(self.stored, layers)
 
@@ -229,8 +228,8 @@ def _base(model: Described, options: Options) -> OpenedModel:
     trusted = published.find(replace(subject, layout=headers.layout), options)
     if trusted is None and options.published:
         raise NothingToCompare(
-            f"{model.repo}: no signature of it that can be trusted is published, and published=yes forbids to download "
-            "its weights; leave it out"
+            f"{model.repo}: it has no published signature that is trusted, and published=yes forbids to download its "
+            "weights; leave published=yes out"
         )
     if trusted is None:
         return from_weights

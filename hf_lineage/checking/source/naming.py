@@ -28,7 +28,7 @@ SUFFIX = ".lineage.safetensors"
 WEIGHTS = frozenset({".safetensors", ".bin", ".pt", ".pth", ".ckpt"})
 """The ends of the names of files that hold the weights of a model, which lie beside its `config.json`."""
 CONFIGS = ("config.json", "adapter_config.json", "params.json")
-"""What says how weights are used."""
+"""Files that say how weights are used."""
 FOLDER = "onnx"
 """Where exporters put the graphs of a repository whose `config.json` stays at its root."""
 
@@ -49,7 +49,7 @@ def named(model: Model) -> str:
     if isinstance(model, str):
         return model
     if not isinstance(model, os.PathLike) or not isinstance(os.fspath(model), str):
-        raise OptionError(f"a model is named by text or by a path, not by {printable(repr(model), 100)}")
+        raise OptionError(f"the name of a model must be a text or a path, not {printable(repr(model), 100)}")
     return typed(model)
 
 
@@ -92,7 +92,7 @@ def _signature(file: Path) -> Signature:
             f"{shlex.quote(str(file.parent))}, where its {beside} is" if beside else "with its config.json beside it"
         )
         raise RepositoryError(
-            f"{file} cannot be read as a signature; a model with these weights is named by its folder, {folder}"
+            f"{file} cannot be read as a signature; to name the model with these weights, give its folder, {folder}"
         ) from None
 
 
@@ -108,7 +108,7 @@ def _in_its_folder(model: str) -> RepoRef:
 def weights(model: str, source: RepoRef | Signature) -> RepoRef:
     """Return a source that holds weights; OptionError for a signature, which does not."""
     if isinstance(source, Signature):
-        raise OptionError(f"{model} is a signature, which holds no weights to inspect; give the model")
+        raise OptionError(f"{model} is a signature and holds no weights to inspect; give the model")
     return source
 
 
@@ -130,7 +130,7 @@ def one(model: str, options: Options) -> RepoRef:
 
 
 def unambiguous(name: str, local_hub: Path | None = None) -> None:
-    """Raise RepositoryError for a name that may be one on the Hub, and that something here bears as well.
+    """Raise RepositoryError for a name that may be one on the Hub and that something here has too.
 
     Neither is silently taken for the other, whether the name is that of a model or of a base: who chose the name of a
     folder of a checkout must not choose what is compared.
@@ -144,7 +144,7 @@ def unambiguous(name: str, local_hub: Path | None = None) -> None:
 
 
 def is_here(name: str) -> bool:
-    """Return whether a name that the user typed means something on this machine, be it there or not."""
+    """Return whether a name that the user typed means something on this machine, whether it exists or not."""
     return is_path(name) and (is_folder(name) or is_file(name) or _PART.fullmatch(name) is None)
 
 
@@ -172,7 +172,7 @@ def _with_folder(claim: Claim, model: Path) -> Claim:
 
 
 def _places(base: str, model: Path) -> Iterator[Path]:
-    """Where a base may lie: in the working directory, or beside the model if it is no name of an organisation's."""
+    """Where a base may lie: in the working directory, or beside the model if the name has no organisation."""
     path = PurePath(base)
     if not path.is_absolute() and ".." not in path.parts:
         yield Path(base)

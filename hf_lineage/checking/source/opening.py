@@ -30,7 +30,7 @@ from hf_lineage.hub import RepoRef
 QUANTIZED = ("quantization_config", "compression_config")
 """Keys of `config.json` that may name transforms, which only some loaders run."""
 MOST_SURVEYED = 20_000
-"""Tensors of an unlisted class that are held against every factorization, which takes two seconds."""
+"""The most tensors of an unlisted class that are compared with every factorization, which takes two seconds."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Described:
     foreign: ForeignModel | None = None
     """How it is read where it is not as transformers saves it."""
     notes: tuple[str, ...] = ()
-    """Sentences about what the user chose and nobody has proved."""
+    """Sentences about choices of the user that nobody has proved."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class Opened:
     notes: tuple[str, ...] = ()
     """Sentences about files beside the weights that were not read."""
     reservations: tuple[str, ...] = ()
-    """Reasons why nothing is verified by these weights, and nothing contradicted, whatever they show."""
+    """Reasons why these weights neither verify nor contradict a claim, whatever they show."""
 
     @property
     def own_code(self) -> str:
-        """What is to be said of code that the repository brings; empty if it has none."""
+        """A sentence about code that the repository brings; empty if it has none."""
         return own_code(self.described.config)
 
 
@@ -92,12 +92,12 @@ def _instead(repo: RepoRef) -> str:
         if fitting := [one for one in factorizations() if one.name in fits]:
             name = _usual(max(fitting, key=lambda one: len(one.classes)), suggestion.classes)
             return (
-                f"its names and shapes are those of {name}: with `--as {name}` added it is read so; "
+                f"its names and shapes fit {name}: add `--as {name}` to read it as that class; "
                 f"`hf-lineage registry --check {repo.typed}` shows what else fits"
             )
     return (
-        f"`hf-lineage registry --check {repo.typed} --write DIR` drafts a factorization, and with `--registry DIR` "
-        "added the model is read by it"
+        f"`hf-lineage registry --check {repo.typed} --write DIR` drafts a factorization; add `--registry DIR` to read "
+        "the model with it"
     )
 
 
@@ -117,7 +117,7 @@ def opened(model: Described) -> Opened:
 
 
 def _reservations(headers: Opened) -> Iterator[str]:
-    """Sentences about settings and small tensors with which a branch need not reach the stream."""
+    """Sentences about settings and small tensors with which a branch may not reach the stream."""
     model, checkpoint = headers.described, headers.checkpoint
     usual = usual_type(model.config, model.architecture)
     yield from settings_reservations(model.config, usual)
@@ -130,7 +130,7 @@ def _wrapped(checkpoint: Checkpoint) -> tuple[str, ...]:
     """A sentence about a prefix of all names that only some loaders take off; none if there is no such prefix."""
     if not checkpoint.wrapping:
         return ()
-    return (f"the name of every tensor begins with {checkpoint.wrapping}, which was taken off; transformers does not",)
+    return (f"the name of every tensor begins with {checkpoint.wrapping}; it was removed, but transformers does not",)
 
 
 def bound(model: Described) -> Opened:
@@ -166,7 +166,7 @@ def _world(model: Described, shapes: Mapping[str, tuple[int, ...]]) -> World:
 
 
 def _in_out(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint of a class with matrices (in, out), those turned back that a quantizer has turned."""
+    """The checkpoint of a class with matrices (in, out); those that a quantizer transposed are transposed back."""
     return checkpoint.with_tensors(
         {name: tensor.turned() if tensor.linear else tensor for name, tensor in checkpoint.tensors.items()}
     )

@@ -1,4 +1,4 @@
-"""ForeignForm: what is asked of each form of model files that other programs than transformers write or load.
+"""ForeignForm: the functions of each form of model files that programs other than transformers write or load.
 
 A new form is one value of this class, and one line of the table in `forms`, a ListedForm. The parts of its header are
 read one after the other within bounds, for the file is untrusted.
@@ -61,7 +61,7 @@ class ForeignForm:
     remark: str = ""
     """A sentence about each such file, with `{}` for its name."""
     doubt: str = ""
-    """Why weights that do not fit their class need not be damaged; empty where they are."""
+    """Why weights that do not fit their class may still be intact; empty if they are damaged."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def parse_once(repo: RepoRef, file: str, parse: Callable[[BinaryIO, int], T]) ->
 
 
 def decode_text(content: bytes) -> str:
-    """Return the text in some bytes; what is no UTF-8 is replaced."""
+    """Return the text in some bytes; bytes that are not UTF-8 are replaced."""
     return content.decode("utf-8", errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""The table of foreign forms, and which of them a repository is read from where transformers would not load it so.
+"""The table of foreign forms, and the choice of the form that a repository is read from.
 
 Where no file has a name that transformers loads, the layout says which ones hold the model.
 """
@@ -22,11 +22,11 @@ from hf_lineage.errors import ONE_FILE, CheckpointError, NothingToCompare, Optio
 from hf_lineage.hub import ADAPTER_CONFIG, RepoRef
 
 PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-"""What transformers loads where there is no safetensors file of the usual name."""
+"""The files that transformers loads if there is no safetensors file of the usual name."""
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-"""How files end that torch.save wrote."""
+"""The ends of the names of files that torch.save wrote."""
 NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|rng_state.*|scaler|tokenizer.*|adapter_model)\.\w+")
-"""Files that lie beside a model and are none."""
+"""Files beside a model that are not models."""
 WEIGHT_FILES = (".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack", ".onnx")
 """How files with weights end, whichever library loads them."""
 SHARD = re.compile(r"(?P<start>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>.*)\.(?:safetensors|bin)")
@@ -61,17 +61,17 @@ def unusual(repo: RepoRef) -> Layout | None:
         return None
     if pickled:
         raise NothingToCompare(
-            f"{repo}: transformers loads {pickled}, a pickle, which is never loaded here, and none of "
-            f"{_listed(files)}; let --allow-pickle read the tensors of the pickle, or name the file model.safetensors "
-            "if it is the same model"
+            f"{repo}: transformers loads the pickle {pickled}, which hf-lineage never loads, and none of "
+            f"{_listed(files)}; let --allow-pickle read the tensors of the pickle, or rename the file to "
+            "model.safetensors if it is the same model"
         )
     groups = _groups(files)
     # Where transformers loads no file at all, people load the one of another library.
     beside = [name for name in held if name.endswith(WEIGHT_FILES) and name not in files]
     if len(groups) > 1 or beside:
         raise NothingToCompare(
-            f"{repo}: it is not clear which file is the model, {_listed([*files, *beside])}; transformers loads none "
-            f"of them, name the right one model.safetensors, or a file of another library {ONE_FILE}"
+            f"{repo}: it is not clear which file is the model: {_listed([*files, *beside])}; transformers loads none "
+            f"of them. Rename the right one to model.safetensors, or name one {ONE_FILE}"
         )
     (((_, count), group),) = groups.items()
     if count and set(group) != set(range(1, count + 1)):
@@ -94,9 +94,9 @@ def _groups(files: Iterable[str]) -> Mapping[tuple[str, int], Mapping[int, str]]
 def _note(files: tuple[str, ...]) -> str:
     shown = printable(files[0], 200)
     if len(files) > 1:
-        return f"the {len(files)} shards such as {shown} stand without an index; transformers loads none of them"
+        return f"the {len(files)} shards such as {shown} have no index; transformers loads none of them"
     if variant := VARIANT.fullmatch(files[0]):
-        return f"{shown} was read, which transformers loads only if it is asked for the variant {variant['variant']}"
+        return f"{shown} was read; transformers loads it only with the variant {variant['variant']}"
     return f"{shown} was read, the only file with weights; transformers loads model.safetensors alone"
 
 
@@ -148,12 +148,11 @@ class ForeignModel:
     ends: tuple[str, ...]
     form: ForeignForm
     files: tuple[str, ...]
-    """All parts of a GGUF model; of several ONNX files of one model all, the most precise first; an encoder and its
-    decoder."""
+    """All parts of a GGUF model; all ONNX files of one model, the most precise first; an encoder and its decoder."""
 
     @property
     def by_transformers(self) -> bool:
-        """Whether its files are found and opened as those of transformers."""
+        """Whether its files are chosen and opened as those of transformers."""
         return self.form.open is None
 
     def config(self) -> dict[str, Any]:
@@ -203,7 +202,7 @@ def foreign_model(repo: RepoRef) -> ForeignModel | None:
     if repo.file is not None and not nameable(repo.file):
         ends = [*dict.fromkeys(end for listed in FORMS if listed.form().open for end in listed.ends)]
         raise OptionError(
-            f"{repo}: {printable(repo.file, 200)} is no file that --file can name; it reads {', '.join(ends[:-1])} and "
+            f"{repo}: {printable(repo.file, 200)} is not a file for --file; it reads {', '.join(ends[:-1])} and "
             f"{ends[-1]}"
         )
     by_library: dict[str, ForeignModel] = {}

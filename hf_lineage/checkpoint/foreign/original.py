@@ -49,8 +49,8 @@ def config_of(params: Mapping[str, Any]) -> dict[str, Any]:
     other = next((key for key, value in params.items() if value and key not in known), None)
     if other is not None:
         raise NothingToCompare(
-            f"params.json says `{printable(other, 50)}`, which is more than the layers of a language model; "
-            "check the release that has a config.json"
+            f"params.json says `{printable(other, 50)}`, but a language model has fewer layers; check the release "
+            "that has a config.json"
         )
     values = {key: setting(params, source) for key, source in table.settings.items()}
     config = {key: value for key, value in values.items() if isinstance(value, int | float)}
@@ -89,8 +89,8 @@ def _config(repo: RepoRef, files: Files) -> dict[str, Any]:
     parts = sorted(name for name in files if PART.fullmatch(name))
     if len(parts) > 1:
         raise NothingToCompare(
-            f"{repo}: every matrix is cut into {len(parts)} parts ({parts[0]} and others), one for each GPU, which are "
-            "not put together here; check the release that has a config.json"
+            f"{repo}: every matrix is cut into {len(parts)} parts ({parts[0]} and others), one for each GPU, and "
+            "hf-lineage cannot join them; check the release that has a config.json"
         )
     return config_of(_params(repo))
 
@@ -112,7 +112,7 @@ def _params(repo: RepoRef) -> Mapping[str, Any]:
 def _count(params: Mapping[str, Any], key: str, default: int) -> int:
     count = params.get(key) or default
     if type(count) is not int or not 1 <= count <= MOST_HEADS:
-        raise CheckpointError(f"{PARAMS} says `{key}`: {str(count)[:50]}, which counts no heads; do not trust it")
+        raise CheckpointError(f"{PARAMS} says `{key}`: {str(count)[:50]}, not a number of heads; do not trust it")
     return count
 
 
@@ -121,5 +121,5 @@ ORIGINAL: ForeignForm = ForeignForm(
     _choose,
     _config,
     rename=_rename,
-    remark=f"{PARAMS} and the makers' names of tensors were read as transformers'",
+    remark=f"{PARAMS} and the original tensor names were read as those of transformers",
 )

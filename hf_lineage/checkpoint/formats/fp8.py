@@ -43,7 +43,7 @@ def _four_bits(module: Module, ends: tuple[str, ...], size: int, kinds: frozense
     rows, half = module.matrix(ends[0], BYTES)
     grid = Grid((rows, 2 * half), (1, size))
     if 2 * half % size:
-        raise module.damaged(f"has {2 * half} numbers in a row, which is no multiple of {size}")
+        raise module.damaged(f"has {2 * half} numbers in a row, which is not a multiple of {size}")
     module.shape(ends[1], kinds, grid.cells)
     names = module.names(*ends)
     return TensorInfo(grid.shape, names, functools.partial(_decode_four_bits, grid, names[1], scaled), itemsize=4)
@@ -73,9 +73,7 @@ def experts(module: Module, stated: Settings) -> TensorInfo:
     del stated
     shape = module.shape("_blocks", BYTES)
     if len(shape) != 4 or 0 in shape or 2 * shape[-1] != MX:
-        raise CheckpointError(
-            f"{module.start}_blocks has shape {shape}, which is not that of experts in blocks of {MX}"
-        )
+        raise CheckpointError(f"{module.start}_blocks has shape {shape}, which does not fit experts in blocks of {MX}")
     number, out, blocks, _ = shape
     module.shape("_scales", POWERS, (number, out, blocks))
     names = module.names("_blocks", "_scales")
@@ -120,7 +118,7 @@ ACTIVATIONS = (
     ".k_scale",
     ".v_scale",
 )
-"""Scales of what passes through a matrix; the matrix itself does not need them."""
+"""Scales of the inputs and outputs of a matrix; the matrix itself does not need them."""
 
 
 def matrix(module: Module, stated: Settings) -> TensorInfo:
@@ -131,7 +129,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
         return nvfp4(module, ".weight", ".weight_scale", ".weight_scale_2", divides=False)
     end, *others = (end for end in SCALE_ENDS if end in module.parts)
     if others:
-        raise module.damaged(f"has scales twice, as {end} and as {others[0]}")
+        raise module.damaged(f"has its scales twice, as {end} and as {others[0]}")
     rows, columns = module.matrix(".weight", EIGHT | FOUR)
     packed = module.parts[".weight"].dtype in FOUR
     shape = (rows, 2 * columns if packed else columns)
@@ -156,7 +154,7 @@ def _stack(module: Module, stated: Settings) -> TensorInfo:
     end = next(end for end in STACK_ENDS if end in module.parts)
     shape, scales = module.shape("", EIGHT), module.shape(end, SCALES)
     if len(shape) != 3 or 0 in shape or not scales or scales[0] != shape[0]:
-        raise module.damaged(f"has the shape {shape} and scales of {scales}, which are not those of experts in a stack")
+        raise module.damaged(f"has the shape {shape} and scales of {scales}, which do not fit stacked experts")
     grid = Grid(shape[1:], _block(module, end, shape[1:], scales[1:], stated))
     names = module.names("", end)
     return TensorInfo(shape, names, functools.partial(_decode_stack, grid, names[1]), itemsize=4)
@@ -184,8 +182,8 @@ def _block(
     block = next((size for size in sizes if size and Grid(shape, size).cells == scales), None)
     if block is None:
         raise CheckpointError(
-            f"{module.start}{end} has shape {scales}, which fits no blocks of a matrix of {shape} that config.json "
-            f"(`weight_block_size`: {str(size_stated)[:50]}) or the format names"
+            f"{module.start}{end} has shape {scales}, which does not fit the blocks of a matrix of {shape} that "
+            f"config.json (`weight_block_size`: {str(size_stated)[:50]}) or the format names"
         )
     return block
 

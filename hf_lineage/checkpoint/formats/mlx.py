@@ -38,7 +38,7 @@ def matrix(module: Module, stated: Settings) -> TensorInfo:
     groups = module.matrix(".scales", FLOATS)[1]
     if bits not in BITS or size < 1 or words * WORD != groups * size * bits:
         raise module.damaged(
-            f"is packed in {words} words a row, which are not {groups} groups of {size} integers of {bits} bits"
+            f"is packed in {words} words per row, which do not make {groups} groups of {size} integers of {bits} bits"
         )
     for end in (".scales", ".biases"):
         module.shape(end, FLOATS, (out, groups))

@@ -1,4 +1,4 @@
-"""Modules: the stored tensors of one quantized matrix, found by the ends of their names, checked against each other."""
+"""Modules: the stored tensors of one quantized matrix, by the ends of their names, checked against each other."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pattern(entry: str) -> re.Pattern[str]:
         except (re.error, RecursionError, OverflowError):
             pass
     raise NothingToCompare(
-        f"config.json leaves modules out of the quantization by a pattern that is not followed here: "
+        "config.json leaves modules out of the quantization by a pattern that hf-lineage cannot read: "
         f"{printable(entry, 200)}; write their names instead"
     )
 
@@ -65,7 +65,7 @@ LARGEST_DESCRIPTION = 2**12
 
 
 def settings(config: Mapping[str, Any]) -> Settings:
-    """Return what `config.json` says of the quantization; nothing where it says nothing that can be understood."""
+    """Return what `config.json` says of the quantization; nothing if it says nothing that is known."""
     stated = config.get("quantization_config") or config.get("compression_config")
     return stated if isinstance(stated, dict) else {}
 
@@ -110,13 +110,13 @@ class Module:
         part, name = self.parts.get(end), printable(f"{self.start}{end}", 200)
         if part is None:
             beside = printable(f"{self.start}{next(iter(self.parts))}", 200)
-            raise CheckpointError(f"{name} is missing, without which {beside} cannot be decoded; download it again")
+            raise CheckpointError(f"{name} is missing, and {beside} cannot be decoded without it; download it again")
         if part.dtype not in dtypes:
             raise CheckpointError(
-                f"{name} is stored as {part.dtype}, its format asks for {' or '.join(sorted(dtypes))}"
+                f"{name} is stored as {part.dtype}, but its format needs {' or '.join(sorted(dtypes))}"
             )
         if shape is not None and part.shape != shape:
-            raise CheckpointError(f"{name} has shape {part.shape}, the rest of its matrix asks for {shape}")
+            raise CheckpointError(f"{name} has shape {part.shape}, but the rest of its matrix needs {shape}")
         return part.shape
 
     def matrix(self, end: str, dtypes: frozenset[str]) -> tuple[int, int]:
@@ -191,8 +191,8 @@ class Quantized:
             name = module.start if "" in module.parts else f"{module.start}{self.target}"
             if skipped(module.start):
                 raise NothingToCompare(
-                    f"{printable(name, 200)} is stored as {self.name}, and config.json leaves it out of the "
-                    "quantization: loaders disagree how to read it; make the two agree"
+                    f"{printable(name, 200)} is stored as {self.name}, but config.json leaves it out of the "
+                    "quantization: loaders disagree on how to read it; make the two agree"
                 )
             for end in self.described:
                 module.small(end)
@@ -231,8 +231,8 @@ class Quantized:
 
     def _twice(self, name: str) -> NothingToCompare:
         return NothingToCompare(
-            f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree which of them "
-            "counts; remove one of them"
+            f"{printable(name, 200)} is stored in two ways, once as {self.name}: loaders disagree on which one to "
+            "use; remove one of them"
         )
 
     def _modules(self, stored: Mapping[str, StoredTensor]) -> Iterator[Module]:

@@ -89,14 +89,14 @@ class Undecoded:
 
 
 def unknown(stored: Mapping[str, StoredTensor], config: Mapping[str, Any]) -> NothingToCompare:
-    """Return what is to be said of quantized weights that no format recognises."""
+    """Return a sentence about quantized weights that no format recognises."""
     formats = printable(", ".join(sorted({tensor.dtype for tensor in stored.values()} - FLOATS - CAST)) or "F8", 200)
     named = printable(method(config), 50)
     if not named:
         return NothingToCompare(f"the weights are quantized ({formats}), and config.json does not say how; {INSTEAD}")
     return NothingToCompare(
-        f"the weights are quantized ({formats}), and not in a form of `{named}` that is decoded, which config.json "
-        f"names; {INSTEAD}"
+        f"the weights are quantized ({formats}); config.json names `{named}`, but hf-lineage does not decode this "
+        f"form of it; {INSTEAD}"
     )
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from hf_lineage.signature import Vector
 
 SINGULAR = 1e-9
-"""Differences between parents, each divided by its size, depend on each other below this eigenvalue."""
+"""Below this eigenvalue, differences between parents, each divided by its size, are linearly dependent."""
 ERROR = 0.01
 """The probability that a weight lies outside its interval."""
 NO_SIZE = 1e-6
-"""Parents that are less far apart than this, beside the size of the merge, are one and the same."""
+"""Parents that are nearer than this to each other, relative to the size of the merge, count as the same."""
 
 
 def distance(gram: Vector) -> float:
@@ -26,7 +26,7 @@ def distance(gram: Vector) -> float:
 def solved(gram: Vector) -> tuple[Vector, list[int]]:
     """Return the weights (n,) of n parents by least squares, and the parents that equal combinations of others.
 
-    Parents are alike but for small differences, so that their mean and these differences are the unknowns.
+    Parents differ only a little, so the unknowns are their mean and these differences.
     """
     count = len(gram) - 1
     mean, centring = np.full((count, 1), 1 / count), np.eye(count) - 1 / count
@@ -55,7 +55,7 @@ def jackknife(estimates: Sequence[Vector]) -> Vector:
 
 
 def _depends(centred: Vector, parent: int) -> bool:
-    """Whether a parent is another one, or lies on the line, plane and so on through others (n, n)."""
+    """Whether each parent equals another one, or a combination of others: it lies on their line, plane and so on."""
     order = [parent, *(other for other in range(len(centred)) if other != parent)]
     identity = np.eye(len(centred))[order]
     # Differences of the parent, and of all others but one, from that one.

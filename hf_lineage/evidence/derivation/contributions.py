@@ -2,8 +2,8 @@
 
 A merge combines the matrices of its parents, X = Σ w_p P_p. Random sums over the rows of a matrix that reads the stream
 are linear in it, unlike the branch product, so that least squares on these sums give the weights, and shares are the
-weights divided by their sum. A base from which differences are taken is a parent like any other: what the others do
-not give stays with it, and what they give in excess is taken off it.
+weights divided by their sum. A base from which differences are taken is a parent like any other: it keeps the share
+that the others do not give, and loses what they give in excess.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from hf_lineage.evidence.derivation.combination import distance, jackknife, solv
 from hf_lineage.signature import Array, Vector
 
 ALIKE = 0.3
-"""The least cosine of a layer with that of a parent of which it may be a part; of unrelated layers it is near 0."""
+"""The least cosine of a layer with a parent's layer that it may come from; that of unrelated layers is near 0."""
 LEAST = 0.02
 """The least share that counts as one, however narrow its interval."""
 WIDEST = 0.25
-"""Half the width of an interval above which the parent cannot be told from the others."""
+"""If half the width of an interval is larger, the parent cannot be separated from the others."""
 HARDLY = 0.01
-"""Layers in which the squared distance between parents is less than this share of the usual one count for less."""
-OTHER_ORDER = "hidden units of the model do not stand in the order of those of this parent, as a merge leaves them"
+"""Layers count less if the squared distance between the parents is less than this share of the usual one."""
+OTHER_ORDER = "the hidden units of the model are not in the order of this parent's units, and a merge keeps that order"
 PARTS = 8
 """Into how many parts the sums of a layer are divided; the scatter between them gives the interval."""
 MOST_LEFT = 0.25
-"""The most that may be left beside the distance between parents where no base is known: otherwise what the parents have
-in common, which any other descendant of their base has too, would pass for a share of each."""
+"""The largest remainder, relative to the distance between parents, if no base is known. With a larger one, what the
+parents have in common would count as a share of each, although any descendant of their base has it."""
 
 
 @dataclass(frozen=True)
 class Readers:
-    """What shares are measured on along one path: random sums over the readers of a parent, and of the merge."""
+    """Data to measure shares along one path: random sums over the readers of a parent and of the merge."""
 
     parent: Array
     """(L, g, k)"""
@@ -70,7 +70,7 @@ class Share:
 
     @property
     def clear(self) -> bool:
-        """Whether the figure tells this parent from the others."""
+        """Whether the share separates this parent from the others."""
         return self.high - self.low <= 2 * WIDEST
 
 
@@ -79,14 +79,14 @@ class Shares:
     """The shares of all parents along one path."""
 
     parents: tuple[Share | str, ...]
-    """In the order of the parents; of one that cannot be told from others, or is like no layer, the reason."""
+    """In the order of the parents; a reason for a parent that cannot be separated, or whose layers are like none."""
     remainder: float
-    """The size of what no combination of the parents explains, beside the distance between these."""
+    """The size of what no combination of the parents explains, relative to the distance between them."""
 
 
 @dataclass(frozen=True)
 class Parent:
-    """A declared parent of a merge: what it gave along every path, beside what the merge declares of it."""
+    """A declared parent of a merge: what it gave along every path, and what the merge declares about it."""
 
     shares: Mapping[str, Share] = field(default_factory=dict)
     """By path; empty where `reason` says why none was measured."""
@@ -97,7 +97,7 @@ class Parent:
     method: str = ""
     """The method by which the merge says it was made; empty if it does not say."""
     is_base: bool = False
-    """Whether the merge says that differences are taken from this parent, which then need not give anything itself."""
+    """Whether the merge takes differences from this parent, which then need not contribute anything itself."""
     reason: str = ""
 
 
@@ -119,7 +119,7 @@ class _Layer:
 def shares_of(parents: Sequence[Readers], depth: int) -> Shares | str:
     """Return what each parent gave to a merge of so many layers, or the reason why that cannot be told."""
     if len({(parent.sampled, parent.parent.shape[1:], parent.merge.shape[1:]) for parent in parents}) > 1:
-        return "a sample of the layers was read for one parent, and whole layers for another; --budget full tells them"
+        return "a sample was read of one parent, and whole layers of another; --budget full measures both"
     layers = _alike(parents)
     if not any(layer.active for layer in layers):
         return OTHER_ORDER
@@ -151,7 +151,7 @@ def shares_of(parents: Sequence[Readers], depth: int) -> Shares | str:
 
 
 def _alike(parents: Sequence[Readers]) -> list[_Layer]:
-    """The layers of a merge that were read for all parents, beside those of each parent that are most like them."""
+    """The layers of a merge that were read for all parents, each with the most similar layer of every parent."""
     cosines = [parent.cosines for parent in parents]
     common = set.intersection(*({*parent.numbers[1]} for parent in parents))
     layers = []
@@ -169,7 +169,7 @@ def _alike(parents: Sequence[Readers]) -> list[_Layer]:
 
 
 def _levelled(layers: Sequence[_Layer]) -> list[_Layer]:
-    """Layers that count alike: each divided by the distance between its parents, unless they hardly differ there."""
+    """Layers with equal weight: each divided by the distance between its parents, unless they hardly differ there."""
     distances = np.array([distance(layer.grams.sum(axis=0)[:-1, :-1]) for layer in layers])
     usual = float(np.median(distances[distances > 0])) if (distances > 0).any() else 1.0
     scales = np.maximum(distances, HARDLY * usual)

@@ -53,7 +53,7 @@ class Pair:
 
     @property
     def idle(self) -> tuple[bool, bool]:
-        """Whether no layer of the base, and of the candidate, adds to its stream what would count in it."""
+        """For the base and the candidate, whether no layer adds enough to its stream to count in it."""
         base, candidate = (bool(one.usable.any() and not one.writing.any()) for one in self.signatures)
         return base, candidate
 
@@ -84,10 +84,10 @@ def same_recipe(a: Signature, b: Signature) -> None:
 
 
 def _permutation(pairs: Sequence[Pair], scores: Mapping[str, float], criteria: Criteria) -> Mapping[str, Null]:
-    """One null for all paths with as many test coordinates, which the same permutations serve.
+    """One null for all paths with the same number of test coordinates: they share their permutations.
 
-    Paths with unlike numbers of them, as stacks of unlike widths may have, are corrected for by Bonferroni: a group of
-    paths gets its part of alpha, and so many more permutations that it can reach it.
+    Paths may have different numbers, as stacks of different widths do. These are corrected for by Bonferroni: each
+    group of paths gets its part of alpha, and enough further permutations to reach it.
     """
     del scores  # this null has scores of its own, on the test coordinates
     groups: dict[tuple[int, bool], list[Pair]] = {}
@@ -134,7 +134,7 @@ def measured(pairs: Sequence[Pair], criteria: Criteria) -> dict[str, Evidence]:
 
 
 def _readers(pair: Pair) -> derivation.Readers | None:
-    """What shares are measured on, if both signatures hold it."""
+    """The data that shares are measured on, if both signatures hold it."""
     base, candidate = pair.signatures
     if base.readers is None or candidate.readers is None:
         return None

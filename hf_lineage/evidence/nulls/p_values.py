@@ -12,8 +12,8 @@ stopped by FEW within the first n is called less extreme than all that passed th
 of fewer than FEW in l - 1 permutations, which all of those share.
 
 **Several statistics** are judged by the largest of them (Westfall and Young 1993). The largest of the standardised
-statistics is itself a statistic under permutations, so its p-value is exact whatever the statistics have to do with
-each other. Where they go together it costs nothing that there are several.
+statistics is itself a statistic under permutations, so its p-value is exact however the statistics depend on each
+other. If they move together, having several costs nothing.
 
 **Why that p is valid.** If the two models are independent, the observed statistics and those under every permutation
 that is drawn are independent and of one distribution, given what all permutations together would give. Means and

@@ -55,7 +55,7 @@ class PermutationNull:
     by_maximum: float | None = None
     """The p-value corrected for the paths that are tested by the same permutations; None for a path alone."""
     part: float = 1.0
-    """The part of all paths that are tested by the same permutations."""
+    """Which part of all paths these permutations test."""
 
     name = "permutation"
 
@@ -66,7 +66,7 @@ class PermutationNull:
 
     @property
     def correction(self) -> str:
-        """By what the p-value is corrected for several paths."""
+        """How the p-value is corrected for several paths."""
         return MAXIMUM if self.part == 1 else f"{MAXIMUM}, Bonferroni"
 
     @property
@@ -126,7 +126,7 @@ class PermutationNull:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Between which scores 98 of 100 permutations lie: what "about 0" means for this pair."""
+        """The scores between which 98 of 100 permutations lie: what "about 0" means for this pair."""
         low, high = np.quantile(self.scores, (0.01, 0.99)).tolist()
         return low, high
 

@@ -37,7 +37,7 @@ IN_ORDER = 0.02
 units that are copied in their order, even in one of these layers, have the least p that the permutations allow."""
 CANCELLED = 0.5
 """Where less remains of what all units write, most of what they write says nothing."""
-SORTED = "the hidden units of both models are sorted by size, so that independent ones would stand in a like order"
+SORTED = "the hidden units of both models are sorted by size, so independent ones have a similar order too"
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _heaviest(rows: UnitRows, most: int) -> UnitRows:
 
 
 def _alike(base: UnitRows, candidate: UnitRows) -> float:
-    """How well the units of a layer that write most are found in another layer, whatever the order of its units."""
+    """How well the units of a layer that write most match those of another layer, whatever their order."""
     total = candidate.weight.sum()
     best = likeness(candidate, base).max(axis=1, initial=0.0).astype(np.float64)
     return float(best @ candidate.weight / total) if total > 0 else 0.0

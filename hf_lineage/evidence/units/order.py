@@ -30,9 +30,9 @@ MOST_UNITS = 1024
 FEWEST_MATCHES = 8
 """With fewer matched units a layer does not count for the ranks."""
 TIED = 1e-4
-"""Matches that differ by less are tied: copies of one unit, among which the first in the file would be chosen."""
+"""Matches that differ by less are tied: among copies of one unit, the first in the file would always be chosen."""
 SORTED = 6.0
-"""Deviations of a rank correlation from which on units do not stand in a random order but were sorted by size."""
+"""From so many deviations of a rank correlation on, units were sorted by size and are not in random order."""
 BATCH = 64
 """Permutations that are drawn at a time."""
 
@@ -56,7 +56,7 @@ class Matched:
     ranks: Vector
     """(n,): the standardised rank of each match in the base."""
     strength: Vector
-    """(n,): what each of these pairs counts."""
+    """(n,): the weight of each of these pairs."""
 
 
 def matched(base: UnitRows, candidate: UnitRows, units: Numbers, group: int, weight: float) -> Matched:

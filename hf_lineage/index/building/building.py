@@ -27,7 +27,7 @@ from hf_lineage.signature import Signature
 
 LARGEST_LIST = 2**28
 """Characters of a list of models."""
-LOST = "its worker ended while it was read, perhaps for want of memory"
+LOST = "its worker ended while it was read, perhaps because memory ran out"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def every(models: Sequence[str], authors: Sequence[str]) -> list[str]:
 def listed(text: str) -> list[str]:
     """Return the models of a list, one a line, each once; empty lines and remarks (#) are left out."""
     if len(text) > LARGEST_LIST:
-        raise OptionError(f"the list of models is longer than {LARGEST_LIST >> 20} MiB; divide it")
+        raise OptionError(f"the list of models is longer than {LARGEST_LIST >> 20} MiB; split it")
     lines = (line.strip() for line in text.splitlines())
     return list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
 

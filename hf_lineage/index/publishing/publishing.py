@@ -73,7 +73,7 @@ def push(catalogue: storage.Catalogue, name: str, private: bool = False) -> Push
     named = rows.filter(np.asarray([bool(commit) for commit in rows["commit"].to_pylist()], np.bool_))
     if not len(named):
         shown = printable(catalogue.folder, 200)
-        raise OptionError(f"{shown} holds no model of the Hub, so there is nothing to push; add some, or check --index")
+        raise OptionError(f"{shown} holds no models of the Hub, so nothing can be pushed; add some, or check --index")
     commits.create(name, listing.DATASET, private)
     for _ in range(TRIES - 1):
         with contextlib.suppress(BranchMovedError):
@@ -117,7 +117,7 @@ def _send_signatures(
             address = commits.commit(name, files, head, f"{message}: signatures", repo_type=listing.DATASET)
             head = listing.head(name, kind=listing.DATASET)
             if not address.endswith(head):
-                raise BranchMovedError(f"{name}: others committed in between; run again")
+                raise BranchMovedError(f"{name}: others committed at the same time; run again")
     return head
 
 
@@ -149,7 +149,7 @@ def pull(name: str, catalogue: storage.Catalogue, signatures: bool = False) -> P
         raise SignatureError(rows.unread[0])
     if not rows.rows:
         raise RepositoryError(
-            f"{name} holds no index: there is no row in {storage.KEYS}/*{storage.ENDING}; check its name and revision"
+            f"{name} holds no index: there are no rows in {storage.KEYS}/*{storage.ENDING}; check its name and revision"
         )
     if signatures:
         pulled = catalogue.read().pulled(rows.source)
@@ -171,7 +171,7 @@ def opened(index: str | None) -> storage.Catalogue:
         return storage.Catalogue(Path(index))
     if hub_name(index) is None or "/" not in index:
         raise OptionError(
-            f"{printable(index, 200)} does not exist, and is no name of an index on the Hub; add models to it first"
+            f"{printable(index, 200)} does not exist, and no index on the Hub has this name; add models to it first"
         )
     repo, commit = _at(index)
     kept = storage.Catalogue(cache.root() / "indexes" / repo / commit)
@@ -203,7 +203,7 @@ def _at(name: str) -> tuple[str, str]:
 
 def _check_name(name: str) -> None:
     if hub_name(name) != name or "/" not in name:
-        raise OptionError(f"{printable(name, 200)} is no repository of data on the Hub; name one such as org/index")
+        raise OptionError(f"{printable(name, 200)} is not a dataset repository on the Hub; name one such as org/index")
 
 
 def _without(rows: Any, others: Any) -> Any:

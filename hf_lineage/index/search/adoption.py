@@ -108,10 +108,10 @@ def _relatives(report: Report, row: Row, catalogue: Catalogue) -> Iterator[Relat
 def _note(report: Report, one: Relative) -> str:
     named = printable(one.base, 200)
     return (
-        f"{printable(one.model, 200)}, which is in the index, is a nearer relative than the declared base {named}: "
-        f"it shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; data in "
-        f"common alone can cause up to {SIBLINGS}). The model may come from {named} through it, or it from the "
-        f"model: weights do not tell who came first{_licence(one.model, report)}"
+        f"{printable(one.model, 200)}, which is in the index, is a nearer relative than the declared base {named}: it "
+        f"shares {one.along**2:.0%} of the model's difference from {named} (cosine {one.along:.2f}; shared training "
+        f"data alone can cause up to {SIBLINGS}). The model may come from {named} through it, or the reverse: weights "
+        f"do not tell which came first{_licence(one.model, report)}"
     )
 
 

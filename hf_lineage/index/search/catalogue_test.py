@@ -27,7 +27,7 @@ from hf_lineage.index.key import similarities
 from hf_lineage.index.storage import Catalogue, Entry, Known
 from hf_lineage.index.tree import plain
 
-FOLDER = "it is in the index as a folder, and no folder that an index names is opened"
+FOLDER = "the index has it as a folder, and hf-lineage never opens folders that an index names"
 NEAR = 0.5
 """The cosine of two keys from which one model stands for the other: on the example models an adapter shows z = 12.2 on
 a descendant of its base at .62, and 13.1 on the base itself."""
@@ -44,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Judged:
-    """A group, and what is said of a model or an adapter and of the one of the group that was read."""
+    """A group, and the verdict on a model or an adapter and the member of the group that was read."""
 
     group: Group
     row: Row
@@ -106,7 +106,7 @@ def identify_adapters(
         declared = declared_in([place.repo, source])
         for part, one in open_place(place):
             if not isinstance(one, Adapter):
-                reason = one.reason if isinstance(one, Verdict) else "it adds no product of matrices that can be tested"
+                reason = one.reason if isinstance(one, Verdict) else "it has no matrix product that can be tested"
                 results.append(AdapterBases(source.name, source.commit, part, reason, of=len(known)))
                 continue
             widths = widths_of(one)

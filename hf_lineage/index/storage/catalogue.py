@@ -192,7 +192,7 @@ class Catalogue:
                     continue
                 left -= sum(map(len, groups))
                 if left < 0:
-                    self.passed.shards[file.name] = f"{file} is left out: of an index {MOST_ROWS} rows are read"
+                    self.passed.shards[file.name] = f"{file} is left out: an index may have {MOST_ROWS} rows"
                     return
                 yield file, groups
 

@@ -149,4 +149,4 @@ def _note(what: str, problems: Mapping[str, str]) -> list[str]:
     if not problems:
         return []
     first = next(iter(problems.values()))
-    return [f"{len(problems)} {what} could not be read and were passed over, the first because {first}"]
+    return [f"{len(problems)} {what} could not be read and were left out; the first: {first}"]

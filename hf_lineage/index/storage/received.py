@@ -31,8 +31,8 @@ def shards_of(name: str, commit: str) -> dict[str, listing.Entry]:
     size = sum(entry.size for entry in shards.values())
     if len(shards) > MOST_SHARDS or size > LARGEST_INDEX:
         raise RepositoryError(
-            f"{name} has {len(shards)} files of keys of {size} bytes, more than are read: {MOST_SHARDS} of "
-            f"{LARGEST_INDEX >> 30} GiB; it is no index"
+            f"{name} has {len(shards)} files of keys of {size} bytes, and hf-lineage reads at most {MOST_SHARDS} of "
+            f"{LARGEST_INDEX >> 30} GiB; it is not an index"
         )
     return shards
 
@@ -66,7 +66,7 @@ class Received:
                     for rows in reader.groups(place, RECEIVED, called=f"{self.name}: {file}"):
                         self.rows += len(rows)
                         if self.rows > MOST_ROWS:
-                            raise RepositoryError(f"{self.name} has more than {MOST_ROWS} rows; it is no index")
+                            raise RepositoryError(f"{self.name} has more than {MOST_ROWS} rows; it is not an index")
                         yield self._with_source(rows)
                 except SignatureError as error:
                     self.unread.append(str(error))

@@ -49,7 +49,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True)
 class Edge:
-    """Two models of which one comes from the other, or is said to."""
+    """Two models of which one comes, or is declared to come, from the other."""
 
     parent: str
     child: str
@@ -127,8 +127,8 @@ def _family(
     links = derivation.simplified(
         derivation.joined(distance), len(kept), preferred, barred(members, declared, [own[at] for at in kept])
     )
-    told = dict(_told(tests, [own[at] for at in kept], links, seen))
-    arcs += [arc for arc, how in told.items() if set(CHILD) & set(how.means)]
+    relations = dict(_told(tests, [own[at] for at in kept], links, seen))
+    arcs += [arc for arc, how in relations.items() if set(CHILD) & set(how.means)]
     unknown = [node for node in links if node >= len(kept)]
     names = {at: member.name for at, member in enumerate(members)}
     names |= {node: _unknown(before + number) for number, node in enumerate(unknown)}
@@ -138,7 +138,7 @@ def _family(
         edge = _declared_edge(tests, declared, names[arc[0]], names[arc[1]])
         nodes.append(names[arc[1]])
         edges.append(replace(edge, length=links[arc[0]][arc[1]], directed=crossed(links, arcs, arc),
-                             seen=told[arc].words if arc in told else ""))  # fmt: skip
+                             seen=relations[arc].words if arc in relations else ""))  # fmt: skip
     edges += _merged(tests, own, aside, sketches, declared)
     return (*nodes, *(tests.members[own[merge.model]].name for merge in aside)), edges
 

@@ -23,9 +23,9 @@ from hf_lineage.report.words import wording, written
 
 COLUMNS = ("Model", "Named as", *COLUMNS_OF_CLAIMS[2:])
 MEANING = (
-    "A control is compared as the pair is, by the same options; its verdict is what would have been said of it had it "
-    "been claimed to come from the first model. It is no part of the test: every p-value comes from permutations of "
-    "its own two models, and is not corrected for the others."
+    "A control is compared like the pair, with the same options. Its verdict is the one that it would get if it "
+    "declared the first model as its base. Controls are not part of the test: every p-value comes from permutations "
+    "of its own two models and is not corrected for the others."
 )
 
 
@@ -69,12 +69,12 @@ def cells(line: Line) -> Iterator[tuple[str, ...]]:
 
 
 def outcome(line: Line) -> str:
-    """Return what is said of a model, or would have been said of a control, in one sentence."""
+    """Return the outcome for a model, or the outcome that a control would have, in one sentence."""
     base = printable(line.row.claim.base, 200)
     words = state_outcome(line.row).removeprefix(f"{wording.about(line.row)} is ")
     if line.role is Role.PAIR:
         return f"{line.name} and {base}: {words}"
-    return f"{line.name}, had it been claimed to come from {base}: {words}"
+    return f"{line.name}, if it declared {base} as its base: {words}"
 
 
 def remarks(controlled: Controlled) -> Iterator[str]:
@@ -92,30 +92,30 @@ def remarks(controlled: Controlled) -> Iterator[str]:
             yield f"{name} is named as independent, and declares {declared} as its base"
     yield from _copies(controlled)
     if unread := [printable(report.model, 200) for report in (*free, *kin) if not _judged(report)]:
-        yield f"Not judged, and no evidence for either side: {', '.join(unread)}"
+        yield f"Not judged, so no evidence for either side: {', '.join(unread)}"
 
 
 def _related(judged: Sequence[Report], base: str, pair: str, alpha: float) -> Iterator[str]:
-    """What is said of the models that are named as independent."""
+    """Sentences about the models that are named as independent."""
     related = [report for report in judged if _is_related(report)]
     expected = f"alpha {alpha:g} lets {alpha * len(judged):.2g} of {len(judged)} do so by chance"
     for report in related:
         yield (
             f"{printable(report.model, 200)} is named as independent of {base} and comes out RELATED. Either the two "
-            f"share ancestry after all, or this is a false result: {expected}. Until that is explained it is no "
-            f"control, and what is said of {pair} is to be read with the same caution"
+            f"share ancestry, or this is a false result: {expected}. Until that is explained it is not a control, and "
+            f"the result for {pair} needs the same caution"
         )
     if judged and not related:
         yield f"0 of {len(judged)} independent models that were judged come out RELATED; {expected}"
 
 
 def _unrelated(judged: Sequence[Report], base: str, pair: str) -> Iterator[str]:
-    """What is said of the models that are named as relatives."""
+    """Sentences about the models that are named as relatives."""
     missed = [report for report in judged if not _is_related(report)]
     for report in missed:
         yield (
-            f"{printable(report.model, 200)} is named as a relative of {base} and comes out UNRELATED: either it is "
-            f"none, or the test does not find such ancestry, and UNRELATED would then say less of {pair} as well"
+            f"{printable(report.model, 200)} is named as a relative of {base} and comes out UNRELATED. Either it is "
+            f"not a relative, or the test does not detect such ancestry; then UNRELATED says less about {pair} too"
         )
     if judged and not missed:
         yield f"{len(judged)} of {len(judged)} relatives that were judged come out RELATED"

@@ -16,8 +16,8 @@ def text(controlled: Controlled, explain: bool = False) -> str:
     """Return the pair and its controls as one table of at most 80 columns, and the sentences that belong to it."""
     drawn = lines(controlled)
     rows = (folded(line) for one in drawn for line in cells(one))
-    told = [one for one in drawn if one.role is Role.PAIR or one.row.verdict.reason]
-    paragraphs = [*map(outcome, told), *remarks(controlled), MEANING]
+    explained = [one for one in drawn if one.role is Role.PAIR or one.row.verdict.reason]
+    paragraphs = [*map(outcome, explained), *remarks(controlled), MEANING]
     paragraphs += [wording.settings(controlled.pair), wording.MEANING, *wording.LIMITS] if explain else []
     shown = table(COLUMNS, rows, numeric=NUMERIC, whole=WHOLE)
     return "\n".join([wrapped(_title(controlled)), shown, *map(wrapped, paragraphs)]) + "\n"

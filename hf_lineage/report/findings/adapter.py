@@ -18,8 +18,8 @@ COLUMNS = ("Projection", "Rows permuted", "Layers", "z", "p")
 NUMERIC = (2, 3, 4)
 """The columns of figures."""
 MEANING = (
-    "If the adapter belonged to an independent model, permuting the rows of what it adds would change nothing. z tells "
-    "how far the rows as they are lie above the permuted ones, in standard deviations; p how often these reach as far"
+    "If the adapter belonged to an independent model, permuting the rows of what it adds would change nothing. z is "
+    "how far the observed value lies above them, in standard deviations; p is how often they reach it"
 )
 
 

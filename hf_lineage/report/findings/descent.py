@@ -91,7 +91,7 @@ def describe_relation(_report: Report, row: Row) -> Finding | None:
 
 
 def _values(derivation: Derivation) -> dict[str, Any]:
-    """The same for machines; what was not found is null."""
+    """The same for machines; null if it is not known."""
     return {
         "means": [means.value for means in derivation.means],
         "words": derivation.words,

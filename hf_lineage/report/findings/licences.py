@@ -1,4 +1,4 @@
-"""Licences: what the cards of a model and of the base that its weights bear out state, side by side.
+"""Licences: what the cards of a model and of the base that its weights confirm state, side by side.
 
 It is what their authors wrote, and a note: no verdict depends on it, and it says nothing about what is allowed.
 """
@@ -15,9 +15,9 @@ from hf_lineage.errors import printable
 from hf_lineage.report.findings.finding import Finding
 
 TITLE = "Licence"
-DIFFER = "; the two differ, read both: this is a note and no legal advice"
+DIFFER = "; the two differ, read both. This is a note, not legal advice"
 UNSTATED = "none stated"
-"""What is said of a card that states no licence; that is no licence called none."""
+"""The text for a card that states no licence; it is not a licence called none."""
 
 
 def describe_base(report: Report, row: Row) -> Finding | None:

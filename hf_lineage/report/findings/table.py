@@ -34,7 +34,7 @@ class Maker:
     report_key: str = ""
     """Likewise in the report."""
     absent: Any = None
-    """What stands under `claim_key` where nothing was found."""
+    """The value of `claim_key` if there is no finding."""
 
 
 def _late(module: str, measured: Callable[[Row], object]) -> OfClaim:
@@ -103,9 +103,9 @@ def state_outcome(row: Row) -> str:
 
 
 def reasons(report: Report) -> Iterator[str]:
-    """Yield the sentences that belong under the table: why a row is undecided, what was found, what was read for it.
+    """Yield the sentences that belong under the table: why a row is undecided, its findings, and what was read for it.
 
-    What concerns several rows is said once.
+    A sentence about several rows stands there once.
     """
     shared, noted = _shared(report), set[str]()
     for row in report.rows:

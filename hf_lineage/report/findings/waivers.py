@@ -1,4 +1,4 @@
-"""What a policy makes of a claim: what accepts it, and what it lacks. The verdict is told beside it."""
+"""What a policy makes of a claim: what accepts it, and what it lacks. The verdict stands beside it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ def describe_waiver(_report: Report, row: Row) -> Finding | None:
 
 
 def describe_unmet(_report: Report, row: Row) -> Finding | None:
-    """Return what a claim lacks that the policy asks for; None where it lacks nothing."""
-    return (
-        Finding("Not as the policy asks", wording.about(row), row.unmet, values=list(row.unmet)) if row.unmet else None
-    )
+    """Return what the policy requires and a claim lacks; None if it lacks nothing."""
+    return Finding("Policy not met", wording.about(row), row.unmet, values=list(row.unmet)) if row.unmet else None
 
 
 def describe_policy(report: Report) -> Finding | None:
@@ -44,5 +42,5 @@ def describe_policy(report: Report) -> Finding | None:
 def besides(row: Row) -> str:
     """Return the same, and what accepted it until a day that is past, as the end of a sentence; empty where nothing."""
     waived = (f"accepted until {row.waiver.expires}: {row.waiver.reason}",) if row.waiver else ()
-    expired = (f"accepted only until {row.expired.expires}, and that day is past",) if row.expired else ()
+    expired = (f"accepted only until {row.expired.expires}, and that day has passed",) if row.expired else ()
     return "".join(f"; {part}" for part in (*waived, *expired, *row.unmet))

@@ -23,7 +23,7 @@ SCHEMA_VERSION = 3
 TEST = ("alpha", "permutations", "seed", "min_share", "order_seed")
 """Options that verdicts depend on."""
 OF_FINDING = ("tables", "picture", "values")
-"""What is told of a finding as it is."""
+"""The keys of a finding that are printed as they are."""
 SCHEMA = Path(__file__).with_name("schema.json")
 
 

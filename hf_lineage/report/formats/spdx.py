@@ -1,6 +1,6 @@
 """A report as an SPDX 3.0.1 document in JSON-LD, with the classes of its AI profile, written without any library.
 
-The model is a descendant of the bases that the weights bear out, and of no other; every claim is an annotation. The
+The model is a descendant of the bases that the weights confirm, and of no other; every claim is an annotation. The
 document does not say that it conforms to the AI profile, which asks when the model was released. Licences are spelled
 as the SPDX License List spells them; the Hub writes them in lower case, and what it knows besides (openrail, gemma,
 llama3, other) is on no list.
@@ -80,7 +80,7 @@ def _graph(report: Report) -> Iterator[Element]:
     yield at.element("SoftwareAgent", "tool", name=f"hf-lineage {__version__}")
     elements = list(_elements(report, at))
     inside = [element["spdxId"] for element in elements]
-    told = "\n".join((wording.settings(report), wording.MEANING, *state_report(report), *wording.remarks(report)))
+    comment = "\n".join((wording.settings(report), wording.MEANING, *state_report(report), *wording.remarks(report)))
     yield at.element("software_Sbom", "sbom", software_sbomType=["analyzed"], rootElement=[at("model")], element=inside)
     yield from elements
     yield {
@@ -88,14 +88,14 @@ def _graph(report: Report) -> Iterator[Element]:
         "spdxId": at.document,
         "creationInfo": INFO,
         "name": printable(f"Lineage of {report.model}", 300),
-        "comment": told,
+        "comment": comment,
         "profileConformance": list(PROFILES),
         "rootElement": [at("sbom")],
     }
 
 
 def _elements(report: Report, at: _Namespace) -> Iterator[Element]:
-    """The model, its files, the bases that the weights bear out, and what was found about each claim."""
+    """The model, its files, the bases that the weights confirm, and the findings about each claim."""
     remote = report.source.remote if report.source else None
     shown = report.source.folder.resolve().name if report.source and not remote else report.model
     yield from _package(at, _Package("model", hub_name(report.model) or shown, remote, report.commit, report.licence))

@@ -44,7 +44,7 @@ def _of_path(report: Report, row: Row, path: str) -> Iterator[Tile]:
     null, inherited = evidence.permutation, evidence.inherited
     low, high = null.range
     around = (
-        f"1 for the same weights. On the {null.coordinates} test coordinates alone this pair scores "
+        f"1 means the same weights. On the {null.coordinates} test coordinates alone this pair scores "
         f"{null.observed:.3f}, and independent models of this shape score {low:.3f} to {high:.3f}."
     )
     yield Tile("Score", score, page.score_bar(null), around)
@@ -75,7 +75,7 @@ def _share_means(report: Report, evidence: Evidence) -> str:
     between = "" if low == high else f"Between {low} and {high} "
     return (
         f"{between or f'{low} '}of what the model's hidden units write has a counterpart in the base; more than "
-        f"{report.options.min_share:.0%} is asked for."
+        f"{report.options.min_share:.0%} is required."
     )
 
 
@@ -96,21 +96,21 @@ def figures(row: Row) -> tuple[str, str, str]:
 ALIKE, INHERITED = "Which layers are alike", "What is inherited"
 CHANCE, PROFILE = "Could it be chance?", "A profile of each model"
 CAPTIONS = {
-    ALIKE: "Each row is a layer of the base, each column a layer of the model. A bright cell says that the two layers "
-    "hold the same weights up to some training; a dark one, that they are no more alike than layers of independent "
-    "models. Outlined are the pairs that the best assignment picks; the score is the mean over them.",
-    INHERITED: "How much of what each layer's hidden units write comes from units that have a counterpart in the base, "
-    "a unit that reads and writes in the same direction. Units count by what they write: copies that write nothing "
-    "count for nothing. Layers that do not come from the base, half of them or less, are pale.",
+    ALIKE: "Each row is a layer of the base, each column a layer of the model. A bright cell says that the two "
+    "layers hold the same weights up to some training; a dark one, that they are no more alike than layers of "
+    "independent models. The best assignment picks the outlined pairs; the score is their mean.",
+    INHERITED: "How much of what each layer's hidden units write comes from units with a counterpart in the base: a "
+    "unit that reads and writes in the same direction. Units count by what they write, so copies that "
+    "write nothing count nothing. Pale layers do not come from the base: half or less is inherited.",
     CHANCE: "If the two models were independent, permuting the coordinates of one of them would change nothing. The "
-    "bars are the scores after such permutations, the marker is the score without any. It is computed on the test "
-    "coordinates, those that are permuted, so it can differ a little from the score above.",
+    "bars are the scores after such permutations, the marker is the score without any. It is computed on the "
+    "test coordinates, which are permuted, so it can differ a little from the score above.",
     PROFILE: "How strongly each layer's product shares a direction with the identity (trace concentration). Training "
-    "gives every model a profile of its own; one made from the other tends to keep it. It is shown for the eye and "
-    "decides nothing.",
+    "gives every model its own profile, and a model made from another one tends to keep it. The verdict "
+    "does not depend on it.",
 }
 """What each picture shows, by its title."""
-UNREAD = " Layers without a column were not read: the ones that were had made the verdict clear."
+UNREAD = " Layers without a column were not read: the others had made the verdict clear."
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def _sentences(result: AdapterBases, against: Against | None) -> Iterator[str]:
         if one.verdict.verified:
             near = untested(one.group)
             others = f"; {near}" if near else ""
-            yield f"Trained on {name}, or on a near relative of it: which one the trace does not tell{others}"
+            yield f"Trained on {name} or on a near relative of it; the trace does not say which one{others}"
         elif one.verdict.reason:
             yield f"{name}: {reason(one, against)}"
     wide = " or ".join(map(str, result.width))
@@ -104,7 +104,7 @@ def _sentences(result: AdapterBases, against: Against | None) -> Iterator[str]:
     )
     if not any(one.related for one in result.tested):
         yield "No base was found: " + (
-            "one that was not tested may be it" if left else "a model that is not in the index cannot be found"
+            "a model that was not tested may be it" if left else "a model that is not in the index cannot be found"
         )
 
 

@@ -56,7 +56,7 @@ def _sentences_by_weights(result: ByWeights, against: Against | None) -> Iterato
         if one.verdict.reason:
             yield f"{bases.named(one.group.entry)}: {bases.reason(one, against)}"
         if one.related and (near := bases.untested(one.group)):
-            yield f"{near}; what was not tested may be nearer"
+            yield f"{near}; models that were not tested may be nearer"
     tested = sum(one.tested for one in result.tested)
     yield (
         f"{tested} of {result.fitting} models of the index, of any width, were tested "
@@ -64,7 +64,7 @@ def _sentences_by_weights(result: ByWeights, against: Against | None) -> Iterato
         "neither tested nor near one that was"
     )
     if any(one.verdict.kind is Kind.CALIBRATED for one in result.tested):
-        yield "RELATED, calibrated rests on a threshold, which nothing corrects for the number that were tested"
+        yield "RELATED, calibrated rests on a threshold, which is not corrected for the number of models tested"
 
 
 def _left(result: ByWeights) -> int:
@@ -117,7 +117,7 @@ def _cells(result: Identification, one: Relative) -> tuple[str, ...]:
 def _sentences(result: Identification) -> Iterator[str]:
     searched = f"{result.searched} of {result.of} models in the index are comparable (path {result.path})"
     if not result.related or result.ancestor is None:
-        tested = f"{len(result.others)} were tested, none is related" if result.others else "no key is alike"
+        tested = f"{len(result.others)} were tested, and none is related" if result.others else "no key is similar"
         yield f"No relative was found: {searched}, {tested}. A model that is not in the index cannot be found."
         yield from _unsearched(result)
         return
@@ -131,7 +131,7 @@ def _sentences(result: Identification) -> Iterator[str]:
         between = "them" if through[1:] else "that model"
         yield (
             f"Of its difference from {_named(ancestor.entry)} {named}: it may come from there through {between}, or "
-            "the other way round. Who came first cannot be told from weights"
+            "the reverse. Weights do not tell which came first"
         )
     else:
         yield f"No other known model lies between it and {_named(ancestor.entry)}"
@@ -168,8 +168,8 @@ def _merged(result: Identification) -> str:
         f"{parent.share:.0%} of {printable(parent.model, 200)}{_within(parent.error)}" for parent in result.parents
     )
     return (
-        f"As a merge of these it is {given}: so much of their differences from {base} explains {result.explained:.1%} "
-        f"of its own. What they do not give is that of {base}"
+        f"As a merge of these it is {given}: these shares of their differences from {base} explain "
+        f"{result.explained:.1%} of its own. The rest is that of {base}"
     )
 
 

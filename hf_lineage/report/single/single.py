@@ -107,7 +107,7 @@ def _find(architecture: str) -> list[Factorization]:
     matches = list(listing(architecture))
     if not matches:
         meant = similar(architecture)
-        instead = f"did you mean {meant}?" if meant else "registry/README.md tells how to add a class"
+        instead = f"did you mean {meant}?" if meant else "registry/README.md explains how to add a class"
         raise RegistryError(f"{printable(architecture, 200)} is not in the registry; {instead}")
     return matches
 
@@ -169,20 +169,20 @@ def counted(coverage: Coverage) -> str:
 
 ADVICE = {
     "names_unseen": "no tiny model of the class has tensors with these names",
-    "unclaimed": "matrices that no branch reads; they belong to one or under `ignores`",
+    "unclaimed": "matrices that no branch reads; add them to a branch or to `ignores`",
     "deviations": "products that the module does not compute; see the roles, the norms and `gain`",
     "layers_left_out": "layers that `layers` does not name",
-    "norms_left_out": "norms that feed a branch and that no set names",
+    "norms_left_out": "norms that feed a branch, but no set names them",
     "gains_left_out": "gains that no set names",
-    "output_norms_mistaken": "an `output_norm` that is none, or one that is left out",
+    "output_norms_mistaken": "an `output_norm` that is not one, or one that is left out",
     "wrong_normalization": "norms of another kind than `normalization` says",
     "against_plan": "reader and writer are exchanged, by the tensor-parallel plan of transformers",
-    "inactive": "`activation`, `fed_by`, `router`, `correction` or `routed` say something that is not so",
-    "activations_mistaken": "with another activation in config.json the module does something else",
+    "inactive": "`activation`, `fed_by`, `router`, `correction` or `routed` do not describe the module",
+    "activations_mistaken": "with another activation in config.json the module computes something else",
     "feeding_mistaken": "another norm feeds the branch",
     "routing_mistaken": "tokens reach other experts",
     "activations_unproved": "no unit of these layers ran",
-    "unfinished": "no tiny model could be made, read by the file and run",
+    "unfinished": "no tiny model could be made, read with the file and run",
 }
 """The rule that noticed something -> what that means."""
 MOST_SHOWN = 300
@@ -208,8 +208,8 @@ def _proved(proof: Proof) -> Iterator[str]:
     if proof.holds:
         yield (
             f"Proved: every product that {subject} names is what the module of transformers {proof.release} computes. "
-            "Reports on this machine no longer call the file unproved, until it changes. Whether residual coordinates "
-            "are alike (`exchangeable`) no run of a module shows: that stays your word."
+            "Until the file changes, reports on this machine no longer call it unproved. No run of a module can show "
+            "whether residual coordinates are alike (`exchangeable`): you must decide that."
         )
         return
     yield f"Not proved: {subject} is not what the module of transformers {proof.release} computes."

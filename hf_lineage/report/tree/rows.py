@@ -32,8 +32,8 @@ COLOURS = {
 CLAIMS = (Mark.DECLARED, Mark.NOT_JUDGED, Mark.NO_TRACE, Mark.CONTRADICTED)
 """Marks of edges that no weights bear out, which are no part of a tree and drawn in dashes."""
 MEANING = (
-    "Verified: declared, and the exact test says so. Measured only: by the weights, and nothing declares it. Who came "
-    "first is told by claims, quantization and pruning alone: where nothing tells, the direction is not known. An "
+    "Verified: declared, and the exact test confirms it. Measured only: the weights show it, but no model declares "
+    "it. Only claims, quantization and pruning tell which model came first; otherwise the direction is not known. An "
     "unknown common ancestor is a model that was not given."
 )
 
@@ -100,7 +100,7 @@ def tested(tree: Tree) -> str:
     """Return what p means, given how many pairs there are."""
     return (
         f"{len(tree.models)} models, {tree.pairs} pairs, path {tree.path}: two are of one family at p <= "
-        f"{tree.alpha:g} of their own pair, uncorrected, where more than half is inherited as well. By p alone "
+        f"{tree.alpha:g} of their own pair, uncorrected, if more than half is inherited too. By p alone "
         f"{tree.pairs * tree.alpha:.2g} of as many independent pairs would be called related"
     )
 
@@ -113,7 +113,7 @@ DEEPEST = 8
 LETTERS = 37
 """Letters that fit a row at its left edge; a step takes two of them."""
 NAME, BELOW = 14, 12
-"""Sizes of a name and of what is said below it."""
+"""Sizes of a name and of the text below it."""
 INK, MUTED, PAPER = "#1c2128", "#545d68", "#ffffff"
 FONT = "system-ui, Segoe UI, Roboto, Noto Sans, Liberation Sans, sans-serif"
 
@@ -126,7 +126,7 @@ class Node:
     depth: int
     """Steps to the right."""
     words: str = ""
-    """What is said below its name."""
+    """The text below its name."""
     tone: str = ""
     """How that is shown."""
     edges: tuple[Edge, ...] = ()

@@ -19,11 +19,11 @@ OWN = (
 NEXT = {
     Kind.RELATED: (
         "Read the base's card too: the licence, the data and the weaknesses of the base concern this model as well.",
-        "File this page with the commits or the files that it names: it is about these weights, not about later ones.",
+        "Keep this page with the commits or files that it names: it is about these weights, not about later ones.",
     ),
     Kind.ADAPTER: (
-        "Load the adapter on the base that it declares: it fits. What is known of the base concerns both together.",
-        "If it matters on which of several near relatives it was trained, ask the publisher.",
+        "Load the adapter on the base that it declares: it fits. What is known about the base applies to both.",
+        "If you need to know on which of several near relatives it was trained, ask the publisher.",
     ),
     Kind.CALIBRATED: (
         "Treat the declared base as likely, not as proved.",
@@ -32,11 +32,11 @@ NEXT = {
     ),
     Kind.WEAK: (
         "Treat the declared base as likely, not as proved: among many adapters of other models a few fit as well.",
-        "Ask the publisher for an earlier checkpoint of the training: the trace fades while the weights move.",
+        "Ask the publisher for an earlier training checkpoint: the trace fades while the weights move.",
     ),
     Kind.IN_PART: (
-        "Do not file this model as one made from the base as a whole. What is known of the base concerns the layers "
-        "that come from it.",
+        "Do not file this model as one made from the base as a whole. What is known about the base applies to the "
+        "layers that come from it.",
         "Ask the publisher where the other layers come from: from other models, which the card should declare, or from "
         "training.",
     ),
@@ -53,8 +53,7 @@ NEXT = {
         "Do not rely on the declared base for a licence, an evaluation or a name before the publisher has explained "
         "the claim.",
         "Ask the publisher which model this one was made from. Cards are copied and names are mistyped. A model that "
-        "only "
-        "learned from another one's answers has a teacher and no base.",
+        "only learned from the answers of another one has a teacher but no base.",
         OWN,
     ),
     Kind.INCONCLUSIVE: (

@@ -49,7 +49,7 @@ LOOKED_AT = 2**18
 
 @dataclass(frozen=True)
 class Place:
-    """A file, as a relative reference, and the line in it, counted from 1; None where it cannot be found."""
+    """A file, as a relative reference, and the line in it, counted from 1; None if it is not known."""
 
     uri: str
     line: int | None

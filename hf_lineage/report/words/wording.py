@@ -202,7 +202,7 @@ def reading(row: Row) -> Iterator[str]:
     for name, traffic in row.traffic.items():
         yield (
             f"{printable(name, 200)}: {traffic.moved / 1e6:.1f} of {traffic.stored / 1e6:.1f} MB "
-            f"({traffic.moved / max(traffic.stored, 1):.1%}) came over the network, in {traffic.requests} requests"
+            f"({traffic.moved / max(traffic.stored, 1):.1%}) were downloaded, in {traffic.requests} requests"
         )
 
 
@@ -229,7 +229,7 @@ def settings(report: Report) -> str:
     measured_paths = [evidence for row in report.rows for evidence in row.verdict.evidence.values()]
     few = any(row.verdict.trace and row.verdict.trace.analyses > 1 for row in report.rows)
     seeded = options.order_seed is not None and (few or any(map(numbers.drawn, measured_paths)))
-    drawn = f"; layers and units drawn by order seed {options.order_seed}" if seeded else ""
+    drawn = f"; layers and units drawn with order seed {options.order_seed}" if seeded else ""
     return (
         f"Recipe {recipe.option}, {probes}; {options.permutations} permutations of at most {recipe.coordinates} "
         f"coordinates (seed {options.seed}); alpha {options.alpha:g}{drawn}; verified with more than "

@@ -185,7 +185,7 @@ def tiny_model(name: str, wanted: dict[str, Any]) -> Any:
     with torch.device("meta"):
         size = sum(parameter.numel() for parameter in build(tiny_config(name, wanted)).parameters())
     if size > LARGEST:
-        raise ValueError(f"{name} has {size} parameters in the sizes that every class is asked for, and so is not tiny")
+        raise ValueError(f"{name} has {size} parameters in the sizes that every tiny model gets, so it is not tiny")
     torch.manual_seed(0)
     model = build(tiny_config(name, wanted)).eval()
     for key, parameter in model.named_parameters():

@@ -131,7 +131,7 @@ class TinyModel:
         base(**self.inputs(base, batch, length), **{name: place for name, place in placed.items() if name in accepted})
 
     def owner(self, tensor: str) -> torch.nn.Module:
-        """The module that holds a tensor of the file, found by its values: in memory it may be named otherwise."""
+        """The module that holds a tensor of the file, recognised by its values: in memory it may have another name."""
         if tensor not in self.owners:
             self.owners[tensor] = self._holder(self.read(tensor).ravel())
         return self.owners[tensor]

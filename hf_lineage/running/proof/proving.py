@@ -111,8 +111,8 @@ def prove(factorization: Factorization, architecture: str, config: Mapping[str, 
     module: Any = getattr(transformers, architecture, None) if architecture.isidentifier() else None
     if not _is_model(module):
         raise NothingToCompare(
-            f"transformers {transformers.__version__} has no class {printable(architecture, 200)}, so nothing proves "
-            f"{factorization.name}.yaml; a newer release may have it, code of a repository's own is never run"
+            f"transformers {transformers.__version__} has no class {printable(architecture, 200)}, so "
+            f"{factorization.name}.yaml cannot be proved; a newer release may have it (remote code is never run)"
         )
     with _quiet():
         try:

@@ -1,7 +1,7 @@
-"""Arrays: the few operations that NumPy, which computes on the CPU, and torch, which computes on GPUs, do differently.
+"""Arrays: the few operations that differ between NumPy, on the CPU, and torch, on GPUs.
 
-Everything else that is computed on weights is written once, with operators and methods that both have. Memory for
-pieces of a stored matrix is used again for every piece.
+All other computation on weights is written once, with operators and methods that both have. Memory for pieces of a
+stored matrix is used again for every piece.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Tensor: TypeAlias = Any
 
 
 def on_host(array: Tensor) -> NDArray[Any]:
-    """Return an array of NumPy with these values; one that is NumPy's already is returned itself."""
+    """Return a NumPy array with these values; a NumPy array is returned as it is."""
     return array if isinstance(array, np.ndarray) else array.cpu().numpy()
 
 
@@ -96,7 +96,7 @@ def columns(rows: Tensor, chosen: Tensor) -> Tensor:
 
 
 def largest(rows: Tensor) -> NDArray[np.float64]:
-    """Return the largest absolute value in every row (t,), as NumPy's."""
+    """Return the largest absolute value in every row (t,), as a NumPy array."""
     sizes = abs(rows)
     most = sizes.max(axis=1) if isinstance(sizes, np.ndarray) else sizes.amax(dim=1)
     return on_host(most).astype(np.float64)

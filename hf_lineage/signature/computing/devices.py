@@ -34,7 +34,7 @@ class Share(Protocol):
 
 
 def alone(task: Callable[[Iterator[T]], None], items: Iterable[T]) -> None:
-    """Run a task in this thread alone: the Share of what is too little to distribute."""
+    """Run a task in this thread only: the Share for work that is too small to distribute."""
     task(iter(items))
 
 
@@ -50,8 +50,8 @@ def linear_algebra() -> ThreadpoolController:
 def workers() -> Iterator[Share]:
     """Yield a way to distribute work over as many threads as the linear algebra uses; within each, it uses only one.
 
-    Most steps on a tile are too small to be split: waiting for other threads would cost more than it saves. Numbers
-    that leave the range of float32 are no errors here; what they lead to is looked at when a layer is done.
+    Most steps on a tile are too small to be split: waiting for other threads would cost more than it saves. A number
+    outside the range of float32 is not an error here: each layer is checked for such numbers when it is done.
     """
     count = max((library["num_threads"] for library in linear_algebra().info()), default=1)
     with (
@@ -98,7 +98,7 @@ def budgets(max_memory: str | None = None) -> dict[Device, int]:
 def _free() -> dict[Device, int]:
     """The free bytes of each device.
 
-    Only where a GPU may be is accelerate asked, because importing torch takes longer than judging most models.
+    accelerate is asked only if there may be a GPU, because importing torch takes longer than checking most models.
     """
     if not (any(map(os.path.exists, DRIVERS)) and all(map(find_spec, EXTRA))):
         return {CPU: psutil.virtual_memory().available}
@@ -116,23 +116,23 @@ def _size(text: str) -> int:
     except (ValueError, OverflowError):
         size = 0
     if size <= 0:
-        raise OptionError(f"--max-memory {text} is not a size; write 8GiB, 500MB or the like")
+        raise OptionError(f"--max-memory {text} is not a size; write a size such as 8GiB or 500MB")
     return size
 
 
 def place(layers: Sequence[int], memory: Budgets) -> list[Device]:
     """Return the device of each layer, given the bytes of its working set and the budget of each device.
 
-    The GPUs that can hold the largest layer share the work, in runs of consecutive layers; the CPU alone where there
-    are none. Raise OptionError if no device can hold it.
+    The GPUs that can hold the largest layer share the work, in runs of consecutive layers. Without such GPUs the CPU
+    computes all layers. Raise OptionError if no device can hold it.
     """
     largest = max(layers)
     able = {device: size for device, size in memory.items() if size >= largest}
     chosen = {device: size for device, size in able.items() if device not in ("cpu", "disk")} or able
     if not chosen:
         raise OptionError(
-            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; "
-            "raise --set max-memory or free some"
+            f"one layer needs {largest / 2**20:.0f} MiB and no device has that much; raise --set max-memory or free "
+            "some memory"
         )
     if len(chosen) == 1:
         return [next(iter(chosen))] * len(layers)

@@ -94,8 +94,8 @@ def current(repo: RepoRef) -> str:
 
 
 DESCRIPTION = (
-    "`hf-lineage check` can compare models with these signatures instead of fetching the weights that they were made "
-    "from. Each names that commit and the digests of the files; anybody can make it again with `hf-lineage extract`."
+    "`hf-lineage check` can compare models with these signatures instead of the weights. Each names the commit and "
+    "the digests of the files that it was made from; anybody can make it again with `hf-lineage extract`."
 )
 
 
@@ -111,13 +111,13 @@ def refuse(repo: RepoRef, recipe: Recipe, to: str | None) -> None:
     """Raise OptionError for a signature that cannot be published, before anything is read."""
     branch = repo.name.partition("@")[2]
     if repo.remote is None:
-        raise OptionError(f"{repo} is not a model on the Hub, where its signature would be searched; give org/model")
+        raise OptionError(f"{repo} is not a model on the Hub, so its signature cannot be published; give org/model")
     if repo.subfolder:
         raise OptionError(
-            f"{repo} is a folder of a repository, whose signature would stand for all of it; leave it out"
+            f"{repo} is a folder of a repository, and its signature would count for all of it; leave it out"
         )
     if recipe.probes is None:
-        raise OptionError("the signature of probes=exact is as large as the weights; leave it out to publish one")
+        raise OptionError("a signature with probes=exact is as large as the weights; leave probes=exact out")
     if to is None and branch not in ("", "main"):
         raise OptionError(f"{repo}: a pull request is made against the main branch; leave @{branch} out, or use --to")
 

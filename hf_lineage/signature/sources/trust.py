@@ -18,7 +18,7 @@ from hf_lineage.files import configuration, expanded, open_regular, plain_yaml
 class Origin:
     """The source of the numbers of a model; for a published signature also its files and why they are trusted.
 
-    Of a base that is a folder, what is kept as a record names the files of its weights.
+    If a base is a folder, its record names its weight files.
     """
 
     kind: Literal["weights", "cache", "published", "file"]
@@ -75,17 +75,17 @@ def load(file: Path | None = None) -> Trust:
         with open_regular(chosen) as stream:
             content = stream.read(LARGEST + 1)
         if len(content) > LARGEST:
-            raise OptionError(f"{chosen} is no trust file: it is larger than {LARGEST >> 20} MiB")
+            raise OptionError(f"{chosen} is not a trust file: it is larger than {LARGEST >> 20} MiB")
         # Everything in it is text: 1111 is a digest too, and no tag asks for anything.
         trust = msgspec.convert(plain_yaml.load(content.decode()) or {}, Trust)
         registry = trust.registry and str(chosen.absolute().parent / expanded(trust.registry, f"registry in {chosen}"))
         return msgspec.structs.replace(trust, registry=registry)
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeError) as error:
         why = plain_yaml.problem(error)
-        raise OptionError(f"{chosen} is no trust file: {why}; docs/signatures.md shows what stands in one") from None
+        raise OptionError(f"{chosen} is not a trust file: {why}; docs/signatures.md shows an example") from None
     except FileNotFoundError:
         if file is None:
             return Trust()
-        raise OptionError(f"{file}: there is no such trust file; make it, or leave it out") from None
+        raise OptionError(f"{file}: there is no such trust file; create it, or leave the option out") from None
     except OSError as error:
         raise OptionError(f"{chosen} cannot be read: {error.strerror or error}; check its permissions") from None

@@ -135,7 +135,7 @@ class Model:
             compared |= self._shapes(self.layout, signature, path)
         unlike = [what for what, (actual, expected) in compared.items() if actual != expected]
         if unlike:
-            raise SignatureError(f"it does not fit this model at this commit: other {unlike[0]}")
+            raise SignatureError(f"it does not fit this model at this commit: different {unlike[0]}")
         parts = signature.paths[path]
         if not all(np.isfinite(values).all() for values in (parts.trace, parts.norm, parts.writes)):
             raise SignatureError("it holds numbers that are not finite")
@@ -164,7 +164,7 @@ def _committed(place: SignatureFiles) -> str:
     """Why files that are not pinned are trusted; SignatureError if they are not."""
     commits = listing.owner_commits(place.repository, place.commit, tuple(place.entries))
     if not commits:
-        raise SignatureError("it is not from a commit of the owner alone, and its sha256 is not pinned")
+        raise SignatureError("not all of its commits are the owner's, and its sha256 is not pinned")
     return f"the owner of {place.repository} committed it ({', '.join(commits)})"
 
 

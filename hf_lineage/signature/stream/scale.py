@@ -2,12 +2,12 @@
 
 What a branch writes counts beside the stream that it joins: units that are stored and alive change nothing in a model
 whose embedding, or whose attention, is a thousand times as loud. An estimate within a small factor is enough, so that
-only a few rows of each matrix are read, drawn anew for every check: whoever knew them could keep them quiet.
+only a few rows of each matrix are read, drawn anew for every check, so nobody can make only those quiet.
 After a norm (gains folded) a branch reads x ~ N(0, I). Sizes below are the expected norms of what is added to it.
 
-How much a mixer that is no attention writes, or a projection before the first layer, is not known. But such a tensor
-multiplies what comes in by about its gain, and a chain of them by the product. As a size that says nothing; beside the
-same product of the base it tells whether the stream may be so loud here that the branches are lost in it.
+It is not known how much a mixer other than attention writes, or a projection before the first layer. But such a tensor
+multiplies its input by about its gain, and a chain of them by the product. The product alone says nothing. Compared
+with that of the base, it tells whether the stream may be so loud that the branches are lost in it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from hf_lineage.signature.writers import LARGEST
 AT_ONCE = 2**12
 """Numbers of a matrix that are read at least, and of a vector at most, unless it has fewer."""
 INDEX = re.compile(r"(_ids|_index|_tracked)$")
-"""The end of the name of what numbers something and multiplies nothing, and is no parameter in any class."""
+"""The end of the name of an index: it numbers something, multiplies nothing and is not a parameter of any class."""
 OF_A_LIST = re.compile(r"\.\d+\.")
-"""In the name of what belongs to a tower of layers, whose input is not the stream and whose output is its own."""
+"""Part of the names in another tower of layers, whose input is not the stream and whose output is its own."""
 
 
 @dataclass(frozen=True)
 class Unmeasured:
-    """The tensors of a model that are in no branch, some numbers of each of which are read."""
+    """The tensors of a model that are in no branch; some numbers of each are read."""
 
     checkpoint: Checkpoint
     layout: Layout
@@ -49,7 +49,7 @@ class Unmeasured:
     def gains(self, path: str, layers: Sequence[int]) -> Vector:
         """Return how strongly they act outside of the layers, and in each of some layers, (L, 2), as logarithms.
 
-        It is the sum of the logarithms of all gains above 1, so that what is quiet makes up for nothing.
+        It is the sum of the logarithms of all gains above 1, so a quiet tensor does not cancel a loud one.
         """
         inside = [tuple(self._inside(path, layer)) for layer in layers]
         outside = tuple(self._outside())
@@ -68,13 +68,13 @@ class Unmeasured:
         yield from (name for name in dict.fromkeys(names) if name not in own and self._is_read(name, decoded))
 
     def _read_biases(self, path: str, layer: int) -> Iterator[str]:
-        """The biases of the hidden units of a path, which are measured with its units: dead ones may have large."""
+        """The biases of hidden units, which are measured with the units of a path; dead units may have large ones."""
         for layer_set in self.layout.sets(path)[layer]:
             readers = (layer_set.slots[role].tensor for role in MLP_READERS if role in layer_set.slots)
             yield from (layer_set.biases[name] for name in readers if name in layer_set.biases)
 
     def _outside(self) -> Iterator[str]:
-        """What is outside of all layers and in no tower, but for the embedding, which is measured, and its reader."""
+        """The tensors outside of all layers and towers, except the embedding, which is measured, and its reader."""
         known = self.layout.factorization
         tokens = (*as_names(known.embedding), *as_names(known.embedding_norm), *as_names(known.lora.unembedding))
         measured = {f"{name}.weight" for name in tokens}
@@ -82,21 +82,21 @@ class Unmeasured:
         yield from (name for name in names if self._is_read(name))
 
     def _is_read(self, name: str, decoded: bool = True) -> bool:
-        """Whether its numbers are read, those of one that has to be decoded as a whole only if it is not too large."""
+        """Whether a tensor is read: always in part, but if it has to be decoded as a whole, only a small one."""
         tensor = self.checkpoint.tensors[name]
         if tensor.refusal or not tensor.numbers or INDEX.search(name):
             return False
         return self._in_part(name) or (decoded and tensor.numbers <= MOST_DECODED)
 
     def _in_part(self, name: str) -> bool:
-        """Whether some of its numbers can be had alone."""
+        """Whether some numbers of a tensor can be read by themselves."""
         return self.checkpoint.tensors[name].decode is as_stored or bool(self.checkpoint.row_parts(name))
 
     def _together(self, names: Iterable[str]) -> float:
         return sum((max(0.0, self._gain(name)) for name in names), start=0.0)
 
     def _gain(self, name: str) -> float:
-        """The logarithm of about the factor by which it multiplies the root mean square of what it is given."""
+        """The logarithm of about the factor by which a tensor multiplies the root mean square of its input."""
         tensor = self.checkpoint.tensors[name]
         pieces = self._pieces(name) if self._in_part(name) else []
         read = self.checkpoint.read_pieces(name, pieces) if pieces else self.checkpoint.read(name)
@@ -122,8 +122,7 @@ USUAL = 0.75
 """The quantile of the sizes of token rows that counts as the size of the embedding: neither a few loud tokens that are
 never used, nor many quiet ones, decide it."""
 WIDTH_ROOT, NORMALISED = "width_root", "normalised"
-"""Stand for the root of the width where a class multiplies the rows of its embedding with it, and for rows that are
-divided by their size."""
+"""Stand for embedding rows that are multiplied by the root of the width, and for rows divided by their size."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ class Stream:
     layout: Layout
     config: Mapping[str, Any]
     seed: int
-    """Of the rows that are read."""
+    """The seed of the rows that are read."""
 
     def joins(self, path: str, layers: Sequence[int]) -> Vector:
         """Return what a path is added to in some layers, (L, 4), and ask for all that is read of it at once.
@@ -160,7 +159,7 @@ class Stream:
 
     @functools.cached_property
     def _begins(self) -> float:
-        """How large the stream is before the first layer; 0 where the registry names no embedding as wide as it is."""
+        """How large the stream is before the first layer; 0 if the registry names no embedding of its width."""
         factorization, tensors = self.layout.factorization, self.checkpoint.tensors
         norms = (f"{name}.weight" for name in as_names(factorization.embedding_norm))
         if norm := next((name for name in norms if name in tensors), None):
@@ -201,7 +200,7 @@ class Stream:
         self.checkpoint.prefetch_pieces(itertools.chain(*map(self._draw.stored, sets)), gap=0)
 
     def _others(self, path: str, layer: int) -> Iterator[LayerSet]:
-        """The sets of the other branches of a layer, of the experts of one router one that is drawn; not of stacks."""
+        """The sets of the other branches of a layer: one drawn expert for each router, and no stacked experts."""
         for branch in BRANCH_ROLES:
             every = self.layout.branches[branch][layer] if branch != PATHS[path].branch else ()
             sets = [layer_set for layer_set in every if not layer_set.stacked]

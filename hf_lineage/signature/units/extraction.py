@@ -31,14 +31,14 @@ from hf_lineage.signature.writers import JOINED
 RECIPE = RECIPES["robust"]
 """How their rows are formed: gains folded in, means removed, weighed by activity."""
 LIGHT = replace(RECIPE, probes=1, coordinates=2)
-"""The same with next to no sketch: what is asked for is how much every unit writes."""
+"""The same with almost no sketch, to measure how much every unit writes."""
 WIDE = 1024
-"""Rows in coordinates of their own that are longer are kept in half precision: of length 1, they need no more."""
+"""Longer rows in coordinates of their own are kept in half precision, which is enough for rows of length 1."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What the hidden units of a layer weigh, which is measured once however often they are seen."""
+    """The weights of the hidden units of a layer, measured once however often the units are compared."""
 
     experts: tuple[Vector, ...]
     """What the units of each expert write, in any unit of measure; a dense layer is one expert."""
@@ -73,7 +73,7 @@ def obstacle(layout: Layout) -> str:
     """Return why the hidden units of a model are not compared one by one, as a phrase after its name; else empty."""
     if PATH not in layout.paths:
         return "has no MLP"
-    return "has layers of unlike widths" if len(set(layout.widths)) > 1 else ""
+    return "has layers of different widths" if len(set(layout.widths)) > 1 else ""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class View:
     through: Array | None = None
     """(s, d): what units are multiplied with; without it they are in the coordinates of their own stream."""
     of_length_one: bool = False
-    """Whether what is seen of a unit is brought to length 1, and not only divided by the length of the whole."""
+    """Whether the rows of a unit are scaled to length 1; if not, they are divided by the length of the whole rows."""
     keep: Keep = everything
     """Which units of a layer with experts are held in memory."""
     gates: bool = True

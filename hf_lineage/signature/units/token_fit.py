@@ -23,13 +23,13 @@ from hf_lineage.errors import NothingToCompare
 from hf_lineage.signature.recipe import Array, signs
 
 RIDGES = 1e-3, 1e-2
-"""The values of ε among which is chosen. With larger ones so few directions count that independent units agree."""
+"""The values of ε to choose from. Larger ones leave so few directions that independent units agree."""
 ASKED = 64
 """Random directions in which the error of a fit is measured."""
 SEEN = 256
-"""Coordinates in which units are seen; of wider streams random sums."""
+"""How many coordinates units are compared in; of a wider stream these are random sums."""
 LEAST = 1e-9
-"""Rows whose numbers vary less, in the mean of their squares, are all the same."""
+"""Rows whose numbers have a smaller mean square count as all the same."""
 SPANNED, ASKED_FIRST = 0.5, 1.5
 """Rows of tokens have to span this share of the narrower stream: in fewer directions most of a unit is not seen. So
 many times as many rows are asked first."""

@@ -13,8 +13,7 @@ from hf_lineage.signature.recipe import Array
 
 Numbers = NDArray[np.int64]
 LEAST_TOKENS, MOST_TOKENS, SIDE_BY_SIDE = 2, 4, 64
-"""Tokens for every coordinate of the wider stream: at least and, where they are few, at most. They are read in runs of
-SIDE_BY_SIDE rows."""
+"""Tokens for every coordinate of the wider stream: at least and, if few, at most; rows are read SIDE_BY_SIDE."""
 FEW = 4096
 """Up to so many tokens are few."""
 
@@ -22,7 +21,7 @@ FEW = 4096
 def drawn_tokens(shared: int, widths: Sequence[int]) -> Numbers:
     """Return which of so many shared tokens are read, the same ones for models of these widths, ascending.
 
-    More tokens give back what the noise of their rows takes, and cost time in proportion.
+    More tokens make up for the noise of their rows, but cost time in proportion.
     """
     widest = max(widths)
     wanted = max(LEAST_TOKENS * widest, min(MOST_TOKENS * widest, FEW))

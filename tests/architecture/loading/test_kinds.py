@@ -72,7 +72,7 @@ def test_a_setting_is_found_in_a_configuration_inside_whether_it_says_its_type_o
         assert gemma(text_config=inside | {"top_k_experts": 8}) == []
         (sentence,) = gemma(text_config=inside | {"top_k_experts": 0})
         assert sentence == (
-            "config.json says `top_k_experts: 0`, with which a branch of the layers of gemma4_text need not reach the "
+            "config.json says `top_k_experts: 0`, with which a branch of the layers of gemma4_text may not reach the "
             "stream; with numbers from 1 every branch does"
         )
     assert gemma(top_k_experts=0, vision_config={"top_k_experts": 0}) == []  # nothing reads it there

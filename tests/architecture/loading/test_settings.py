@@ -95,7 +95,7 @@ def test_values_of_published_models_are_none_to_refuse():
 
 
 def test_weights_named_for_a_part_of_the_model_are_refused():
-    with pytest.raises(NothingToCompare, match=r"names the weights b\.safetensors for a part of the model alone"):
+    with pytest.raises(NothingToCompare, match=r"names the weights b\.safetensors only for a part of the model"):
         said(text_config={"transformers_weights": "b.safetensors"})
 
 

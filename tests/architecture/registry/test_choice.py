@@ -79,7 +79,7 @@ def test_an_unlisted_class_is_read_as_a_listed_one():
     chosen = choose(YI, Choice("LlamaForCausalLM"))
     assert (chosen.architecture, chosen.factorization.name) == ("YiForCausalLM", "llama")
     assert chosen.notes == (
-        "read as LlamaForCausalLM (--as) in place of YiForCausalLM; that it computes the same is not proved",
+        "read as LlamaForCausalLM (--as) in place of YiForCausalLM; it is not proved that both compute the same",
     )
 
 
@@ -109,7 +109,7 @@ def test_conditions_of_a_factorization_hold_for_it_as_well(own):
     file = own / "mine.yaml"
     file.write_text(f"{file.read_text()}\nrequires: {{kind: yi}}\n")
     assert choose(YI | {"kind": "yi"}, Choice(registry=own)).factorization.name == "mine"
-    with pytest.raises(NothingToCompare, match=r"only where config\.json says"):
+    with pytest.raises(NothingToCompare, match=r"only if config\.json says"):
         choose(YI, Choice(registry=own))
 
 

@@ -84,7 +84,7 @@ def test_without_a_card_the_folders_of_adapters_declare(repo):
 
 
 def test_a_folder_without_a_model_that_declares_nothing_is_an_error(repo):
-    with pytest.raises(NoModelError, match=r"has no config\.json, so it is no transformers model"):
+    with pytest.raises(NoModelError, match=r"has no config\.json, so it is not a transformers model"):
         declared_in(contents_of(repo))
 
 

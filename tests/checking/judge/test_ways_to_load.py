@@ -47,14 +47,14 @@ def test_where_two_ways_differ_it_is_unverifiable_and_names_both(folders):
     assert verdict.kind is Kind.UNVERIFIABLE
     assert verdict.reason == (
         f"loaded from its weights alone org/child is RELATED, loaded {HOW}, as transformers does where peft is "
-        "installed, it is UNRELATED; take the adapter out or merge it"
+        "installed, it is UNRELATED; remove the adapter or merge it"
     )
 
 
 def test_a_way_that_cannot_be_judged_is_no_agreement(folders):
     verdict, _ = judged(folders, {HOW: "the adapter is truncated"})
     assert verdict.kind is Kind.UNVERIFIABLE
-    assert "it is UNVERIFIABLE: the adapter is truncated; take the adapter out or merge it" in verdict.reason
+    assert "it is UNVERIFIABLE: the adapter is truncated; remove the adapter or merge it" in verdict.reason
 
 
 def test_notes_of_both_models_come_with_their_names_and_before_the_ways(folders):

@@ -46,8 +46,8 @@ def test_what_has_expired_does_not_count_and_is_told():
     judged = under(report(NONE), waiving(expires=PAST), TODAY)
     assert (judged.status, judged.rows[0].waiver) == (ExitCode.UNRELATED, None)
     assert judged.notes == (
-        "p.yaml accepts that org/base is UNRELATED until 2026-01-01, and that day is past; this check found the same "
-        "again",
+        "p.yaml accepts that org/base is UNRELATED until 2026-01-01, and that day has passed; this check found the "
+        "same again",
     )
 
 
@@ -56,8 +56,8 @@ def test_another_finding_of_the_same_base_is_not_accepted(kind):
     judged = under(report(NONE), waiving(kind), TODAY)
     assert judged.status is ExitCode.UNRELATED
     assert judged.notes == (
-        f"p.yaml accepts that org/base is {kind.words}, which this check did not find; remove the entry if it "
-        "is settled",
+        f"p.yaml accepts that org/base is {kind.words}, but this check did not find it; remove the entry if it is "
+        "resolved",
     )
 
 
@@ -112,7 +112,7 @@ def test_the_policy_of_a_folder_counts_only_if_it_is_asked_for(tmp_path):
     judged = under(replace(report(NONE), source=locate()), None, TODAY)
     assert (judged.status, judged.policy) == (ExitCode.UNRELATED, None)
     assert judged.notes == (
-        "lineage.yaml of the model was not read, because the publisher of the model wrote it; if you are the "
+        "lineage.yaml of the model was not read because the publisher of the model wrote it; if you are the "
         "publisher, add --policy own",
     )
 
@@ -121,7 +121,9 @@ def test_the_policy_of_a_model_on_the_hub_is_its_publishers(tmp_path):
     """Who publishes a model would gain by accepting that its claim is contradicted."""
     here(tmp_path, "fail-on: never")
     published = RepoRef("org/model", tmp_path, "0" * 40, remote="org/model")
-    with pytest.raises(OptionError, match="on the Hub the publisher of the model wrote it, so name a file of yours"):
+    with pytest.raises(
+        OptionError, match="on the Hub the publisher of the model wrote the file, so name a file of yours"
+    ):
         asked(OWN, None, lambda: published)
     assert under(replace(report(NONE), source=published), None, TODAY).notes == ()
 
@@ -173,7 +175,7 @@ def test_a_file_that_is_no_text_or_too_large_is_refused(tmp_path, content):
 def test_what_is_no_file_is_refused_without_opening_it(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "absent", "", "a\0b"):
-        with pytest.raises(OptionError, match="is no file; name one"):
+        with pytest.raises(OptionError, match="is not a file; name one"):
             read(tmp_path / name if name else tmp_path)
 
 
@@ -181,7 +183,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
     (tmp_path / "secret").write_text("fail-on: never")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / FILE).symlink_to(Path("..") / "secret")
-    with pytest.raises(CheckpointError, match="is a link that leaves the model's folder"):
+    with pytest.raises(CheckpointError, match="is a link out of the model's folder"):
         asked(OWN, None, here(tmp_path / "model"))
 
 

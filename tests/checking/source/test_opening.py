@@ -30,7 +30,7 @@ def test_a_signature_says_what_lay_beside_the_weights_it_was_made_from(tmp_path)
     spoil(copy, lambda tensors: tensors.update({"model.layers.0.mlp.up_proj.weight_scale": torch.ones(1)}))
     (row,) = compare(str(folder), str(copy)).rows
     assert row.notes == (
-        f"{copy}: tensors beside matrices were not read (1), model.layers.0.mlp.up_proj.weight_scale among them",
+        f"{copy}: tensors beside matrices were not read (1), such as model.layers.0.mlp.up_proj.weight_scale",
     )
 
 
@@ -67,7 +67,7 @@ def test_the_hint_at_a_class_to_read_it_as_keeps_what_was_typed(tmp_path):
     """A whole command would drop the base that was named."""
     edit_json(tiny_llama(tmp_path / "model") / "config.json", architectures=["OursForCausalLM"])
     (row,) = compare(tiny_llama(tmp_path / "base"), tmp_path / "model").rows
-    assert "with `--as LlamaForCausalLM` added it is read so" in row.verdict.reason
+    assert "add `--as LlamaForCausalLM` to read it as that class" in row.verdict.reason
     assert "hf-lineage check" not in row.verdict.reason
 
 

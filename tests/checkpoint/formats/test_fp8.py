@@ -159,15 +159,15 @@ DOWN = "model.layers.0.mlp.experts.down_proj"
 @pytest.mark.parametrize(
     ("end", "part", "message"),
     [
-        ("_scales", None, f"{DOWN}_scales is missing, without which {DOWN}_blocks cannot be decoded"),
-        ("_scales", torch.zeros(4, 64, 2, dtype=torch.uint8), f"{DOWN}_scales has shape (4, 64, 2), the rest of its"),
+        ("_scales", None, f"{DOWN}_scales is missing, and {DOWN}_blocks cannot be decoded"),
+        ("_scales", torch.zeros(4, 64, 2, dtype=torch.uint8), f"{DOWN}_scales has shape (4, 64, 2), but the rest"),
         ("_scales", torch.full((4, 64, 3), 255, dtype=torch.uint8), f"{DOWN}_scales holds scales that are not finite"),
         (
             "_blocks",
             torch.zeros(4, 64, 48, dtype=torch.uint8),
-            "has shape (4, 64, 48), which is not that of experts in",
+            "has shape (4, 64, 48), which does not fit experts in",
         ),
-        ("_blocks", torch.zeros(4, 64, 3, 8, dtype=torch.uint8), "which is not that of experts in blocks of 32"),
+        ("_blocks", torch.zeros(4, 64, 3, 8, dtype=torch.uint8), "which does not fit experts in blocks of 32"),
     ],
 )
 def test_what_does_not_fit_of_four_bits_is_one_clear_line(end, part, message, tmp_path):
@@ -264,7 +264,8 @@ DAMAGE = {
     "no scale": (lambda t: t.pop(f"{UP}.weight_scale_inv"), f"{UP}.weight is stored as F8_E4M3 without its scales"),
     "too few scales": (
         lambda t: t.update({f"{UP}.weight_scale_inv": torch.ones(3, 3)}),
-        "has shape (3, 3), which fits no blocks of a matrix of (256, 96) that config.json (`weight_block_size`: [16, 3",
+        "has shape (3, 3), which does not fit the blocks of a matrix of (256, 96) that config.json "
+        "(`weight_block_size`: [16, 3",
     ),
     "scales that are no numbers": (
         lambda t: t.update({f"{UP}.weight_scale_inv": torch.full((16, 3), math.nan)}),
@@ -272,7 +273,7 @@ DAMAGE = {
     ),
     "scales as integers": (
         lambda t: t.update({f"{UP}.weight_scale_inv": torch.ones(16, 3, dtype=torch.int32)}),
-        f"{UP}.weight_scale_inv is stored as I32, its format asks for",
+        f"{UP}.weight_scale_inv is stored as I32, but its format needs",
     ),
     "a weight that is no matrix": (
         lambda t: t.update({f"{UP}.weight": t[f"{UP}.weight"].reshape(-1)}),
@@ -293,7 +294,7 @@ def test_what_does_not_fit_is_one_clear_line(change, message, tmp_path):
 def test_a_block_size_that_is_none_is_one_clear_line(size, tmp_path):
     pack, settings = PACKS["blocks"]
     said = refused(repacked(BASE, tmp_path / "model", pack, **settings | {"weight_block_size": size}))
-    assert "which fits no blocks of a matrix of" in said
+    assert "which does not fit the blocks of a matrix of" in said
 
 
 def test_two_numbers_of_four_bits_to_a_byte_are_decoded_as_transformers_does(tmp_path):
@@ -353,10 +354,10 @@ def test_a_quantized_stack_is_related_and_an_independent_one_is_not(tmp_path):
 @pytest.mark.parametrize(
     ("scales", "message"),
     [
-        (torch.ones(3, 2, 1), "which are not those of experts in a stack; download the weights again"),
-        (torch.ones(()), "which are not those of experts in a stack; download the weights again"),
+        (torch.ones(3, 2, 1), "which do not fit stacked experts; download the weights again"),
+        (torch.ones(()), "which do not fit stacked experts; download the weights again"),
         (torch.full((4,), torch.nan), f"{STACK}_scale_inv holds scales that are not finite"),
-        (torch.ones(4, 3, 7), f"{STACK}_scale_inv has shape (3, 7), which fits no blocks of a matrix"),
+        (torch.ones(4, 3, 7), f"{STACK}_scale_inv has shape (3, 7), which does not fit the blocks of a matrix"),
     ],
 )
 def test_scales_that_do_not_fit_a_stack_are_one_clear_line(scales, message, tmp_path):

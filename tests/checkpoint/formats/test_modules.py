@@ -54,7 +54,7 @@ def test_anything_but_a_list_of_names_leaves_nothing_out(value):
     "entry", ["(a+)+$", "(.*.*)*x", ".*.*.*.*x", r"(a)\1*", "(?=a)", "(", "[", "*", "a" * 101 + "*"]
 )
 def test_a_pattern_that_could_take_for_ever_or_is_none_is_not_followed(entry):
-    with pytest.raises(NothingToCompare, match="by a pattern that is not followed here: "):
+    with pytest.raises(NothingToCompare, match="by a pattern that hf-lineage cannot read: "):
         left_out({"ignore": [f"re:{entry}"]})
 
 
@@ -79,8 +79,8 @@ def test_scales_that_a_loader_would_not_read_do_not_make_another_model(tmp_path)
     settings = FP8 | {"weight_block_size": [1, 1], "modules_to_not_convert": ["lm_head", "up_proj"]}
     error = refused(repacked(BASE, tmp_path / "model", pack, **settings))
     assert error == (
-        "NothingToCompare: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, and config.json leaves it "
-        "out of the quantization: loaders disagree how to read it; make the two agree"
+        "NothingToCompare: org/model: model.layers.0.mlp.up_proj.weight is stored as FP8, but config.json leaves it "
+        "out of the quantization: loaders disagree on how to read it; make the two agree"
     )
 
 
@@ -171,9 +171,12 @@ def test_a_part_that_is_missing_or_stored_otherwise_is_named():
     module = Module("a", {".bytes": stored("I8", 2, 3), ".flat": stored("I8", 6), ".none": stored("I8", 0, 3)})
     assert module.shape(".bytes", BYTES) == module.matrix(".bytes", BYTES) == (2, 3)
     for wrong, message in (
-        (lambda: module.shape(".scale", BYTES), r"a\.scale is missing, without which a\.bytes cannot be decoded"),
-        (lambda: module.shape(".bytes", frozenset({"U8"})), r"a\.bytes is stored as I8, its format asks for U8"),
-        (lambda: module.shape(".bytes", BYTES, (3, 2)), r"a\.bytes has shape \(2, 3\), the rest of its matrix asks"),
+        (lambda: module.shape(".scale", BYTES), r"a\.scale is missing, and a\.bytes cannot be decoded"),
+        (lambda: module.shape(".bytes", frozenset({"U8"})), r"a\.bytes is stored as I8, but its format needs U8"),
+        (
+            lambda: module.shape(".bytes", BYTES, (3, 2)),
+            r"a\.bytes has shape \(2, 3\), but the rest of its matrix needs",
+        ),
         (lambda: module.matrix(".flat", BYTES), r"a\.flat has shape \(6,\), which is not the shape of a matrix"),
         (lambda: module.matrix(".none", BYTES), r"a\.none has shape \(0, 3\), which is not the shape of a matrix"),
     ):

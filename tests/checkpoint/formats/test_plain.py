@@ -37,4 +37,4 @@ def test_floating_point_numbers_are_read_and_others_are_refused(dtype):
     if dtype in FLOATS | CAST:
         assert info.refusal == ""
     else:
-        assert info.refusal.startswith(f"is stored as {dtype}, and config.json names no quantization")
+        assert info.refusal.startswith(f"is stored as {dtype}, and config.json does not say how")

@@ -58,8 +58,8 @@ def test_weights_in_floating_point_are_read_whatever_the_configuration_says(meth
 @pytest.mark.parametrize("method", ["gptq", "awq", "bitsandbytes", "fp8", "mxfp4", "compressed-tensors", "made-up"])
 def test_another_form_of_what_the_configuration_names_is_said(method):
     assert refusal(packed(), config(method)) == (
-        f"the weights are quantized (U8), and not in a form of `{method}` that is decoded, which config.json names; "
-        "check the release in F16, BF16 or F32 instead"
+        f"the weights are quantized (U8); config.json names `{method}`, but hf-lineage does not decode this form of "
+        "it; check the release in F16, BF16 or F32 instead"
     )
 
 
@@ -126,7 +126,7 @@ def test_without_the_format_the_refusal_names_the_number_formats(models):
     outcome = verdict(*models)
     assert outcome.name == "UNVERIFIABLE"
     assert outcome.reason.endswith(
-        "the weights are quantized (I8), and not in a form of `bytes` that is decoded, which config.json names; "
+        "the weights are quantized (I8); config.json names `bytes`, but hf-lineage does not decode this form of it; "
         "check the release in F16, BF16 or F32 instead"
     )
 

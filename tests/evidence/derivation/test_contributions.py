@@ -134,7 +134,7 @@ def test_units_in_another_order_are_a_reason():
 
 def test_a_sample_beside_whole_layers_is_a_reason():
     both = [readers(A, A), replace(readers(B, A), sampled=True)]
-    assert shares_of(both, LAYERS).startswith("a sample of the layers was read for one parent")
+    assert shares_of(both, LAYERS).startswith("a sample was read of one parent,")
 
 
 def test_of_a_sample_only_layers_of_one_number_are_alike():

@@ -90,7 +90,7 @@ def test_a_folder_that_an_index_names_is_never_opened_nor_asked_of_the_hub(name,
     monkeypatch.chdir(EXAMPLES)
     monkeypatch.setattr("hf_lineage.hub.client.snapshot", lambda *_: pytest.fail("the Hub was asked"))
     entry = replace(entry_of(signatures["acme/llama-base"], "mlp"), model=name)
-    with pytest.raises(RepositoryError, match="no folder that an index names is opened"):
+    with pytest.raises(RepositoryError, match="hf-lineage never opens folders that an index names"):
         located(entry, None)
 
 

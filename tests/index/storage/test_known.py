@@ -75,6 +75,6 @@ def test_one_sentence_tells_how_many_and_why_the_first():
     passed.shards |= {"a.parquet": "a.parquet is broken", "b.parquet": "b.parquet is broken"}
     passed.signatures["org/model"] = "there is none"
     assert passed.notes == [
-        "2 files of the index could not be read and were passed over, the first because a.parquet is broken",
-        "1 models of the index could not be read and were passed over, the first because there is none",
+        "2 files of the index could not be read and were left out; the first: a.parquet is broken",
+        "1 models of the index could not be read and were left out; the first: there is none",
     ]

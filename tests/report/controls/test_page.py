@@ -77,7 +77,7 @@ def test_the_page_says_what_would_have_been_said_of_each_control():
         "Shares weights with org/base",
         "What the controls show",
         "All on one axis",
-        "What would have been said of the controls",
+        "The verdicts that the controls would get",
         "Limits",
         "How this page was made",
     ]

@@ -31,8 +31,8 @@ def test_the_pair_comes_first_and_every_control_as_what_it_is_named():
 def test_what_would_have_been_said_of_a_control_is_said():
     pair, free, _, gone, _ = lines(controlled())
     assert outcome(pair).startswith("org/model and org/base: RELATED (score 0.970")
-    assert outcome(free).startswith("free/a, had it been claimed to come from org/base: UNRELATED (score 0.0")
-    assert outcome(gone) == "free/gone, had it been claimed to come from org/base: UNVERIFIABLE: free/gone is gone"
+    assert outcome(free).startswith("free/a, if it declared org/base as its base: UNRELATED (score 0.0")
+    assert outcome(gone) == "free/gone, if it declared org/base as its base: UNVERIFIABLE: free/gone is gone"
 
 
 def test_where_everything_is_as_it_is_named_that_is_said_with_what_chance_allows():
@@ -44,22 +44,24 @@ def test_where_everything_is_as_it_is_named_that_is_said_with_what_chance_allows
     assert highest.startswith("Along mlp the highest score of an independent model is 0.0")
     assert highest.endswith("; org/model has 0.970")
     assert declared == "free/b is named as independent, and declares org/base as its base"
-    assert unjudged == "Not judged, and no evidence for either side: free/gone"
+    assert unjudged == "Not judged, so no evidence for either side: free/gone"
 
 
 def test_an_independent_model_that_comes_out_related_is_named_before_all_else():
     first, *_ = said(Control(unrelated("free/a"), True), Control(compared("free/b", seed=9, score=0.5), True))
     assert first == (
-        "free/b is named as independent of org/base and comes out RELATED. Either the two share ancestry after all, or "
-        "this is a false result: alpha 0.01 lets 0.02 of 2 do so by chance. Until that is explained "
-        "it is no control, and what is said of org/model is to be read with the same caution"
+        "free/b is named as independent of org/base and comes out RELATED. Either the two share ancestry, or this is "
+        "a false result: alpha 0.01 lets 0.02 of 2 do so by chance. Until that is explained it is not a control, and "
+        "the result for org/model needs the same caution"
     )
     assert not any("0 of" in sentence for sentence in said(Control(compared("free/b", seed=9), True)))
 
 
 def test_a_relative_that_comes_out_unrelated_is_named():
     first, *_ = said(Control(unrelated("kin/a"), False))
-    assert first.startswith("kin/a is named as a relative of org/base and comes out UNRELATED: either it is none, or ")
+    assert first.startswith(
+        "kin/a is named as a relative of org/base and comes out UNRELATED. Either it is not a relative, or "
+    )
 
 
 def test_copies_are_told_by_their_numbers():

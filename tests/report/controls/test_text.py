@@ -53,7 +53,7 @@ def test_markdown_has_the_table_and_what_would_have_been_said():
     shown = render_markdown(controlled(), explain=True)
     assert shown.startswith("### org/model and org/base, beside 4 controls\n")
     assert "| free/a | independent | mlp | 0.0" in shown
-    assert "\n- free/a, had it been claimed to come from org/base: UNRELATED" in shown
+    assert "\n- free/a, if it declared org/base as its base: UNRELATED" in shown
 
 
 @pytest.mark.parametrize("form", BESIDE)

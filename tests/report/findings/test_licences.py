@@ -31,8 +31,8 @@ def text(report):
 
 def test_both_are_told_and_that_they_differ():
     assert (
-        "org/base: licence as the cards state it: mit for the model, other (gemma, https://example.org/terms) for the "
-        "base; the two differ, read both: this is a note and no legal advice"
+        "org/base: licence as the cards state it: mit for the model, other (gemma, https://example.org/terms) for "
+        "the base; the two differ, read both. This is a note, not legal advice"
     ) in text(judged())
     assert "org/base: licence as both cards state it: mit" in text(judged(base=MIT))
     assert "licence as the cards state it: mit for the model, none stated for the base" in text(judged(base=None))
@@ -73,7 +73,7 @@ def test_machines_get_the_keys_of_a_card():
 def test_in_sarif_they_are_a_note():
     (run,) = json.loads(FORMATS["sarif"](judged(), False))["runs"]
     *_, note = run["invocations"][0]["toolExecutionNotifications"]
-    assert (note["level"], "no legal advice" in note["message"]["text"]) == ("note", True)
+    assert (note["level"], "not legal advice" in note["message"]["text"]) == ("note", True)
     assert [result["kind"] for result in run["results"]] == ["pass"]
 
 

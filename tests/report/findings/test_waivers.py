@@ -41,13 +41,16 @@ def test_every_report_tells_the_verdict_the_reason_and_the_day(form):
 def test_every_report_tells_what_was_accepted_until_a_day_that_is_past(form):
     expired = judged(today=datetime.date(2027, 4, 1))
     text = " ".join(FORMATS[form](expired, False).split())
-    assert all(word in text for word in ("UNRELATED", "until 2027-03-31, and that day is past")), text
+    assert all(word in text for word in ("UNRELATED", "until 2027-03-31, and that day has passed")), text
     assert (expired.status, expired.rows[0].waiver) == (1, None)
 
 
 def test_what_people_see_first_tells_it():
     """The annotation of a runner, the alert of a code scanner and the message of a failed test."""
-    expired, past = judged(today=datetime.date(2027, 4, 1)), "; accepted only until 2027-03-31, and that day is past"
+    expired, past = (
+        judged(today=datetime.date(2027, 4, 1)),
+        ("; accepted only until 2027-03-31, and that day has passed"),
+    )
     assert past in json.loads(FORMATS["github"](expired, False))["message"]
     first, _ = json.loads(FORMATS["sarif"](expired, False))["runs"][0]["results"]
     assert (past in first["message"]["text"], first["level"], "suppressions" in first) == (True, "error", False)

@@ -71,7 +71,7 @@ def test_what_is_inherited_has_its_interval_or_the_reason_why_it_is_not_known(sh
 
 def test_the_share_that_is_asked_for_is_that_of_the_options():
     found = shown(row(mlp=measured()), options=Options(min_share=0.8))
-    assert found["Inherited"][1].endswith("more than 80% is asked for.")
+    assert found["Inherited"][1].endswith("more than 80% is required.")
 
 
 def test_an_interval_without_width_is_one_number():
@@ -234,7 +234,7 @@ def test_what_else_was_seen_has_no_name_in_front_and_no_hint():
 
 
 def test_a_claim_that_nobody_declared_says_so():
-    assert "nowhere: whoever ran the check named it" in whole_claim(report(row(sources=NAMED)))
+    assert "nowhere: the person who ran the check named it" in whole_claim(report(row(sources=NAMED)))
 
 
 def test_one_of_several_is_folded_below_its_verdict():

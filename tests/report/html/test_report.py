@@ -111,7 +111,7 @@ def test_it_says_verdict_numbers_commits_and_the_command_that_finds_them_again()
     shown = page(row(commit="b" * 40, mlp=measured()), commit="a" * 40)
     for words in (
         "RELATED Shares weights with org/base",
-        "Score 0.970 1 for the same weights. On the 128 test coordinates alone this pair scores ",
+        "Score 0.970 1 means the same weights. On the 128 test coordinates alone this pair scores ",
         "Inherited 97% Between 95% and 99% of what the model's hidden units write has a counterpart in the base",
         "p-value 0.001 How often independent models would score as high by chance. It is the smallest value that 999 ",
         f"Commit of the model {'a' * 40}",
@@ -189,7 +189,7 @@ def test_models_whose_path_is_not_in_every_layer_are_not_said_to_be_decided_earl
 
 def test_nothing_declared_is_said_with_the_remedy():
     shown = page().text
-    assert "Nothing is declared No base stands in README.md" in shown
+    assert "Nothing is declared README.md," in shown
     assert "What to do next The model names no base" in shown
     assert "Limits" not in shown
 

@@ -31,7 +31,7 @@ def read(name="org/base", near=7):
 def test_the_table_says_how_many_each_stands_for_and_the_sentence_how_many_are_left():
     shown = " ".join(text_by_weights(read()).split())
     assert "org/base 96 7 97% 0.002 RELATED" in shown
-    assert "by their keys, and were not tested; what was not tested may be nearer" in shown
+    assert "by their keys, and were not tested; models that were not tested may be nearer" in shown
     assert "1 of 20 models of the index, of any width, were tested against their weights" in shown
     assert "12 were neither tested nor near one that was" in shown
 
@@ -40,7 +40,7 @@ def test_a_calibrated_verdict_says_what_it_rests_on():
     first, second = read().tested
     calibrated = replace(first, row=replace(first.row, verdict=Verdict(Kind.CALIBRATED, "")))
     shown = " ".join(text_by_weights(replace(read(), tested=(calibrated, second))).split())
-    assert "RELATED, calibrated rests on a threshold, which nothing corrects" in shown
+    assert "RELATED, calibrated rests on a threshold, which is not corrected" in shown
     assert "rests on a threshold" not in text_by_weights(read())
 
 
@@ -67,7 +67,7 @@ def test_a_table_of_eighty_columns_names_the_nearest_first(merge):
     assert max(map(len, lines)) <= 80
     assert lines[0] == "fern/llama-merge-a-b"
     assert lines[4].split()[0] in ("fern/llama-finetune-a", "fern/llama-finetune-b")
-    assert "Who came first cannot be told from weights" in " ".join(" ".join(lines).split())
+    assert "reverse. Weights do not tell which came first" in " ".join(" ".join(lines).split())
 
 
 def test_where_nobody_lies_between_two_models_it_says_so(merge):
@@ -88,8 +88,8 @@ def test_nothing_found_is_told_with_the_size_of_the_index(merge):
     nobody = replace(merge, related=(), ancestor=None, others=())
     shown = " ".join(identification.text([nobody]).split())
     assert shown.endswith(
-        "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is alike. A model that is "
-        "not in the index cannot be found."
+        "No relative was found: 7 of 7 models in the index are comparable (path mlp), no key is similar. A model "
+        "that is not in the index cannot be found."
     )
 
 

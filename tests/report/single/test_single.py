@@ -125,7 +125,9 @@ class TestRegistry:
 
     @pytest.mark.parametrize("show", [registry_text, registry_json])
     def test_a_class_that_is_not_there_says_how_to_add_it(self, show):
-        with pytest.raises(RegistryError, match=r"^NoSuchModel is not in the registry; registry/README\.md tells how"):
+        with pytest.raises(
+            RegistryError, match=r"^NoSuchModel is not in the registry; registry/README\.md explains how"
+        ):
             show("NoSuchModel")
 
 

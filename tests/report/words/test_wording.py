@@ -174,7 +174,7 @@ def test_the_settings_name_all_that_a_number_depends_on():
     exact = replace(Options().recipe, probes=None)
     drawn = report(row(judged(mlp=evidence(analyses=3))), options=Options(recipe=exact, order_seed=7))
     assert "Recipe robust, exact;" in wording.settings(drawn)
-    assert "; layers and units drawn by order seed 7; verified" in wording.settings(drawn)
+    assert "; layers and units drawn with order seed 7; verified" in wording.settings(drawn)
 
 
 def test_of_weights_that_are_not_finite_nothing_is_said_but_the_reason():

@@ -226,5 +226,5 @@ def test_a_small_b_means_bytes_too(driver, monkeypatch):
     ],
 )
 def test_a_budget_that_is_no_size_is_refused(size):
-    with pytest.raises(OptionError, match="is not a size; write 8GiB"):
+    with pytest.raises(OptionError, match="is not a size; write a size such as 8GiB or"):
         budgets(size)

@@ -37,7 +37,7 @@ def test_a_pull_request_is_opened_with_a_file_that_says_what_it_was_made_from(se
 
 def test_a_second_time_it_is_up_to_date(server):
     push()
-    assert push()[0] == "Pull request 1 is up to date already; nothing was written."
+    assert push()[0] == "Pull request 1 is already up to date; nothing was written."
     assert len(server.made) == 1
 
 
@@ -52,9 +52,9 @@ def test_the_open_one_is_brought_up_to_date(server):
 
 def test_once_it_is_merged_nothing_is_left_to_do_until_the_weights_change(server):
     publish(server)
-    assert push()[0] == "Up to date already; nothing was written."
+    assert push()[0] == "Already up to date; nothing was written."
     server.push(BASE, "main", {"README.md": b"# New\n"})
-    assert push()[0] == "Up to date already; nothing was written."
+    assert push()[0] == "Already up to date; nothing was written."
     server.push(BASE, "main", {"config.json": server.file(BASE, "main", "config.json") + b"\n"})
     assert push()[0] == f"Opened a pull request: {server.hub.url}/{BASE}/discussions/2"
 
@@ -76,7 +76,7 @@ def test_a_signature_repository_has_a_folder_for_each_commit(server, tmp_path):
     commit = server.hub.commit(BASE, "main")
     assert server.made[0] == (STORE, "refs/pr/1", [FILE.replace("lineage", folder_of(BASE, commit))])
     assert [each["title"] for each in server.proposals] == [TITLE, TITLE.replace(BASE, CHILD)]
-    assert push("--to", STORE)[0] == "Pull request 1 is up to date already; nothing was written."
+    assert push("--to", STORE)[0] == "Pull request 1 is already up to date; nothing was written."
 
 
 def test_the_weights_are_read_once_and_then_our_own_cache_serves(server, monkeypatch):
@@ -93,7 +93,7 @@ def test_the_weights_are_read_once_and_then_our_own_cache_serves(server, monkeyp
     [
         (
             (BASE, "--set", "probes=exact", "--push"),
-            "the signature of probes=exact is as large as the weights; leave it",
+            "a signature with probes=exact is as large as the weights; leave probes=exact",
         ),
         ((f"{BASE}@v2", "--push"), "a pull request is made against the main branch; leave @v2 out, or use --to"),
         ((BASE, "--to", STORE), "--to names the repository for --push; give both"),

@@ -74,7 +74,7 @@ def parse(stream: BinaryIO, size: int) -> Ctranslate2Header:
     version = reader.number("<I")
     if version not in VERSIONS:
         raise HeaderError(
-            f"is no model of CTranslate2 of a version that is read ({version}; 4 to 6 are); convert the model anew"
+            f"is not a CTranslate2 model of a supported version ({version}, not 4 to 6); convert the model again"
         )
     specification, _revision, count = reader.text(), reader.number("<I"), reader.number("<I")
     variables: dict[str, Variable] = {}
@@ -93,13 +93,13 @@ def parse(stream: BinaryIO, size: int) -> Ctranslate2Header:
     aliases = {reader.text(): reader.text() for _ in range(_bounded(reader.number("<I")))}
     lost = next((name for name, target in aliases.items() if name in variables or target not in variables), None)
     if lost is not None:
-        raise HeaderError(f"says that {lost!r} is another name of what is not there; do not trust it")
+        raise HeaderError(f"says that {lost!r} is another name for a variable that is missing; do not trust it")
     return Ctranslate2Header(specification, variables, numbers, aliases)
 
 
 def _bounded(count: int) -> int:
     if count > MOST_VARIABLES:
-        raise HeaderError(f"claims {count} variables, and at most {MOST_VARIABLES} are read; do not trust it")
+        raise HeaderError(f"claims {count} variables; hf-lineage reads at most {MOST_VARIABLES}; do not trust it")
     return count
 
 
@@ -110,7 +110,7 @@ class _Reader(BoundedReader):
         """A text behind its length, which counts the null at its end."""
         length = self.number("<H")
         if not 1 <= length <= LONGEST_NAME:
-            raise HeaderError(f"has a name of {length} bytes; it is damaged, or no model of CTranslate2")
+            raise HeaderError(f"has a name of {length} bytes; it is damaged, or not a CTranslate2 model")
         return decode_text(self.take(length)[:-1])
 
     def variable(self, name: str) -> Variable:
@@ -128,9 +128,9 @@ class _Reader(BoundedReader):
 
 FILE = "model.bin"
 VOCABULARY = re.compile(r"(?:shared_|source_|target_)?vocabulary\.(?:json|txt)")
-"""What CTranslate2 writes beside its model; a model.bin without it may be anything."""
+"""The file that CTranslate2 writes beside its model; a model.bin without it may be anything."""
 SCALE, ZERO = "_scale", "_zero"
-"""What is added to the name of a quantized variable for its companions."""
+"""The suffixes of the names of the companions of a quantized variable."""
 Array = NDArray[Any]
 
 
@@ -187,7 +187,7 @@ def _tensor(header: Ctranslate2Header, name: str) -> TensorInfo:
     if variable.dtype not in ("I8", "I16", "I32"):
         return TensorInfo(variable.shape, (name,))
     if variable.dtype == "I32" or name + ZERO in header.variables or (scale is None and number is None):
-        return TensorInfo(variable.shape, (name,), refusal="is stored as AWQ within CTranslate2, which is not read")
+        return TensorInfo(variable.shape, (name,), refusal="is stored as AWQ in CTranslate2, which is not supported")
     if scale is None:
         return TensorInfo(variable.shape, (name,), _divided(lambda _parts: number), itemsize=4)
     if scale.shape != variable.shape[:1] or scale.dtype != "F32":

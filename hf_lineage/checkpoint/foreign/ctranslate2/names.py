@@ -17,7 +17,7 @@ from hf_lineage.errors import NothingToCompare, printable
 FILE = "ctranslate2/models.yaml"
 LAYER = re.compile(r"(?P<outer>(?P<stack>encoder|decoder)/layer_(?P<layer>\d{1,6}))/(?P<rest>.+)")
 CROSS = "attention/linear_0/weight"
-"""What a layer has that reads an encoder too."""
+"""A part of a layer that also reads an encoder."""
 KINDS = {"gamma": "weight", "beta": "bias"}
 """What CTranslate2 calls the two tensors of a norm."""
 
@@ -70,8 +70,8 @@ def config_of(contents: Contents) -> dict[str, Any]:
     model = next((model for model in _table().models if _fits(model, contents)), None)
     if model is None:
         raise NothingToCompare(
-            f"the CTranslate2 file is a {printable(contents.specification, 50)} with layers that are not read; check "
-            "the safetensors release instead"
+            f"the CTranslate2 file is a {printable(contents.specification, 50)} with layers that hf-lineage cannot "
+            "read; check the safetensors release instead"
         )
     config: dict[str, Any] = {key: contents.whole(source) for key, source in model.settings.items()}
     for key, source in model.activation.items():

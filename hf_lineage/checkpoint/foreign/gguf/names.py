@@ -56,7 +56,7 @@ def config_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
     kind = metadata.get(TYPE, "model")
     if kind != "model":
         raise NothingToCompare(
-            f"the GGUF file is of the type {printable(str(kind), 50)}, not a model; name one {ONE_FILE}"
+            f"the GGUF file has the type {printable(str(kind), 50)}, not a model; name one {ONE_FILE}"
         )
     named, entry = _architecture(metadata)
     values = {key: metadata.get(f"{named}.{source}") for key, source in _table().settings.items()}
@@ -73,8 +73,8 @@ def _architecture(metadata: Mapping[str, Any]) -> tuple[str, _Architecture]:
     entry = _table().architectures.get(named) if isinstance(named, str) else None
     if entry is None:
         raise NothingToCompare(
-            f"the GGUF file is of the architecture {printable(str(named), 50)}, which is not read; "
-            "check the safetensors release instead"
+            f"the GGUF file has the architecture {printable(str(named), 50)}, which hf-lineage cannot read; check the "
+            "safetensors release instead"
         )
     return str(named), entry
 

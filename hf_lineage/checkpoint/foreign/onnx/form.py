@@ -82,7 +82,7 @@ def _heads(factorization: Factorization, config: Mapping[str, Any]) -> tuple[int
     groups = next((count for key in KEY_VALUE_HEADS if (count := setting(config, key)) is not None), heads)
     if type(heads) is not int or type(groups) is not int:
         shown = printable(f"{heads} and {groups}", 50)
-        raise NothingToCompare(f"config.json counts the heads of attention as {shown}, so they cannot be taken apart")
+        raise NothingToCompare(f"config.json counts the heads of attention as {shown}, so they cannot be separated")
     return heads, groups
 
 
@@ -100,8 +100,8 @@ ENCODER = "encoder_model"
 """What stands beside a decoder where a model has both."""
 HEAD_COUNTS = ("num_attention_heads", "n_head", "n_heads")
 """What the classes of transformers call the number of heads."""
-GRAPH = "{} is a graph, which was read for its weights by the names in it; what else it computes was not checked"
-DOUBT = "the names in the ONNX graph are not those of the class, or it does not say enough"
+GRAPH = "{} is a graph; its weights were read by the names in it, and what else it computes was not checked"
+DOUBT = "the names in the ONNX graph are not those of the class, or they do not tell enough"
 
 
 def _choose(repo: RepoRef) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ ONNX_PAIR: ForeignForm = ForeignForm(
     open=open_pair,
     rename=_rename,
     read=list_read_of_pair,
-    how="with its decoder, by their names the most precise",
+    how="with its decoder, the most precise by their names",
     remark=GRAPH,
     doubt=DOUBT,
 )
@@ -174,7 +174,7 @@ ONNX: ForeignForm = ForeignForm(
     open_onnx,
     rename=_rename,
     read=list_read,
-    how="by its name the most precise of the ONNX files that can be read",
+    how="the most precise ONNX file by its name that can be read",
     remark=GRAPH,
     doubt=DOUBT,
 )

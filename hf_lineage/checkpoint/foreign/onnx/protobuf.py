@@ -68,7 +68,7 @@ class Walker:
             else:
                 raise HeaderError("is damaged or of another format; download it again")
             if position > stop:
-                raise HeaderError("is truncated or damaged: a field leaves its message; download it again")
+                raise HeaderError("is truncated or damaged: a field is longer than its message; download it again")
             yield number, value
 
     def numbers(self, value: Value, most: int) -> list[int]:
@@ -86,7 +86,7 @@ class Walker:
         """Return a float32."""
         content = self.content(value)
         if len(content) != struct.calcsize("<f"):
-            raise HeaderError("is damaged: a number has another length; download it again")
+            raise HeaderError("is damaged: a number has a wrong length; download it again")
         return float(struct.unpack("<f", content)[0])
 
     def text(self, value: Value) -> str:
@@ -117,5 +117,5 @@ class Walker:
 
 def _place(value: Value) -> Span:
     if not isinstance(value, Span):
-        raise HeaderError("is damaged: a number stands where a text or a message should; download it again")
+        raise HeaderError("is damaged: it has a number in place of a text or a message; download it again")
     return value

@@ -97,8 +97,8 @@ def test_every_type_is_known(kind, tmp_path):
     ("content", "message"),
     [
         (b"", "is truncated"),
-        (b"PK\x03\x04" + bytes(100), "is no model of CTranslate2 of a version that is read"),
-        (file(version=3), r"\(3; 4 to 6 are\)"),
+        (b"PK\x03\x04" + bytes(100), "is not a CTranslate2 model"),
+        (file(version=3), r"\(3, not 4 to 6\)"),
         (file(variable(), count=2**20), "claims 1048576 variables"),
         (file(variable(), count=9), "is truncated|has a name of 0 bytes"),
         (file(variable(), variable()), "has the variable 'w' twice"),
@@ -107,9 +107,15 @@ def test_every_type_is_known(kind, tmp_path):
         (file(variable(kind=6, numbers=b"")), "of the type 6"),
         (file(variable(shape=(2**31, 2**31), held=0, numbers=b"")), "is truncated"),
         (file(variable(numbers=b"123")), "is truncated"),
-        (file(variable(), aliases=(b"a", b"b")), "claims|is truncated|another name of what is not there"),
-        (file(variable())[:-4] + struct.pack("<I", 1) + text(b"a") + text(b"b"), "another name of what is not there"),
-        (file(variable())[:-4] + struct.pack("<I", 1) + text(b"w") + text(b"w"), "another name of what is not there"),
+        (file(variable(), aliases=(b"a", b"b")), "claims|is truncated|another name for a variable that is missing"),
+        (
+            file(variable())[:-4] + struct.pack("<I", 1) + text(b"a") + text(b"b"),
+            "another name for a variable that is missing",
+        ),
+        (
+            file(variable())[:-4] + struct.pack("<I", 1) + text(b"w") + text(b"w"),
+            "another name for a variable that is missing",
+        ),
     ],
     ids=range(14),
 )
@@ -193,7 +199,7 @@ def test_what_is_quantized_otherwise_is_said(tmp_path):
     checkpoint = CTRANSLATE2.open(RepoRef("org/model", tmp_path), [FILE])
     assert set(checkpoint.tensors) == {"w", "v"}
     for name in checkpoint.tensors:
-        with pytest.raises(NothingToCompare, match=f"{name} is stored as AWQ within CTranslate2, which is not read"):
+        with pytest.raises(NothingToCompare, match=f"{name} is stored as AWQ in CTranslate2, which is not supported"):
             checkpoint.read(name)
 
 
