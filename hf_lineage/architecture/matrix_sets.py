@@ -123,7 +123,7 @@ def _complete(matrices: MatrixSet, layer: Layer) -> Iterator[LayerSet]:
     """A set once for each expert, if the layer has it."""
     declared = list(slots(matrices))
     for expert in layer.experts(slot.tensor for slot in declared):
-        wanted = {slot.role: _of_expert(slot, expert) for slot in declared}
+        wanted = {slot.role: replace(slot, tensor=slot.tensor.replace("{expert}", str(expert))) for slot in declared}
         names = [name for slot in wanted.values() for name in slot.tensors]
         absent = [name for name in names if layer.find(name) is None]
         if absent and any(map(layer.find, names)):
@@ -178,10 +178,6 @@ def _biases(names: Iterable[str | None], layer: Layer) -> Iterator[tuple[str, st
         bias = next((name_on_disk for name_on_disk in beside if name_on_disk in layer.shapes), None)
         if bias is not None:
             yield name, bias
-
-
-def _of_expert(slot: Slot, expert: int) -> Slot:
-    return replace(slot, tensor=slot.tensor.replace("{expert}", str(expert)))
 
 
 def _on_disk(slot: Slot, layer: Layer) -> Slot:

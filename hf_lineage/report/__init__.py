@@ -67,9 +67,9 @@ FORMATS = {
 """Name, as in `--format NAME` and `--report NAME=FILE`, -> format."""
 
 BESIDE = {
-    "text": Format("hf_lineage.report.controls.text", "text"),
-    "json": Format("hf_lineage.report.controls.text", "render_json"),
-    "markdown": Format("hf_lineage.report.controls.text", "render_markdown"),
+    "text": Format("hf_lineage.report.controls.rows", "text"),
+    "json": Format("hf_lineage.report.controls.rows", "render_json"),
+    "markdown": Format("hf_lineage.report.controls.rows", "render_markdown"),
     "html": Format("hf_lineage.report.controls.page"),
 }
 """The same of two models beside controls."""

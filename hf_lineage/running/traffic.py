@@ -59,7 +59,8 @@ def layers_left_out(tiny: TinyModel) -> list[str]:
     spoken = set(map(tiny.owner, stored))
     places: dict[tuple[str, ...], list[tuple[str, torch.nn.Module]]] = {}
     for name, module in tiny.model.named_modules():
-        if (match := _NUMBERED.fullmatch(name)) and any(module.children()) and _has_matrices(module):
+        has_matrices = any(parameter.ndim > 1 for parameter in module.parameters())
+        if (match := _NUMBERED.fullmatch(name)) and any(module.children()) and has_matrices:
             places.setdefault(match.groups(), []).append((name, module))
     left = [
         part
@@ -69,10 +70,6 @@ def layers_left_out(tiny: TinyModel) -> list[str]:
     ]
     given = outputs(tiny, [module for _, module in left])
     return [name for name, module in left if any(map(_is_stream, given.get(module, ())))]
-
-
-def _has_matrices(module: torch.nn.Module) -> bool:
-    return any(parameter.ndim > 1 for parameter in module.parameters())
 
 
 def _is_stream(output: torch.Tensor) -> bool:

@@ -7,6 +7,7 @@ model with a contradicted claim; a program may post it unchanged, and it is neve
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -55,7 +56,7 @@ def slack(page: Page) -> str:
         for row in page.rows[:MOST_ROWS]
     ]
     body = {
-        "text": _slack_escaped(f"{TITLE}: {page.sentences[-1]}"),
+        "text": html.escape(f"{TITLE}: {page.sentences[-1]}", quote=False),
         "blocks": [
             {"type": "header", "text": _plain(TITLE)},
             {"type": "section", "text": _plain(_total(page))},
@@ -113,10 +114,6 @@ def _link(model: str) -> dict[str, Any]:
     if address := _address(model):
         return {"type": "mrkdwn", "text": f"<{address}|{model}>", "verbatim": True}
     return _plain(printable(model, LONGEST_CELL))
-
-
-def _slack_escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _discord_escaped(text: str) -> str:

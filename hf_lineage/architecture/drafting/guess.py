@@ -50,11 +50,11 @@ def norms(group: LayerGroup, registry: Iterable[Factorization]) -> dict[str, Yam
     if not assignments:
         return _hinted(group.gains)
     best = max(assignments, key=lambda assignment: (len({name for *_, name in assignment}), assignments[assignment]))
-    return {kind: {role: _optional(name, group) for of, role, name in sorted(best) if of == kind} for kind in KINDS}
-
-
-def _optional(norm: str, group: LayerGroup) -> str | list[str | None]:
-    return norm if all(norm in layer for layer in group.kinds) else [norm, None]
+    everywhere = {norm: all(norm in layer for layer in group.kinds) for *_, norm in best}
+    return {
+        kind: {role: name if everywhere[name] else [name, None] for of, role, name in sorted(best) if of == kind}
+        for kind in KINDS
+    }
 
 
 def _of_layer(layer: Mapping[str, Shape], familiar: Sequence[Pattern], width: int) -> dict[str, list[YamlSet]]:

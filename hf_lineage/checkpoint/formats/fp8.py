@@ -28,7 +28,7 @@ NV = 16
 
 def mxfp4(module: Module, packed: str, scales: str) -> TensorInfo:
     """Return the tensor of a matrix in MXFP4, from its parts by their ends; CheckpointError if they do not fit."""
-    return _four_bits(module, (packed, scales), MX, POWERS, _powers)
+    return _four_bits(module, (packed, scales), MX, POWERS, exponents)
 
 
 def nvfp4(module: Module, packed: str, scales: str, whole: str, divides: bool) -> TensorInfo:
@@ -47,10 +47,6 @@ def _four_bits(module: Module, ends: tuple[str, ...], size: int, kinds: frozense
     module.shape(ends[1], kinds, grid.cells)
     names = module.names(*ends)
     return TensorInfo(grid.shape, names, functools.partial(_decode_four_bits, grid, names[1], scaled), itemsize=4)
-
-
-def _powers(stored: NDArray[Any]) -> NDArray[np.float32]:
-    return exponents(stored)
 
 
 def _two_scales(divides: bool, stored: NDArray[Any], whole: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -173,7 +173,8 @@ def _scores(a: PathSignature, b: PathSignature, permutations: int, seed: int) ->
         scores = functools.partial(_assigned, a_units.transpose(1, 0, 2), moved, gates, alike)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for orders in _orders(size, permutations, seed):
-            for tile in pool.map(scores, _tiles(orders)):
+            tiles = (orders[start : start + TILE] for start in range(0, len(orders), TILE))
+            for tile in pool.map(scores, tiles):
                 yield from tile
 
 
@@ -237,7 +238,3 @@ def _orders(size: int, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
         batch = min(max(first, drawn), most, count - drawn)
         yield np.argsort(stream.random_raw(batch * size).reshape(-1, size), axis=1, kind="stable")
         drawn += batch
-
-
-def _tiles(orders: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    return (orders[start : start + TILE] for start in range(0, len(orders), TILE))

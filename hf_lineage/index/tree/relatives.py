@@ -155,12 +155,8 @@ def _below(links: Links, node: int, parent: int | None) -> Iterator[Arc]:
 
 def crossed(links: Links, arcs: Sequence[Arc], edge: Arc) -> bool:
     """Return whether an arc leads along an edge in its direction, and none against it."""
-    steps = [set(_steps(_path(links, *arc))) for arc in arcs]
+    steps = [set(pairwise(_path(links, *arc))) for arc in arcs]
     return any(edge in some for some in steps) and not any(edge[::-1] in some for some in steps)
-
-
-def _steps(path: Sequence[int]) -> Iterator[Arc]:
-    yield from pairwise(path)
 
 
 def _path(links: Links, start: int, end: int) -> list[int]:

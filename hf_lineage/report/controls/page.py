@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from hf_lineage.checking import Controlled, Report
+from hf_lineage.checking import Controlled
 from hf_lineage.checking.results import moment
 from hf_lineage.errors import printable
 from hf_lineage.evidence.nulls import PermutationNull
@@ -135,7 +135,8 @@ def _number(value: float) -> str:
 def render(controlled: Controlled, explain: bool = False) -> str:
     """Return the page; `explain` adds nothing, the page of the pair alone has every layer."""
     del explain
-    private = {name: short for report in _reports(controlled) for name, short in public.names(report).items()}
+    reports = (controlled.pair, *(one.report for one in controlled.controls))
+    private = {name: short for report in reports for name, short in public.names(report).items()}
     again, controlled = command(controlled), _public(controlled, private)
     drawn, pair = lines(controlled), controlled.pair
     return fill(
@@ -157,10 +158,6 @@ def render(controlled: Controlled, explain: bool = False) -> str:
         command=f"{again} --format html",
         settings=wording.settings(pair),
     )
-
-
-def _reports(controlled: Controlled) -> list[Report]:
-    return [controlled.pair, *(one.report for one in controlled.controls)]
 
 
 def _public(controlled: Controlled, private: Mapping[str, str]) -> Controlled:

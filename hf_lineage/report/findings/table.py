@@ -13,9 +13,9 @@ from typing import Any
 from hf_lineage.checking import Report
 from hf_lineage.checking.results import Row
 from hf_lineage.errors import printable
-from hf_lineage.report.findings import descent, licences, merge, waivers
+from hf_lineage.report.findings import descent, merge, notes
 from hf_lineage.report.findings.finding import Finding
-from hf_lineage.report.findings.waivers import besides
+from hf_lineage.report.findings.notes import besides
 from hf_lineage.report.words import wording
 
 OfClaim = Callable[[Report, Row], Finding | None]
@@ -50,9 +50,9 @@ MAKERS = (
     Maker("merge", merge.describe_parent, merge.describe_merge, claim_key="parent"),
     Maker("units", _late("units", lambda row: row.verdict.framed), claim_key="units"),
     Maker("relation", descent.describe_relation, claim_key="relation_seen"),
-    Maker("licences", licences.describe_base, licences.describe_model, "base_license", "license"),
-    Maker("waiver", waivers.describe_waiver, waivers.describe_policy, "waiver", "policy"),
-    Maker("unmet", waivers.describe_unmet, claim_key="unmet", absent=[]),
+    Maker("licences", notes.describe_base, notes.describe_model, "base_license", "license"),
+    Maker("waiver", notes.describe_waiver, notes.describe_policy, "waiver", "policy"),
+    Maker("unmet", notes.describe_unmet, claim_key="unmet", absent=[]),
 )
 """In the order in which reports print them."""
 

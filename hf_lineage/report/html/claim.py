@@ -15,8 +15,8 @@ from hf_lineage.evidence import Evidence, Kind
 from hf_lineage.evidence.adapters import Trace
 from hf_lineage.report import page
 from hf_lineage.report.findings import describe_claim
-from hf_lineage.report.words import advice, numbers, wording
 from hf_lineage.report.words import commands as command
+from hf_lineage.report.words import numbers, wording
 
 
 class Tile(NamedTuple):
@@ -169,19 +169,15 @@ class View:
 
     number: int
     """Which of all claims it is, counted from 0."""
-    model: str
     row: Row
     reason: str
     beside: Sequence[str]
     """What findings say that belongs beside the verdict."""
     tiles: Sequence[Tile]
-    steps: Sequence[str]
-    """What to do next."""
     evidence: Sequence[AlongPath]
     findings: Sequence[tuple[str, Markup]]
     """Title and content of those that have a part of the page."""
     remarks: Sequence[str]
-    of_model: page.Commit
     of_base: page.Commit
     sources: Sequence[str]
     """The files that declare it; none if whoever ran the check named it."""
@@ -198,12 +194,10 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> Vi
     again = command.of_claim(report, row)
     return View(
         number=number,
-        model=report.model,
         row=row,
         reason="" if row.verdict.kind is Kind.ADAPTER else wording.reason(row),
         beside=list(state_beside(report, row)),
         tiles=list(tiles(report, row)),
-        steps=advice.NEXT[row.verdict.kind],
         evidence=list(evidence(row, number, captions)),
         findings=[
             (one.title, page.show(one, f"claim {number + 1}, ", explain))
@@ -211,7 +205,6 @@ def view_claim(report: Report, number: int, captions: bool, explain: bool) -> Vi
             if page.is_shown_apart(one)
         ],
         remarks=list(dict.fromkeys(_remarks(report, row))),
-        of_model=page.commit_of_model(report),
         of_base=page.commit_of_base(row),
         sources=() if row.claim.sources == NAMED else row.claim.sources,
         command="" if again == command.of_report(report) else again,

@@ -88,6 +88,7 @@ def render(report: Report, explain: bool = False) -> str:
         findings=[(one.title, page.show(one, explain=explain)) for one in findings if page.is_shown_apart(one)],
         claims=[view_claim(report, number, not several, explain) for number in range(len(rows))],
         captions=CAPTIONS if several and any(row.verdict.evidence for row in rows) else {},
+        advice=advice.NEXT,
         undeclared=advice.UNDECLARED,
         remarks=[page.without_hint(remark) for remark in remarks],
         limits=advice.describe_limits(report),

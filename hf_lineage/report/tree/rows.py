@@ -54,16 +54,13 @@ def rows(tree: Tree) -> Iterator[Row]:
     """Yield the nodes of every family, each after the node above it; families of several models come first."""
     placed = set[str]()
     for family in sorted(tree.families, key=lambda nodes: -len(nodes)):
-        if not (any(_above(tree, family[0])) or family[0] in placed):
+        above = (edge for edge in tree.edges if edge.child == family[0] and edge.mark not in CLAIMS)
+        if not (any(above) or family[0] in placed):
             yield from _below(tree, family[0], 0, None, placed)
     for family in tree.families:
         for name in family:
             if name not in placed:
                 yield from _below(tree, name, 0, None, placed)
-
-
-def _above(tree: Tree, name: str) -> Iterator[Edge]:
-    yield from (edge for edge in tree.edges if edge.child == name and edge.mark not in CLAIMS)
 
 
 def _below(tree: Tree, name: str, depth: int, edge: Edge | None, placed: set[str]) -> Iterator[Row]:

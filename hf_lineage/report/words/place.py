@@ -62,7 +62,7 @@ class Place:
 
 def places(report: Report) -> list[list[Place]]:
     """Return for each row where the claim is made; for a base that the user named, where it could be declared."""
-    files = [_files(row) for row in report.rows]
+    files = [(CARD,) if row.claim.sources == NAMED else row.claim.sources for row in report.rows]
     lines = {file: _lines(report.source, file) for file in {file for some in files for file in some}}
     return [
         [Place(_uri(report.source, file), lines[file].get(row.claim.base)) for file in some]
@@ -88,10 +88,6 @@ def fingerprint(report: Report, row: Row | None, *finding: str) -> str:
 def holds(row: Row) -> bool:
     """Return whether a claim is no finding: it is RELATED as it has to be, and lacks nothing that a policy asks for."""
     return row.verdict.exit_code is ExitCode.RELATED and not row.unmet
-
-
-def _files(row: Row) -> tuple[str, ...]:
-    return (CARD,) if row.claim.sources == NAMED else row.claim.sources
 
 
 def _uri(source: RepoRef | None, file: str) -> str:

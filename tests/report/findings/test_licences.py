@@ -1,4 +1,4 @@
-"""The licences of a model and of the base that its weights bear out stand in every report; they decide nothing."""
+"""The licences of a model and of the base that its weights confirm stand in every report; they decide nothing."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from hf_lineage import Options, check
 from hf_lineage.claims.licence import Licence
 from hf_lineage.report import FORMATS
-from hf_lineage.report.findings import licences
+from hf_lineage.report.findings import notes
 from hf_lineage.report.formats.json import SCHEMA
 from tests.invoking import lineage
 from tests.models import card
@@ -88,8 +88,8 @@ def test_they_are_read_of_both_cards(hub):
     child.write_text(child.read_text().replace("license: mit", "license: other\nlicense_name: ours"))
     checked = check("fern/child", options=Options(local_hub=hub))
     assert (checked.licence, checked.rows[0].licence) == (Licence("other", "ours"), MIT)
-    (sentence,) = licences.describe_base(checked, checked.rows[0]).sentences
-    assert sentence.endswith(licences.DIFFER)
+    (sentence,) = notes.describe_base(checked, checked.rows[0]).sentences
+    assert sentence.endswith(notes.DIFFER)
     assert (
         "other (ours) for the model, mit for the base" in lineage("check", "fern/child", "--local-hub", hub).sentences
     )

@@ -18,6 +18,7 @@ from hf_lineage.evidence.verdict import Kind, Verdict
 from hf_lineage.hub.reference import RepoRef
 from hf_lineage.report import FORMATS
 from hf_lineage.report.html.claim import CAPTIONS, UNREAD, evidence, figures, tiles, view_claim
+from hf_lineage.report.page.finding import commit_of_model
 from hf_lineage.report.page.templates import escaped, fill
 from hf_lineage.report.words import advice
 from hf_lineage.signature.sources.trust import Origin
@@ -189,7 +190,16 @@ def on_hub(*rows, name="org/model", **settings):
 
 def whole_claim(made, several=False):
     view = view_claim(made, 0, captions=True, explain=False)
-    return fill("html/claim.html.j2", claim=view, several=several, explain=False, family="")
+    return fill(
+        "html/claim.html.j2",
+        report=made,
+        commit=commit_of_model(made),
+        advice=advice.NEXT,
+        claim=view,
+        several=several,
+        explain=False,
+        family="",
+    )
 
 
 def addresses(markup):

@@ -62,7 +62,7 @@ def choose_files(repo: RepoRef) -> tuple[str, ...]:
     models = [file for file in files if not BESIDE.search(file)]
     if not models:
         return ()
-    stems = sorted({_stem(file) for file in models})
+    stems = sorted({LABEL.sub("", _bare(file)).casefold() for file in models})
     if len(stems) > 1:
         raise NothingToCompare(
             f"{repo} holds several models as GGUF ({printable(', '.join(models[:10]), 500)}); name one {ONE_FILE}"
@@ -158,10 +158,6 @@ def _bare(file: str) -> str:
     """The name of a file without its folder, the number of its part and its suffix."""
     part = PART.fullmatch(file)
     return (part["stem"] if part else file.removesuffix(SUFFIX)).rpartition("/")[2]
-
-
-def _stem(file: str) -> str:
-    return LABEL.sub("", _bare(file)).casefold()
 
 
 def _precision(file: str) -> tuple[int, int, str]:
